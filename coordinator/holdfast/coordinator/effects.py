@@ -1,0 +1,62 @@
+"""What a decision asks of the node beside its events: answers to calls, and deadlines.
+
+Effects are carried out in order, after the decision's events are committed (or at once if it has
+none and no earlier batch of the group is under way). They are values; they change no state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from holdfast.coordinator.events import Proposed
+from holdfast.coordinator.ids import CallId, MemberId
+from holdfast.coordinator.replies import Reply
+from holdfast.coordinator.volatile import DeadlineKey, Volatile
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer the call. A call that gets no answer by its own decision is parked (S17)."""
+
+    call: CallId
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """Start, or start over, a deadline; it fires as `DeadlineFired` with this arming number (S9)."""
+
+    key: DeadlineKey
+    arming: int
+    after_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop a deadline."""
+
+    key: DeadlineKey
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """The member was heard: its session runs from now, in full. Cheap, and the commonest effect.
+
+    `renewals` is the new count; a deadline that fires carries the count that it saw (S9).
+    """
+
+    member_id: MemberId
+    session_timeout_ms: int
+    renewals: int
+
+
+Effect: TypeAlias = Answer | Arm | Cancel | Renew
+
+
+class Decision(NamedTuple):
+    """What `decide` chose: facts for the log, the leader-local part to adopt, and effects."""
+
+    events: tuple[Proposed, ...]
+    volatile: Volatile
+    effects: tuple[Effect, ...]

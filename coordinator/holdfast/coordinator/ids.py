@@ -1,0 +1,40 @@
+"""Names for the plain strings and numbers that the core speaks of. Knows nothing else."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, TypeAlias
+
+GroupId: TypeAlias = str
+MemberId: TypeAlias = str
+InstanceId: TypeAlias = str
+TopicName: TypeAlias = str
+RequestId: TypeAlias = str
+Principal: TypeAlias = str
+CallId: TypeAlias = int
+"""A call that waits on this node for its answer; leader-local, never on the log. 0: nobody waits."""
+
+
+class Position(NamedTuple):
+    """Where a record stands in the log (S3): entry index (from 1) and ordinal in the entry (from 0)."""
+
+    index: int
+    ordinal: int
+
+
+class TopicPartition(NamedTuple):
+    """One partition of a topic."""
+
+    topic: TopicName
+    partition: int
+
+
+TOKEN_SPAN = 1 << 48
+
+
+def fencing_token(recovery_number: int, grant_index: int) -> int:
+    """The token of a grant (S13): grows over the whole life of the cluster, restores included."""
+    return recovery_number * TOKEN_SPAN + grant_index
+
+
+UNCOMMITTED = -1
+"""In a draft: the index of an entry that is not committed yet. Never on the log."""

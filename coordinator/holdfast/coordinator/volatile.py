@@ -1,0 +1,71 @@
+"""The leader-local part of a group (S16): plain data, never on the log, gone with the leadership.
+
+Parked calls, pending member ids, renewals and what is armed. `decide` returns a new one with each
+decision; it is adopted when the decision's events are committed.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from holdfast.coordinator.ids import CallId, MemberId, RequestId
+from holdfast.coordinator.pmap import PMap
+
+SESSION: Final = "session"
+"""A member's session (F9); key: member id."""
+JOIN_GUARD: Final = "join"
+"""The first join of a new member may be parked for 5 minutes at most (A21); key: member id."""
+PENDING: Final = "pending"
+"""A member id that was handed out and not used yet (A7); key: member id."""
+ROUND: Final = "round"
+"""The open join phase: initial delay or rebalance timeout (D1, D5); key: ""."""
+SYNC: Final = "sync"
+"""Members answered in this generation must sync within the rebalance timeout (E10); key: ""."""
+
+
+class DeadlineKey(NamedTuple):
+    """Which deadline of a group; at most one of a key is armed at a time."""
+
+    kind: str
+    member_id: MemberId = ""
+
+
+class ParkedJoin(NamedTuple):
+    """A JoinGroup that waits for the join phase to close. `call` 0: broken, but it did rejoin."""
+
+    call: CallId
+    request_id: RequestId
+    is_new: bool
+
+
+class ParkedSync(NamedTuple):
+    """A SyncGroup that waits for the group leader's assignment."""
+
+    call: CallId
+    request_id: RequestId
+
+
+class Pending(NamedTuple):
+    """A member id handed out by MEMBER_ID_REQUIRED (KIP-394)."""
+
+    session_timeout_ms: int
+
+
+class Volatile(NamedTuple):
+    """All that the leader knows of a group beside the log.
+
+    `armed`: the arming number of each deadline that is running (S9). `renewals`: how often each
+    member's session was renewed since it was armed. `awaiting_sync`: members that were answered in
+    this generation and have not synced. `delay_left_ms`: what is left to prolong the initial delay
+    with (D2), and `added`: whether somebody joined since it was armed.
+    """
+
+    joins: PMap[MemberId, ParkedJoin] = PMap()
+    syncs: PMap[MemberId, ParkedSync] = PMap()
+    pending: PMap[MemberId, Pending] = PMap()
+    armed: PMap[DeadlineKey, int] = PMap()
+    renewals: PMap[MemberId, int] = PMap()
+    awaiting_sync: PMap[MemberId, bool] = PMap()
+    next_arming: int = 1
+    delay_left_ms: int = 0
+    added: bool = False

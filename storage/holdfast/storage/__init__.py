@@ -1,0 +1,1 @@
+"""Durability: journal, state, event log and segments on disk. Knows neither network nor Raft."""

@@ -1,0 +1,285 @@
+"""Events, records and state as bytes, and back. The form is `holdfast.v1.events` and `.state`.
+
+Encoding is canonical: equal values give equal bytes on every node, in every process and under any
+PYTHONHASHSEED, since hash chains and digests are taken over them (S3). Decoding is total: whatever
+the bytes are, the outcome is a value or a `CodecError`. Bytes of an older schema version are read;
+those of a newer one are refused, because a node that applied an event in part would come to
+another state than its peers. Knows no file, no database and no rule.
+"""
+
+from __future__ import annotations
+
+import re
+from hashlib import sha256
+from typing import Any, Final, NamedTuple, TypeAlias, get_args
+
+from google.protobuf.message import DecodeError, Message
+
+from holdfast.coordinator.events import (
+    Cause,
+    Event,
+    LogEntry,
+    Part,
+    Proposed,
+    Record,
+    SettingChange,
+    TopicSize,
+)
+from holdfast.coordinator.ids import Position
+from holdfast.coordinator.pmap import PMap
+from holdfast.coordinator.state import Group, Member, Offset, RequestRecord, State
+from holdfast.storage.shapes import Shape, message_of
+from holdfast.v1 import events_pb2, extras_pb2, state_pb2
+
+SCHEMA_VERSION: Final = 1
+"""Of what is written. Raised by every change of `events.proto` or `state.proto`."""
+
+CHAIN_START: Final = bytes(32)
+"""What the first record of a chain is linked to."""
+
+_CHAIN_BYTES: Final = 32
+_CHAIN_TAG: Final = bytes([15 << 3 | 2, _CHAIN_BYTES])
+"""Field 15 of EventRecord, length 32: the last field, so it can be appended and cut off again."""
+
+Scope: TypeAlias = PMap[str, str]
+"""The settings of the cluster or of one group."""
+
+StateValue: TypeAlias = State | Group | Member | Offset | TopicSize | Scope | RequestRecord
+"""What one state record holds. Of State and Group only what is not in records of its own."""
+
+
+class CodecError(Exception):
+    """Bytes that are not what they should be, or a value that has no bytes.
+
+    `what` says what is wrong, `where` in what. The caller adds which entry or record it was.
+    """
+
+    def __init__(self, what: str, where: str) -> None:
+        super().__init__(f"{where}: {what}")
+        self.what = what
+        self.where = where
+
+
+class StateItem(NamedTuple):
+    """One record of the state.
+
+    `key`: () for the cluster, else the ids in the order that `StateRecord.key` documents; a
+    partition is written as decimal digits.
+    """
+
+    key: tuple[str, ...]
+    value: StateValue
+
+
+def encode_entry(entry: LogEntry) -> bytes:
+    """The payload of a Raft entry. Raise CodecError for a value that the schema cannot hold."""
+    try:
+        message = events_pb2.LogEntry(
+            schema_version=SCHEMA_VERSION,
+            log_time_ms=entry.log_time_ms,
+            wall_time_ms=entry.wall_time_ms,
+            parts=[_part_to_message(part) for part in entry.parts],
+        )
+    except (TypeError, ValueError) as error:
+        raise CodecError(f"a field does not fit the schema: {error}", "log entry") from error
+    return _bytes(message)
+
+
+def decode_entry(payload: bytes) -> LogEntry:
+    """The entry of a Raft payload. Raise CodecError if it is none, or is newer than this code."""
+    message = _parse(events_pb2.LogEntry, payload, "log entry")
+    parts = tuple([_part_to_value(part) for part in message.parts])
+    return LogEntry(message.log_time_ms, message.wall_time_ms, parts)
+
+
+def encode_record(record: Record) -> bytes:
+    """A record of the event log without its chain hash: the bytes that the chain is over."""
+    (index, ordinal), cause = record.position, record.cause
+    event = Proposed(record.event, cause, record.principal, record.request_id)
+    try:
+        message = events_pb2.EventRecord(
+            schema_version=SCHEMA_VERSION,
+            position=extras_pb2.Position(index=index, ordinal=ordinal),
+            group_id=record.group_id,
+            group_seq=record.group_seq,
+            log_time_ms=record.log_time_ms,
+            wall_time_ms=record.wall_time_ms,
+            event=_event_to_message(event),
+        )
+    except (TypeError, ValueError) as error:
+        raise CodecError(f"a field does not fit the schema: {error}", "event record") from error
+    return _bytes(message)
+
+
+def decode_record(payload: bytes) -> Record:
+    """The record of bytes with or without a chain hash. Raise CodecError as `decode_entry` does."""
+    message = _parse(events_pb2.EventRecord, payload, "event record")
+    event = _event_to_value(message.event, "event record")
+    position = Position(message.position.index, message.position.ordinal)
+    return Record(
+        position,
+        message.group_id,
+        message.group_seq,
+        message.log_time_ms,
+        message.wall_time_ms,
+        event.cause,
+        event.principal,
+        event.request_id,
+        event.event,
+    )
+
+
+def chain_hash(previous: bytes, payload: bytes) -> bytes:
+    """The next hash of a chain (S3): SHA-256 over the hash before it and a record's payload."""
+    return sha256(previous + payload).digest()
+
+
+def append_chain(payload: bytes, chain: bytes) -> bytes:
+    """A whole `EventRecord` message: a payload of `encode_record` and its chain hash."""
+    if len(chain) != _CHAIN_BYTES:
+        raise CodecError(f"a chain hash has 32 bytes, not {len(chain)}", "event record")
+    return payload + _CHAIN_TAG + chain
+
+
+def split_chain(stored: bytes) -> tuple[bytes, bytes]:
+    """Undo `append_chain`. Raise CodecError if the bytes do not end in a chain hash."""
+    cut = len(stored) - len(_CHAIN_TAG) - _CHAIN_BYTES
+    if cut < 0 or stored[cut : cut + len(_CHAIN_TAG)] != _CHAIN_TAG:
+        raise CodecError("no chain hash at the end", "event record")
+    return stored[:cut], stored[-_CHAIN_BYTES:]
+
+
+def encode_state(item: StateItem) -> bytes:
+    """A record of the state, key and all. Of State and Group the maps are left out."""
+    body, shape = _state_shape(item.value)
+    try:
+        message = state_pb2.StateRecord(
+            schema_version=SCHEMA_VERSION,
+            key=item.key,
+            **{body: shape.to_message(_flat(item.value))},
+        )
+    except (TypeError, ValueError) as error:
+        raise CodecError(f"a field does not fit the schema: {error}", "state record") from error
+    return _bytes(message)
+
+
+def decode_state(stored: bytes) -> StateItem:
+    """The item of a state record. The maps of State and Group are empty: their items fill them."""
+    message = _parse(state_pb2.StateRecord, stored, "state record")
+    body = message.WhichOneof("body")
+    if body is None:
+        raise CodecError("holds nothing that this version knows", "state record")
+    _, shape = _STATE_BY_BODY[body]
+    value = shape.to_value(getattr(message, body))
+    if isinstance(value, _Settings):
+        value = PMap((key, text) for key, text in value.settings if text is not None)
+    return StateItem(tuple(message.key), value)
+
+
+class _Settings(NamedTuple):
+    """A scope as it is stored: sorted by key, because a PMap's own order is by hash."""
+
+    settings: tuple[SettingChange, ...]
+
+
+def _flat(value: StateValue) -> object:
+    if isinstance(value, PMap):
+        return _Settings(tuple(SettingChange(k, v) for k, v in sorted(value.items())))
+    return value
+
+
+def _state_shape(value: StateValue) -> tuple[str, Shape[Any]]:
+    for body, (kind, shape) in _STATE_BY_BODY.items():
+        if isinstance(value, kind):
+            return body, shape
+    raise CodecError(f"{type(value).__name__} is no part of the state", "state record")
+
+
+def _part_to_message(part: Part) -> events_pb2.Part:
+    return events_pb2.Part(
+        group_id=part.group_id,
+        term=part.term,
+        expected_version=part.expected_version,
+        events=[_event_to_message(event) for event in part.events],
+    )
+
+
+def _part_to_value(part: events_pb2.Part) -> Part:
+    events = tuple([_event_to_value(event, "log entry") for event in part.events])
+    return Part(part.group_id, part.term, part.expected_version, events)
+
+
+def _event_to_message(proposed: Proposed) -> events_pb2.Event:
+    event, (rule, command), principal, request_id = proposed
+    try:
+        body, shape = _EVENTS_BY_CLASS[type(event)]
+    except KeyError:
+        raise CodecError(f"{type(event).__name__} is no event", "event") from None
+    return events_pb2.Event(
+        rule=rule,
+        command=command,
+        principal=principal,
+        request_id=request_id,
+        **{body: shape.to_message(event)},
+    )
+
+
+def _event_to_value(message: events_pb2.Event, where: str) -> Proposed:
+    body = message.WhichOneof("body")
+    if body is None:
+        raise CodecError("an event of a kind that this version does not know", where)
+    event = _EVENTS_BY_BODY[body].to_value(getattr(message, body))
+    cause = Cause(message.rule, message.command)
+    return Proposed(event, cause, message.principal, message.request_id)
+
+
+def _parse(kind: Any, data: bytes, where: str) -> Any:  # noqa: ANN401 - a message class, its message
+    try:
+        message = kind.FromString(data)
+    except DecodeError as error:
+        raise CodecError(f"not readable: {error}", where) from error
+    version = message.schema_version
+    if not 1 <= version <= SCHEMA_VERSION:
+        raise CodecError(
+            f"schema version {version}, but this version of Holdfast reads 1 to {SCHEMA_VERSION}; "
+            "if a newer node wrote it, upgrade this one",
+            where,
+        )
+    return message
+
+
+def _bytes(message: Message) -> bytes:
+    return message.SerializeToString(deterministic=True)
+
+
+def _body_name(event: type[Any]) -> str:
+    """`MemberJoined` -> `member_joined`, its name in the oneof."""
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower()
+
+
+def _event_shape(event: type[Any]) -> Shape[Any]:
+    field = events_pb2.Event.DESCRIPTOR.fields_by_name.get(_body_name(event))
+    if field is None or field.message_type is None:
+        raise TypeError(f"events.proto has no body for {event.__name__}: add it, then ./dev proto")
+    return Shape(event, field.message_type)
+
+
+_EVENTS_BY_CLASS: Final[dict[type[Any], tuple[str, Shape[Any]]]] = {
+    event: (_body_name(event), _event_shape(event)) for event in get_args(Event)
+}
+_EVENTS_BY_BODY: Final[dict[str, Shape[Any]]] = dict(_EVENTS_BY_CLASS.values())
+
+_STATE_KINDS: Final[tuple[tuple[str, type[Any], type[Any], tuple[str, ...]], ...]] = (
+    ("cluster", State, State, ("groups", "topics", "settings", "requests", "requests_by_number")),
+    ("group", Group, Group, ("members", "instances", "offsets")),
+    ("member", Member, Member, ()),
+    ("offset", Offset, Offset, ()),
+    ("topic", TopicSize, TopicSize, ()),
+    ("settings", PMap, _Settings, ()),
+    ("request", RequestRecord, RequestRecord, ()),
+)
+_STATE_FIELDS: Final = state_pb2.StateRecord.DESCRIPTOR.fields_by_name
+_STATE_BY_BODY: Final[dict[str, tuple[type[Any], Shape[Any]]]] = {
+    body: (kind, Shape(stored, message_of(_STATE_FIELDS[body]), without))
+    for body, kind, stored, without in _STATE_KINDS
+}

@@ -1,0 +1,240 @@
+"""Sealed segments: old records as Parquet files that Spark reads, with a manifest (S22).
+
+A segment is a folder `<first index>-<last index>` that holds one file per bucket of groups and a
+`manifest.json`, written last. What nodes compare is the digest over (position, payload), never
+file bytes, so that library versions do not matter. The payload column is the truth; the typed
+columns beside it are for SQL. Pure functions over records and paths: no LMDB, no Raft, no Spark.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from holdfast.coordinator.events import Event, Record
+from holdfast.coordinator.ids import Position
+from holdfast.storage.codec import append_chain, decode_record, split_chain
+from holdfast.storage.files import remove_tree, rename_durably, sync_path
+
+FORMAT_VERSION: Final = 1
+BUCKETS: Final = 16
+"""A group's records share a bucket: crc32(group id) mod BUCKETS; a fold needs no shuffle."""
+
+BLOCK_INDEXES: Final = 10_000
+"""One digest covers so many entry indexes; a difference is narrowed down to its block."""
+
+MANIFEST: Final = "manifest.json"
+_HALF: Final = 1 << 32
+
+SCHEMA: Final = pa.schema(
+    [
+        ("idx", pa.int64()),
+        ("ordinal", pa.int32()),
+        ("grp", pa.string()),
+        ("grp_seq", pa.int64()),
+        ("log_time_ms", pa.int64()),
+        ("wall_time_ms", pa.int64()),
+        ("type", pa.string()),
+        ("rule", pa.string()),
+        ("command", pa.string()),
+        ("principal", pa.string()),
+        ("request_id", pa.string()),
+        ("generation", pa.int32()),
+        ("member_id", pa.string()),
+        ("old_member_id", pa.string()),
+        ("instance_id", pa.string()),
+        ("members", pa.list_(pa.string())),
+        ("reason", pa.string()),
+        ("payload", pa.binary()),
+        ("chain", pa.binary()),
+    ]
+)
+
+
+class Row(NamedTuple):
+    """A record of the event log as it is stored: its position, and its bytes with chain hash."""
+
+    position: Position
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class BlockDigest:
+    """Sum over the record hashes of one block, in two halves that no engine overflows.
+
+    `block` is index // BLOCK_INDEXES. Sums, not XOR (which loses pairs of equal values); the
+    position is inside each hash, so the order of summing does not matter.
+    """
+
+    block: int
+    count: int
+    low: int
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Manifest:
+    """What a segment holds; read first by every verification."""
+
+    format_version: int
+    cluster_id: str
+    node_id: str
+    first: tuple[int, int]
+    last: tuple[int, int]
+    count: int
+    files: tuple[str, ...]
+    blocks: tuple[BlockDigest, ...]
+
+
+def record_hash(position: Position, payload: bytes) -> int:
+    """64 bits that depend on place and content: the head of a SHA-256, which Spark has too."""
+    place = position.index.to_bytes(8, "big") + position.ordinal.to_bytes(4, "big")
+    return int.from_bytes(sha256(place + payload).digest()[:8], "big")
+
+
+def block_digests(rows: Iterable[tuple[Position, bytes]]) -> tuple[BlockDigest, ...]:
+    """The digests of (position, payload) pairs, one per block, in order of blocks."""
+    sums: dict[int, list[int]] = {}
+    for position, payload in rows:
+        total = sums.setdefault(position.index // BLOCK_INDEXES, [0, 0, 0])
+        value = record_hash(position, payload)
+        total[0] += 1
+        total[1] += value % _HALF
+        total[2] += value // _HALF
+    return tuple(BlockDigest(block, *sums[block]) for block in sorted(sums))
+
+
+def segment_name(first: Position, last: Position) -> str:
+    """The folder of a segment; names sort in the order of the log."""
+    return f"{first.index:020d}-{last.index:020d}"
+
+
+def write_segment(
+    parent: Path, rows: Sequence[Row], cluster_id: str, node_id: str
+) -> Manifest:
+    """Write a segment of at least one row and make it durable, files first, folder last.
+
+    An unfinished one of the same name is dropped and written anew; a finished one is kept as it
+    is. Raises OSError if the disk refuses, CodecError for a row that is no record.
+    """
+    name = segment_name(rows[0].position, rows[-1].position)
+    if (parent / name / MANIFEST).exists():
+        return read_manifest(parent / name)
+    unfinished = parent / f".{name}.unfinished"
+    if unfinished.exists():
+        remove_tree(unfinished)
+    unfinished.mkdir(parents=True)
+    split = [(row.position, *split_chain(row.content)) for row in rows]
+    manifest = Manifest(
+        format_version=FORMAT_VERSION,
+        cluster_id=cluster_id,
+        node_id=node_id,
+        first=rows[0].position,
+        last=rows[-1].position,
+        count=len(rows),
+        files=tuple(_write_buckets(unfinished, split)),
+        blocks=block_digests((position, payload) for position, payload, _ in split),
+    )
+    _write_manifest(unfinished, manifest)
+    rename_durably(unfinished, parent / name)
+    return manifest
+
+
+def read_manifest(segment: Path) -> Manifest:
+    """The manifest of a finished segment. Raises OSError, or ValueError for a foreign format."""
+    raw = json.loads((segment / MANIFEST).read_text())
+    if raw["format_version"] != FORMAT_VERSION:
+        raise ValueError(
+            f"{segment} has format version {raw['format_version']}, this version reads "
+            f"{FORMAT_VERSION}: read it with the version that wrote it, or upgrade"
+        )
+    raw["blocks"] = tuple(BlockDigest(**block) for block in raw["blocks"])
+    raw["files"] = tuple(raw["files"])
+    raw["first"], raw["last"] = Position(*raw["first"]), Position(*raw["last"])
+    return Manifest(**raw)
+
+
+def segments_in(parent: Path) -> list[Path]:
+    """The finished segments of a node, in the order of the log."""
+    if not parent.exists():
+        return []
+    return sorted(p for p in parent.iterdir() if (p / MANIFEST).exists() and p.name[0] != ".")
+
+
+def read_rows(segment: Path) -> list[Row]:
+    """All rows of a segment in the order of the log, chain hashes included."""
+    tables = [pq.read_table(segment / name) for name in read_manifest(segment).files]
+    columns = ("idx", "ordinal", "payload", "chain")
+    found = [
+        (Position(row["idx"], row["ordinal"]), row["payload"], row["chain"])
+        for table in tables
+        for row in table.select(columns).to_pylist()
+    ]
+    return [Row(p, append_chain(payload, chain)) for p, payload, chain in sorted(found)]
+
+
+def _write_buckets(folder: Path, rows: list[tuple[Position, bytes, bytes]]) -> Iterator[str]:
+    buckets: dict[int, list[dict[str, Any]]] = {}
+    for position, payload, chain in rows:
+        record = decode_record(payload)
+        line = _line(position, record, payload, chain)
+        buckets.setdefault(crc32(record.group_id.encode()) % BUCKETS, []).append(line)
+    for bucket in sorted(buckets):
+        lines = sorted(buckets[bucket], key=lambda line: (line["grp"], line["idx"], line["ordinal"]))
+        name = f"bucket-{bucket:02d}.parquet"
+        table = pa.Table.from_pylist(lines, schema=SCHEMA)
+        pq.write_table(table, folder / name, compression="zstd")
+        sync_path(folder / name)
+        yield name
+
+
+def _line(position: Position, record: Record, payload: bytes, chain: bytes) -> dict[str, Any]:
+    event = record.event
+    return {
+        "idx": position.index,
+        "ordinal": position.ordinal,
+        "grp": record.group_id,
+        "grp_seq": record.group_seq,
+        "log_time_ms": record.log_time_ms,
+        "wall_time_ms": record.wall_time_ms,
+        "type": type(event).__name__,
+        "rule": record.cause.rule,
+        "command": record.cause.command,
+        "principal": record.principal,
+        "request_id": record.request_id,
+        "generation": getattr(event, "generation", None),
+        "member_id": getattr(event, "new_member_id", None) or getattr(event, "member_id", None),
+        "old_member_id": getattr(event, "old_member_id", None),
+        "instance_id": getattr(event, "instance_id", None),
+        "members": _members(event),
+        "reason": getattr(event, "reason", None),
+        "payload": payload,
+        "chain": chain,
+    }
+
+
+def _members(event: Event) -> list[str] | None:
+    """Everybody whom an event is about, if it is about several."""
+    for name in ("member_ids", "rejoined", "assignments"):
+        several = getattr(event, name, None)
+        if several is not None:
+            return [one if isinstance(one, str) else one.member_id for one in several]
+    return None
+
+
+def _write_manifest(folder: Path, manifest: Manifest) -> None:
+    path = folder / MANIFEST
+    with path.open("w") as file:
+        json.dump(asdict(manifest), file, indent=1)
+        file.flush()
+        os.fsync(file.fileno())
+    sync_path(folder)

@@ -1,0 +1,196 @@
+"""Imports go one way (CONTRIBUTING): judged module by module; import-linter judges whole chains."""
+
+import ast
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tidy.repository import ROOT, import_roots, module_name, plant, sources, syntax, where
+
+# What a package may import of ours, as prefixes of dotted names.
+ALLOWED = {
+    "v1": ["v1"],
+    "coordinator": ["coordinator"],
+    "storage": ["storage", "coordinator"],
+    "raft": ["raft", "storage", "coordinator"],
+    "server": ["server", "raft", "storage", "coordinator", "v1"],
+    "client": ["client", "v1", "coordinator.assignors"],
+    "replay": ["replay", "storage", "coordinator"],
+}
+# One part of a package that may import more than its package.
+ALLOWED_MORE = {"storage.codec": ["v1"], "server.cli": ["replay"]}
+LAZY = {"replay"}  # only inside a function: a server without the [spark] extra must start
+
+IMPURE = {
+    *("asyncio", "concurrent", "ctypes", "datetime", "io", "logging", "multiprocessing", "os"),
+    *("pathlib", "pickle", "random", "secrets", "select", "selectors", "signal", "socket", "ssl"),
+    *("subprocess", "sys", "tempfile", "threading", "time", "uuid"),
+}
+CLIENT_NEEDS = {"grpc", "google", "holdfast"}
+
+Check = Callable[[Path], list[str]]
+
+
+class Import(NamedTuple):
+    """One imported name, where it stands, and whether only a call reaches it."""
+
+    name: str
+    node: ast.stmt
+    lazy: bool
+
+
+def imports(path: Path, module: str) -> Iterator[Import]:
+    """Go through a module's imports; `from a import b` is a.b."""
+    tree = syntax(path)
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef)]
+    inside = {id(node) for function in functions for node in ast.walk(function)}
+    package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (Import(alias.name, node, id(node) in inside) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = _base(node, package)
+            names = (f"{base}.{alias.name}" for alias in node.names)
+            yield from (Import(name, node, id(node) in inside) for name in names)
+
+
+def _base(node: ast.ImportFrom, package: str) -> str:
+    if not node.level:
+        return node.module or ""
+    above = package.split(".")[: len(package.split(".")) - node.level + 1]
+    return ".".join([*above, *([node.module] if node.module else [])])
+
+
+def under(name: str, prefixes: list[str]) -> bool:
+    return any(name == prefix or name.startswith(prefix + ".") for prefix in prefixes)
+
+
+def check_directions(root: Path) -> list[str]:
+    """Layers: a package imports only what stands below it."""
+    found = []
+    for path in sources(root):
+        module = module_name(root, path)
+        short = module.removeprefix("holdfast.")
+        allowed = list(ALLOWED[short.partition(".")[0]])
+        allowed += [m for part, more in ALLOWED_MORE.items() if under(short, [part]) for m in more]
+        for name, node, lazy in imports(path, module):
+            target = name.removeprefix("holdfast.")
+            if target == name:
+                continue
+            late = under(target, list(LAZY)) and not under(short, list(LAZY)) and not lazy
+            if late or not under(target, allowed):
+                why = "only inside a function" if late else "against the layers"
+                found.append(f"{where(root, path, node)}: {module} imports {name}: {why}")
+    return found
+
+
+def check_purity(root: Path) -> list[str]:
+    """The core is pure: the standard library only, and of it nothing with a clock, chance or IO."""
+    found = []
+    for path in sources(root):
+        module = module_name(root, path)
+        if not under(module, ["holdfast.coordinator"]):
+            continue
+        for name, node, _ in imports(path, module):
+            top = name.partition(".")[0]
+            if top in IMPURE or top not in {*sys.stdlib_module_names, "holdfast"}:
+                found.append(f"{where(root, path, node)}: the core imports {name}")
+    return found
+
+
+def check_grpc(root: Path) -> list[str]:
+    """Below the server raft.transport alone speaks gRPC."""
+    below = ["holdfast.coordinator", "holdfast.storage", "holdfast.raft", "holdfast.replay"]
+    found = []
+    for path in sources(root):
+        module = module_name(root, path)
+        if not under(module, below) or under(module, ["holdfast.raft.transport"]):
+            continue
+        for name, node, _ in imports(path, module):
+            if name.partition(".")[0] in {"grpc", "grpc_health", "grpc_reflection"}:
+                found.append(f"{where(root, path, node)}: {module} imports {name}")
+    return found
+
+
+def check_client(root: Path) -> list[str]:
+    """The client needs grpcio and protobuf, nothing else: that is what the bare install brings."""
+    found = []
+    for path in sources(root):
+        module = module_name(root, path)
+        if not under(module, ["holdfast.client", "holdfast.coordinator.assignors"]):
+            continue
+        for name, node, _ in imports(path, module):
+            top = name.partition(".")[0]
+            if top not in CLIENT_NEEDS and top not in sys.stdlib_module_names:
+                found.append(f"{where(root, path, node)}: {module} imports {name}")
+    return found
+
+
+def check_pickle(root: Path) -> list[str]:
+    """No pickle: what comes from the network or the disk is never executed."""
+    executing = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}
+    return [
+        f"{where(root, path, node)}: imports {name}"
+        for path in sources(root)
+        for name, node, _ in imports(path, module_name(root, path))
+        if name.partition(".")[0] in executing
+    ]
+
+
+CHECKS = [check_directions, check_purity, check_grpc, check_client, check_pickle]
+BAD = [
+    (check_directions, "coordinator/holdfast/coordinator/x.py", "import holdfast.storage"),
+    (check_directions, "storage/holdfast/storage/journal.py", "from holdfast.v1 import log_pb2"),
+    (check_directions, "raft/holdfast/raft/x.py", "from holdfast.server import node"),
+    (check_directions, "server/holdfast/server/x.py", "from holdfast.client import Member"),
+    (check_directions, "server/holdfast/server/cli.py", "import holdfast.replay"),
+    (
+        check_directions,
+        "clients/python/holdfast/client/x.py",
+        "from holdfast.coordinator import ids",
+    ),
+    (check_directions, "replay/holdfast/replay/x.py", "from holdfast import raft"),
+    (check_directions, "raft/holdfast/raft/x/y.py", "from ... import server"),
+    (check_purity, "coordinator/holdfast/coordinator/x.py", "def now():\n    import time"),
+    (check_purity, "coordinator/holdfast/coordinator/x.py", "from os.path import join"),
+    (check_purity, "coordinator/holdfast/coordinator/x.py", "import attrs"),
+    (check_grpc, "storage/holdfast/storage/x.py", "import grpc"),
+    (check_grpc, "raft/holdfast/raft/replica.py", "from grpc import aio"),
+    (check_client, "clients/python/holdfast/client/x.py", "import numpy"),
+    (check_pickle, "raft/holdfast/raft/x.py", "from pickle import loads"),
+]
+GOOD = [
+    ("storage/holdfast/storage/codec/records.py", "from holdfast.v1 import events_pb2"),
+    ("raft/holdfast/raft/transport/peer.py", "import grpc"),
+    ("server/holdfast/server/cli.py", "def replay():\n    from holdfast.replay import report"),
+    (
+        "clients/python/holdfast/client/x.py",
+        "from holdfast.coordinator.assignors import RangeAssignor",
+    ),
+    ("coordinator/holdfast/coordinator/x.py", "from dataclasses import dataclass"),
+    ("raft/holdfast/raft/x.py", "from .y import z"),
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_repository_keeps_the_layers(check: Check) -> None:
+    assert import_roots(ROOT)
+
+    assert check(ROOT) == []
+
+
+@pytest.mark.parametrize(("check", "name", "text"), BAD)
+def test_each_check_finds_what_it_forbids(
+    check: Check, name: str, text: str, tmp_path: Path
+) -> None:
+    assert len(check(plant(tmp_path, {name: text}))) == 1
+
+
+@pytest.mark.parametrize(("name", "text"), GOOD)
+def test_what_is_allowed_passes_every_check(name: str, text: str, tmp_path: Path) -> None:
+    root = plant(tmp_path, {name: text})
+
+    assert [check(root) for check in CHECKS] == [[]] * len(CHECKS)

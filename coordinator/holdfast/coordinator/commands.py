@@ -15,6 +15,7 @@ from holdfast.coordinator.ids import (
     GroupId,
     InstanceId,
     MemberId,
+    Position,
     Principal,
     RequestId,
     TopicName,
@@ -202,6 +203,13 @@ class FormCluster:
     settings: tuple[SettingChange, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class SealSegment:
+    """Set a boundary of sealed segments for every node: all records up to `last` (S22)."""
+
+    last: Position
+
+
 GroupCommand: TypeAlias = (
     JoinGroup
     | SyncGroup
@@ -216,6 +224,11 @@ GroupCommand: TypeAlias = (
     | ExpireOffsets
 )
 ClusterCommand: TypeAlias = (
-    CreateTopics | CreatePartitions | DeleteTopics | AlterSettings | FormCluster
+    CreateTopics
+    | CreatePartitions
+    | DeleteTopics
+    | AlterSettings
+    | FormCluster
+    | SealSegment
 )
 Command: TypeAlias = GroupCommand | ClusterCommand

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from holdfast.coordinator import replies
 from holdfast.coordinator.events import Proposed
 from holdfast.coordinator.ids import CallId, MemberId
 from holdfast.coordinator.replies import Reply
@@ -52,6 +53,20 @@ class Renew:
 
 
 Effect: TypeAlias = Answer | Arm | Cancel | Renew
+
+
+def settled(effects: tuple[Effect, ...], token: int) -> tuple[Effect, ...]:
+    """The effects of a committed decision: grants of the decision itself have their token (S13).
+
+    `token` is `ids.fencing_token` of the entry that holds the decision's events. Answers without
+    a grant, or with an older one, stay as they are.
+    """
+    return tuple(
+        Answer(effect.call, replies.with_token(effect.reply, token))
+        if isinstance(effect, Answer)
+        else effect
+        for effect in effects
+    )
 
 
 class Decision(NamedTuple):

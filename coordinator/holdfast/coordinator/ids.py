@@ -17,7 +17,7 @@ CallId: TypeAlias = int
 class Position(NamedTuple):
     """Where a record stands in the log (S3): entry index (from 1) and ordinal in the entry (from 0)."""
 
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which a position has no use for
     ordinal: int
 
 

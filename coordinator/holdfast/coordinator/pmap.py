@@ -10,11 +10,12 @@ in which equal maps came about. Knows nothing of groups.
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast, overload
 from zlib import crc32
 
 K = TypeVar("K")
 V = TypeVar("V")
+T = TypeVar("T")
 
 _BITS = 5
 _WIDTH = 1 << _BITS
@@ -27,7 +28,7 @@ _Node = Any
 
 def _hash(key: object) -> int:
     """Equal on every node and in every process; tuples are hashed by their printed parts."""
-    if isinstance(key, str):
+    if type(key) is str:
         return crc32(key.encode())
     if isinstance(key, tuple):
         return crc32("\0".join(map(str, key)).encode())
@@ -121,19 +122,23 @@ class PMap(Mapping[K, V], Generic[K, V]):
     @classmethod
     def _of(cls, root: _Node, size: int) -> PMap[K, V]:
         made = cls.__new__(cls)
-        made._root, made._size = root, size
+        made._root, made._size = root, size  # noqa: SLF001 - made here, of this class
         return made
 
     def set(self, key: K, value: V) -> PMap[K, V]:
         """This map with `key` bound to `value`."""
-        size = self._size + (key not in self)
-        return self._of(_set(self._root, _SHIFT_TOP, _hash(key), key, value), size)
+        code = _hash(key)
+        leaf = self._leaf(code)
+        size = self._size + (leaf is None or key not in leaf)
+        return self._of(_set(self._root, _SHIFT_TOP, code, key, value), size)
 
     def remove(self, key: K) -> PMap[K, V]:
         """This map without `key`; the same map if it was not there."""
-        if key not in self:
+        code = _hash(key)
+        leaf = self._leaf(code)
+        if leaf is None or key not in leaf:
             return self
-        return self._of(_drop(self._root, _SHIFT_TOP, _hash(key), key), self._size - 1)
+        return self._of(_drop(self._root, _SHIFT_TOP, code, key), self._size - 1)
 
     def update_all(self, items: Iterable[tuple[K, V]]) -> PMap[K, V]:
         """This map with every pair set, in order."""
@@ -153,23 +158,33 @@ class PMap(Mapping[K, V], Generic[K, V]):
         """
         return _diff(old._root, self._root)
 
-    def _leaf(self, key: object) -> dict[K, V] | None:
-        node, shift, code = self._root, _SHIFT_TOP, _hash(key)
-        while isinstance(node, tuple):
-            node = node[_slot(code, shift)]
+    def _leaf(self, code: int) -> dict[K, V] | None:
+        """The leaf where a key with this hash would be. Every look-up passes here: no calls."""
+        node, shift = self._root, _SHIFT_TOP
+        while type(node) is tuple:
+            node = node[(code >> shift) & (_WIDTH - 1) if shift >= 0 else _slot(code, shift)]
             shift -= _BITS
         return cast("dict[K, V] | None", node)
 
     def __getitem__(self, key: K) -> V:
         """Raise KeyError if the key is not there."""
-        leaf = self._leaf(key)
+        leaf = self._leaf(_hash(key))
         if leaf is None:
             raise KeyError(key)
         return leaf[key]
 
+    @overload
+    def get(self, key: K, /) -> V | None: ...
+    @overload
+    def get(self, key: K, /, default: V | T) -> V | T: ...
+    def get(self, key: K, /, default: object = None) -> object:
+        """The value, or `default` if the key is not there."""
+        leaf = self._leaf(_hash(key))
+        return default if leaf is None else leaf.get(key, default)
+
     def __contains__(self, key: object) -> bool:
         """Whether the key is bound."""
-        leaf = self._leaf(key)
+        leaf = self._leaf(_hash(key))
         return leaf is not None and key in leaf
 
     def __len__(self) -> int:

@@ -132,6 +132,14 @@ class TopicExists:
 
 
 @dataclass(frozen=True, slots=True)
+class InvalidTopic:
+    """A name that no topic can have (INVALID_TOPIC_EXCEPTION)."""
+
+    topic: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
 class InvalidPartitions:
     """A number of partitions that cannot be: below one, above the limit, or shrinking."""
 
@@ -196,6 +204,7 @@ Rejection: TypeAlias = (
     | OffsetMetadataTooLarge
     | UnknownTopic
     | TopicExists
+    | InvalidTopic
     | InvalidPartitions
     | InvalidConfig
     | Superseded

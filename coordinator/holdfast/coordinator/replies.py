@@ -1,14 +1,14 @@
-"""Answers to commands and queries, as values. Either `error` is None or the rest is as Kafka leaves it.
+"""Answers to commands, as values. Either `error` is None or the rest is as Kafka leaves it.
 
 The server translates them to messages and adds nothing of its own. Durations are milliseconds.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from holdfast.coordinator.ids import InstanceId, MemberId, TopicPartition
+from holdfast.coordinator.ids import UNCOMMITTED, InstanceId, MemberId, TopicPartition
 from holdfast.coordinator.rejections import Rejection
 
 
@@ -123,3 +123,12 @@ class DoneReply:
 Reply: TypeAlias = (
     JoinReply | SyncReply | HeartbeatReply | LeaveReply | OffsetsReply | NamedReply | DoneReply
 )
+
+
+def with_token(reply: Reply, token: int) -> Reply:
+    """The reply with this fencing token where it said `UNCOMMITTED` (S13)."""
+    if not isinstance(reply, JoinReply | SyncReply | HeartbeatReply):
+        return reply
+    if reply.grant.fencing_token != UNCOMMITTED:
+        return reply
+    return replace(reply, grant=replace(reply.grant, fencing_token=token))

@@ -81,12 +81,14 @@ class Rebalance(NamedTuple):
 
 
 class Group(NamedTuple):
-    """One group. `version`: index of the last entry that changed it (S2). `seq`: of its last record.
+    """One group. `version`: index of the last entry that changed it (S2). `seq`: of its last one.
 
-    `initial`: the open join phase began from Empty (D4). `rejoined`: who was answered when the
-    present generation started (S16). `state_since_ms`: log time of the last change of state.
-    `round_timeout_ms`: of the open join phase. `lingering`: fenced ids of replaced members are not
-    kept; an unknown id is simply unknown, and an instance id tells whom it belongs to now.
+    `initial`: the open join phase began from Empty (D4). `round_timeout_ms`: how long it may last.
+    `rejoined`: while CompletingRebalance, who was answered when the generation started (S16).
+    `state_since_ms`: log time of the last change of state. `predecessors_until_ms`: until when, in
+    log time, a member that was replaced or removed may still act on an old grant (S12). Ids of
+    replaced members are not kept: an unknown id is simply unknown, an instance id tells whom it
+    belongs to now.
     """
 
     group_id: GroupId
@@ -106,6 +108,7 @@ class Group(NamedTuple):
     seq: int = 0
     state_since_ms: int = 0
     group_type: str = CLASSIC
+    predecessors_until_ms: int = 0
 
     def is_leader(self, member_id: MemberId) -> bool:
         """Whether this member assigns in the present generation."""

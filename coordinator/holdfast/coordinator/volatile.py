@@ -46,9 +46,16 @@ class ParkedSync(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """A member id handed out by MEMBER_ID_REQUIRED (KIP-394)."""
+    """A member id handed out by MEMBER_ID_REQUIRED (KIP-394), and to which request (S14)."""
 
-    session_timeout_ms: int
+    request_id: RequestId
+
+
+class Support(NamedTuple):
+    """Members by the protocols that they support, and the bytes of all members' protocols (S7)."""
+
+    names: PMap[str, int] = PMap()
+    size: int = 0
 
 
 class Volatile(NamedTuple):
@@ -56,8 +63,11 @@ class Volatile(NamedTuple):
 
     `armed`: the arming number of each deadline that is running (S9). `renewals`: how often each
     member's session was renewed since it was armed. `awaiting_sync`: members that were answered in
-    this generation and have not synced. `delay_left_ms`: what is left to prolong the initial delay
-    with (D2), and `added`: whether somebody joined since it was armed.
+    this generation and have not synced. `holding`: the initial delay runs, so the round does not
+    close early (D4); `delay_ms` is its present length, `delay_left_ms` what is left to prolong it
+    with (D2), and `added` whether somebody joined since it was armed. `calls`: whose call is
+    parked. `offered`: the pending id that a request was given. `support`: how many members support
+    each protocol, counted when first needed, so that a join need not look at them all.
     """
 
     joins: PMap[MemberId, ParkedJoin] = PMap()
@@ -67,5 +77,10 @@ class Volatile(NamedTuple):
     renewals: PMap[MemberId, int] = PMap()
     awaiting_sync: PMap[MemberId, bool] = PMap()
     next_arming: int = 1
+    holding: bool = False
+    delay_ms: int = 0
     delay_left_ms: int = 0
     added: bool = False
+    calls: PMap[CallId, MemberId] = PMap()
+    offered: PMap[RequestId, MemberId] = PMap()
+    support: Support | None = None

@@ -25,11 +25,11 @@ from holdfast.coordinator.events import (
     SettingChange,
     TopicSize,
 )
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.ids import Position, TopicPartition
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.state import Group, Member, Offset, RequestRecord, State
 from holdfast.storage.shapes import Shape, message_of
-from holdfast.v1 import events_pb2, extras_pb2, state_pb2
+from holdfast.v1 import events_pb2, extras_pb2, group_pb2, state_pb2
 
 SCHEMA_VERSION: Final = 1
 """Of what is written. Raised by every change of `events.proto` or `state.proto`."""
@@ -147,6 +147,23 @@ def split_chain(stored: bytes) -> tuple[bytes, bytes]:
     if cut < 0 or stored[cut : cut + len(_CHAIN_TAG)] != _CHAIN_TAG:
         raise CodecError("no chain hash at the end", "event record")
     return stored[:cut], stored[-_CHAIN_BYTES:]
+
+
+def decode_assignment(assignment: bytes) -> tuple[TopicPartition, ...]:
+    """The partitions of a member's assignment in a group of protocol type `consumer`.
+
+    Raise CodecError if the bytes are no `ConsumerProtocolAssignment`; nobody checks them when they
+    are stored.
+    """
+    try:
+        message = group_pb2.ConsumerProtocolAssignment.FromString(assignment)
+    except DecodeError as error:
+        raise CodecError(f"not readable: {error}", "assignment") from error
+    return tuple(
+        TopicPartition(topic.topic, partition)
+        for topic in message.assigned_partitions
+        for partition in topic.partitions
+    )
 
 
 def encode_state(item: StateItem) -> bytes:

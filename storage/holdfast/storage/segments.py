@@ -53,6 +53,17 @@ SCHEMA: Final = pa.schema(
         ("old_member_id", pa.string()),
         ("instance_id", pa.string()),
         ("members", pa.list_(pa.string())),
+        ("removed", pa.list_(pa.string())),
+        ("served", pa.list_(pa.string())),
+        ("grants", pa.list_(pa.struct([("member_id", pa.string()), ("assignment", pa.binary())]))),
+        (
+            "offsets",
+            pa.list_(
+                pa.struct(
+                    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]
+                )
+            ),
+        ),
         ("reason", pa.string()),
         ("payload", pa.binary()),
         ("chain", pa.binary()),
@@ -118,9 +129,7 @@ def segment_name(first: Position, last: Position) -> str:
     return f"{first.index:020d}-{last.index:020d}"
 
 
-def write_segment(
-    parent: Path, rows: Sequence[Row], cluster_id: str, node_id: str
-) -> Manifest:
+def write_segment(parent: Path, rows: Sequence[Row], cluster_id: str, node_id: str) -> Manifest:
     """Write a segment of at least one row and make it durable, files first, folder last.
 
     An unfinished one of the same name is dropped and written anew; a finished one is kept as it
@@ -189,7 +198,9 @@ def _write_buckets(folder: Path, rows: list[tuple[Position, bytes, bytes]]) -> I
         line = _line(position, record, payload, chain)
         buckets.setdefault(crc32(record.group_id.encode()) % BUCKETS, []).append(line)
     for bucket in sorted(buckets):
-        lines = sorted(buckets[bucket], key=lambda line: (line["grp"], line["idx"], line["ordinal"]))
+        lines = sorted(
+            buckets[bucket], key=lambda line: (line["grp"], line["idx"], line["ordinal"])
+        )
         name = f"bucket-{bucket:02d}.parquet"
         table = pa.Table.from_pylist(lines, schema=SCHEMA)
         pq.write_table(table, folder / name, compression="zstd")
@@ -198,10 +209,14 @@ def _write_buckets(folder: Path, rows: list[tuple[Position, bytes, bytes]]) -> I
 
 
 def _line(position: Position, record: Record, payload: bytes, chain: bytes) -> dict[str, Any]:
+    place = {"idx": position.index, "ordinal": position.ordinal}
+    return {**place, **typed_columns(record), "payload": payload, "chain": chain}
+
+
+def typed_columns(record: Record) -> dict[str, Any]:
+    """What stands beside the payload, for SQL. A verification makes it anew and compares."""
     event = record.event
     return {
-        "idx": position.index,
-        "ordinal": position.ordinal,
         "grp": record.group_id,
         "grp_seq": record.group_seq,
         "log_time_ms": record.log_time_ms,
@@ -216,9 +231,11 @@ def _line(position: Position, record: Record, payload: bytes, chain: bytes) -> d
         "old_member_id": getattr(event, "old_member_id", None),
         "instance_id": getattr(event, "instance_id", None),
         "members": _members(event),
+        "removed": _list(getattr(event, "removed", None)),
+        "served": _list(getattr(event, "rejoined", None), "request_id"),
+        "grants": _structs(getattr(event, "assignments", None), "member_id", "assignment"),
+        "offsets": _offsets(event),
         "reason": getattr(event, "reason", None),
-        "payload": payload,
-        "chain": chain,
     }
 
 
@@ -229,6 +246,24 @@ def _members(event: Event) -> list[str] | None:
         if several is not None:
             return [one if isinstance(one, str) else one.member_id for one in several]
     return None
+
+
+def _list(several: Iterable[Any] | None, field: str = "") -> list[Any] | None:
+    if several is None:
+        return None
+    return [getattr(one, field) if field else one for one in several]
+
+
+def _structs(several: Iterable[Any] | None, *fields: str) -> list[dict[str, Any]] | None:
+    if several is None:
+        return None
+    return [{field: getattr(one, field, None) for field in fields} for one in several]
+
+
+def _offsets(event: Event) -> list[dict[str, Any]] | None:
+    """Partitions whose offset was set, or, with a null offset, dropped."""
+    several = getattr(event, "offsets", None) or getattr(event, "partitions", None)
+    return _structs(several, "topic", "partition", "offset")
 
 
 def _write_manifest(folder: Path, manifest: Manifest) -> None:

@@ -1,0 +1,70 @@
+"""The Holdfast client: be a member of a group, own partitions, and know when you no longer do.
+
+    async with Member("127.0.0.1:7400", group="indexers", topics=["documents"],
+                      instance_id="indexer-0") as member:
+        async for partition in member.owned():
+            ...
+
+`Member` and `Admin` here are those for asyncio (`holdfast.client.aio`); `holdfast.client.sync` has
+the same for threads. Needs grpcio and protobuf only. Who speaks the protocol by hand finds the
+stubs in `holdfast.v1`.
+"""
+
+from holdfast.client.aio import Admin, Member
+from holdfast.client.channel import Credentials, Tls
+from holdfast.client.errors import (
+    AssignmentFailed,
+    Fenced,
+    Forbidden,
+    GroupFull,
+    GroupNotEmpty,
+    GroupNotFound,
+    HoldfastError,
+    IllegalGeneration,
+    IncompatibleServer,
+    InvalidArgument,
+    NoCommonProtocol,
+    OutcomeUnknown,
+    OwnershipLost,
+    RebalanceInProgress,
+    Rejected,
+    ServerDefect,
+    TopicExists,
+    TopicNotFound,
+    Unavailable,
+    UnknownMember,
+)
+from holdfast.client.partition import Offset, Partition
+from holdfast.client.protocol import TopicPartition
+from holdfast.client.witness import Acknowledged
+
+__all__ = [
+    "Acknowledged",
+    "Admin",
+    "AssignmentFailed",
+    "Credentials",
+    "Fenced",
+    "Forbidden",
+    "GroupFull",
+    "GroupNotEmpty",
+    "GroupNotFound",
+    "HoldfastError",
+    "IllegalGeneration",
+    "IncompatibleServer",
+    "InvalidArgument",
+    "Member",
+    "NoCommonProtocol",
+    "Offset",
+    "OutcomeUnknown",
+    "OwnershipLost",
+    "Partition",
+    "RebalanceInProgress",
+    "Rejected",
+    "ServerDefect",
+    "Tls",
+    "TopicExists",
+    "TopicNotFound",
+    "TopicPartition",
+    "Unavailable",
+    "UnknownMember",
+]

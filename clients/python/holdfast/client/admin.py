@@ -1,0 +1,235 @@
+"""Admin for asyncio: what operators and tools ask of a cluster.
+
+Reads answer with the contract's messages. Changes carry a request id, are retried with it, and
+answer per group, member or topic: None when it is done, else the refusal as an exception *value*,
+so that one refusal does not hide the other results.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+
+from holdfast.client.caller import Caller
+from holdfast.client.errors import from_code
+from holdfast.v1 import admin_pb2, extras_pb2
+from holdfast.v1.errors_pb2 import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from types import TracebackType
+
+    from google.protobuf.message import Message
+
+    from holdfast.client.channel import Credentials
+    from holdfast.client.errors import HoldfastError
+    from holdfast.client.witness import Witness
+
+    Results: TypeAlias = dict[str, HoldfastError | None]
+
+AnswerT = TypeVar("AnswerT", bound="Message")
+
+
+class Admin:
+    """`async with Admin(endpoints) as admin`.
+
+    Every method raises Unavailable or OutcomeUnknown when the cluster cannot be reached within
+    `timeout_ms`, and Rejected when it refuses the whole call.
+    """
+
+    def __init__(
+        self,
+        endpoints: str | Sequence[str],
+        *,
+        credentials: Credentials = None,
+        client_id: str | None = None,
+        timeout_ms: int = 30_000,
+        on_acknowledged: Witness | None = None,
+    ) -> None:
+        self._caller = Caller(
+            endpoints,
+            credentials=credentials,
+            client_id=client_id,
+            on_acknowledged=on_acknowledged,
+        )
+        self._timeout_ms = timeout_ms
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._caller.close()
+
+    # --- groups --------------------------------------------------------------------------------
+
+    async def describe_groups(self, *groups: str) -> dict[str, admin_pb2.DescribedGroup]:
+        """State, members and assignments; a group that cannot be described says why itself."""
+        request = admin_pb2.DescribeGroupsRequest(groups=groups)
+        answer = await self._read(request, admin_pb2.DescribeGroupsResponse)
+        return {group.group_id: group for group in answer.groups}
+
+    async def list_groups(
+        self, *, states: Iterable[str] = (), types: Iterable[str] = ()
+    ) -> list[admin_pb2.ListedGroup]:
+        """All groups, or those in these states (Kafka's words, "Stable") and of these types."""
+        request = admin_pb2.ListGroupsRequest(states_filter=states, types_filter=types)
+        return list((await self._read(request, admin_pb2.ListGroupsResponse)).groups)
+
+    async def delete_groups(self, *groups: str) -> Results:
+        """Delete groups without members, with their offsets."""
+        request = admin_pb2.DeleteGroupsRequest(groups_names=groups)
+        answer = await self._change(request, admin_pb2.DeleteGroupsResponse)
+        return {
+            result.group_id: _refusal(result.error_code, f"Group {result.group_id!r}")
+            for result in answer.results
+        }
+
+    async def remove_members(
+        self,
+        group: str,
+        *,
+        instance_ids: Iterable[str] = (),
+        member_ids: Iterable[str] = (),
+        everyone: bool = False,
+        reason: str | None = None,
+    ) -> Results:
+        """Remove members in one step: one rebalance however many they are (G14).
+
+        Results are keyed by instance id for those named so, else by member id. A removed process
+        that still runs may act until its next heartbeat: there only the fencing token excludes it
+        (S12). Raises ValueError when nobody is named (G25).
+        """
+        members = [admin_pb2.MemberToRemove(group_instance_id=i) for i in instance_ids]
+        members += [admin_pb2.MemberToRemove(member_id=i) for i in member_ids]
+        if not members and not everyone:
+            raise ValueError("Name members by instance_ids or member_ids, or ask for everyone.")
+        request = admin_pb2.RemoveMembersRequest(
+            group_id=group, members=members, all=everyone, reason=reason
+        )
+        answer = await self._change(request, admin_pb2.RemoveMembersResponse)
+        return {
+            _named(member): _refusal(member.error_code, f"Member {_named(member)!r} of {group!r}")
+            for member in answer.members
+        }
+
+    async def trigger_rebalance(self, group: str, *, reason: str | None = None) -> None:
+        """Open a join phase, as if the group leader had asked for it."""
+        request = admin_pb2.TriggerRebalanceRequest(group_id=group, reason=reason)
+        await self._change(request, admin_pb2.TriggerRebalanceResponse)
+
+    # --- topics --------------------------------------------------------------------------------
+
+    async def create_topics(self, topics: Mapping[str, int]) -> Results:
+        """Create topics with so many partitions each."""
+        request = admin_pb2.CreateTopicsRequest(
+            topics=[admin_pb2.CreatableTopic(name=n, num_partitions=c) for n, c in topics.items()]
+        )
+        answer = await self._change(request, admin_pb2.CreateTopicsResponse)
+        return _topic_results(answer.topics)
+
+    async def create_partitions(self, counts: Mapping[str, int]) -> Results:
+        """Raise topics to so many partitions each; counts only grow."""
+        request = admin_pb2.CreatePartitionsRequest(
+            topics=[admin_pb2.CreatePartitionsTopic(name=n, count=c) for n, c in counts.items()]
+        )
+        answer = await self._change(request, admin_pb2.CreatePartitionsResponse)
+        return _topic_results(answer.results)
+
+    async def delete_topics(self, *topics: str) -> Results:
+        """Delete topics."""
+        request = admin_pb2.DeleteTopicsRequest(
+            topics=[admin_pb2.DeleteTopicState(name=name) for name in topics]
+        )
+        answer = await self._change(request, admin_pb2.DeleteTopicsResponse)
+        return _topic_results(answer.responses)
+
+    async def list_topics(self, *names: str) -> dict[str, int]:
+        """Partition counts by topic; of all topics when none is named."""
+        request = admin_pb2.ListTopicsRequest(names=names)
+        answer = await self._read(request, admin_pb2.ListTopicsResponse)
+        return {topic.name: topic.num_partitions for topic in answer.topics}
+
+    # --- settings and cluster --------------------------------------------------------------------
+
+    async def describe_settings(
+        self, *names: str, group: str | None = None
+    ) -> list[admin_pb2.DescribedSetting]:
+        """Settings on the log (S23) with unit, default and meaning; of one group if named."""
+        request = admin_pb2.DescribeSettingsRequest(names=names, group_id=group)
+        return list((await self._read(request, admin_pb2.DescribeSettingsResponse)).settings)
+
+    async def alter_settings(
+        self, settings: Mapping[str, str | None], *, group: str | None = None
+    ) -> Results:
+        """Set settings on the log; None gives one back to its default."""
+        request = admin_pb2.AlterSettingsRequest(
+            settings=[admin_pb2.SettingToAlter(name=n, value=v) for n, v in settings.items()],
+            group_id=group,
+        )
+        answer = await self._change(request, admin_pb2.AlterSettingsResponse)
+        return {
+            setting.name: _refusal(
+                setting.error_code, f"Setting {setting.name!r}", setting.error_message
+            )
+            for setting in answer.settings
+        }
+
+    async def describe_cluster(self) -> admin_pb2.DescribeClusterResponse:
+        """The nodes, who leads, how far the log has come."""
+        request = admin_pb2.DescribeClusterRequest()
+        return await self._read(request, admin_pb2.DescribeClusterResponse)
+
+    async def transfer_leadership(self, node: str = "") -> str:
+        """Hand the leadership to a node (empty: to the one best suited); who leads then."""
+        request = admin_pb2.TransferLeadershipRequest(node=node)
+        return (await self._change(request, admin_pb2.TransferLeadershipResponse)).node
+
+    # --- calling -------------------------------------------------------------------------------
+
+    async def _read(self, request: Message, answer: type[AnswerT]) -> AnswerT:
+        response = await self._caller.call(request, answer, timeout_ms=self._timeout_ms)
+        _raise_refusal(response)
+        return response
+
+    async def _change(self, request: Any, answer: type[AnswerT]) -> AnswerT:  # noqa: ANN401 - any request of the contract
+        request_id = await self._caller.new_request_id()
+        request.holdfast.CopyFrom(extras_pb2.RequestExtras(request_id=request_id))
+        return await self._read(request, answer)
+
+
+def _raise_refusal(response: Any) -> None:  # noqa: ANN401 - any response of the contract
+    code = getattr(response, "error_code", ErrorCode.ERROR_CODE_NONE)
+    if code != ErrorCode.ERROR_CODE_NONE:
+        subject = type(response).__name__.removesuffix("Response")
+        raise from_code(code, subject=subject, message=response.holdfast.message)
+
+
+def _refusal(code: ErrorCode.ValueType, subject: str, message: str = "") -> HoldfastError | None:
+    if code == ErrorCode.ERROR_CODE_NONE:
+        return None
+    return from_code(code, subject=subject, message=message)
+
+
+def _named(member: admin_pb2.RemovedMember) -> str:
+    return member.group_instance_id or member.member_id
+
+
+def _topic_results(
+    results: Iterable[
+        admin_pb2.CreatableTopicResult
+        | admin_pb2.CreatePartitionsTopicResult
+        | admin_pb2.DeletableTopicResult
+    ],
+) -> Results:
+    return {
+        result.name: _refusal(result.error_code, f"Topic {result.name!r}", result.error_message)
+        for result in results
+    }

@@ -1,0 +1,232 @@
+"""Calls over grpc.aio: one attempt at the present node, or attempts until a deadline.
+
+`attempt` is for the session, which decides itself what a failure means; `call` is for everything
+else (commits, administration). Both follow the leader and never hide an unknown outcome (S5).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import grpc
+import grpc.aio
+
+from holdfast.client.channel import open_channel
+from holdfast.client.clock import boot_ms
+from holdfast.client.endpoints import Endpoints, parse
+from holdfast.client.errors import OutcomeUnknown, Unavailable
+from holdfast.client.outcome import CLIENT_ID_KEY, LEADER_KEY, judge
+from holdfast.client.request_ids import RequestIds
+from holdfast.client.signals import Failure, FailureKind
+from holdfast.client.witness import acknowledged
+from holdfast.v1 import group_pb2
+from holdfast.v1.admin_pb2_grpc import AdminServiceStub
+from holdfast.v1.errors_pb2 import ErrorCode
+from holdfast.v1.group_pb2_grpc import GroupServiceStub
+from holdfast.v1.offset_pb2_grpc import OffsetServiceStub
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from google.protobuf.message import Message
+
+    from holdfast.client.channel import Credentials
+    from holdfast.client.witness import Witness
+
+_LOGGER = logging.getLogger("holdfast.client")
+_CONNECT_TIMEOUT_MS = 5_000
+_READY = grpc.ChannelConnectivity.READY
+_SUFFIX = "Request"
+
+_ELSEWHERE = frozenset(
+    {ErrorCode.ERROR_CODE_NOT_COORDINATOR, ErrorCode.ERROR_CODE_COORDINATOR_NOT_AVAILABLE}
+)
+_AGAIN_HERE = frozenset(
+    {
+        ErrorCode.ERROR_CODE_COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.ERROR_CODE_REQUEST_TIMED_OUT,
+    }
+)
+
+AnswerT = TypeVar("AnswerT", bound="Message")
+
+
+class Caller:
+    """Channels to the nodes of one cluster, and the request ids that its log time gives."""
+
+    def __init__(
+        self,
+        endpoints: str | Sequence[str],
+        *,
+        credentials: Credentials = None,
+        client_id: str | None = None,
+        on_acknowledged: Witness | None = None,
+    ) -> None:
+        self.endpoints = Endpoints(parse(endpoints))
+        self.ids = RequestIds()
+        self.metadata = () if client_id is None else ((CLIENT_ID_KEY, client_id),)
+        self._credentials = credentials
+        self._on_acknowledged = on_acknowledged
+        self._channels: dict[str, grpc.aio.Channel] = {}
+        self._stubs: dict[str, tuple[object, ...]] = {}
+
+    async def close(self) -> None:
+        """Close all channels; calls in flight are cancelled."""
+        channels = list(self._channels.values())
+        self._channels.clear()
+        self._stubs.clear()
+        for channel in channels:
+            await channel.close()
+
+    def channel(self, address: str) -> grpc.aio.Channel:
+        """The one channel to this node."""
+        if address not in self._channels:
+            channel = self._channels[address] = open_channel(address, self._credentials)
+            stubs = (GroupServiceStub, AdminServiceStub, OffsetServiceStub)
+            self._stubs[address] = tuple(stub(channel) for stub in stubs)
+        return self._channels[address]
+
+    async def connect(self, address: str, timeout_ms: int = _CONNECT_TIMEOUT_MS) -> bool:
+        """Whether the node is connected, waited for: "never connected" is known, not guessed."""
+        channel = self.channel(address)
+        try:
+            async with asyncio.timeout(timeout_ms / 1000):
+                while (state := channel.get_state(try_to_connect=True)) is not _READY:
+                    if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
+                        return False
+                    await channel.wait_for_state_change(state)
+        except TimeoutError:
+            return False
+        return True
+
+    async def new_request_id(self) -> str:
+        """A request id for one change; asks for the log time first if none has been seen (S15)."""
+        if not self.ids.ready:
+            await self.call(group_pb2.FindCoordinatorRequest(), group_pb2.FindCoordinatorResponse)
+        return self.ids.make(boot_ms())
+
+    async def call(
+        self, request: Message, answer: type[AnswerT], *, timeout_ms: int = 30_000
+    ) -> AnswerT:
+        """Call until there is an answer of the protocol or the time is up.
+
+        A retry repeats the very same request, so its request id makes it safe; without one, only
+        what surely did not happen is retried. Raises Unavailable, OutcomeUnknown, or what the
+        service's refusal means.
+        """
+        deadline = boot_ms() + timeout_ms
+        unknown: OutcomeUnknown | None = None
+        while True:
+            left_ms = deadline - boot_ms()
+            result = await self.attempt(request, max(1, left_ms))
+            if not isinstance(result, Failure):
+                if not isinstance(result, answer):
+                    raise TypeError(f"{type(request).__name__} is not answered by {answer}.")
+                return result
+            if result.kind is FailureKind.FATAL:
+                raise result.error
+            if isinstance(result.error, OutcomeUnknown):
+                unknown = result.error
+            may_retry = unknown is None or _repeatable(request)
+            if not may_retry or deadline - boot_ms() <= result.retry_in_ms:
+                raise unknown or result.error
+            await asyncio.sleep(result.retry_in_ms / 1000)
+
+    async def attempt(
+        self, request: Message, timeout_ms: int, *, elsewhere: bool = False
+    ) -> Message | Failure:
+        """One attempt at the present node (`elsewhere`: at the next one)."""
+        if elsewhere:
+            self.endpoints.skip()
+        address, started = self.endpoints.current, boot_ms()
+        if not await self.connect(address, min(timeout_ms, _CONNECT_TIMEOUT_MS)):
+            return self.not_connected(address)
+        left_ms = max(1, timeout_ms - (boot_ms() - started))
+        try:
+            call = self._method(address, request)(
+                request, timeout=left_ms / 1000, metadata=self.metadata
+            )
+            response = await call
+            trailing = await call.trailing_metadata()
+        except grpc.aio.AioRpcError as error:
+            return self.broken(address, error, request)
+        result = self.judged(address, response, trailing)
+        if self._on_acknowledged is not None and not isinstance(result, Failure):
+            confirmed = acknowledged(request, result)
+            if confirmed is not None:
+                self._on_acknowledged(confirmed)
+        return result
+
+    def judged(
+        self,
+        address: str,
+        response: Any,  # noqa: ANN401 - any response of the contract
+        trailing: Iterable[tuple[str, Any]] = (),
+    ) -> Message | Failure:
+        """An answer: the protocol's, or only word of who leads."""
+        extras = response.holdfast
+        if extras.HasField("log_time_ms"):
+            self.ids.observe(extras.log_time_ms, boot_ms())
+        code = getattr(response, "error_code", ErrorCode.ERROR_CODE_NONE)
+        if code in _ELSEWHERE:
+            leader = dict(trailing).get(LEADER_KEY) or extras.leader_hint or None
+            delay = self.endpoints.redirected(address, leader)
+            text = f"{address} does not lead" + (f"; {leader} does." if leader else ".")
+            return Failure(FailureKind.RETRY, Unavailable(text), delay)
+        if code in _AGAIN_HERE:
+            name = ErrorCode.Name(code)
+            # Not replicated in time is not the same as not replicated.
+            timed_out = code == ErrorCode.ERROR_CODE_REQUEST_TIMED_OUT
+            error = (OutcomeUnknown if timed_out else Unavailable)(f"{address}: {name}")
+            return Failure(FailureKind.RETRY, error, self.endpoints.failed(address, move=False))
+        self.endpoints.succeeded(address)
+        message: Message = response
+        return message
+
+    def broken(self, address: str, error: grpc.aio.AioRpcError, request: Message) -> Failure:
+        """A status other than OK."""
+        verdict = judge(
+            error.code(),
+            error.details() or "no details",
+            error.trailing_metadata() or (),
+            subject=f"{type(request).__name__} at {address}",
+            request_id=_request_id(request),
+        )
+        if verdict.kind is not FailureKind.RETRY:
+            return Failure(verdict.kind, verdict.error)
+        _LOGGER.info("%s", verdict.error)
+        if verdict.leader:
+            delay = self.endpoints.redirected(address, verdict.leader)
+        else:
+            delay = self.endpoints.failed(address, move=verdict.move)
+        return Failure(verdict.kind, verdict.error, delay)
+
+    def not_connected(self, address: str) -> Failure:
+        """The call was never sent, so surely nothing happened (S5)."""
+        error = Unavailable(
+            f"Could not connect to {address}: nobody listens there, it does not answer, or TLS "
+            "was refused (check ca, certificate and key)."
+        )
+        _LOGGER.info("%s", error)
+        return Failure(FailureKind.RETRY, error, self.endpoints.failed(address))
+
+    def _method(self, address: str, request: Message) -> Any:  # noqa: ANN401 - of three stubs
+        name = type(request).__name__.removesuffix(_SUFFIX)
+        for stub in self._stubs[address]:
+            method = getattr(stub, name, None)
+            if method is not None:
+                return method
+        raise TypeError(f"No service has a method for {type(request).__name__}.")
+
+
+def _request_id(request: Any) -> str:  # noqa: ANN401 - any request of the contract
+    request_id: str = request.holdfast.request_id
+    return request_id
+
+
+def _repeatable(request: Message) -> bool:
+    name = type(request).__name__
+    reads = ("Describe", "List", "Find", "OffsetFetch")
+    return name.startswith(reads) or bool(_request_id(request))

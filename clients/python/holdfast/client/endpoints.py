@@ -1,0 +1,82 @@
+"""Which node to talk to next: follow the leader, else walk the list, with full-jitter back-off.
+
+Pure: the random fraction comes in as a function. A delay is drawn from the whole range between
+nothing and a bound that doubles with each failure in a row, so that a thousand clients that lost
+their leader at one moment do not come back at one moment.
+"""
+
+from __future__ import annotations
+
+import random
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+BACKOFF_FIRST_MS = 50
+BACKOFF_MAX_MS = 1_000
+
+
+class Endpoints:
+    """A walk over `host:port` addresses; the present one is `current`."""
+
+    def __init__(
+        self, addresses: Sequence[str], fraction: Callable[[], float] = random.random
+    ) -> None:
+        if not addresses:
+            raise ValueError("No endpoint given: name at least one node as host:port.")
+        self._addresses = tuple(addresses)
+        self._fraction = fraction
+        self._place = 0
+        self._failures = 0
+        self.current = self._addresses[0]
+
+    def succeeded(self, address: str) -> None:
+        """A call was answered there."""
+        if address == self.current:
+            self._failures = 0
+
+    def redirected(self, address: str, leader: str | None) -> int:
+        """The node there does not lead and names who does; the delay before the next attempt.
+
+        The first hint is followed at once; hints that lead to further hints are slowed down.
+        """
+        if leader and leader != address:
+            if address == self.current:
+                self.current = leader
+            self._failures += 1
+            return 0 if self._failures == 1 else self._delay_ms()
+        return self.failed(address)
+
+    def failed(self, address: str, *, move: bool = True) -> int:
+        """A call got no usable answer there; the delay before the next attempt.
+
+        Several calls may fail at one node together: only the first of them moves on.
+        """
+        self._failures += 1
+        if move and address == self.current:
+            self.skip()
+        return self._delay_ms()
+
+    def skip(self) -> None:
+        """Leave the present node for the next in the list."""
+        for _ in self._addresses:
+            self._place = (self._place + 1) % len(self._addresses)
+            if self._addresses[self._place] != self.current:
+                break
+        self.current = self._addresses[self._place]
+
+    def _delay_ms(self) -> int:
+        bound = min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS << min(self._failures - 1, 10))
+        return int(bound * self._fraction())
+
+
+def parse(endpoints: str | Sequence[str]) -> tuple[str, ...]:
+    """Addresses from a list or a comma-separated string. Raises ValueError on anything else."""
+    parts = endpoints.split(",") if isinstance(endpoints, str) else endpoints
+    addresses = tuple(part.strip() for part in parts if part.strip())
+    for address in addresses:
+        host, colon, port = address.rpartition(":")
+        if not (host and colon and port.isdecimal()):
+            raise ValueError(f"Endpoint {address!r} is not of the form host:port.")
+    return addresses

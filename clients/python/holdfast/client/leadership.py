@@ -1,0 +1,83 @@
+"""What the group leader does beyond a member's part: assign, and watch its topics grow.
+
+Partition counts only grow, so the watch compares with the counts that the assignment in force was
+made from. A group leader that restarted and must not assign (KIP-814) reads them from its own
+assignment, where the one who assigned wrote them (protocol.py). No clock, no IO.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.client.errors import AssignmentFailed
+from holdfast.client.protocol import assign, read_subscription
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from holdfast.coordinator.assignors import Assignor, MemberSubscription
+    from holdfast.v1 import group_pb2
+
+
+class Leadership:
+    """One generation's leadership; a follower's is empty."""
+
+    def __init__(self, topics: Sequence[str]) -> None:
+        self.leads = False
+        self.must_assign = False
+        self.topics: frozenset[str] = frozenset(topics)
+        self.refresh_at_ms: int | None = None
+        self._members: list[MemberSubscription] = []
+        self._assigned_from: dict[str, int] = {}
+
+    def begin(self, response: group_pb2.JoinGroupResponse) -> None:
+        """Learn from a join's answer whether we lead, and whether we must assign."""
+        self.leads = response.leader == response.member_id
+        # KIP-814: a static group leader that comes back is told to leave the assignment alone.
+        self.must_assign = self.leads and not response.skip_assignment
+        self._members = [read_subscription(member) for member in response.members]
+        wanted = (member.topics for member in self._members)
+        self.topics = frozenset().union(*wanted) if self.leads else frozenset()
+        self._assigned_from = {}
+        self.refresh_at_ms = None
+
+    def end(self) -> None:
+        """A new round begins: whoever led leads no more."""
+        self.leads = self.must_assign = False
+        self.refresh_at_ms = None
+
+    def assign(
+        self, assignors: Mapping[str, Assignor], protocol: str, counts: Mapping[str, int]
+    ) -> list[group_pb2.SyncGroupRequestAssignment]:
+        """Everybody's assignment. Raises AssignmentFailed, also for a protocol we do not have."""
+        if protocol not in assignors:
+            raise AssignmentFailed(
+                f"The group chose assignor {protocol!r}, which this member does not have."
+            )
+        self.must_assign = False
+        self._assigned_from = {topic: counts.get(topic, 0) for topic in self.topics}
+        return assign(assignors[protocol], self._members, self._assigned_from)
+
+    def settled(self, counts: Mapping[str, int] | None, now_ms: int) -> None:
+        """The own assignment has come, with the counts that it was made from: begin to watch."""
+        if self.leads:
+            self._assigned_from = dict(self._assigned_from or counts or {})
+            self.refresh_at_ms = now_ms if self.refresh_at_ms is None else self.refresh_at_ms
+
+    def refresh_due(self, now_ms: int) -> bool:
+        """Whether it is time to look at the topics again."""
+        return self.leads and self.refresh_at_ms is not None and now_ms >= self.refresh_at_ms
+
+    def refresh_from(self, at_ms: int | None) -> None:
+        """Look again then; None: an answer is awaited."""
+        self.refresh_at_ms = at_ms
+
+    def grown(self, counts: Mapping[str, int]) -> list[str]:
+        """Topics that have more partitions now than the assignment in force knows of."""
+        if not self._assigned_from:
+            self._assigned_from = dict(counts)  # never told: watch from here on, as Kafka's client
+        return sorted(
+            topic
+            for topic in self.topics
+            if counts.get(topic, 0) > self._assigned_from.get(topic, 0)
+        )

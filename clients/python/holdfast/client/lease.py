@@ -1,0 +1,57 @@
+"""When ownership ends on the client: rule S11, as arithmetic on send times.
+
+The service may give a member's partitions away in two ways: the session runs out, or a rebalance
+runs into this member's own rebalance timeout. Both clocks start on the server no earlier than the
+client *sent* its last accepted sign of life, so the client is safe if it stops a fifth earlier.
+Knows neither a clock nor the protocol.
+"""
+
+from __future__ import annotations
+
+
+class Lease:
+    """Two end points, of which the earlier counts; all times are boot-clock milliseconds."""
+
+    def __init__(self, session_ms: int, rebalance_ms: int) -> None:
+        self.session_ms = session_ms
+        self.rebalance_ms = rebalance_ms
+        self._accepted_ms: int | None = None
+        self._confirmed_ms: int | None = None
+
+    def set_timeouts(self, session_ms: int, rebalance_ms: int) -> None:
+        """Take over the timeouts in force, which a join's answer carries: never the asked ones."""
+        self.session_ms = session_ms
+        self.rebalance_ms = rebalance_ms
+
+    def accepted(self, sent_ms: int) -> None:
+        """A heartbeat sent then was answered NONE or REBALANCE_IN_PROGRESS: the session runs on."""
+        self._accepted_ms = _later(self._accepted_ms, sent_ms)
+
+    def confirmed(self, sent_ms: int) -> None:
+        """A heartbeat or sync sent then was answered NONE: no rebalance had begun before that."""
+        self.accepted(sent_ms)
+        self._confirmed_ms = _later(self._confirmed_ms, sent_ms)
+
+    def forget(self) -> None:
+        """The membership or the generation is gone, and with it every sign of life."""
+        self._accepted_ms = None
+        self._confirmed_ms = None
+
+    @property
+    def ends_at_ms(self) -> int | None:
+        """The moment from which nothing may be owned; None: nothing is owned at all."""
+        if self._accepted_ms is None or self._confirmed_ms is None:
+            return None
+        return min(
+            self._accepted_ms + self.session_ms * 8 // 10,
+            self._confirmed_ms + self.rebalance_ms * 8 // 10,
+        )
+
+    def holds(self, now_ms: int) -> bool:
+        """Whether ownership may be acted on at `now_ms`."""
+        ends_at = self.ends_at_ms
+        return ends_at is not None and now_ms < ends_at
+
+
+def _later(known: int | None, sent_ms: int) -> int:
+    return sent_ms if known is None or sent_ms > known else known

@@ -1,0 +1,355 @@
+"""Member for asyncio: performs what the session decides, and gives it answers and the time.
+
+Heartbeats run in tasks of their own, apart from the user's coroutines; but code that *blocks* the
+event loop blocks them too, and then ownership ends by the clock (S11). Blocking work belongs into
+`asyncio.to_thread`, or use `holdfast.client.sync`, whose heartbeats have a thread of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from collections import deque
+from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast
+
+from holdfast.client import offsets as offset_messages
+from holdfast.client.caller import Caller
+from holdfast.client.clock import boot_ms
+from holdfast.client.errors import HoldfastError, OutcomeUnknown, Unavailable, from_code
+from holdfast.client.heartbeats import HeartbeatStream
+from holdfast.client.partition import Offset, Partition
+from holdfast.client.session import Session
+from holdfast.client.signals import (
+    Assigned,
+    Cancel,
+    Failure,
+    Lost,
+    Revoke,
+    Send,
+    Settings,
+    Stopped,
+)
+from holdfast.coordinator.assignors import RangeAssignor, StickyAssignor
+from holdfast.v1 import group_pb2, offset_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+    from types import TracebackType
+
+    from holdfast.client.channel import Credentials
+    from holdfast.client.protocol import TopicPartition
+    from holdfast.client.signals import Output, Response
+    from holdfast.client.witness import Witness
+    from holdfast.coordinator.assignors import Assignor
+
+    Listener: TypeAlias = Callable[[Sequence[Partition]], Awaitable[None] | None]
+
+_LOGGER = logging.getLogger("holdfast.client")
+DEFAULT_ASSIGNORS: tuple[Assignor, ...] = (StickyAssignor(), RangeAssignor())
+
+
+class Member:
+    """A member of a group: `async with Member(...) as member`.
+
+    With an `instance_id` it is static: leaving the block releases its hold for a restart, and
+    nothing moves unless it stays away for a session (S12). Without one, leaving the block leaves
+    the group. Times are milliseconds. The callbacks get partitions, may be coroutines, and run one
+    after another: `on_revoked` may still commit and has 0.8 x `rebalance_timeout_ms`, `on_lost`
+    cannot commit any more. One that raises stops the member with that error. A group leader looks
+    each `topics_refresh_ms` whether its topics have grown. `on_acknowledged` hears of each change
+    that was confirmed (witness.py).
+
+    A refusal that cannot heal (`Fenced`, above all) stops the member; `owned`, `leave`, `restart`
+    and `wait_stopped` raise it.
+    """
+
+    def __init__(  # noqa: PLR0913 - keyword-only, each with a default
+        self,
+        endpoints: str | Sequence[str],
+        *,
+        group: str,
+        topics: Iterable[str],
+        instance_id: str | None = None,
+        session_timeout_ms: int = 45_000,
+        rebalance_timeout_ms: int = 300_000,
+        heartbeat_interval_ms: int = 3_000,
+        topics_refresh_ms: int = 5_000,
+        assignors: Sequence[Assignor] = DEFAULT_ASSIGNORS,
+        takeover: Literal["now", "wait"] = "now",
+        credentials: Credentials = None,
+        client_id: str | None = None,
+        on_assigned: Listener | None = None,
+        on_revoked: Listener | None = None,
+        on_lost: Listener | None = None,
+        on_acknowledged: Witness | None = None,
+    ) -> None:
+        self.settings = Settings(
+            group=group,
+            topics=tuple(sorted(set(topics))),
+            assignors=tuple(assignors),
+            instance_id=instance_id,
+            session_timeout_ms=session_timeout_ms,
+            rebalance_timeout_ms=rebalance_timeout_ms,
+            heartbeat_interval_ms=heartbeat_interval_ms,
+            topics_refresh_ms=topics_refresh_ms,
+            takeover=takeover,
+        )
+        self._caller = Caller(
+            endpoints,
+            credentials=credentials,
+            client_id=client_id,
+            on_acknowledged=on_acknowledged,
+        )
+        self._session = Session(self.settings, self._caller.ids)
+        self._heartbeats = HeartbeatStream(self._caller, self._pushed)
+        self._listeners = {Assigned: on_assigned, Revoke: on_revoked, Lost: on_lost}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._told: asyncio.Queue[Output] = asyncio.Queue()
+        self._teller: asyncio.Task[None] | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._held: tuple[Partition, ...] = ()
+        self._fresh: deque[Partition] = deque()
+        self._news = asyncio.Event()
+        self._stopped = asyncio.Event()
+        self._error: BaseException | None = None
+
+    async def __aenter__(self) -> Self:
+        self.start()
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        try:
+            await self.restart()
+        except HoldfastError as failure:
+            # An unconfirmed goodbye heals by itself; the block's own error must not be replaced.
+            if error is None and not isinstance(failure, OutcomeUnknown):
+                raise
+            _LOGGER.warning("The member of group %r ended: %s", self.settings.group, failure)
+
+    # --- who we are ----------------------------------------------------------------------------
+
+    @property
+    def member_id(self) -> str:
+        """The id that the group knows this member by; empty before the first answer."""
+        return self._session.identity.member_id
+
+    @property
+    def generation(self) -> int:
+        """The generation that the member is in; -1: in none."""
+        return self._session.identity.generation
+
+    @property
+    def assignment(self) -> tuple[Partition, ...]:
+        """The partitions that are owned at this moment."""
+        return tuple(partition for partition in self._held if partition.owned)
+
+    # --- life ----------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        """Begin to join; returns at once."""
+        self._teller = asyncio.create_task(self._tell())
+        self._session.start(boot_ms())
+        self._pump()
+
+    async def owned(self) -> AsyncIterator[Partition]:
+        """Each partition as it is assigned, for as long as the member lives.
+
+        A partition that went away before it was its turn is left out; one that comes back is given
+        again. Ends when the member leaves; raises what stopped it otherwise.
+        """
+        while (partition := await self.next_owned()) is not None:
+            yield partition
+
+    async def next_owned(self) -> Partition | None:
+        """The next assigned partition; None: the member has left."""
+        while True:
+            while self._fresh:
+                partition = self._fresh.popleft()
+                if partition.owned:
+                    return partition
+            if self._stopped.is_set():
+                self._raise_what_stopped_it()
+                return None
+            self._news.clear()
+            await self._news.wait()
+
+    async def leave(self) -> None:
+        """Leave the group for good: the partitions go to others at once.
+
+        Raises OutcomeUnknown when the group has not confirmed it, or what stopped the member.
+        """
+        self._session.leave(boot_ms())
+        await self._end()
+
+    async def restart(self) -> None:
+        """Stop for a planned restart: a static member keeps its place, a dynamic one leaves (S12).
+
+        Raises as `leave` does.
+        """
+        self._session.restart(boot_ms())
+        await self._end()
+
+    async def wait_stopped(self) -> None:
+        """Wait until the member has stopped; raises what stopped it, if that was not asked for."""
+        await self._stopped.wait()
+        self._raise_what_stopped_it()
+
+    # --- offsets -------------------------------------------------------------------------------
+
+    async def commit(
+        self,
+        offsets: Mapping[tuple[str, int], Offset | int],
+        *,
+        request_id: str | None = None,
+        timeout_ms: int = 30_000,
+    ) -> None:
+        """Record how far the work has come, under the present generation.
+
+        After OutcomeUnknown, call again with the error's `request_id`. Raises Rejected (the group
+        has moved on, or a partition's offset was refused), Unavailable, OutcomeUnknown.
+        """
+        identity = self._session.identity
+        if not identity.can_heartbeat:
+            raise Unavailable("The member is in no generation; commit when it is assigned again.")
+        chosen_id = request_id or await self._caller.new_request_id()
+        request = offset_messages.commit_request(self.settings, identity, offsets, chosen_id)
+        response = await self._caller.call(
+            request, offset_pb2.OffsetCommitResponse, timeout_ms=timeout_ms
+        )
+        refused = offset_messages.refusals(response)
+        if refused:
+            code = next(iter(refused.values()))
+            extras = response.holdfast
+            names = ", ".join(f"{topic}/{number}" for topic, number in refused)
+            self._session.refused(code, identity, extras.holder, boot_ms())
+            self._pump()
+            raise from_code(
+                code, subject=f"Commit of {names}", message=extras.message, holder=extras.holder
+            )
+
+    async def committed(
+        self, partitions: Iterable[tuple[str, int]] = (), *, timeout_ms: int = 30_000
+    ) -> dict[TopicPartition, Offset]:
+        """Committed offsets of the partitions (none named: of all); never committed: left out."""
+        response = await self._caller.call(
+            offset_messages.fetch_request(self.settings.group, partitions),
+            offset_pb2.OffsetFetchResponse,
+            timeout_ms=timeout_ms,
+        )
+        return offset_messages.fetched(response)
+
+    # --- performing what the session decides -----------------------------------------------------
+
+    def _pump(self) -> None:
+        for output in self._session.outputs():
+            match output:
+                case Send():
+                    self._tasks[output.call] = asyncio.create_task(self._perform(output))
+                case Cancel(call):
+                    if call in self._tasks:
+                        self._tasks[call].cancel()
+                case _:
+                    self._told.put_nowait(output)
+        self._arm()
+
+    def _arm(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        wake_at_ms = self._session.wake_at_ms
+        if wake_at_ms is None:
+            self._timer = None
+            return
+        delay = max(0, wake_at_ms - boot_ms()) / 1000
+        self._timer = asyncio.get_running_loop().call_later(delay, self._tick)
+
+    def _tick(self) -> None:
+        self._session.tick(boot_ms())
+        self._pump()
+
+    def _pushed(self, push: group_pb2.HeartbeatPush) -> None:
+        self._session.pushed(push, boot_ms())
+        self._pump()
+
+    async def _perform(self, send: Send) -> None:
+        request = send.request
+        try:
+            plain = isinstance(request, group_pb2.HeartbeatRequest) and not request.holdfast.release
+            if isinstance(request, group_pb2.HeartbeatRequest) and plain:
+                result = await self._heartbeats.attempt(request, send.timeout_ms)
+            else:
+                result = await self._caller.attempt(
+                    request, send.timeout_ms, elsewhere=send.elsewhere
+                )
+            if isinstance(result, Failure):
+                self._session.failed(send.call, result, boot_ms())
+            else:
+                self._session.answered(send.call, cast("Response", result), boot_ms())
+        except Exception as error:  # noqa: BLE001 - a defect here must not pass in silence
+            self._crash(error)
+        finally:
+            self._tasks.pop(send.call, None)
+        self._pump()
+
+    async def _tell(self) -> None:
+        """Tell the user, one thing after another, in the order in which it happened."""
+        while True:
+            output = await self._told.get()
+            if isinstance(output, Stopped):
+                self._error = self._error or output.error
+                self._stopped.set()
+                self._news.set()
+                return
+            try:
+                await self._tell_one(output)
+            except Exception as error:  # the user's code; raised to the user later
+                _LOGGER.exception("A callback of group %r failed", self.settings.group)
+                self._crash(error)
+
+    async def _tell_one(self, output: Output) -> None:
+        self._fresh.clear()
+        if isinstance(output, Assigned):
+            self._held = tuple(
+                Partition(topic, number, output.grant, self._session)
+                for topic, number in output.partitions
+            )
+        listener = self._listeners.get(type(output))
+        try:
+            answer = listener(self._held) if listener is not None else None
+            if inspect.isawaitable(answer):
+                await answer
+        finally:
+            if isinstance(output, Revoke):
+                self._session.revoked(boot_ms())
+                self._pump()
+        if isinstance(output, Assigned):
+            self._fresh.extend(self._held)
+            self._news.set()
+
+    def _crash(self, error: Exception) -> None:
+        self._error = self._error or error
+        reason = f"Member of group {self.settings.group!r} failed: {error!r}"
+        self._session.abort(HoldfastError(reason))
+        self._pump()
+
+    async def _end(self) -> None:
+        self._pump()
+        if self._teller is None:
+            return
+        await self._stopped.wait()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._heartbeats.close()
+        for task in list(self._tasks.values()):
+            task.cancel()
+        await self._caller.close()
+        self._raise_what_stopped_it()
+
+    def _raise_what_stopped_it(self) -> None:
+        if self._error is not None:
+            raise self._error

@@ -1,0 +1,95 @@
+"""Offsets of a group: requests and answers as plain mappings. No IO."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.client.errors import from_code
+from holdfast.client.partition import Offset
+from holdfast.client.protocol import TopicPartition
+from holdfast.v1 import extras_pb2, offset_pb2
+from holdfast.v1.errors_pb2 import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from holdfast.client.requests import Identity
+    from holdfast.client.signals import Settings
+
+
+def commit_request(
+    settings: Settings,
+    identity: Identity,
+    offsets: Mapping[tuple[str, int], Offset | int],
+    request_id: str,
+) -> offset_pb2.OffsetCommitRequest:
+    """A commit under the member's present identity; a plain number has no words of its own."""
+    by_topic: dict[str, list[offset_pb2.OffsetCommitRequestPartition]] = {}
+    for (topic, number), given in sorted(offsets.items()):
+        offset = given if isinstance(given, Offset) else Offset(given)
+        partition = offset_pb2.OffsetCommitRequestPartition(
+            partition_index=number,
+            committed_offset=offset.value,
+            committed_metadata=offset.metadata,
+        )
+        by_topic.setdefault(topic, []).append(partition)
+    return offset_pb2.OffsetCommitRequest(
+        group_id=settings.group,
+        generation_id_or_member_epoch=identity.generation,
+        member_id=identity.member_id,
+        group_instance_id=settings.instance_id,
+        topics=[
+            offset_pb2.OffsetCommitRequestTopic(name=topic, partitions=partitions)
+            for topic, partitions in by_topic.items()
+        ],
+        holdfast=extras_pb2.RequestExtras(request_id=request_id),
+    )
+
+
+def refusals(
+    response: offset_pb2.OffsetCommitResponse,
+) -> dict[TopicPartition, ErrorCode.ValueType]:
+    """The partitions whose offset was not taken, and why."""
+    return {
+        TopicPartition(topic.name, partition.partition_index): partition.error_code
+        for topic in response.topics
+        for partition in topic.partitions
+        if partition.error_code != ErrorCode.ERROR_CODE_NONE
+    }
+
+
+def fetch_request(
+    group: str, partitions: Iterable[tuple[str, int]]
+) -> offset_pb2.OffsetFetchRequest:
+    """Committed offsets of these partitions; of none named: of all that the group has."""
+    by_topic: dict[str, list[int]] = {}
+    for topic, number in sorted(partitions):
+        by_topic.setdefault(topic, []).append(number)
+    topics = [
+        offset_pb2.OffsetFetchRequestTopic(name=topic, partition_indexes=numbers)
+        for topic, numbers in by_topic.items()
+    ]
+    asked = offset_pb2.OffsetFetchRequestGroup(group_id=group, topics=topics)
+    return offset_pb2.OffsetFetchRequest(groups=[asked])
+
+
+def fetched(response: offset_pb2.OffsetFetchResponse) -> dict[TopicPartition, Offset]:
+    """Offsets by partition; one that was never committed is left out.
+
+    Raises the refusal of the group or of its first refused partition.
+    """
+    offsets: dict[TopicPartition, Offset] = {}
+    for group in response.groups:
+        _raise_if_refused(group.error_code, f"Offsets of group {group.group_id!r}")
+        for topic in group.topics:
+            for partition in topic.partitions:
+                name = TopicPartition(topic.name, partition.partition_index)
+                _raise_if_refused(partition.error_code, f"Offset of {name}")
+                if partition.committed_offset >= 0:
+                    offsets[name] = Offset(partition.committed_offset, partition.metadata)
+    return offsets
+
+
+def _raise_if_refused(code: ErrorCode.ValueType, subject: str) -> None:
+    if code != ErrorCode.ERROR_CODE_NONE:
+        raise from_code(code, subject=subject)

@@ -1,0 +1,96 @@
+"""What a gRPC status means to the caller: did it happen, is a retry of use, and where (S5).
+
+A call that failed after it was sent has an unknown outcome, unless trailing metadata says
+`holdfast-outcome: not-applied`. Pure: reads a status, decides nothing else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from grpc import StatusCode
+
+from holdfast.client.errors import (
+    Forbidden,
+    HoldfastError,
+    IncompatibleServer,
+    InvalidArgument,
+    OutcomeUnknown,
+    Unavailable,
+)
+from holdfast.client.signals import FailureKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+OUTCOME_KEY = "holdfast-outcome"
+LEADER_KEY = "holdfast-leader"
+CLIENT_ID_KEY = "holdfast-client-id"
+NOT_APPLIED = "not-applied"
+UNKNOWN = "unknown"
+
+_REFUSALS = frozenset(
+    {
+        StatusCode.INVALID_ARGUMENT,
+        StatusCode.OUT_OF_RANGE,
+        StatusCode.FAILED_PRECONDITION,
+        StatusCode.NOT_FOUND,
+        StatusCode.ALREADY_EXISTS,
+    }
+)
+# The node itself is of no use at the moment: the next attempt goes to another one.
+_MOVES = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED})
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """A failed attempt, judged. `leader` is where the node says that the leader is."""
+
+    kind: FailureKind
+    error: HoldfastError
+    move: bool
+    leader: str | None
+
+
+def judge(
+    code: StatusCode,
+    details: str,
+    metadata: Iterable[tuple[str, str | bytes]],
+    *,
+    subject: str,
+    request_id: str,
+) -> Verdict:
+    """Judge one status other than OK. Total over StatusCode."""
+    trailing = {key: value for key, value in metadata if isinstance(value, str)}
+    text = f"{subject}: {code.name} ({details})"
+    leader = trailing.get(LEADER_KEY)
+    outcome = trailing.get(OUTCOME_KEY)
+    fatal = _fatal(code, text, outcome, request_id)
+    if fatal is not None:
+        return Verdict(FailureKind.FATAL, fatal, move=False, leader=leader)
+    error: HoldfastError = (
+        Unavailable(text)
+        if outcome == NOT_APPLIED
+        else OutcomeUnknown(text, request_id=request_id or None)
+    )
+    kind = FailureKind.SUPERSEDED if code is StatusCode.ABORTED else FailureKind.RETRY
+    return Verdict(kind, error, move=code in _MOVES, leader=leader)
+
+
+def _fatal(
+    code: StatusCode, text: str, outcome: str | None, request_id: str
+) -> HoldfastError | None:
+    if code is StatusCode.UNIMPLEMENTED:
+        return IncompatibleServer(f"{text}. The service lacks this call: upgrade it.")
+    if code in {StatusCode.UNAUTHENTICATED, StatusCode.PERMISSION_DENIED}:
+        return Forbidden(text)
+    if code in _REFUSALS and outcome == UNKNOWN:
+        # S15: an id older than what the service remembers. It will not execute it, nor tell.
+        return OutcomeUnknown(text, request_id=request_id or None)
+    if code in _REFUSALS:
+        return InvalidArgument(text)
+    if code is StatusCode.RESOURCE_EXHAUSTED and outcome is None:
+        # Not the service's word (that carries an outcome): gRPC refuses the size of the message.
+        return InvalidArgument(f"{text}. The message is larger than gRPC's limit.")
+    return None

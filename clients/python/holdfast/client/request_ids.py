@@ -1,0 +1,49 @@
+"""Request ids: UUIDv7 on the cluster's log time (S14, S15).
+
+The service forgets request ids by its log time and refuses ids older than what it remembers, so
+ids must follow its clock and not this machine's. The time comes from answers; between them it is
+advanced by the boot clock. Takes its random bits and the time as arguments: no clock, no IO.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+_TIME_BITS = 48
+_RANDOM_BITS = 74
+
+
+class RequestIds:
+    """Makes ids once a log time has been seen; before that there is none to give."""
+
+    def __init__(self, random_bits: Callable[[int], int] = secrets.randbits) -> None:
+        self._random_bits = random_bits
+        self._ahead_ms: int | None = None
+
+    @property
+    def ready(self) -> bool:
+        """Whether a log time has been seen."""
+        return self._ahead_ms is not None
+
+    def observe(self, log_time_ms: int, now_ms: int) -> None:
+        """Learn from an answer that was received at `now_ms` of the boot clock.
+
+        Log time never runs back, and answers may be read late: the furthest one counts.
+        """
+        ahead = log_time_ms - now_ms
+        if self._ahead_ms is None or ahead > self._ahead_ms:
+            self._ahead_ms = ahead
+
+    def make(self, now_ms: int) -> str:
+        """A fresh id, or "" (no protection against double execution) before any log time."""
+        if self._ahead_ms is None:
+            return ""
+        moment = (now_ms + self._ahead_ms) & ((1 << _TIME_BITS) - 1)
+        random = self._random_bits(_RANDOM_BITS)
+        high, low = random >> 62, random & ((1 << 62) - 1)
+        return str(UUID(int=moment << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low))

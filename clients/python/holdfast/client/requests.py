@@ -1,0 +1,116 @@
+"""The requests of one member, built from its settings and its present identity. No clock, no IO."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.client.protocol import PROTOCOL_TYPE, Claim, subscription_bytes
+from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from holdfast.client.signals import Settings
+
+GENERATION_NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who the member is to the group at the moment.
+
+    An empty id: the group does not know it yet. GENERATION_NONE: it is in no generation, so it
+    cannot send heartbeats.
+    """
+
+    member_id: str = ""
+    generation: int = GENERATION_NONE
+    protocol: str = ""
+
+    @property
+    def can_heartbeat(self) -> bool:
+        """Whether the group would know a heartbeat of this identity."""
+        return bool(self.member_id) and self.generation != GENERATION_NONE
+
+
+def join(
+    settings: Settings, identity: Identity, claim: Claim, request_id: str, reason: str
+) -> group_pb2.JoinGroupRequest:
+    """Join, or join again under the present member id."""
+    silent = Claim()
+    return group_pb2.JoinGroupRequest(
+        group_id=settings.group,
+        session_timeout_ms=settings.session_timeout_ms,
+        rebalance_timeout_ms=settings.rebalance_timeout_ms,
+        member_id=identity.member_id,
+        group_instance_id=settings.instance_id,
+        protocol_type=PROTOCOL_TYPE,
+        protocols=[
+            group_pb2.JoinGroupRequestProtocol(
+                name=assignor.name,
+                metadata=subscription_bytes(
+                    settings.topics, claim if assignor.uses_owned else silent
+                ),
+            )
+            for assignor in settings.assignors
+        ],
+        reason=reason,
+        holdfast=extras_pb2.RequestExtras(request_id=request_id),
+    )
+
+
+def sync(
+    settings: Settings,
+    identity: Identity,
+    request_id: str,
+    assignments: Sequence[group_pb2.SyncGroupRequestAssignment] = (),
+) -> group_pb2.SyncGroupRequest:
+    """Ask for one's own assignment; the group leader hands all of them in."""
+    return group_pb2.SyncGroupRequest(
+        group_id=settings.group,
+        generation_id=identity.generation,
+        member_id=identity.member_id,
+        group_instance_id=settings.instance_id,
+        protocol_type=PROTOCOL_TYPE,
+        protocol_name=identity.protocol,
+        assignments=assignments,
+        holdfast=extras_pb2.RequestExtras(request_id=request_id),
+    )
+
+
+def heartbeat(settings: Settings, identity: Identity) -> group_pb2.HeartbeatRequest:
+    """A sign of life."""
+    return group_pb2.HeartbeatRequest(
+        group_id=settings.group,
+        generation_id=identity.generation,
+        member_id=identity.member_id,
+        group_instance_id=settings.instance_id,
+    )
+
+
+def release(settings: Settings, identity: Identity, request_id: str) -> group_pb2.HeartbeatRequest:
+    """The last heartbeat before a planned restart: this member id acts no more (S12)."""
+    request = heartbeat(settings, identity)
+    request.holdfast.request_id = request_id
+    request.holdfast.release = True
+    return request
+
+
+def leave(settings: Settings, identity: Identity, request_id: str) -> group_pb2.LeaveGroupRequest:
+    """Remove this member now."""
+    member = group_pb2.LeaveGroupRequestMember(
+        member_id=identity.member_id,
+        group_instance_id=settings.instance_id,
+        reason="the member leaves",
+    )
+    return group_pb2.LeaveGroupRequest(
+        group_id=settings.group,
+        members=[member],
+        holdfast=extras_pb2.RequestExtras(request_id=request_id),
+    )
+
+
+def list_topics(topics: Iterable[str]) -> admin_pb2.ListTopicsRequest:
+    """How many partitions these topics have."""
+    return admin_pb2.ListTopicsRequest(names=sorted(topics))

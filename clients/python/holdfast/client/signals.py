@@ -1,0 +1,133 @@
+"""What goes into and comes out of the member session: plain data, no behaviour.
+
+The session (session.py) is told what happened and answers with these outputs; a shell (aio, sync)
+performs them. Neither side knows the other's means.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, TypeAlias
+
+from holdfast.v1 import admin_pb2, group_pb2
+
+if TYPE_CHECKING:
+    from holdfast.client.errors import HoldfastError
+    from holdfast.client.protocol import TopicPartition
+    from holdfast.coordinator.assignors import Assignor
+
+Request: TypeAlias = (
+    group_pb2.FindCoordinatorRequest
+    | group_pb2.JoinGroupRequest
+    | group_pb2.SyncGroupRequest
+    | group_pb2.HeartbeatRequest
+    | group_pb2.LeaveGroupRequest
+    | admin_pb2.ListTopicsRequest
+)
+Response: TypeAlias = (
+    group_pb2.FindCoordinatorResponse
+    | group_pb2.JoinGroupResponse
+    | group_pb2.SyncGroupResponse
+    | group_pb2.HeartbeatResponse
+    | group_pb2.LeaveGroupResponse
+    | admin_pb2.ListTopicsResponse
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """What a member wants. Times are milliseconds; names and defaults are Kafka's.
+
+    `rebalance_timeout_ms` bounds how long on_revoked may take (Kafka: max.poll.interval.ms).
+    `takeover` "wait": after a swap, act only once the old holder must have stopped (S12).
+    """
+
+    group: str
+    topics: tuple[str, ...]
+    assignors: tuple[Assignor, ...]
+    instance_id: str | None = None
+    session_timeout_ms: int = 45_000
+    rebalance_timeout_ms: int = 300_000
+    heartbeat_interval_ms: int = 3_000
+    request_timeout_ms: int = 30_000
+    topics_refresh_ms: int = 5_000
+    leave_timeout_ms: int = 5_000
+    takeover: Literal["now", "wait"] = "now"
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """What gave the member its partitions. Storage compares the token per partition (S13)."""
+
+    member_id: str
+    generation: int
+    fencing_token: int
+    predecessor_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Send:
+    """Perform this call once. `elsewhere`: the present node is silent, try another."""
+
+    call: int
+    request: Request
+    timeout_ms: int
+    elsewhere: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """The answer to this call no longer matters; the server un-parks what is cancelled (S17)."""
+
+    call: int
+
+
+@dataclass(frozen=True, slots=True)
+class Assigned:
+    """The partitions are owned from now on."""
+
+    partitions: tuple[TopicPartition, ...]
+    grant: Grant
+
+
+@dataclass(frozen=True, slots=True)
+class Revoke:
+    """Finish work on the partitions, then tell the session `revoked`; commits still succeed."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lost:
+    """The partitions are not owned any more; they may have another owner. No commit succeeds."""
+
+    partitions: tuple[TopicPartition, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The session is over: as asked (None), or for a reason that the user must hear."""
+
+    error: HoldfastError | None
+
+
+Output: TypeAlias = Send | Cancel | Assigned | Revoke | Lost | Stopped
+
+
+class FailureKind(enum.Enum):
+    """What a failed call means to the session."""
+
+    RETRY = "no usable answer: send it again with the same request id"
+    SUPERSEDED = "a later attempt of the same call took its place (S17)"
+    FATAL = "trying again cannot help"
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A call that ended without an answer of the protocol."""
+
+    kind: FailureKind
+    error: HoldfastError
+    retry_in_ms: int = 0

@@ -1,0 +1,115 @@
+"""The by-instance assignor: where a partition lives hangs on the set of instance ids alone.
+
+No memory is needed: the same instances get the same partitions in every generation, in every
+process and after a loss of all state, so warm disks stay warm. Instances lie on a ring of hashed
+points, a partition goes to the next instance on the ring that has room; when an instance comes or
+goes, mostly its own partitions move. A dynamic member stands in with its member id.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import TYPE_CHECKING
+
+from holdfast.coordinator.assignors.base import identity, in_member_order, subscribers_by_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from holdfast.coordinator.assignors.base import Assignment, MemberSubscription
+
+_POINTS_PER_MEMBER = 32
+
+
+@dataclass(frozen=True, slots=True)
+class ByInstanceAssignor:
+    """A hash ring with bounded loads: within one among members that share all their topics."""
+
+    name: str = "by-instance"
+    uses_owned: bool = False
+
+    def assign(
+        self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
+    ) -> Assignment:
+        """Place each partition on the ring of the members that subscribe to its topic."""
+        assignment: Assignment = {member.member_id: {} for member in members}
+        by_topic = subscribers_by_topic(in_member_order(members), partition_counts)
+        for topics in _topics_with_equal_subscribers(by_topic):
+            slots = [(topic, n) for topic in topics for n in range(partition_counts[topic])]
+            ring = _Ring(by_topic[topics[0]], len(slots))
+            # In the order of their hashes: no topic is served first by its name.
+            for point, topic, partition in sorted((_point(f"{t}\0{n}"), t, n) for t, n in slots):
+                member_id = ring.take(point)
+                assignment[member_id].setdefault(topic, []).append(partition)
+        return {member_id: _sorted(topics) for member_id, topics in assignment.items()}
+
+
+class _Ring:
+    """Points of members on a circle; `take` finds the next one with room, near O(1)."""
+
+    def __init__(self, members: Sequence[MemberSubscription], slots: int) -> None:
+        names = {identity(member): member.member_id for member in members}
+        points = sorted((_point(f"{n}\0{i}"), n) for n in names for i in range(_POINTS_PER_MEMBER))
+        self._hashes = [point for point, _ in points]
+        self._owners = [names[name] for _, name in points]
+        self._places: dict[str, list[int]] = {}
+        for place, owner in enumerate(self._owners):
+            self._places.setdefault(owner, []).append(place)
+        # _next[i] leads towards the first open point at or after i; its end is i itself.
+        self._next = list(range(len(points)))
+        self._quota, self._extra = divmod(slots, len(members))
+        self._load = {member.member_id: 0 for member in members}
+
+    def take(self, point: int) -> str:
+        """Name the member for a hashed partition, and count it there."""
+        place = self._open_from(bisect_left(self._hashes, point) % len(self._hashes))
+        owner = self._owners[place]
+        self._load[owner] += 1
+        if self._load[owner] > self._quota:
+            self._close(owner)
+            self._extra -= 1
+            if self._extra == 0:
+                self._close_all_at_quota()
+        elif self._load[owner] == self._quota and self._extra == 0:
+            self._close(owner)
+        return owner
+
+    def _close_all_at_quota(self) -> None:
+        """The shares of quota + 1 are given out: from here quota is the limit for everyone."""
+        for member_id, load in self._load.items():
+            if load == self._quota:
+                self._close(member_id)
+
+    def _close(self, owner: str) -> None:
+        for place in self._places[owner]:
+            if self._next[place] == place:
+                self._next[place] = (place + 1) % len(self._next)
+
+    def _open_from(self, place: int) -> int:
+        passed: list[int] = []
+        while self._next[place] != place:
+            passed.append(place)
+            place = self._next[place]
+        for behind in passed:
+            self._next[behind] = place
+        return place
+
+
+def _topics_with_equal_subscribers(
+    by_topic: Mapping[str, Sequence[MemberSubscription]],
+) -> list[list[str]]:
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for topic, subscribers in by_topic.items():
+        groups.setdefault(tuple(member.member_id for member in subscribers), []).append(topic)
+    return list(groups.values())
+
+
+def _point(text: str) -> int:
+    # blake2b and not hash(): the same in every process and under any PYTHONHASHSEED.
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest())
+
+
+def _sorted(topics: Mapping[str, list[int]]) -> dict[str, list[int]]:
+    return {topic: sorted(topics[topic]) for topic in sorted(topics)}

@@ -1,0 +1,16 @@
+"""The one exception of the core: something that no rule allows has happened (S6).
+
+Raised by `evolve` for an event that cannot be true of the state that it meets, and by the checks
+of `invariants`. The replica quarantines the group; the leader never proposes such a batch.
+"""
+
+from __future__ import annotations
+
+
+class InvariantBroken(Exception):  # noqa: N818 - it names a state of affairs, not a failed action
+    """A rule does not hold. `rule` is its id, `problem` says what was found and where."""
+
+    def __init__(self, rule: str, problem: str) -> None:
+        super().__init__(f"{rule}: {problem}")
+        self.rule = rule
+        self.problem = problem

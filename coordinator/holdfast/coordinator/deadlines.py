@@ -1,0 +1,137 @@
+"""The table of running deadlines of one node: plain data, and the time always comes from outside.
+
+`decide` arms, cancels and renews by effects; the node asks what is due and proposes a command for
+each, which is judged again (S9). Renewals are lazy: a heartbeat only moves a number, and the heap
+finds out when the old time comes. Times are milliseconds of one monotone clock. Knows no rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from heapq import heappop, heappush
+from typing import NamedTuple
+
+from holdfast.coordinator.effects import Arm, Cancel, Effect, Renew
+from holdfast.coordinator.ids import GroupId, MemberId
+from holdfast.coordinator.volatile import SESSION, DeadlineKey
+
+
+class Due(NamedTuple):
+    """A deadline that fired, with what `DeadlineFired` must carry (S9)."""
+
+    group_id: GroupId
+    key: DeadlineKey
+    arming: int
+    renewals: int
+
+
+class _Place(NamedTuple):
+    group_id: GroupId
+    key: DeadlineKey
+
+
+@dataclass(slots=True)
+class _Running:
+    at_ms: int
+    arming: int
+    renewals: int = 0
+    queued_ms: int = 0
+
+
+@dataclass(slots=True)
+class Deadlines:
+    """All deadlines that run on this node."""
+
+    _running: dict[_Place, _Running] = field(default_factory=dict)
+    _heap: list[tuple[int, int, _Place]] = field(default_factory=list)
+    _count: int = 0
+
+    def __len__(self) -> int:
+        """How many run."""
+        return len(self._running)
+
+    def carry_out(self, group_id: GroupId, effect: Effect, now_ms: int) -> None:
+        """Do what an effect says, if it speaks of a deadline."""
+        if isinstance(effect, Renew):
+            self.renew(group_id, effect, now_ms)
+        elif isinstance(effect, Arm):
+            self.arm(group_id, effect, now_ms)
+        elif isinstance(effect, Cancel):
+            self._running.pop(_Place(group_id, effect.key), None)
+
+    def arm(self, group_id: GroupId, effect: Arm, now_ms: int) -> None:
+        """Start a deadline, or start it over."""
+        at_ms = now_ms + effect.after_ms
+        place = _Place(group_id, effect.key)
+        self._running[place] = _Running(at_ms, effect.arming, queued_ms=at_ms)
+        self._push(at_ms, place)
+
+    def renew(self, group_id: GroupId, effect: Renew, now_ms: int) -> None:
+        """Let a session run anew; nothing if it does not run."""
+        place = _Place(group_id, DeadlineKey(SESSION, effect.member_id))
+        running = self._running.get(place)
+        if running is None:
+            return
+        running.renewals = effect.renewals
+        self._move(place, running, now_ms + effect.session_timeout_ms)
+
+    def extend(self, group_id: GroupId, member_id: MemberId, after_ms: int, now_ms: int) -> bool:
+        """Let a session run anew without a decision; False if it does not run here.
+
+        For heartbeats that change nothing else (`decide.plain_heartbeat`). Renewals need not be
+        counted while the deadline has not fired: the command that it becomes carries the count of
+        the last decision. Once it has fired, the heartbeat must be decided (S9).
+        """
+        place = _Place(group_id, DeadlineKey(SESSION, member_id))
+        running = self._running.get(place)
+        if running is None:
+            return False
+        self._move(place, running, now_ms + after_ms)
+        return True
+
+    def _move(self, place: _Place, running: _Running, at_ms: int) -> None:
+        running.at_ms = at_ms
+        if at_ms < running.queued_ms:  # the session timeout has become shorter
+            running.queued_ms = at_ms
+            self._push(at_ms, place)
+
+    def due(self, now_ms: int) -> list[Due]:
+        """Take out everything whose time has come."""
+        found: list[Due] = []
+        while self._heap and self._heap[0][0] <= now_ms:
+            queued_ms, _, place = heappop(self._heap)
+            running = self._running.get(place)
+            if running is None or running.queued_ms != queued_ms:
+                continue
+            if running.at_ms > now_ms:
+                running.queued_ms = running.at_ms
+                self._push(running.at_ms, place)
+                continue
+            del self._running[place]
+            found.append(Due(place.group_id, place.key, running.arming, running.renewals))
+        return found
+
+    def next_due_ms(self) -> int | None:
+        """When to look again at the latest; it may turn out that nothing is due then."""
+        return self._heap[0][0] if self._heap else None
+
+    def shift(self, by_ms: int) -> None:
+        """Put everything off: the process stood still for so long, and heard nobody (S9)."""
+        for running in self._running.values():
+            running.at_ms += by_ms
+            running.queued_ms += by_ms
+        self._heap = [(at_ms + by_ms, count, place) for at_ms, count, place in self._heap]
+
+    def forget_group(self, group_id: GroupId) -> None:
+        """Drop all deadlines of a group, as when the leadership is lost."""
+        for place in [place for place in self._running if place.group_id == group_id]:
+            del self._running[place]
+
+    def clear(self) -> None:
+        """Drop everything, as when the leadership is lost."""
+        self._running.clear()
+        self._heap.clear()
+
+    def _push(self, at_ms: int, place: _Place) -> None:
+        self._count += 1
+        heappush(self._heap, (at_ms, self._count, place))

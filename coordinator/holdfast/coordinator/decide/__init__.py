@@ -1,0 +1,169 @@
+"""`decide`: what is to happen, given the state, the leader-local part, and a command. Pure and total.
+
+How the modules share the work: a decider of a one-shot effect (`offsets.commit`, `offsets.delete`,
+`groups.delete`, `cluster.*`, leave, trigger) takes `(draft, command)`, emits its events on the draft
+and *returns* its reply; it is answered here, and its answer is recorded for its request id (S14,
+S15). Joins, syncs and heartbeats answer or park by themselves: they are never answered from a table.
+
+All functions here give a `Decision` whose events belong to one part of the log: the group's, or the
+cluster's ("") for topics and settings. An answer that carries a grant of the decision itself has
+`UNCOMMITTED` for its token until `effects.settled` puts the entry's index there (S13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from holdfast.coordinator.commands import (
+    AlterSettings,
+    CallBroken,
+    ClusterCommand,
+    Command,
+    CommitOffsets,
+    CreatePartitions,
+    CreateTopics,
+    DeadlineFired,
+    DeleteGroup,
+    DeleteOffsets,
+    DeleteTopics,
+    ExpireOffsets,
+    FormCluster,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    SealSegment,
+    SyncGroup,
+    TriggerRebalance,
+)
+from holdfast.coordinator.decide import cluster, groups, offsets, requests
+from holdfast.coordinator.decide.classic import (
+    deadline,
+    heartbeat,
+    join,
+    leading,
+    parking,
+    removal,
+    sync,
+)
+from holdfast.coordinator.decide.draft import Draft
+from holdfast.coordinator.effects import Answer, Decision
+from holdfast.coordinator.ids import GroupId
+from holdfast.coordinator.replies import HeartbeatReply, Reply
+from holdfast.coordinator.state import State
+from holdfast.coordinator.volatile import Volatile
+
+_Unasked: TypeAlias = DeadlineFired | CallBroken | ExpireOffsets | FormCluster | SealSegment
+"""Commands of the node itself: nobody waits for an answer."""
+
+__all__ = ["decide", "decide_all", "group_of", "on_dismissed", "on_leading", "plain_heartbeat"]
+
+
+def decide(
+    state: State, volatile: Volatile, command: Command, log_time_ms: int = 0
+) -> Decision:
+    """Choose events and effects for one command; `volatile` is the part of the command's group."""
+    return decide_all(state, volatile, group_of(command), (command,), log_time_ms)
+
+
+def decide_all(
+    state: State,
+    volatile: Volatile,
+    group_id: GroupId,
+    commands: Iterable[Command],
+    log_time_ms: int = 0,
+) -> Decision:
+    """Decide a batch of commands of one group, each on the state that the ones before it left.
+
+    `log_time_ms`: the log time now (S8), which the entry will carry or exceed. It never runs back,
+    so an older one counts as that of the state.
+    """
+    now = state._replace(log_time_ms=max(state.log_time_ms, log_time_ms))
+    draft = Draft(now, volatile, group_id)
+    for command in commands:
+        _decide(draft, command)
+        if draft.found is None and group_id:
+            draft.blank()
+    return draft.decision()
+
+
+def group_of(command: Command) -> GroupId:
+    """Whose part of the log a command changes: a group's, or "" for the cluster's own."""
+    return "" if isinstance(command, ClusterCommand) else command.group_id
+
+
+def on_leading(state: State, group_id: GroupId) -> Decision:
+    """What a new leader does with a group before it serves it: every deadline anew (S9, S16)."""
+    draft = Draft(state, Volatile(), group_id)
+    draft.serve("Leading")
+    leading.take_over(draft)
+    return draft.decision()
+
+
+def on_dismissed(volatile: Volatile) -> tuple[Answer, ...]:
+    """The answers to a group's parked calls on a node that leads no more (L16, S5)."""
+    return leading.dismissed(volatile)
+
+
+def plain_heartbeat(state: State, command: Heartbeat) -> HeartbeatReply | None:
+    """The answer of a heartbeat that changes nothing but its session; None if it must be decided.
+
+    With `Deadlines.extend` it spares the node a decision for each heartbeat of a quiet group.
+    """
+    return heartbeat.plain(state, command)
+
+
+def _decide(draft: Draft, command: Command) -> None:
+    name = type(command).__name__
+    if isinstance(command, _Unasked):
+        draft.serve(name)
+        _decide_internal(draft, command)
+        return
+    caller = command.caller
+    draft.serve(name, caller.principal, caller.request_id)
+    match command:
+        case Heartbeat():
+            heartbeat.heartbeat(draft, command)
+        case JoinGroup():
+            join.join(draft, command)
+        case SyncGroup():
+            sync.sync(draft, command)
+        case _:
+            draft.answer(caller.call, _one_shot(draft, command))
+
+
+def _decide_internal(draft: Draft, command: _Unasked) -> None:
+    """What nobody waits for."""
+    match command:
+        case DeadlineFired():
+            deadline.fired(draft, command)
+        case CallBroken():
+            parking.break_call(draft, command.call)
+        case ExpireOffsets():
+            offsets.expire(draft, command)
+        case FormCluster():
+            cluster.form(draft, command)
+        case SealSegment():
+            cluster.seal(draft, command)
+
+
+def _one_shot(draft: Draft, command: requests.OneShot) -> Reply:
+    match command:
+        case LeaveGroup():
+            return requests.once(draft, command, removal.leave)
+        case TriggerRebalance():
+            return requests.once(draft, command, removal.trigger)
+        case CommitOffsets():
+            return requests.once(draft, command, offsets.commit)
+        case DeleteOffsets():
+            return requests.once(draft, command, offsets.delete)
+        case DeleteGroup():
+            return requests.once(draft, command, groups.delete)
+        case CreateTopics():
+            return requests.once(draft, command, cluster.create_topics)
+        case CreatePartitions():
+            return requests.once(draft, command, cluster.create_partitions)
+        case DeleteTopics():
+            return requests.once(draft, command, cluster.delete_topics)
+        case AlterSettings():
+            return requests.once(draft, command, cluster.alter_settings)

@@ -1,0 +1,37 @@
+"""Who a call may speak for: the check of member id and instance id that all calls share."""
+
+from __future__ import annotations
+
+from holdfast.coordinator.ids import InstanceId, MemberId
+from holdfast.coordinator.rejections import FencedInstanceId, Rejection, UnknownMemberId
+from holdfast.coordinator.state import Group
+
+
+def check(
+    group: Group | None, member_id: MemberId, instance_id: InstanceId | None
+) -> Rejection | None:
+    """None if `member_id` is a member and may speak, as `instance_id` if one is named.
+
+    The instance map is asked first (C2), a call without an instance id skips it (C6, C7). A member
+    id that was released is fenced like one that was replaced (S12).
+    """
+    if group is None:
+        return UnknownMemberId(member_id)
+    if instance_id is not None:
+        holder = group.instances.get(instance_id)
+        if holder is None:
+            return UnknownMemberId(member_id)
+        if holder != member_id:
+            return fenced(group, instance_id)
+    member = group.members.get(member_id)
+    if member is None:
+        return UnknownMemberId(member_id)
+    if member.released:
+        return UnknownMemberId(member_id) if instance_id is None else fenced(group, instance_id)
+    return None
+
+
+def fenced(group: Group, instance_id: InstanceId) -> FencedInstanceId:
+    """The refusal of an older holder; it names the present one, so that twins are found."""
+    holder = group.members[group.instances[instance_id]]
+    return FencedInstanceId(instance_id, holder.member_id, holder.client_id, holder.since_ms)

@@ -1,0 +1,128 @@
+"""How members go: left, removed by an operator, or not heard in time (F9-F11, G4-G20, E10-E12)."""
+
+from __future__ import annotations
+
+from holdfast.coordinator.commands import LeaveGroup, LeavingMember, TriggerRebalance
+from holdfast.coordinator.decide.classic import identity, parking, rounds
+from holdfast.coordinator.decide.classic.join import drop_pending
+from holdfast.coordinator.decide.draft import Draft
+from holdfast.coordinator.decide.groups import invalid_group_id
+from holdfast.coordinator.events import GroupEvent, MemberExpired, MembersLeft, MembersRemoved
+from holdfast.coordinator.ids import MemberId
+from holdfast.coordinator.rejections import (
+    GroupIdNotFound,
+    InvalidRequest,
+    Rejection,
+    UnknownMemberId,
+)
+from holdfast.coordinator.replies import DoneReply, LeaveReply, MemberResult
+from holdfast.coordinator.state import Group
+from holdfast.coordinator.volatile import SYNC
+
+_REASON_MAX = 255
+
+
+def leave(draft: Draft, command: LeaveGroup) -> LeaveReply:
+    """Take members out, one rebalance for the whole list (G14); each entry has its own result."""
+    error = invalid_group_id(command.group_id)
+    if error is not None:
+        return LeaveReply(error)
+    going: dict[MemberId, bool] = {}  # in order, and whether its own id was named
+    results = tuple(_leave_one(draft, entry, going) for entry in command.members)
+    if going:
+        _go(draft, command, going)
+    elif any(result.error is None for result in results):
+        _pending_left(draft)
+    return LeaveReply(None, results)
+
+
+def _leave_one(draft: Draft, entry: LeavingMember, going: dict[MemberId, bool]) -> MemberResult:
+    """Find who is meant (G4-G13). The answer repeats what was asked."""
+    if entry.member_id in draft.volatile.pending:
+        drop_pending(draft, entry.member_id)
+        return MemberResult(entry.member_id, entry.instance_id, None)
+    member_id, error = _meant(draft.found, entry, going)
+    if error is None:
+        going[member_id] = bool(entry.member_id)
+    return MemberResult(entry.member_id, entry.instance_id, error)
+
+
+def _meant(
+    group: Group | None, entry: LeavingMember, going: dict[MemberId, bool]
+) -> tuple[MemberId, Rejection | None]:
+    """Who is to go: by instance id alone whoever holds it, else as any call is checked.
+
+    What an earlier entry of the list took out is gone already (G17).
+    """
+    holder = None
+    if group is not None and entry.instance_id is not None:
+        holder = group.instances.get(entry.instance_id)
+    unknown = UnknownMemberId(entry.member_id)
+    if holder in going or entry.member_id in going:
+        return "", unknown
+    if not entry.member_id:
+        return (holder, None) if holder is not None else ("", unknown)
+    return entry.member_id, identity.check(group, entry.member_id, entry.instance_id)
+
+
+def _pending_left(draft: Draft) -> None:
+    """Only ids that were never used have left: Kafka opens a join phase even so."""
+    if draft.group.members:
+        rounds.open_round(draft, "G13", "a member left before it joined")
+    rounds.settle(draft)
+
+
+def _go(draft: Draft, command: LeaveGroup, going: dict[MemberId, bool]) -> None:
+    """Whoever was not named by its own id was removed by somebody else: it may run on (S12)."""
+    member_ids = tuple(going)
+    reason = next((entry.reason for entry in command.members if entry.reason), "")[:_REASON_MAX]
+    event: GroupEvent
+    if command.operator or not all(going.values()):
+        event, rule = MembersRemoved(member_ids, reason), "G23"
+    else:
+        event, rule = MembersLeft(member_ids, reason), "G14"
+    take_out(draft, member_ids, (event,), rule, reason or "members left")
+
+
+def expire(draft: Draft, member_ids: tuple[MemberId, ...], deadline: str, rule: str) -> None:
+    """Take out members that were not heard in time."""
+    events = tuple(MemberExpired(member_id, deadline) for member_id in member_ids)
+    take_out(draft, member_ids, events, rule, f"a member's {deadline} deadline passed")
+
+
+def take_out(
+    draft: Draft,
+    member_ids: tuple[MemberId, ...],
+    events: tuple[GroupEvent, ...],
+    rule: str,
+    reason: str,
+) -> None:
+    """Answer what they have parked, open a join phase, record that they go, forget them (G19)."""
+    for member_id in member_ids:
+        parking.refuse(draft, member_id, UnknownMemberId(member_id))
+    rounds.open_round(draft, rule, reason, member_ids[0], leaving=frozenset(member_ids))
+    for event in events:
+        draft.emit(event, rule)
+    for member_id in member_ids:
+        parking.forget(draft, member_id)
+    rounds.settle(draft)
+
+
+def sync_overdue(draft: Draft) -> None:
+    """Who was answered and never synced goes, static or not (E10-E12)."""
+    late = tuple(m for m in draft.volatile.awaiting_sync if m in draft.group.members)
+    if late:
+        expire(draft, late, SYNC, "E10")
+
+
+def trigger(draft: Draft, command: TriggerRebalance) -> DoneReply:
+    """Open a join phase because an operator says so."""
+    group = draft.found
+    if group is None:
+        return DoneReply(GroupIdNotFound(command.group_id))
+    if not group.members:
+        problem = "the group has no members, so there is nothing to rebalance"
+        return DoneReply(InvalidRequest("group_id", problem))
+    rounds.open_round(draft, "operator", command.reason or "an operator asked for it")
+    rounds.settle(draft)
+    return DoneReply(None)

@@ -1,0 +1,87 @@
+"""SyncGroup: the leader's assignment comes in, everybody's share goes out (E1-E10)."""
+
+from __future__ import annotations
+
+from holdfast.coordinator.commands import SyncGroup
+from holdfast.coordinator.decide.classic import answers, bounds, identity, parking
+from holdfast.coordinator.decide.draft import Draft
+from holdfast.coordinator.decide.groups import invalid_group_id
+from holdfast.coordinator.events import Assigned, AssignmentStored
+from holdfast.coordinator.ids import MemberId
+from holdfast.coordinator.rejections import (
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    RebalanceInProgress,
+    Rejection,
+)
+from holdfast.coordinator.replies import SyncReply
+from holdfast.coordinator.state import PREPARING, STABLE
+from holdfast.coordinator.volatile import SYNC, DeadlineKey
+
+
+def sync(draft: Draft, command: SyncGroup) -> None:
+    """Answer or park a sync."""
+    refusal = _refusal(draft, command)
+    if refusal is not None:
+        draft.answer(command.caller.call, SyncReply(refusal))
+        return
+    member_id = command.member_id
+    _synced(draft, member_id)
+    group = draft.group
+    if group.state == STABLE:
+        member = group.members[member_id]
+        draft.answer(command.caller.call, answers.synced(draft.state, group, member))  # E7
+        draft.renew(member)
+        return
+    parking.park_sync(draft, command.caller, member_id)
+    if group.is_leader(member_id):
+        _store(draft, command)
+
+
+def _refusal(draft: Draft, command: SyncGroup) -> Rejection | None:
+    if command.protocol_type is None or command.protocol_name is None:  # E8 as a broker has it
+        return InconsistentGroupProtocol("protocol_type and protocol_name are needed")
+    group = draft.found
+    error = invalid_group_id(command.group_id) or identity.check(
+        group, command.member_id, command.instance_id
+    )
+    if error is not None or group is None:
+        return error
+    if command.generation != group.generation:
+        return IllegalGeneration(command.generation, group.generation)
+    said = (command.protocol_type, command.protocol_name)
+    if said != (group.protocol_type, group.protocol_name):
+        current = f"{group.protocol_type!r}, {group.protocol_name!r}"
+        return InconsistentGroupProtocol(f"the group has protocol type and name {current}")
+    if group.state == PREPARING:
+        return RebalanceInProgress()
+    leads = group.state != STABLE and group.is_leader(command.member_id)
+    return bounds.of_assignments(draft, command) if leads else None
+
+
+def _synced(draft: Draft, member_id: MemberId) -> None:
+    """This member owes no sync any more; the timer ends with the last one that does (E13)."""
+    awaiting = draft.volatile.awaiting_sync
+    if member_id not in awaiting:
+        return
+    awaiting = awaiting.remove(member_id)
+    draft.volatile = draft.volatile._replace(awaiting_sync=awaiting)
+    if not awaiting:
+        draft.cancel(DeadlineKey(SYNC))
+
+
+def _store(draft: Draft, command: SyncGroup) -> None:
+    """Whom the leader left out gets nothing; strangers are dropped silently (E5)."""
+    group = draft.group
+    given = {
+        each.member_id: each for each in command.assignments if each.member_id in group.members
+    }
+    ordered: tuple[Assigned, ...] = tuple(given.values())
+    draft.emit(AssignmentStored(group.generation, ordered), "E5")
+    group = draft.group
+    for member_id in tuple(draft.volatile.syncs):
+        parked = parking.take_sync(draft, member_id)
+        if parked is not None:
+            member = group.members[member_id]
+            draft.answer(parked.call, answers.synced(draft.state, group, member))
+            draft.arm_session(member_id)

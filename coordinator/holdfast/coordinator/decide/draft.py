@@ -1,0 +1,155 @@
+"""The scratch paper of one decision: state that moves as events are chosen, and what else was chosen.
+
+A `Draft` lives inside one call of `decide`, so that the rules can be written as steps while
+`decide` stays pure from outside. Events go through `evolve` at once, so each rule sees what the one
+before it did. Here are no rules, only the ways to write a decision down.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.coordinator.decide import support
+from holdfast.coordinator.effects import Answer, Arm, Cancel, Decision, Effect, Renew
+from holdfast.coordinator.events import Cause, Event, Proposed, Record
+from holdfast.coordinator.evolve import evolve
+from holdfast.coordinator.ids import (
+    UNCOMMITTED,
+    CallId,
+    GroupId,
+    MemberId,
+    Position,
+    Principal,
+    RequestId,
+)
+from holdfast.coordinator.pmap import PMap
+from holdfast.coordinator.replies import Reply
+from holdfast.coordinator.state import Group, Member, State
+from holdfast.coordinator.volatile import SESSION, DeadlineKey, Volatile
+
+NOBODY: Final = 0
+"""The call id of a call that nobody waits for."""
+
+
+class Draft:
+    """One decision under way.
+
+    `state` is the replicated state with the draft's own events in it; what they have granted has
+    the entry index `UNCOMMITTED` until the entry has one. `group_id` is "" for the cluster.
+    """
+
+    __slots__ = (
+        "_command",
+        "_principal",
+        "_request_id",
+        "effects",
+        "group_id",
+        "proposed",
+        "state",
+        "volatile",
+    )
+
+    def __init__(self, state: State, volatile: Volatile, group_id: GroupId) -> None:
+        self.state = state
+        self.volatile = volatile
+        self.group_id = group_id
+        self.proposed: list[Proposed] = []
+        self.effects: list[Effect] = []
+        self.serve("")
+
+    def serve(self, command: str, principal: Principal = "", request_id: RequestId = "") -> None:
+        """From now on events are caused by this command of this caller."""
+        self._command, self._principal, self._request_id = command, principal, request_id
+
+    def decision(self) -> Decision:
+        """What was chosen so far."""
+        return Decision(tuple(self.proposed), self.volatile, tuple(self.effects))
+
+    @property
+    def found(self) -> Group | None:
+        """The group as it is now, None if it does not exist."""
+        return self.state.groups.get(self.group_id)
+
+    @property
+    def group(self) -> Group:
+        """The group as it is now; raise KeyError if it does not exist."""
+        return self.state.groups[self.group_id]
+
+    def emit(self, event: Event, rule: str) -> None:
+        """Choose an event and let it take effect; `rule` is the id of the rule that chose it."""
+        before = self.found
+        proposed = Proposed(event, Cause(rule, self._command), self._principal, self._request_id)
+        self.state = evolve(self.state, self._provisional(proposed, before))
+        self.proposed.append(proposed)
+        counts = support.after(self.volatile.support, before, event)
+        if counts is not self.volatile.support:
+            self.volatile = self.volatile._replace(support=counts)
+
+    def _provisional(self, proposed: Proposed, before: Group | None) -> Record:
+        return Record(
+            position=Position(UNCOMMITTED, len(self.proposed)),
+            group_id=self.group_id,
+            group_seq=(before.seq if before else 0) + 1,
+            log_time_ms=self.state.log_time_ms,
+            wall_time_ms=0,
+            cause=proposed.cause,
+            principal=proposed.principal,
+            request_id=proposed.request_id,
+            event=proposed.event,
+        )
+
+    def answer(self, call: CallId, reply: Reply) -> None:
+        """Answer a call; nothing if nobody waits for it any more."""
+        if call != NOBODY:
+            self.effects.append(Answer(call, reply))
+
+    def arm(self, key: DeadlineKey, after_ms: int) -> None:
+        """Start a deadline, or start it over, with an arming number of its own (S9)."""
+        volatile = self.volatile
+        number = volatile.next_arming
+        self.volatile = volatile._replace(
+            armed=volatile.armed.set(key, number),
+            renewals=_without_count(volatile, key),
+            next_arming=number + 1,
+        )
+        self.effects.append(Arm(key, number, after_ms))
+
+    def cancel(self, key: DeadlineKey) -> None:
+        """Stop a deadline; nothing if it does not run."""
+        if key not in self.volatile.armed:
+            return
+        self.disarm(key)
+        self.effects.append(Cancel(key))
+
+    def disarm(self, key: DeadlineKey) -> None:
+        """Note that a deadline does not run any more, because it fired."""
+        volatile = self.volatile
+        self.volatile = volatile._replace(
+            armed=volatile.armed.remove(key), renewals=_without_count(volatile, key)
+        )
+
+    def renew(self, member: Member) -> None:
+        """The member was heard: its session runs anew. One that is suspended stays so (A23)."""
+        if DeadlineKey(SESSION, member.member_id) not in self.volatile.armed:
+            return
+        count = self.volatile.renewals.get(member.member_id, 0) + 1
+        renewals = self.volatile.renewals.set(member.member_id, count)
+        self.volatile = self.volatile._replace(renewals=renewals)
+        self.effects.append(Renew(member.member_id, member.session_timeout_ms, count))
+
+    def blank(self) -> None:
+        """Forget all that was kept of a group that does not exist; arming numbers go on."""
+        for key in tuple(self.volatile.armed):
+            self.cancel(key)
+        self.volatile = Volatile(next_arming=self.volatile.next_arming)
+
+    def arm_session(self, member_id: MemberId) -> None:
+        """Start a member's session, in full."""
+        member = self.group.members[member_id]
+        self.arm(DeadlineKey(SESSION, member_id), member.session_timeout_ms)
+
+
+def _without_count(volatile: Volatile, key: DeadlineKey) -> PMap[MemberId, int]:
+    if key.kind == SESSION and key.member_id in volatile.renewals:
+        return volatile.renewals.remove(key.member_id)
+    return volatile.renewals

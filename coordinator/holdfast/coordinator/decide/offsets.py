@@ -1,0 +1,223 @@
+"""Offsets of a group: commit, delete, expire (J1-J34, C8-C11, F12).
+
+The order of checks is Kafka's: first whether the partition exists, then who commits, then what.
+Knows nothing of how members join; only who is a member now, and at which generation.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from holdfast.coordinator import settings, subscriptions
+from holdfast.coordinator.decide.classic import identity
+from holdfast.coordinator.decide.groups import delete_empty, invalid_group_id
+from holdfast.coordinator.events import GroupCreated, OffsetsCommitted, OffsetsDeleted
+from holdfast.coordinator.ids import TopicPartition
+from holdfast.coordinator.rejections import (
+    GroupIdNotFound,
+    GroupSubscribedToTopic,
+    IllegalGeneration,
+    NonEmptyGroup,
+    OffsetMetadataTooLarge,
+    RebalanceInProgress,
+    UnknownMemberId,
+    UnknownTopic,
+)
+from holdfast.coordinator.replies import OffsetsReply, PartitionResult
+from holdfast.coordinator.state import COMPLETING, EMPTY, STABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.coordinator.commands import CommitOffsets, DeleteOffsets, ExpireOffsets
+    from holdfast.coordinator.decide.draft import Draft
+    from holdfast.coordinator.events import OffsetCommitted
+    from holdfast.coordinator.rejections import Rejection
+    from holdfast.coordinator.state import Group, Offset, State
+    from holdfast.coordinator.subscriptions import Subscribed
+
+EXPIRED_AT_ONCE_MAX: Final = 20_000
+"""Offsets that one sweep of a group may list; the rest waits for the next one (S7)."""
+
+
+# --- commit ---
+
+
+def commit(draft: Draft, command: CommitOffsets) -> OffsetsReply:
+    """Commit what can be; one result a partition. A member's commit renews its session (F12)."""
+    bad_id = invalid_group_id(command.group_id)
+    if bad_id:
+        return OffsetsReply(bad_id)
+    results = _commit_results(draft, command)
+    granted = tuple(
+        offset
+        for offset, result in zip(command.offsets, results, strict=True)
+        if result.error is None
+    )
+    if granted:
+        if draft.found is None:
+            draft.emit(GroupCreated(), "J1")
+        draft.emit(OffsetsCommitted(granted), _commit_rule(command))
+    _renew(draft, command, results)
+    return OffsetsReply(None, results)
+
+
+def _commit_results(draft: Draft, command: CommitOffsets) -> tuple[PartitionResult, ...]:
+    refusal = _commit_refusal(draft.found, command)
+    most = settings.of(draft.state, command.group_id).offset_metadata_max
+    return tuple(
+        PartitionResult(
+            TopicPartition(offset.topic, offset.partition),
+            _unknown_partition(draft.state, offset) or refusal or _too_large(offset, most),
+        )
+        for offset in command.offsets
+    )
+
+
+def _unknown_partition(state: State, offset: OffsetCommitted) -> Rejection | None:
+    size = state.topics.get(offset.topic)
+    if size is None:
+        return UnknownTopic(offset.topic)
+    if not 0 <= offset.partition < size.num_partitions:
+        return UnknownTopic(f"{offset.topic}-{offset.partition}")
+    return None
+
+
+def _too_large(offset: OffsetCommitted, most: int) -> Rejection | None:
+    """Characters count, not bytes, whatever the setting's name says (J14)."""
+    length = len(offset.metadata)
+    return OffsetMetadataTooLarge(length, most) if length > most else None
+
+
+def _commit_refusal(group: Group | None, command: CommitOffsets) -> Rejection | None:
+    """Why this caller may not commit to this group now; the order is Kafka's."""
+    if group is None:
+        return GroupIdNotFound(command.group_id) if command.generation >= 0 else None
+    if command.generation < 0 and group.state == EMPTY:
+        return None  # C11: the ids are not looked at at all
+    if command.generation < 0 and not command.member_id and command.instance_id is None:
+        return UnknownMemberId(command.member_id)  # J5
+    stranger = identity.check(group, command.member_id, command.instance_id)  # C8, C9
+    if stranger:
+        return stranger
+    if command.generation != group.generation:
+        return IllegalGeneration(command.generation, group.generation)
+    return RebalanceInProgress() if group.state == COMPLETING else None
+
+
+def _commit_rule(command: CommitOffsets) -> str:
+    return "F12" if command.generation >= 0 else "J4"
+
+
+def _renew(draft: Draft, command: CommitOffsets, results: tuple[PartitionResult, ...]) -> None:
+    """F12: a commit that the group accepts is a sign of life, also if single partitions fail."""
+    group = draft.found
+    if group is None or group.state == EMPTY or not results:
+        return
+    if _commit_refusal(group, command) is None:
+        draft.renew(group.members[command.member_id])
+
+
+# --- delete ---
+
+
+def delete(draft: Draft, command: DeleteOffsets) -> OffsetsReply:
+    """Forget offsets of topics that nobody in the group subscribes to (J22-J25)."""
+    refusal = invalid_group_id(command.group_id) or _delete_refusal(draft.found, command)
+    if refusal:
+        return OffsetsReply(refusal)
+    group = draft.group
+    subscribed = subscriptions.of(group)
+    results = tuple(
+        PartitionResult(place, _kept(draft.state, subscribed, place))
+        for place in command.partitions
+    )
+    gone = {r.partition for r in results if r.error is None and r.partition in group.offsets}
+    if gone:
+        draft.emit(OffsetsDeleted(tuple(sorted(gone))), "J24")
+    return OffsetsReply(None, results)
+
+
+def _delete_refusal(group: Group | None, command: DeleteOffsets) -> Rejection | None:
+    if group is None:
+        return GroupIdNotFound(command.group_id)
+    if group.state == EMPTY or subscriptions.known(group):
+        return None
+    return NonEmptyGroup(len(group.members))
+
+
+def _kept(state: State, subscribed: Subscribed, place: TopicPartition) -> Rejection | None:
+    if place.topic not in state.topics:
+        return UnknownTopic(place.topic)
+    if subscribed.includes(place.topic):
+        return GroupSubscribedToTopic(place.topic)
+    return None
+
+
+# --- expire ---
+
+
+def expire(draft: Draft, command: ExpireOffsets) -> None:
+    """Forget what nobody needs any more, and at last the group itself (J26-J34).
+
+    Log time rules, never a wall clock (S8). What goes is listed in the events.
+    """
+    if draft.found is None:
+        return
+    _forget(draft, _of_gone_topics(draft.state, draft.group), "J34")
+    retention_ms = settings.of(draft.state, draft.group_id).retention_ms
+    too_old_ms = command.log_time_ms - retention_ms
+    _forget(draft, _expired(draft.group, too_old_ms), _expiry_rule(draft.group))
+    if _group_expired(draft, too_old_ms):
+        delete_empty(draft, "J32")
+
+
+def _forget(draft: Draft, places: Iterator[TopicPartition], rule: str) -> None:
+    gone = tuple(sorted(islice(places, EXPIRED_AT_ONCE_MAX)))
+    if gone:
+        draft.emit(OffsetsDeleted(gone), rule)
+
+
+def _of_gone_topics(state: State, group: Group) -> Iterator[TopicPartition]:
+    return (place for place in group.offsets if place.topic not in state.topics)
+
+
+def _expired(group: Group, too_old_ms: int) -> Iterator[TopicPartition]:
+    """Offsets whose time is up; none while the group rebalances or its topics are unknown (J29)."""
+    if group.state not in {EMPTY, STABLE}:
+        return
+    if group.state == STABLE and not subscriptions.known(group):
+        return
+    subscribed = subscriptions.of(group)
+    for place, offset in group.offsets.items():
+        if _base_ms(group, offset) <= too_old_ms and not subscribed.includes(place.topic):
+            yield place
+
+
+def _base_ms(group: Group, offset: Offset) -> int:
+    """Since when an offset grows old.
+
+    J27: with its last member gone, the whole group starts to age together. A commit from outside
+    after that is younger, and kept in full; Kafka would let it go with the rest.
+    """
+    if group.state == EMPTY and group.protocol_type is not None:
+        return max(group.state_since_ms, offset.committed_ms)
+    return offset.committed_ms
+
+
+def _expiry_rule(group: Group) -> str:
+    if group.state == STABLE:
+        return "J28"
+    return "J30" if group.protocol_type is None else "J27"
+
+
+def _group_expired(draft: Draft, too_old_ms: int) -> bool:
+    """J32 bettered: an empty group is kept for the retention time too, even without offsets.
+
+    So its generation does not start over under a client that pauses. Nor is it taken from under a
+    member that was handed its id and has not used it yet.
+    """
+    group = draft.group
+    unused = group.state == EMPTY and not group.offsets and not draft.volatile.pending
+    return unused and group.state_since_ms <= too_old_ms

@@ -1,0 +1,147 @@
+"""Repeated requests (S14, S15): what was done once is answered again, and not done again.
+
+One-shot effects only: leave, commit, administration. Joins, syncs and heartbeats are answered anew
+from current state each time; a request id only finds their member. A call that changed nothing is
+not recorded: repeated, it is decided again. Knows nothing of what the commands mean.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+
+from holdfast.coordinator import answers, settings
+from holdfast.coordinator.commands import (
+    AlterSettings,
+    CommitOffsets,
+    CreatePartitions,
+    CreateTopics,
+    DeleteGroup,
+    DeleteOffsets,
+    DeleteTopics,
+    LeaveGroup,
+    TriggerRebalance,
+)
+from holdfast.coordinator.events import RequestRecorded
+from holdfast.coordinator.rejections import (
+    InvalidRequest,
+    Rejection,
+    RequestIdReused,
+    RequestTooOld,
+)
+from holdfast.coordinator.replies import (
+    DoneReply,
+    LeaveReply,
+    NamedReply,
+    NamedResult,
+    OffsetsReply,
+)
+from holdfast.coordinator.state import RequestKey
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.coordinator.answers import StoredReply
+    from holdfast.coordinator.commands import Caller
+    from holdfast.coordinator.decide.draft import Draft
+    from holdfast.coordinator.ids import GroupId, RequestId
+    from holdfast.coordinator.state import State
+
+_ClusterOneShot: TypeAlias = CreateTopics | CreatePartitions | DeleteTopics | AlterSettings
+OneShot: TypeAlias = (
+    LeaveGroup | TriggerRebalance | CommitOffsets | DeleteOffsets | DeleteGroup | _ClusterOneShot
+)
+"""Commands whose answers are stored (S14)."""
+
+C = TypeVar("C", bound=OneShot)
+
+_UUID_LENGTH: Final = 36
+_UUID_DASHES: Final = (8, 13, 18, 23)
+
+
+def once(draft: Draft, command: C, rule: Callable[[Draft, C], StoredReply]) -> StoredReply:
+    """The stored answer of a repeated request; else what `rule` answers, remembered (S15).
+
+    The record is the last event of the command, in the same part: either both are on the log or
+    neither is.
+    """
+    repeated = _repeated(draft.state, command)
+    if repeated is not None:
+        return repeated
+    before = len(draft.proposed)
+    reply = rule(draft, command)
+    caller = command.caller
+    if caller.request_id and len(draft.proposed) > before:
+        event = RequestRecorded(caller.request_id, caller.digest, answers.freeze(reply))
+        draft.emit(event, "S15")
+    return reply
+
+
+def group_of(command: OneShot) -> GroupId:
+    """Whose part of the log the command changes: "" for the cluster's own.
+
+    A group's settings belong to the cluster's part, because they may be set before the group exists
+    and outlive it.
+    """
+    return "" if isinstance(command, _ClusterOneShot) else command.group_id
+
+
+def refusal(command: OneShot, rejection: Rejection) -> StoredReply:
+    """The refusal of a whole call, in the form that the call is answered in."""
+    match command:
+        case CommitOffsets() | DeleteOffsets():
+            return OffsetsReply(rejection)
+        case LeaveGroup():
+            return LeaveReply(rejection)
+        case TriggerRebalance():
+            return DoneReply(rejection)
+        case _:
+            return NamedReply(tuple(NamedResult(name, rejection) for name in _names(command)))
+
+
+def _names(command: DeleteGroup | _ClusterOneShot) -> tuple[str, ...]:
+    match command:
+        case DeleteGroup(group_id=group_id):
+            return (group_id,)
+        case CreateTopics(topics=topics) | CreatePartitions(topics=topics):
+            return tuple(topic.name for topic in topics)
+        case DeleteTopics(names=names):
+            return names
+        case AlterSettings(changes=changes):
+            return tuple(change.key for change in changes)
+
+
+def _repeated(state: State, command: OneShot) -> StoredReply | None:
+    caller = command.caller
+    if not caller.request_id:
+        return None
+    key = RequestKey(caller.principal, group_of(command), caller.request_id)
+    known = state.requests.get(key)
+    if known is None:
+        problem = _untellable(state, caller)
+        return refusal(command, problem) if problem else None
+    if known.digest != caller.digest:
+        return refusal(command, RequestIdReused(caller.request_id))
+    return answers.thaw(known.answer)
+
+
+def _untellable(state: State, caller: Caller) -> Rejection | None:
+    """Why nobody can tell whether this request was served before; None if it surely was not."""
+    made_ms = made_at_ms(caller.request_id)
+    if made_ms is None:
+        return InvalidRequest("holdfast.request_id", "is no UUIDv7; send one, or none")
+    window_ms = settings.of_cluster(state).dedupe_window_ms
+    if made_ms < state.log_time_ms - window_ms or made_ms <= state.requests_floor_ms:
+        return RequestTooOld(caller.request_id, window_ms)
+    return None
+
+
+def made_at_ms(request_id: RequestId) -> int | None:
+    """The time part of a UUIDv7, in milliseconds of log time; None if it is no UUIDv7."""
+    dashes = tuple(at for at, sign in enumerate(request_id) if sign == "-")
+    if len(request_id) != _UUID_LENGTH or dashes != _UUID_DASHES:
+        return None
+    digits = request_id.replace("-", "")
+    if not set(digits) <= set("0123456789abcdefABCDEF"):
+        return None
+    is_version_7, is_variant_2 = digits[12] == "7", digits[16] in "89abAB"
+    return int(digits[:12], 16) if is_version_7 and is_variant_2 else None

@@ -1,0 +1,189 @@
+"""What can be read of the state: groups, offsets, topics, settings. Pure views, no effects.
+
+Whether a read is linearizable is the server's matter; here a state is given, and its answer is a
+function of it alone. Nothing of the leader-local part is ever shown, so any node can answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.coordinator import settings
+from holdfast.coordinator.ids import TopicPartition, fencing_token
+from holdfast.coordinator.rejections import GroupIdNotFound, InvalidConfig, Rejection
+from holdfast.coordinator.settings_catalogue import GROUP, REGISTRY
+from holdfast.coordinator.state import DEAD, STABLE, Group, Member, Rebalance, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holdfast.coordinator.events import TopicSize
+    from holdfast.coordinator.ids import GroupId, InstanceId, MemberId, TopicName
+    from holdfast.coordinator.settings import InForce
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedMember:
+    """One member of a described group.
+
+    `metadata` is that of the chosen protocol, and empty unless the group is Stable (K2).
+    `assignment` is the last one that was handed out and not abandoned (§0.0 K2, D10).
+    `fencing_token` is None before the first grant. Timeouts are those in force, in milliseconds.
+    """
+
+    member_id: MemberId
+    instance_id: InstanceId | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    fencing_token: int | None
+    protocols: tuple[str, ...]
+    released: bool
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedGroup:
+    """One described group (K1-K3). With an error the state is Dead and the rest is empty."""
+
+    error: Rejection | None
+    group_id: GroupId
+    state: str = DEAD
+    protocol_type: str = ""
+    protocol_data: str = ""
+    members: tuple[DescribedMember, ...] = ()
+    generation: int = 0
+    leader: MemberId = ""
+    last_rebalance: Rebalance | None = None
+    version: int = 0
+    seq: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """One line of ListGroups."""
+
+    group_id: GroupId
+    protocol_type: str
+    state: str
+    group_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedOffset:
+    """The offset of one partition; -1 and no metadata if none is committed (J16)."""
+
+    partition: TopicPartition
+    offset: int = -1
+    leader_epoch: int = -1
+    metadata: str = ""
+
+
+def describe_group(state: State, group_id: GroupId) -> DescribedGroup:
+    """A group with its members, the oldest first; unknown: GroupIdNotFound and Dead (K3)."""
+    group = state.groups.get(group_id)
+    if group is None:
+        return DescribedGroup(GroupIdNotFound(group_id), group_id)
+    return DescribedGroup(
+        error=None,
+        group_id=group_id,
+        state=group.state,
+        protocol_type=group.protocol_type or "",
+        protocol_data=_shown_protocol(group),
+        members=tuple(_described_members(state, group)),
+        generation=group.generation,
+        leader=group.leader or "",
+        last_rebalance=group.last_rebalance,
+        version=group.version,
+        seq=group.seq,
+    )
+
+
+def _shown_protocol(group: Group) -> str:
+    return (group.protocol_name or "") if group.state == STABLE else ""
+
+
+def _described_members(state: State, group: Group) -> Iterator[DescribedMember]:
+    protocol_name = _shown_protocol(group)
+    for member in sorted(group.members.values(), key=lambda member: member.joined_seq):
+        yield DescribedMember(
+            member_id=member.member_id,
+            instance_id=member.instance_id,
+            client_id=member.client_id,
+            client_host=member.client_host,
+            metadata=member.metadata(protocol_name) if protocol_name else b"",
+            assignment=member.assignment,
+            session_timeout_ms=member.session_timeout_ms,
+            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            fencing_token=_token(state, member),
+            protocols=tuple(protocol.name for protocol in member.protocols),
+            released=member.released,
+        )
+
+
+def _token(state: State, member: Member) -> int | None:
+    if member.granted_index == 0:
+        return None
+    return fencing_token(state.recovery_number, member.granted_index)
+
+
+def list_groups(
+    state: State, states: Iterable[str] = (), types: Iterable[str] = ()
+) -> tuple[ListedGroup, ...]:
+    """Groups by id. No filter: all. Filters do not mind case; an unknown name fits nothing (K8)."""
+    wanted_states = {name.casefold() for name in states}
+    wanted_types = {name.casefold() for name in types}
+    found = (
+        ListedGroup(group.group_id, group.protocol_type or "", group.state, group.group_type)
+        for group in state.groups.values()
+        if (not wanted_states or group.state.casefold() in wanted_states)
+        and (not wanted_types or group.group_type.casefold() in wanted_types)
+    )
+    return tuple(sorted(found, key=lambda listed: listed.group_id))
+
+
+def fetch_offsets(
+    state: State, group_id: GroupId, partitions: tuple[TopicPartition, ...] = ()
+) -> tuple[FetchedOffset, ...]:
+    """Offsets of the given partitions, in their order; none given: all that the group has, sorted.
+
+    Never an error for a classic group: neither an unknown group nor whose member asks is looked at
+    (J16, J19). Offsets of a topic that is gone are not shown, though they may still be there (J34).
+    """
+    group = state.groups.get(group_id)
+    if not partitions and group is not None:
+        partitions = tuple(sorted(p for p in group.offsets if p.topic in state.topics))
+    return tuple(_fetched(state, group, partition) for partition in partitions)
+
+
+def _fetched(state: State, group: Group | None, partition: TopicPartition) -> FetchedOffset:
+    found = group.offsets.get(partition) if group else None
+    if found is None or partition.topic not in state.topics:
+        return FetchedOffset(partition)
+    return FetchedOffset(partition, found.offset, found.leader_epoch, found.metadata)
+
+
+def list_topics(state: State, names: Iterable[TopicName] = ()) -> tuple[TopicSize, ...]:
+    """Topics by name; of those named, the ones that exist. No name: all."""
+    wanted = set(names)
+    found = (size for name, size in state.topics.items() if not wanted or name in wanted)
+    return tuple(sorted(found))
+
+
+def describe_settings(
+    state: State, group_id: GroupId = "", names: Iterable[str] = ()
+) -> tuple[InForce, ...] | InvalidConfig:
+    """Settings in force for a group ("": the cluster), by name; InvalidConfig for an unknown name.
+
+    For a group: those that can be set for one. No name: all.
+    """
+    wanted = sorted(set(names)) or sorted(
+        name for name, setting in REGISTRY.items() if not group_id or setting.scope == GROUP
+    )
+    unknown = next((name for name in wanted if name not in REGISTRY), None)
+    if unknown is not None:
+        return InvalidConfig(unknown, settings.no_such(unknown))
+    return tuple(settings.in_force(state.settings, group_id, name) for name in wanted)

@@ -1,0 +1,118 @@
+"""Apply a committed entry: guard each part, give its events their positions, fold them (S1-S3, S8).
+
+Every replica does this alike, from the log alone. A part that was decided in another term, or on
+another version of its group, is skipped whole; the leader decides it again.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from holdfast.coordinator.broken import InvariantBroken
+from holdfast.coordinator.events import GroupCreated, LogEntry, Part, Record
+from holdfast.coordinator.evolve import evolve
+from holdfast.coordinator.ids import GroupId, Position
+from holdfast.coordinator.state import State
+
+
+class Skipped(NamedTuple):
+    """A part that was not applied, and why: `S1` (term) or `S2` (version)."""
+
+    group_id: GroupId
+    rule: str
+
+
+class Applied(NamedTuple):
+    """What an entry did."""
+
+    state: State
+    records: tuple[Record, ...]
+    skipped: tuple[Skipped, ...]
+
+
+def apply_entry(state: State, index: int, term: int, entry: LogEntry) -> Applied:
+    """The state after the entry at `index`, whose Raft term is `term`.
+
+    Raise InvariantBroken for an event that cannot be true (S6); then nothing of the entry is
+    applied, and the replica decides what to do without its part (`apply_part`).
+    """
+    state = begin_entry(state, index, entry)
+    records: list[Record] = []
+    skipped: list[Skipped] = []
+    for part in entry.parts:
+        rule = guard(state, term, part)
+        if rule is not None:
+            skipped.append(Skipped(part.group_id, rule))
+            continue
+        state, made = apply_part(state, Position(index, len(records)), entry, part)
+        records.extend(made)
+    return Applied(state, tuple(records), tuple(skipped))
+
+
+def begin_entry(state: State, index: int, entry: LogEntry) -> State:
+    """The state at the start of an entry; log time never runs backwards (S8)."""
+    if index <= state.applied_index:
+        raise InvariantBroken("S4", f"entry {index} after {state.applied_index}")
+    log_time_ms = max(state.log_time_ms, entry.log_time_ms)
+    return state._replace(applied_index=index, log_time_ms=log_time_ms)
+
+
+def guard(state: State, term: int, part: Part) -> str | None:
+    """The rule by which a part is skipped, None if it holds."""
+    if part.term != term:
+        return "S1"
+    return "S2" if part.expected_version != state.version_of(part.group_id) else None
+
+
+def apply_part(
+    state: State, first: Position, entry: LogEntry, part: Part
+) -> tuple[State, tuple[Record, ...]]:
+    """Fold one part that the guard lets through; `first` is the position of its first record.
+
+    The group's version becomes the entry's index (S2). Raise InvariantBroken as `evolve` does.
+    """
+    records: list[Record] = []
+    seq = _seq(state, part.group_id)
+    for ordinal, proposed in enumerate(part.events, first.ordinal):
+        seq = 1 if isinstance(proposed.event, GroupCreated) else seq + 1
+        record = Record(
+            position=Position(first.index, ordinal),
+            group_id=part.group_id,
+            group_seq=seq,
+            log_time_ms=state.log_time_ms,
+            wall_time_ms=entry.wall_time_ms,
+            cause=proposed.cause,
+            principal=proposed.principal,
+            request_id=proposed.request_id,
+            event=proposed.event,
+        )
+        state = evolve(state, record)
+        records.append(record)
+    return _with_version(state, part.group_id, first.index, seq), tuple(records)
+
+
+def replay(state: State, records: tuple[Record, ...]) -> State:
+    """Fold records that were applied before, as the event log keeps them, onto a snapshot."""
+    for record in records:
+        if record.position.index > state.applied_index:
+            state = state._replace(applied_index=record.position.index)
+        state = state._replace(log_time_ms=max(state.log_time_ms, record.log_time_ms))
+        state = evolve(state, record)
+        state = _with_version(state, record.group_id, record.position.index, record.group_seq)
+    return state
+
+
+def _seq(state: State, group_id: GroupId) -> int:
+    if not group_id:
+        return state.cluster_seq
+    group = state.groups.get(group_id)
+    return group.seq if group else 0
+
+
+def _with_version(state: State, group_id: GroupId, index: int, seq: int) -> State:
+    if not group_id:
+        return state._replace(cluster_version=index, cluster_seq=seq)
+    group = state.groups.get(group_id)
+    if group is None:
+        return state
+    return state._replace(groups=state.groups.set(group_id, group._replace(version=index, seq=seq)))

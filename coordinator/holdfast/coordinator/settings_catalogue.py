@@ -1,0 +1,204 @@
+"""The settings that the log keeps (S23): one entry each, and nothing else.
+
+Every value is a whole number. Names are Kafka's where Kafka has the setting: its first dot parts
+the table from the key, the others become underscores. Knows no rules between settings; those are in
+`settings`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+CLUSTER: Final = "cluster"
+GROUP: Final = "group"
+DEFAULT: Final = "default"
+"""Where a value comes from; the first two are also the widest scope in which it may be set."""
+
+_INT32_MAX: Final = 2**31 - 1
+_MIB: Final = 1 << 20
+_DAY_MS: Final = 24 * 3_600_000
+
+
+class Setting(NamedTuple):
+    """One setting: name, scope, default, bounds (both allowed), unit, Kafka's name, and words."""
+
+    name: str
+    scope: str
+    default: int
+    least: int
+    most: int
+    unit: str
+    kafka_name: str
+    documentation: str
+
+
+_ALL: Final = (
+    Setting(
+        "group.min_session_timeout_ms",
+        GROUP,
+        6_000,
+        1,
+        _INT32_MAX,
+        "ms",
+        "group.min.session.timeout.ms",
+        "The shortest session timeout that a member may ask for.",
+    ),
+    Setting(
+        "group.max_session_timeout_ms",
+        GROUP,
+        1_800_000,
+        1,
+        _INT32_MAX,
+        "ms",
+        "group.max.session.timeout.ms",
+        "The longest session timeout that a member may ask for.",
+    ),
+    Setting(
+        "group.initial_rebalance_delay_ms",
+        GROUP,
+        3_000,
+        0,
+        _INT32_MAX,
+        "ms",
+        "group.initial.rebalance.delay.ms",
+        "How long the first join phase of an empty group waits for more members.",
+    ),
+    Setting(
+        "group.max_size",
+        GROUP,
+        10_000,
+        1,
+        1_000_000,
+        "members",
+        "group.max.size",
+        "How many members a group may have.",
+    ),
+    Setting(
+        "group.metadata_bytes_max",
+        GROUP,
+        512,
+        16,
+        64 * _MIB,
+        "bytes",
+        "",
+        "A member's share of the bytes that the members of a group may send as protocol metadata; "
+        "a group that is not full may use the shares of absent members too.",
+    ),
+    Setting(
+        "group.assignment_bytes_max",
+        GROUP,
+        320,
+        16,
+        64 * _MIB,
+        "bytes",
+        "",
+        "A member's share of the bytes that a group leader may send as assignments; what counts "
+        "is the sum over the group.",
+    ),
+    Setting(
+        "offset.metadata_max_bytes",
+        GROUP,
+        4_096,
+        0,
+        _MIB,
+        "characters",
+        "offset.metadata.max.bytes",
+        "The longest text beside a committed offset, counted in characters as in Kafka.",
+    ),
+    Setting(
+        "offsets.retention_minutes",
+        GROUP,
+        10_080,
+        1,
+        _INT32_MAX,
+        "minutes",
+        "offsets.retention.minutes",
+        "How long, in log time, offsets of a group without members are kept, and the group itself.",
+    ),
+    Setting(
+        "offsets.retention_check_interval_ms",
+        CLUSTER,
+        600_000,
+        100,
+        _DAY_MS,
+        "ms",
+        "offsets.retention.check.interval.ms",
+        "How often expired offsets and groups are looked for.",
+    ),
+    Setting(
+        "dedupe.window_ms",
+        CLUSTER,
+        600_000,
+        1_000,
+        _DAY_MS,
+        "ms",
+        "",
+        "How old, in log time, a request id may be. An older one is refused as outcome unknown.",
+    ),
+    Setting(
+        "dedupe.requests_max",
+        CLUSTER,
+        50_000,
+        100,
+        10_000_000,
+        "requests",
+        "",
+        "How many answers are kept for repeated requests; each costs about half a kilobyte.",
+    ),
+    Setting(
+        "topic.partitions_max",
+        CLUSTER,
+        100_000,
+        1,
+        1_000_000,
+        "partitions",
+        "",
+        "How many partitions a topic may have.",
+    ),
+    Setting(
+        "log.entry_bytes_max",
+        CLUSTER,
+        8 * _MIB,
+        64 * 1024,
+        64 * _MIB,
+        "bytes",
+        "",
+        "The largest entry of the replicated log.",
+    ),
+    Setting(
+        "log.segment_bytes_max",
+        CLUSTER,
+        64 * _MIB,
+        64 * 1024,
+        1 << 34,
+        "bytes",
+        "",
+        "A segment of old events is sealed when its records have this many bytes.",
+    ),
+    Setting(
+        "log.segment_events_max",
+        CLUSTER,
+        250_000,
+        1,
+        100_000_000,
+        "events",
+        "",
+        "A segment of old events is sealed when it has this many records.",
+    ),
+    Setting(
+        "log.segment_age_ms_max",
+        CLUSTER,
+        3_600_000,
+        1_000,
+        30 * _DAY_MS,
+        "ms",
+        "",
+        "A segment of old events is sealed when its first record is this old, in log time.",
+    ),
+)
+
+REGISTRY: Final[Mapping[str, Setting]] = {setting.name: setting for setting in _ALL}
+"""All settings by name."""

@@ -1,0 +1,316 @@
+"""What the rest of Holdfast may know about the replicated log, and nothing else.
+
+Values, errors and protocols only: no engine, no PySyncObj, no threads, no network. Another
+consensus core could take the place of `holdfast.raft.engine` behind this file.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING, Literal, Protocol
+
+if TYPE_CHECKING:
+    from holdfast.raft.messages import Message
+
+Role = Literal["leader", "follower"]
+Stage = Literal["forming", "rebuilding", "member"]
+
+MIB = 1 << 20
+
+
+class RaftError(Exception):
+    """Root of what the replicated log raises."""
+
+
+class NotLeader(RaftError):
+    """This node does not lead; nothing was proposed. `leader` is the node to ask, if known."""
+
+    def __init__(self, leader: str | None) -> None:
+        """Name the leader that this node last heard."""
+        hint = f"ask {leader}" if leader else "no leader is known yet, try again"
+        super().__init__(f"this node does not lead the cluster: {hint}")
+        self.leader = leader
+
+
+class OutcomeUnknown(RaftError):
+    """The proposal was in the log when leadership was lost: it may yet be committed (S5)."""
+
+
+class Overloaded(RaftError):
+    """The queue of proposals is full; nothing was proposed, try again later."""
+
+
+class DiskLow(RaftError):
+    """The disk is down to its reserve; nothing was proposed (S20)."""
+
+    def __init__(self) -> None:
+        """Say what to do."""
+        super().__init__(
+            "the leading node's disk is down to its reserve: nothing more is written before "
+            "space is freed on it, or the leadership is handed to another node"
+        )
+
+
+class EntryTooLarge(RaftError):
+    """The payload could never fit into an entry (S7); nothing was proposed."""
+
+    def __init__(self, size: int, limit: int) -> None:
+        """Both in bytes."""
+        super().__init__(f"an entry of {size} bytes exceeds entry_bytes_max = {limit}; split it")
+        self.size, self.limit = size, limit
+
+
+class EngineStopped(RaftError):
+    """The engine refused to go on, because going on could lose or fork data."""
+
+    def __init__(self, reason: str) -> None:
+        """`reason` says what happened, to what, and what to do."""
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class ProposalId:
+    """One call of `propose`: the term it was decided in and its number in this process.
+
+    Not a tuple on purpose: the engine takes a tuple for a command forwarded by another node.
+    """
+
+    term: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """The entry at `index` is committed; it is applied once the consumer has evolved it (S4).
+
+    `payload` is empty for an entry of the engine itself (a leader's no-op, a barrier of S19) and
+    for one that every replica skips because it was decided in another term (S1, `skipped`).
+    `proposal` is set on the node that proposed it, also after it lost the leadership.
+    """
+
+    index: int
+    term: int
+    payload: bytes
+    proposal: ProposalId | None = None
+    skipped: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class RoleChanged:
+    """This node leads from here on (its own no-op is the entry before), or no longer leads.
+
+    `unknown`: own proposals that were in the log when the leadership was lost (S5).
+    """
+
+    role: Role
+    term: int
+    leader: str | None
+    unknown: tuple[ProposalId, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Refused:
+    """The proposal never reached the log, and never will: not applied."""
+
+    proposal: ProposalId
+    reason: str
+    leader: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Installed:
+    """The state now continues after a snapshot that the leader sent and that is durable here."""
+
+    index: int
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderSeen:
+    """A hint for redirects: who leads, as far as this node knows. Adjacent ones merge."""
+
+    leader: str | None
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
+class BarrierPassed:
+    """All that was committed when the barrier was begun lies before this item (linearizable)."""
+
+    barrier: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProbePassed:
+    """A majority heard this leader after the probe was begun, in `term` (S9 b)."""
+
+    probe: int
+    term: int
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeFailed:
+    """The barrier or probe cannot pass: this node does not lead, or lost the lead meanwhile."""
+
+    probe: int
+    leader: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """The last item: the engine stopped, and why. Proposals not answered by now: unknown (S5)."""
+
+    reason: str
+
+
+Item = (
+    Applied
+    | RoleChanged
+    | Refused
+    | Installed
+    | LeaderSeen
+    | BarrierPassed
+    | ProbePassed
+    | ProbeFailed
+    | Stopped
+)
+
+
+class Fate(Enum):
+    """What became of a proposal whose outcome was unknown (S5)."""
+
+    APPLIED = "applied"
+    NEVER = "never"
+    SEE_STATE = "a snapshot jumped over it: it is in the state, or never will be"
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Times in seconds, sizes in bytes. The same on all nodes, or S7 and the timing do not hold."""
+
+    heartbeat: float = 0.08
+    election_min: float = 0.4
+    election_max: float = 0.8
+    batch_bytes: int = 256 * 1024
+    chunk_bytes: int = 256 * 1024
+    entry_bytes_max: int = 8 * MIB
+    inflight_bytes_max: int = 4 * MIB
+    proposals_max: int = 16_384
+    pending_bytes_max: int = 64 * MIB
+    handover_items_max: int = 4_096
+    handover_bytes_max: int = 32 * MIB
+    trailing_bytes: int = 4 * MIB
+    stream_seconds_max: float = 600.0
+
+    def __post_init__(self) -> None:
+        """Refuse combinations in which the rules cannot hold."""
+        if not 0 < 3 * self.heartbeat < self.election_min < self.election_max:
+            msg = "raft timing: 3 * heartbeat < election_min < election_max must hold"
+            raise ValueError(msg)
+        if not 0 < self.chunk_bytes <= self.entry_bytes_max:
+            msg = "raft sizes: 0 < chunk_bytes <= entry_bytes_max must hold"
+            raise ValueError(msg)
+
+
+@dataclass(frozen=True, slots=True)
+class PeerStatus:
+    """What this node, as leader, knows of a peer. `streaming`: it is being sent a snapshot."""
+
+    peer: str
+    connected: bool
+    acked_index: int
+    next_index: int
+    streaming: bool
+    counted: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """A moment of the engine, for people and metrics; nothing may be decided on it."""
+
+    role: Role
+    term: int
+    leader: str | None
+    stage: Stage
+    commit_index: int
+    handed_index: int
+    evolved_index: int
+    first_index: int
+    last_index: int
+    peers: tuple[PeerStatus, ...]
+
+
+class TransportHandler(Protocol):
+    """What a transport calls, from the tick thread only: inside its own `poll`."""
+
+    def on_message(self, peer: str, message: Message) -> None:
+        """Handle a message that `peer` sent on its present connection, in the order of sending."""
+
+    def on_connected(self, peer: str) -> None:
+        """Note that messages to and from `peer` pass from now on."""
+
+    def on_disconnected(self, peer: str) -> None:
+        """Note that what was sent to `peer` and is not yet answered may be lost."""
+
+
+class Transport(Protocol):
+    """Carries messages between the nodes. It may lose, never alter or invent."""
+
+    def start(self, handler: TransportHandler, wake: Callable[[], None]) -> None:
+        """Begin. `wake` may be called from any thread when `poll` has something to deliver."""
+
+    def send(self, peer: str, message: Message) -> bool:
+        """Queue without blocking; False if it was surely not sent. Tick thread only."""
+
+    def poll(self) -> None:
+        """Call the handler for everything received since the last call. Tick thread only."""
+
+    def close(self) -> None:
+        """End all connections."""
+
+
+@dataclass(frozen=True, slots=True)
+class SnapshotMark:
+    """The last entry that a snapshot contains."""
+
+    index: int
+    term: int
+
+
+class SnapshotSource(Protocol):
+    """The state as the engine sees it: where it stands, and how it travels (S18).
+
+    The methods are called by the tick thread and must not wait for the consumer's thread.
+    """
+
+    def latest(self) -> SnapshotMark:
+        """Return the newest durable local snapshot, the one a start would load; (0, 0): none."""
+
+    def open(self, index: int) -> Iterator[bytes]:
+        """Open the latest snapshot, which has this index, as chunks read from a local copy."""
+
+    def begin(self, mark: SnapshotMark) -> SnapshotSink:
+        """Begin to receive a snapshot; one begun earlier is dropped."""
+
+
+class SnapshotSink(Protocol):
+    """A snapshot on its way in. Nothing of it counts before `ready`."""
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes, in order."""
+
+    def seal(self) -> None:
+        """All bytes are there: begin to make them durable, without blocking."""
+
+    def ready(self) -> bool:
+        """Tell whether it is durable, beside the present state."""
+
+    def install(self) -> None:
+        """Make it what a start would load from now on (S18: a rename). Durable on return."""
+
+    def abort(self) -> None:
+        """Forget it, sealed or not; it will not be installed."""

@@ -1,0 +1,226 @@
+"""The follower's side: entries from a leader, verified before they count (D1, D2, r7, S7, S18).
+
+Replaces the stock handler. It cuts only what conflicts, never below the commit index; commits only
+what the message has verified; a snapshot commits nothing but itself; a mismatch names where the
+conflicting term begins, so that repair takes a round per term and not per entry.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.raft.api import EngineStopped, SnapshotMark
+from holdfast.raft.engine.rules import Rule
+from holdfast.raft.engine.streams import Cursor, StreamKey
+from holdfast.raft.messages import Ack, Append, ChunkAck, EntryChunk, LogEntry, SnapshotChunk
+
+if TYPE_CHECKING:
+    from holdfast.raft.api import SnapshotSink, SnapshotSource
+    from holdfast.raft.engine.apply import Delivery
+    from holdfast.raft.engine.context import Context
+    from holdfast.raft.engine.disk import Disk
+    from holdfast.raft.engine.rebuild import Rebuild
+    from holdfast.raft.engine.votes import Votes
+
+
+class Appending:
+    """Tick thread only."""
+
+    def __init__(self, ctx: Context, disk: Disk, votes: Votes, rebuild: Rebuild) -> None:
+        """No leader was heard."""
+        self._ctx, self._disk, self._votes, self._rebuild = ctx, disk, votes, rebuild
+        self._heard_round = (0, 0)
+        self._verified = 0
+        self._cursor = Cursor()
+        self._buffer = bytearray()
+
+    def follow(self, peer: str, term: int, round_: int) -> bool:
+        """Accept the sender as the leader of its term; a stale one is told the term by an ack."""
+        seam = self._ctx.seam
+        if term < seam.term:
+            self.reply(peer, 0)
+            return False
+        if term > seam.term:
+            seam.forget_handover()
+            seam.set_term(term, None)
+        seam.follow(peer)
+        self._heard_round = (term, round_)
+        self._votes.heard_leader()
+        return True
+
+    def reply(
+        self, peer: str, next_index: int, *, success: bool = False, reset: bool = False
+    ) -> None:
+        """Answer the leader; held until what it shows is durable."""
+        term, round_ = self._heard_round
+        echoed = round_ if term == self._ctx.seam.term else 0
+        disk = self._disk
+        head = (self._ctx.seam.term, next_index, success, reset, echoed)
+        self._ctx.outbox.post(peer, Ack(*head, disk.promise_ms, disk.stage, disk.incarnation))
+
+    # -- entries ---------------------------------------------------------------------
+
+    def on_append(self, peer: str, append: Append) -> None:
+        """Take entries or a heartbeat."""
+        if self.follow(peer, append.term, append.round):
+            self._take(peer, append.prev_index, append.prev_term, append.entries)
+            self._commit(append)
+            self._rebuild.on_append(peer, append)
+
+    def _take(self, peer: str, previous: int, term: int, entries: tuple[LogEntry, ...]) -> None:
+        self._verified = 0
+        journal = self._ctx.journal
+        if previous > journal.last_index:
+            self.reply(peer, journal.last_index + 1, reset=True)
+            return
+        held = journal.term_at(previous)
+        if held is not None and held != term:
+            self.reply(peer, self._conflict_begins(previous, held), reset=True)
+            return
+        self._store(previous + 1, entries)
+        self._verified = previous + len(entries)
+        self.reply(peer, self._verified + 1, success=True)
+
+    def _conflict_begins(self, index: int, term: int) -> int:
+        """r7: go back over the whole term at once, but never below what is committed."""
+        journal, floor = self._ctx.journal, self._ctx.seam.commit_index + 1
+        while index > floor and journal.term_at(index - 1) == term:
+            index -= 1
+        return max(index, floor)
+
+    def _store(self, index: int, entries: tuple[LogEntry, ...]) -> None:
+        """D1: skip what is held, cut where the terms differ, append the rest."""
+        journal = self._ctx.journal
+        if not self._ctx.on(Rule.CUT_ON_CONFLICT) and index <= journal.last_index:
+            journal.truncate_unchecked(index)
+        for offset, entry in enumerate(entries):
+            at = index + offset
+            if at <= journal.anchor_index:
+                continue
+            held = journal.term_at(at)
+            if held == entry.term:
+                continue
+            if held is not None:
+                journal.truncate_from(at)
+            journal.append(entry.command, entry.term)
+
+    def _commit(self, append: Append) -> None:
+        """D2: what the leader committed and this message verified, no more."""
+        index = min(append.commit_index, self._verified)
+        if index > self._ctx.seam.commit_index:
+            self._ctx.seam.commit_index = index
+            self._ctx.journal.set_commit(index)
+
+    # -- long entries (S7) ---------------------------------------------------------------
+
+    def on_entry_chunk(self, peer: str, chunk: EntryChunk) -> None:
+        """Collect a long entry; whole, it is an append like any other."""
+        if not self.follow(peer, chunk.term, chunk.round):
+            return
+        self._check_size(peer, chunk.total)
+        index = chunk.prev_index + 1
+        key = StreamKey(peer, chunk.term, index, chunk.entry_term, is_snapshot=False)
+        if self._cursor.accepts(key, chunk.offset):
+            if chunk.offset == 0:
+                self._buffer = bytearray()
+            self._buffer += chunk.data
+            self._cursor.offset += len(chunk.data)
+        if self._cursor.key == key and self._cursor.offset >= chunk.total:
+            entry = LogEntry(chunk.entry_term, bytes(self._buffer))
+            self._cursor.drop()
+            self._buffer = bytearray()
+            head = (chunk.term, chunk.round, chunk.commit_index)
+            self.on_append(peer, Append(*head, chunk.prev_index, chunk.prev_term, "", (entry,)))
+        else:
+            ack = ChunkAck(chunk.term, index, self._cursor.expected(key))
+            self._ctx.outbox.post(peer, ack)
+
+    def _check_size(self, peer: str, total: int) -> None:
+        """S7: the limit is the same on all nodes, so that what one accepts no other must refuse."""
+        limit = self._ctx.settings.entry_bytes_max
+        if total > limit:
+            raise EngineStopped(
+                f"{peer} sends an entry of {total} bytes, entry_bytes_max is {limit} here: give "
+                "all nodes the same limit and start this one again"
+            )
+
+
+class Installing:
+    """Snapshots on their way in (S18). Until one is durable, nothing here has changed."""
+
+    def __init__(
+        self, ctx: Context, appending: Appending, delivery: Delivery, snapshots: SnapshotSource
+    ) -> None:
+        """No snapshot is under way."""
+        self._ctx, self._appending, self._delivery = ctx, appending, delivery
+        self._snapshots = snapshots
+        self._cursor = Cursor()
+        self._sink: SnapshotSink | None = None
+        self._sealed = False
+        self._installed_index = 0
+
+    def on_chunk(self, peer: str, chunk: SnapshotChunk) -> None:
+        """Write the next bytes of a snapshot, or say which ones are missing."""
+        if not self._appending.follow(peer, chunk.term, chunk.round):
+            return
+        if chunk.index <= self._ctx.seam.handed_index:
+            self._drop()
+            self._appending.reply(peer, chunk.index + 1, success=True)
+            return
+        key = StreamKey(peer, chunk.term, chunk.index, chunk.index_term, is_snapshot=True)
+        if key != self._cursor.key and chunk.offset == 0:
+            self._begin(SnapshotMark(chunk.index, chunk.index_term))
+        if self._cursor.accepts(key, chunk.offset) and not self._sealed:
+            self._write(chunk)
+        ack = ChunkAck(chunk.term, chunk.index, self._cursor.expected(key))
+        self._ctx.outbox.post(peer, ack)
+
+    def _write(self, chunk: SnapshotChunk) -> None:
+        if self._sink is None:
+            return
+        if chunk.data:
+            self._sink.write(chunk.data)
+            self._cursor.offset += len(chunk.data)
+        if chunk.last:
+            self._sink.seal()
+            self._sealed = True
+
+    def _begin(self, mark: SnapshotMark) -> None:
+        if self._sink is not None:
+            self._sink.abort()
+        self._sink, self._sealed = self._snapshots.begin(mark), False
+
+    def _drop(self) -> None:
+        if self._sink is not None:
+            self._sink.abort()
+        self._sink, self._sealed = None, False
+        self._cursor.drop()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether a whole snapshot is being made durable."""
+        return self._sealed
+
+    def tick(self) -> None:
+        """Go on behind a snapshot as soon as it is durable; the matching suffix is kept (D1)."""
+        sink, key = self._sink, self._cursor.key
+        if not self._sealed or sink is None or key is None or not sink.ready():
+            return
+        if key.index <= self._ctx.seam.handed_index:
+            self._drop()
+            return
+        if self._delivery.evolved_index < self._installed_index:
+            return  # the consumer must find on disk what its next item says
+        sink.install()
+        self._installed_index = key.index
+        self._sink, self._sealed = None, False
+        self._cursor.drop()
+        self._continue_behind(key)
+
+    def _continue_behind(self, key: StreamKey) -> None:
+        seam = self._ctx.seam
+        self._ctx.journal.rebase(key.index, key.of_term)
+        seam.commit_index = max(seam.commit_index, key.index)
+        self._delivery.installed(key.index, key.of_term)
+        if seam.leader == key.peer and seam.term == key.term:
+            self._appending.reply(key.peer, key.index + 1, success=True)

@@ -1,0 +1,122 @@
+"""The apply loop: committed entries go into the FIFO of S4, and nothing is executed here (D6).
+
+What the engine calls applied means handed over. What may be cut, read or called ready is what the
+consumer has evolved, which it reports by `evolved`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.raft.api import Applied, Installed, LeaderSeen, RoleChanged
+from holdfast.raft.engine.proposals import unpack_command
+from holdfast.raft.engine.rules import Rule
+
+if TYPE_CHECKING:
+    from holdfast.raft.engine.context import Context
+    from holdfast.raft.engine.handover import Handover
+    from holdfast.raft.engine.lease import Lease, Probes
+    from holdfast.raft.engine.proposals import Proposals
+
+ENTRY_OVERHEAD = 128
+"""What an entry costs in memory beside its bytes, about."""
+
+
+class Delivery:
+    """Hands over, in order, what is committed and what happened to the role."""
+
+    def __init__(
+        self, ctx: Context, handover: Handover, proposals: Proposals, lease: Lease, probes: Probes
+    ) -> None:
+        """Start behind what the state already holds."""
+        self._ctx, self._handover, self._proposals = ctx, handover, proposals
+        self._lease, self._probes = lease, probes
+        self.evolved_index = 0
+        self._cut_asked = self._cut_seen = 0
+        self._hint: tuple[str | None, int] = (None, 0)
+
+    def deliver(self) -> None:
+        """Hand over committed entries while there is room (S4: delivery waits, ticks do not)."""
+        seam = self._ctx.seam
+        while seam.handed_index < seam.commit_index and self._may_push():
+            index = seam.handed_index + 1
+            command, _, term = self._ctx.journal.at(index)
+            self._handover.push(self._item(index, term, command))
+            self._proposals.forget_older(term)
+            seam.handed_index = index
+            if seam.is_leader and index == seam.own_no_op and self._ctx.on(Rule.S4_ORDER):
+                self._handover.push(RoleChanged("leader", seam.term, seam.node_id))
+        self._note_ready()
+        self._probes.settle()
+
+    def _may_push(self) -> bool:
+        return self._handover.has_room or not self._ctx.on(Rule.S4_BOUND)
+
+    def _item(self, index: int, term: int, command: bytes) -> Applied:
+        proposal = self._proposals.take(index, term)
+        unpacked = unpack_command(command)
+        if unpacked is None:
+            return Applied(index, term, b"")
+        decided, payload = unpacked
+        if decided != term and self._ctx.on(Rule.S1_SKIP):
+            return Applied(index, term, b"", proposal, skipped=True)
+        return Applied(index, term, payload, proposal)
+
+    def _note_ready(self) -> None:
+        """S10 d: nothing is served before the own no-op is evolved."""
+        seam = self._ctx.seam
+        no_op = seam.own_no_op
+        if seam.is_leader and no_op is not None and self.evolved_index >= no_op:
+            self._lease.ready_term = seam.term
+
+    def began_to_lead(self) -> None:
+        """Without S4 the role would be told here, before entries that it depends on."""
+        if not self._ctx.on(Rule.S4_ORDER):
+            self._handover.push(RoleChanged("leader", self._ctx.seam.term, self._ctx.seam.node_id))
+
+    def stepped_down(self) -> None:
+        """The role change enters the FIFO where it happens, not at the end of a tick."""
+        unknown = self._proposals.abandon() if self._ctx.on(Rule.S5_UNKNOWN) else ()
+        seam = self._ctx.seam
+        self._handover.push(RoleChanged("follower", seam.term, None, unknown))
+        self._probes.fail_all()
+
+    def hint_leader(self) -> None:
+        """Tell who leads when it has changed, for redirects."""
+        now = (self._ctx.seam.leader, self._ctx.seam.term)
+        if now != self._hint:
+            self._hint = now
+            self._handover.push(LeaderSeen(*now))
+
+    def installed(self, index: int, term: int) -> None:
+        """An installed snapshot travels in the same order as the entries."""
+        self._ctx.seam.handed_index = index
+        self._handover.push(Installed(index, term))
+        self._proposals.forget_older(term)
+
+    # -- cutting ---------------------------------------------------------------------
+
+    def ask_cut(self, index: int) -> None:
+        """Any thread: a durable snapshot covers entries up to this index."""
+        self._cut_asked = max(self._cut_asked, index)
+
+    def cut(self, floor: int | None) -> None:
+        """Cut what was asked and is evolved, but keep a tail for peers that lag a little.
+
+        `floor`: a snapshot with this index is on its way to a peer, which goes on behind it.
+        """
+        journal = self._ctx.journal
+        limit = self.evolved_index if self._ctx.on(Rule.S4_CUT) else self._ctx.seam.handed_index
+        index = min(self._cut_asked, limit, floor if floor is not None else limit)
+        if index > self._cut_seen:
+            self._cut_seen = index
+            journal.cut_to(self._keep_tail(index))
+
+    def _keep_tail(self, index: int) -> int:
+        journal, left = self._ctx.journal, self._ctx.settings.trailing_bytes
+        while index > journal.anchor_index:
+            left -= len(journal.at(index)[0]) + ENTRY_OVERHEAD
+            if left < 0:
+                break
+            index -= 1
+        return index

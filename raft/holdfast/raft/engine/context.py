@@ -1,0 +1,39 @@
+"""What every concern of the overlay is given: who we are, time, chance, the log, the way out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from holdfast.raft.api import Settings
+    from holdfast.raft.engine.journal import EngineJournal
+    from holdfast.raft.engine.outbox import Outbox
+    from holdfast.raft.engine.rules import Rule
+    from holdfast.raft.engine.seam import Seam
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """Shared by all concerns. `now` is the boot clock (S10), in seconds; any thread may read it."""
+
+    node_id: str
+    cluster_id: str
+    settings: Settings
+    rules: frozenset[Rule]
+    now: Callable[[], float]
+    random: Random
+    seam: Seam
+    journal: EngineJournal
+    outbox: Outbox
+
+    def on(self, rule: Rule) -> bool:
+        """Whether a defence is in force; always true outside the test harness."""
+        return rule in self.rules
+
+    def election_timeout(self) -> float:
+        """Draw a timeout between the election minimum and maximum."""
+        return self.random.uniform(self.settings.election_min, self.settings.election_max)

@@ -1,0 +1,105 @@
+"""Who this node's disk is: incarnation, stage, promise; durable before shown (S19, S10 b)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, cast
+
+from holdfast.raft.api import EngineStopped, Stage
+from holdfast.raft.engine.rules import Rule
+from holdfast.storage.journal import Identity
+
+if TYPE_CHECKING:
+    from holdfast.raft.engine.context import Context
+
+
+class Disk:
+    """The identity in the journal, and the silence that a start owes to it."""
+
+    def __init__(self, ctx: Context, *, bootstrap: bool, has_state: bool) -> None:
+        """Open: refuse a foreign directory, give a new disk its incarnation, store the promise."""
+        self._ctx = ctx
+        stored = ctx.journal.identity
+        if stored is not None:
+            _refuse_foreign(ctx, stored)
+        promised = stored.promise_ms / 1000 if stored else 0.0
+        if promised and not ctx.on(Rule.S10_PROMISE):
+            promised = ctx.settings.election_min
+        silent = promised if ctx.on(Rule.S10_SILENCE) else 0.0
+        self.silent_until = ctx.now() + silent
+        identity = stored or self._new_identity(bootstrap=bootstrap, has_state=has_state)
+        least = round(ctx.settings.election_min * 1000)
+        self._store(replace(identity, promise_ms=max(identity.promise_ms, least)))
+
+    def _new_identity(self, *, bootstrap: bool, has_state: bool) -> Identity:
+        """S19: empty is not new. Only an empty disk that is told to bootstrap forms a cluster."""
+        ctx = self._ctx
+        fresh = ctx.journal.is_empty and not has_state and bootstrap
+        if not fresh and not ctx.seam.peers:
+            raise EngineStopped(
+                "the directory holds no log, and a cluster of one has no peer to rebuild it from: "
+                "restore a backup, or start with --bootstrap to begin a new, empty cluster"
+            )
+        stage: Stage = "forming" if fresh else "rebuilding"
+        if not ctx.on(Rule.S19_REBUILD) or (fresh and not ctx.on(Rule.S19_FORM)):
+            stage = "member"
+        incarnation = f"{ctx.random.getrandbits(64):016x}"
+        return Identity(ctx.cluster_id, ctx.node_id, incarnation, stage)
+
+    def _store(self, identity: Identity) -> None:
+        self._identity = identity
+        if identity != self._ctx.journal.identity:
+            self._ctx.journal.set_identity(identity)
+
+    @property
+    def stage(self) -> Stage:
+        """How far this disk is from being a voter."""
+        return cast("Stage", self._identity.stage)
+
+    @property
+    def is_member(self) -> bool:
+        """Whether this node may vote and stand."""
+        return self._identity.stage == "member"
+
+    @property
+    def incarnation(self) -> str:
+        """The name of this disk."""
+        return self._identity.incarnation
+
+    @property
+    def formed(self) -> dict[str, str]:
+        """Which disks took part in the bootstrap: node id to incarnation."""
+        return dict(self._identity.formed)
+
+    @property
+    def promise_ms(self) -> int:
+        """What this node promises with each ack: no vote for as long after hearing its leader."""
+        return round(self._ctx.settings.election_min * 1000)
+
+    @property
+    def is_silent(self) -> bool:
+        """S10 b: whether an earlier start's promise may still run."""
+        return self._ctx.now() < self.silent_until
+
+    def enter(self, stage: Stage, formed: dict[str, str] | None = None) -> None:
+        """Change the stage, durably."""
+        known = self._identity.formed if formed is None else tuple(sorted(formed.items()))
+        self._store(replace(self._identity, stage=stage, formed=known))
+
+    def lower_promise(self) -> None:
+        """S10 b: an earlier, longer promise is forgotten only after its silence is sat out."""
+        if self._identity.promise_ms > self.promise_ms and not self.is_silent:
+            self._store(replace(self._identity, promise_ms=self.promise_ms))
+
+
+def _refuse_foreign(ctx: Context, stored: Identity) -> None:
+    """A directory of another node or cluster must not be served (design 6)."""
+    for what, here, there in (
+        ("cluster", ctx.cluster_id, stored.cluster_id),
+        ("node", ctx.node_id, stored.node_id),
+    ):
+        if here != there:
+            raise EngineStopped(
+                f"the directory belongs to {what} {there!r}, this node is configured as {what} "
+                f"{here!r}: point the node at its own directory"
+            )

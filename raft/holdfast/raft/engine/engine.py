@@ -1,0 +1,257 @@
+"""The engine as its callers see it: `holdfast.raft.api` in, `holdfast.raft.api` out.
+
+One thread ticks; any thread proposes, asks and reports; one consumer takes the items. Whatever
+goes wrong in a tick stops the node, loudly: a failed sync, a fork, a bug.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+from typing import TYPE_CHECKING
+
+from holdfast.raft.api import EngineStopped, PeerStatus, ProposalId, Status, Stopped
+from holdfast.raft.engine import seam as seams
+from holdfast.raft.engine.overlay import Overlay, Setup
+from holdfast.raft.engine.pin import check_pin
+from holdfast.raft.engine.rules import ALL, Rule
+from holdfast.raft.messages import (
+    Ack,
+    Append,
+    ChunkAck,
+    EntryChunk,
+    Hello,
+    Message,
+    PreVote,
+    PreVoteGranted,
+    RequestVote,
+    SnapshotChunk,
+    TermNotice,
+    TimeoutNow,
+    VoteGranted,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from holdfast.raft.api import Item, Settings, SnapshotSource, Transport
+    from holdfast.storage.journal import Journal
+
+logger = logging.getLogger(__name__)
+
+
+class Engine:
+    """One node's part of the replicated log."""
+
+    def __init__(  # noqa: PLR0913 (what a node is made of, by keyword only)
+        self,
+        *,
+        node_id: str,
+        peers: tuple[str, ...],
+        cluster_id: str,
+        settings: Settings,
+        journal: Journal,
+        transport: Transport,
+        clock: Callable[[], float],
+        random: Random,
+        snapshots: SnapshotSource,
+        bootstrap: bool = False,
+        rules: frozenset[Rule] = ALL,
+    ) -> None:
+        """Load and verify; raises EngineStopped, storage.errors.JournalDamaged.
+
+        `peers`: the other nodes. `clock`: seconds of CLOCK_BOOTTIME. `bootstrap`: an empty
+        directory may form a new cluster (S19). `rules`: the test harness may leave some out.
+        """
+        check_pin()
+        self._clock = clock
+        seams.use_clock(clock)
+        self._peers = frozenset(peers)
+        self.overlay = Overlay(
+            Setup(
+                node_id=node_id,
+                peers=tuple(peers),
+                cluster_id=cluster_id,
+                settings=settings,
+                journal=journal,
+                transport=transport,
+                now=clock,
+                random=random,
+                snapshots=snapshots,
+                bootstrap=bootstrap,
+                rules=rules,
+            )
+        )
+        self._numbers = itertools.count(1)
+        self._stopped: str | None = None
+        self._handlers = self._message_handlers()
+        transport.start(self, self.overlay.pulse.wake)
+
+    def _message_handlers(self) -> dict[type, Callable[[str, Message], None]]:
+        o = self.overlay
+        handlers: dict[type, Callable[..., None]] = {
+            PreVote: o.votes.on_pre_vote,
+            PreVoteGranted: o.votes.on_pre_vote_granted,
+            TermNotice: lambda _peer, message: o.votes.on_term_notice(message),
+            RequestVote: o.votes.on_request_vote,
+            VoteGranted: o.votes.on_vote_granted,
+            TimeoutNow: o.votes.on_timeout_now,
+            Append: o.appending.on_append,
+            EntryChunk: o.appending.on_entry_chunk,
+            SnapshotChunk: o.installing.on_chunk,
+            ChunkAck: o.replication.on_chunk_ack,
+            Ack: o.replication.on_ack,
+            Hello: o.forming.on_hello,
+        }
+        return handlers
+
+    # -- the tick thread ---------------------------------------------------------------
+
+    def tick(self, max_wait: float = 0.0) -> None:
+        """Do what is due, then wait for at most `max_wait` seconds for more to do.
+
+        Raises EngineStopped when the node must not go on; the last item then says so as well.
+        """
+        if self._stopped is not None:
+            raise EngineStopped(self._stopped)
+        seams.use_clock(self._clock)
+        try:
+            self.overlay.doTick(self._wait(max_wait))
+        except Exception as error:
+            self._stop(error)
+            raise EngineStopped(str(error)) from error
+
+    def _wait(self, max_wait: float) -> float:
+        """Wait no longer than until something is due by itself."""
+        o, now = self.overlay, self._clock()
+        due = o.seam.heartbeat_at if o.seam.is_leader else o.seam.election_deadline
+        if o.installing.is_waiting or not o.disk.is_member or o.transfer.is_open:
+            due = min(due, now + o.ctx.settings.heartbeat)
+        return max(0.0, min(max_wait, due - now))
+
+    def _stop(self, error: Exception) -> None:
+        """Nothing leaves this node any more, and nobody may read from it."""
+        self.overlay.lease.revoke()
+        self._stopped = f"the replicated log stopped: {type(error).__name__}: {error}"
+        logger.critical("%s", self._stopped, exc_info=error)
+        self.overlay.handover.push(Stopped(self._stopped))
+
+    def on_message(self, peer: str, message: Message) -> None:
+        """Handle a message (TransportHandler)."""
+        if self._stopped is None and peer in self._peers:
+            seams.use_clock(self._clock)
+            self._handlers[type(message)](peer, message)
+
+    def on_connected(self, peer: str) -> None:
+        """Note a new connection (TransportHandler)."""
+        self.overlay.outbox.connected(self.overlay.seam.node(peer))
+        self.overlay.replication.connection_changed(peer)
+
+    def on_disconnected(self, peer: str) -> None:
+        """Note the end of a connection (TransportHandler)."""
+        self.overlay.outbox.disconnected(self.overlay.seam.node(peer))
+        self.overlay.replication.connection_changed(peer)
+
+    def close(self) -> None:
+        """Close transport and journal; the last call, by the tick thread."""
+        if self._stopped is None:
+            self._stopped = "the replicated log is closed"
+            self.overlay.lease.revoke()
+            self.overlay.handover.push(Stopped(self._stopped))
+        self.overlay.outbox.destroy()
+        self.overlay.journal.close()
+
+    # -- any thread -----------------------------------------------------------------------
+
+    def propose(self, payload: bytes, term: int) -> ProposalId:
+        """Offer a payload that was decided in `term` (S1).
+
+        Its fate is an item: `Applied` with this id, `Refused`, or `RoleChanged` that lists it as
+        unknown. Raises Overloaded, EntryTooLarge, EngineStopped: then nothing was proposed.
+        """
+        if self._stopped is not None:
+            raise EngineStopped(self._stopped)
+        proposal = self.overlay.proposals.put(payload, term)
+        self.overlay.pulse.wake()
+        return proposal
+
+    def lease_valid(self, now: float) -> int:
+        """Return the term whose evolved state may be read at `now` (this engine's clock), or 0."""
+        return self.overlay.lease.valid(now)
+
+    def read_barrier(self) -> int:
+        """Begin a linearizable read: `BarrierPassed` or `ProbeFailed` with this number follows."""
+        return self._ask_probe(barrier=True)
+
+    def begin_probe(self) -> int:
+        """Ask whether a majority hears this leader *after now* (S9 b): `ProbePassed`, `-Failed`."""
+        return self._ask_probe(barrier=False)
+
+    def _ask_probe(self, *, barrier: bool) -> int:
+        number = next(self._numbers)
+        self.overlay.probes.ask(number, barrier=barrier)
+        self.overlay.pulse.wake()
+        return number
+
+    def transfer(self, to: str) -> None:
+        """Hand the leadership over, if this node leads and `to` can be brought up to date."""
+        if to not in self._peers:
+            raise ValueError(f"{to!r} is not a peer of this node: {sorted(self._peers)}")
+        self.overlay.transfer.ask(to)
+        self.overlay.pulse.wake()
+
+    def cut(self, index: int) -> None:
+        """Allow the journal to be cut up to `index`: a durable snapshot contains it."""
+        self.overlay.delivery.ask_cut(index)
+
+    # -- the consumer -------------------------------------------------------------------------
+
+    def on_items(self, notify: Callable[[], None]) -> None:
+        """Have `notify` called, from any thread, when there is something to take again."""
+        self.overlay.handover.on_items = notify
+
+    def take(self, limit: int = 1024) -> list[Item]:
+        """Return the next items of the one FIFO (S4), in order; never blocks."""
+        was_full = not self.overlay.handover.has_room
+        items = self.overlay.handover.take(limit)
+        if was_full and items:
+            self.overlay.pulse.wake()
+        return items
+
+    def evolved(self, index: int) -> None:
+        """Report that the state reflects everything up to `index` (S4)."""
+        delivery = self.overlay.delivery
+        delivery.evolved_index = max(delivery.evolved_index, index)
+        if self.overlay.seam.is_leader and not self.overlay.lease.ready_term:
+            self.overlay.pulse.wake()
+
+    # -- for people -----------------------------------------------------------------------------
+
+    def status(self) -> Status:
+        """Return a moment of the engine; any thread, not exact."""
+        o = self.overlay
+        return Status(
+            role="leader" if o.seam.is_leader else "follower",
+            term=o.seam.term,
+            leader=o.seam.leader,
+            stage=o.disk.stage,
+            commit_index=o.seam.commit_index,
+            handed_index=o.seam.handed_index,
+            evolved_index=o.delivery.evolved_index,
+            first_index=o.journal.anchor_index + 1,
+            last_index=o.journal.last_index,
+            peers=tuple(self._peer_status(peer) for peer in o.seam.peers),
+        )
+
+    def _peer_status(self, peer: str) -> PeerStatus:
+        o = self.overlay
+        progress = o.replication.progress.get(peer) if o.seam.is_leader else None
+        return PeerStatus(
+            peer=peer,
+            connected=o.seam.is_connected(peer),
+            acked_index=progress.acked if progress else 0,
+            next_index=progress.next if progress else 0,
+            streaming=bool(progress and progress.stream and not progress.stream.total),
+            counted=progress is not None and not o.newcomers.is_new(peer),
+        )

@@ -1,0 +1,178 @@
+"""Quorum probes and what follows from them: the leader's lease (S10 c), probes and read barriers.
+
+Each round of sending is numbered, each ack echoes the number it heard. What a majority has
+echoed was heard by a majority after the round was sent.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.raft.api import BarrierPassed, ProbeFailed, ProbePassed
+from holdfast.raft.engine.rules import Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.raft.engine.context import Context
+    from holdfast.raft.engine.handover import Handover
+    from holdfast.raft.messages import Ack
+
+LEASE_SHARE = 0.8
+"""Share of a promise that a lease may use; the rest covers clocks that run apart (S10 c)."""
+
+ROUNDS_KEPT = 4096
+NEVER = float("-inf")
+
+
+@dataclass(slots=True)
+class _Heard:
+    """What one peer has echoed: its newest round, when that was sent, until when it is bound."""
+
+    round: int = 0
+    sent: float = NEVER
+    bound: float = NEVER
+
+
+class Lease:
+    """Tick thread, except `valid`, which any thread may call."""
+
+    def __init__(self, ctx: Context) -> None:
+        """No lease at first."""
+        self._ctx = ctx
+        self.round = 0
+        self._sent: OrderedDict[int, float] = OrderedDict()
+        self._heard: dict[str, _Heard] = {}
+        self._until: tuple[int, float] = (0, NEVER)
+        self._given_up = 0
+        self.ready_term = 0
+
+    def begin_round(self) -> None:
+        """Number the probe that is sent next; its time is taken before the first byte leaves."""
+        self.round += 1
+        self._sent[self.round] = self._ctx.now()
+        if len(self._sent) > ROUNDS_KEPT:
+            self._sent.popitem(last=False)
+        if not self._ctx.seam.peers:
+            self._extend()
+
+    def echo(self, peer: str, ack: Ack) -> None:
+        """A voter heard a round: its promise counts from when the round was *sent*."""
+        sent = self._sent.get(ack.round)
+        if sent is None:
+            return
+        if not self._ctx.on(Rule.S10_SENT):
+            sent = self._ctx.now()
+        heard = self._heard.setdefault(peer, _Heard())
+        heard.round = max(heard.round, ack.round)
+        heard.sent = max(heard.sent, sent)
+        heard.bound = max(heard.bound, sent + LEASE_SHARE * ack.promise_ms / 1000)
+        self._extend()
+
+    def _extend(self) -> None:
+        own = self._ctx.now() + LEASE_SHARE * self._ctx.settings.election_min
+        until = self._reached((h.bound for h in self._heard.values()), own)
+        self._until = (self._ctx.seam.term, until)
+
+    def _reached(self, values: Iterable[float], own: float) -> float:
+        """Return what a majority has reached, this node included with `own`."""
+        others = self._ctx.seam.majority - 1
+        ranked = sorted(values, reverse=True)
+        if others == 0:
+            return own
+        return ranked[others - 1] if len(ranked) >= others else NEVER
+
+    def heard_at(self) -> float:
+        """Return a time at which a majority was still listening to this leader."""
+        return self._reached((h.sent for h in self._heard.values()), self._ctx.now())
+
+    def quorum_round(self) -> int:
+        """Return the newest round that a majority has heard."""
+        return int(max(0, self._reached((h.round for h in self._heard.values()), self.round)))
+
+    def revoke(self) -> None:
+        """S10 c: in memory that all threads see, before anything that ends the leadership."""
+        self._until = (0, NEVER)
+        self.ready_term = 0
+        self._heard.clear()
+        self._sent.clear()
+
+    def give_up(self, term: int) -> None:
+        """S10 d: a term that handed its leadership over has no lease any more, for good."""
+        self._given_up = term
+
+    def valid(self, now: float) -> int:
+        """Return the term whose state may be read at `now` (boot clock, seconds), or 0."""
+        term, until = self._until
+        gone = self._given_up == term and self._ctx.on(Rule.S10_TRANSFER)
+        return term if term and term == self.ready_term and now < until and not gone else 0
+
+
+@dataclass(slots=True)
+class _Probe:
+    """A probe under way. `index` is -1 for one that waits for no entry."""
+
+    number: int
+    round: int
+    index: int
+
+
+class Probes:
+    """S9 b and the read barrier: whether a majority heard this leader after a given moment."""
+
+    def __init__(self, ctx: Context, lease: Lease, handover: Handover) -> None:
+        """Results go into the FIFO, behind the entries that they vouch for."""
+        self._ctx, self._lease, self._handover = ctx, lease, handover
+        self._asked: deque[tuple[int, bool]] = deque()
+        self._waiting: list[_Probe] = []
+        self._sent: list[_Probe] = []
+
+    def ask(self, number: int, *, barrier: bool) -> None:
+        """Any thread: begin with the next tick."""
+        self._asked.append((number, barrier))
+
+    def tick(self) -> bool:
+        """Take in what was asked; tell whether a round must be sent for it."""
+        while self._asked:
+            number, barrier = self._asked.popleft()
+            if self._ctx.seam.is_leader:
+                self._waiting.append(_Probe(number, 0, 0 if barrier else -1))
+            else:
+                self._handover.push(ProbeFailed(number, self._ctx.seam.leader))
+        return bool(self._waiting) and self._own_no_op_committed()
+
+    def _own_no_op_committed(self) -> bool:
+        """A leader knows what is committed only after an entry of its own term is."""
+        no_op = self._ctx.seam.own_no_op
+        return no_op is not None and self._ctx.seam.commit_index >= no_op
+
+    def round_begun(self) -> None:
+        """The round about to be sent carries what waits."""
+        if not self._own_no_op_committed():
+            return
+        for probe in self._waiting:
+            probe.round = self._lease.round
+            probe.index = self._ctx.seam.commit_index if probe.index >= 0 else -1
+        self._sent += self._waiting
+        self._waiting = []
+
+    def settle(self) -> None:
+        """Report what a majority has heard and what has been handed over."""
+        if not self._sent:
+            return
+        heard, handed = self._lease.quorum_round(), self._ctx.seam.handed_index
+        done = [p for p in self._sent if p.round <= heard and p.index <= handed]
+        self._sent = [p for p in self._sent if p not in done]
+        for probe in done:
+            if probe.index < 0:
+                self._handover.push(ProbePassed(probe.number, self._ctx.seam.term))
+            else:
+                self._handover.push(BarrierPassed(probe.number, probe.index))
+
+    def fail_all(self) -> None:
+        """The leadership ended: none of them can pass any more."""
+        for probe in (*self._sent, *self._waiting):
+            self._handover.push(ProbeFailed(probe.number, None))
+        self._sent, self._waiting = [], []

@@ -1,0 +1,236 @@
+"""The overlay: PySyncObj's core with every unsafe part replaced, from outside and in one place.
+
+Each override is a few lines that name what it closes and call the concern that does it. Kept of
+the stock engine: the election timer, the campaign, the granting of votes, the commit rule,
+check-quorum, the stamping of commands, and the order of a tick. Everything else is unreachable:
+pickled calls, dumps and forks (D3, D4), membership changes (r8), forwarding (r9), its transport.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+from pysyncobj.config import SyncObjConf
+from pysyncobj.syncobj import SyncObj
+
+from holdfast.raft.api import EngineStopped
+from holdfast.raft.engine.append import Appending, Installing
+from holdfast.raft.engine.apply import Delivery
+from holdfast.raft.engine.context import Context
+from holdfast.raft.engine.disk import Disk
+from holdfast.raft.engine.handover import Handover
+from holdfast.raft.engine.journal import EngineJournal, adopt_journals
+from holdfast.raft.engine.lease import Lease, Probes
+from holdfast.raft.engine.outbox import Outbox
+from holdfast.raft.engine.proposals import Proposals
+from holdfast.raft.engine.pulse import Pulse
+from holdfast.raft.engine.rebuild import Forming, Newcomers, Rebuild
+from holdfast.raft.engine.replication import Replication
+from holdfast.raft.engine.rules import Rule
+from holdfast.raft.engine.seam import LEADER, Peer, Seam
+from holdfast.raft.engine.transfer import Transfer
+from holdfast.raft.engine.votes import Votes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from random import Random
+
+    from holdfast.raft.api import Settings, SnapshotMark, SnapshotSource, Transport
+    from holdfast.storage.journal import Journal
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What an engine is made of. `now` is the boot clock in seconds (S10)."""
+
+    node_id: str
+    peers: tuple[str, ...]
+    cluster_id: str
+    settings: Settings
+    journal: Journal
+    transport: Transport
+    now: Callable[[], float]
+    random: Random
+    snapshots: SnapshotSource
+    bootstrap: bool
+    rules: frozenset[Rule]
+
+
+class Overlay(SyncObj):
+    """One node. Tick thread only, except where a concern says otherwise.
+
+    All attributes are set before `SyncObj.__init__`: what is set later it takes for replicated
+    state (the trap of the reference, 2).
+    """
+
+    def __init__(self, setup: Setup) -> None:
+        """Load the journal, settle who this disk is, and stand ready to tick."""
+        adopt_journals()
+        mark = setup.snapshots.latest()
+        self.seam = Seam(self, setup.node_id, setup.peers)
+        self.journal = EngineJournal(setup.journal)
+        self.outbox = Outbox(self.seam, setup.transport, setup.rules)
+        self.ctx = _context(setup, self.seam, self.journal, self.outbox)
+        self.disk = Disk(self.ctx, bootstrap=setup.bootstrap, has_state=mark.index > 0)
+        _join_log_and_state(self.journal, mark)
+        self._assemble(setup)
+        self._transport, self.pulse = setup.transport, Pulse(self._take_in)
+        super().__init__(
+            self.seam.own_node,
+            self.seam.nodes,
+            conf=_config(self.ctx),
+            nodeClass=Peer,
+            transport=self.outbox,
+        )
+        self._poller = self.pulse
+        self._SyncObj__commandsQueue = self.proposals
+        self.seam.handed_index = self.delivery.evolved_index = mark.index
+
+    def _assemble(self, setup: Setup) -> None:
+        """Build the concerns; each knows only what it is given here."""
+        ctx, settings = self.ctx, setup.settings
+        self.handover = Handover(settings.handover_items_max, settings.handover_bytes_max)
+        self.proposals = Proposals(ctx, self.handover)
+        self.lease = Lease(ctx)
+        self.probes = Probes(ctx, self.lease, self.handover)
+        self.delivery = Delivery(ctx, self.handover, self.proposals, self.lease, self.probes)
+        self.votes = Votes(ctx, self.disk, self.lease)
+        self.transfer = Transfer(ctx, self.lease, self.proposals)
+        self.forming = Forming(ctx, self.disk)
+        newcomers = Newcomers(ctx)
+        self.newcomers = newcomers
+        self.replication = Replication(ctx, self.lease, self.probes, newcomers, setup.snapshots)
+        self.appending = Appending(ctx, self.disk, self.votes, Rebuild(ctx, self.disk))
+        self.installing = Installing(ctx, self.appending, self.delivery, setup.snapshots)
+
+    def _take_in(self) -> None:
+        """Take in what arrived, and let go what became durable by it."""
+        self._transport.poll()
+        self.settle()
+
+    def settle(self) -> None:
+        """D5: flush, then release what shows it."""
+        self.journal.flush()
+        self.outbox.release()
+
+    # -- the tick --------------------------------------------------------------------
+
+    def _onTick(self, timeToWait: float = 0.0) -> None:
+        """D5: nothing counts before it is flushed. Then each concern's own time."""
+        self.settle()
+        self.installing.tick()
+        self.forming.tick()
+        self.disk.lower_promise()
+        self.votes.tick()
+        if self.transfer.is_open:
+            self.transfer.tick()
+        if self.probes.tick():
+            self.seam.heartbeat_at = 0.0
+        super()._onTick(timeToWait)
+        self.delivery.hint_leader()
+
+    def _checkCommandsToApply(self) -> None:
+        """Send what was stamped at once, not with the next heartbeat; sync while it travels."""
+        before = self.journal.last_index
+        super()._checkCommandsToApply()
+        if self.seam.is_leader and self.journal.last_index != before:
+            self.replication.send_round()
+        self.settle()
+
+    def _SyncObj__applyLogEntries(self) -> bool:
+        """D6, S4: hand over instead of applying here."""
+        self.delivery.deliver()
+        return False
+
+    def _SyncObj__sendAppendEntries(self) -> None:
+        """D1, r6, r7, S7: the stock replication loop is gone."""
+        self.replication.send_round()
+
+    def _SyncObj__tryLogCompaction(self) -> None:
+        """D3, D4: no dump, no fork, no rewriting; the journal is cut behind a snapshot (S4)."""
+        self.delivery.cut(self.replication.stream_floor)
+
+    # -- role and term -----------------------------------------------------------------
+
+    def _SyncObj__generateRaftTimeout(self) -> float:
+        """Chance is injected, so that a seed reproduces a run."""
+        return self.ctx.election_timeout()
+
+    def _SyncObj__onBecomeLeader(self) -> None:
+        """1.1: the no-op counts here only when it is durable here, in a cluster of one as well."""
+        self.replication.begin_to_lead()
+        super()._SyncObj__onBecomeLeader()
+        self.journal.flush()
+
+    def _SyncObj__setState(self, newState: int) -> None:
+        """S4, S5, S10 c: a step-down ends the lease and enters the FIFO where it happens."""
+        led = self.seam.is_leader
+        if led and newState != LEADER:
+            self.lease.revoke()
+        super()._SyncObj__setState(newState)
+        if led and newState != LEADER:
+            self.delivery.stepped_down()
+        elif not led and newState == LEADER:
+            self.delivery.began_to_lead()
+
+    def _SyncObj__setCurrentTerm(self, term: int, votedForNodeId: str | None) -> None:
+        """S10 c: the lease is revoked before a new term is stored."""
+        if term != self.seam.term and self.ctx.on(Rule.S10_REVOKE):
+            self.lease.revoke()
+        super()._SyncObj__setCurrentTerm(term, votedForNodeId)
+
+    # -- what must never run --------------------------------------------------------------
+
+    def _SyncObj__loadDumpFile(self, clearJournal: bool) -> NoReturn:  # noqa: FBT001
+        """D3: there is no dump; the state is found by `SnapshotSource.latest`."""
+        raise AssertionError(f"the engine wants to load a dump (clearJournal={clearJournal})")
+
+    def _SyncObj__doApplyCommand(self, command: bytes) -> NoReturn:
+        """D6, no pickle: nothing is executed in the tick thread."""
+        raise AssertionError(f"the engine wants to execute a command of {len(command)} bytes")
+
+
+def _context(setup: Setup, seam: Seam, journal: EngineJournal, outbox: Outbox) -> Context:
+    return Context(
+        node_id=setup.node_id,
+        cluster_id=setup.cluster_id,
+        settings=setup.settings,
+        rules=setup.rules,
+        now=setup.now,
+        random=setup.random,
+        seam=seam,
+        journal=journal,
+        outbox=outbox,
+    )
+
+
+def _config(ctx: Context) -> SyncObjConf:
+    """Return the engine's settings; what is off here stays off (reference 8.10)."""
+    settings = ctx.settings
+    return SyncObjConf(
+        autoTick=False,
+        appendEntriesUseBatch=True,
+        appendEntriesPeriod=settings.heartbeat,
+        raftMinTimeout=settings.election_min,
+        raftMaxTimeout=settings.election_max,
+        connectionTimeout=settings.election_max,
+        leaderFallbackTimeout=settings.election_max,
+        commandsWaitLeader=False,
+        dynamicMembershipChange=False,
+        fullDumpFile=None,
+        journalFile=ctx.journal,
+    )
+
+
+def _join_log_and_state(journal: EngineJournal, mark: SnapshotMark) -> None:
+    """Make the log continue the state that a start loads (S18: an install may be half way)."""
+    if mark.index < journal.anchor_index:
+        raise EngineStopped(
+            f"the state directory ends at index {mark.index}, the journal begins after "
+            f"{journal.anchor_index}: what lies between is lost on this node. Move both "
+            "directories away and start the node again, so that it rebuilds from its peers"
+        )
+    if journal.term_at(mark.index) != mark.term:
+        journal.rebase(mark.index, mark.term)
+        journal.flush()

@@ -1,0 +1,153 @@
+"""Proposals: bound to a term (S1), answered or handed on as unknown when the leadership ends (S5).
+
+Commands are a kind byte and, for proposals, the term in which the payload was decided. These two
+kinds are all there is: membership changes, code versions and pickled calls do not exist here (r8).
+A follower refuses instead of forwarding (r9).
+"""
+
+from __future__ import annotations
+
+import itertools
+import queue
+import struct
+import threading
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.raft.api import EntryTooLarge, Overloaded, ProposalId, Refused
+from holdfast.raft.engine.journal import NO_OP
+from holdfast.raft.engine.rules import Rule
+
+if TYPE_CHECKING:
+    from holdfast.raft.engine.context import Context
+    from holdfast.raft.engine.handover import Handover
+
+RAW = 0x10
+_HEAD = struct.Struct(">BQ")
+HEAD_BYTES = _HEAD.size
+
+
+def pack_command(payload: bytes, term: int) -> bytes:
+    """Return the log's form of a payload that was decided in `term`."""
+    return _HEAD.pack(RAW, term) + payload
+
+
+def unpack_command(command: bytes) -> tuple[int, bytes] | None:
+    """Return (term it was decided in, payload), or None for an entry of the engine itself.
+
+    Raises ValueError for a kind that this version does not write.
+    """
+    if command == NO_OP:
+        return None
+    if len(command) < HEAD_BYTES or command[0] != RAW:
+        raise ValueError(f"an entry of kind {command[:1].hex()} was not written by this version")
+    return _HEAD.unpack_from(command)[1], command[HEAD_BYTES:]
+
+
+@dataclass(frozen=True, slots=True)
+class Proposal:
+    """What waits for its entry; the engine carries it as the command's callback."""
+
+    id: ProposalId
+    size: int
+
+
+class Proposals:
+    """The command queue that the engine drains, and the ledger of what it stamped."""
+
+    def __init__(self, ctx: Context, handover: Handover) -> None:
+        """Nothing is queued."""
+        self._ctx, self._handover = ctx, handover
+        self._queue: deque[tuple[bytes, Proposal]] = deque()
+        self._queued_bytes = self._stamped_bytes = 0
+        self._lock = threading.Lock()
+        self._numbers = itertools.count(1)
+        self._orphans: dict[int, tuple[int, ProposalId]] = {}
+        self.closed_term = 0
+
+    def put(self, payload: bytes, term: int) -> ProposalId:
+        """Any thread: queue, or raise Overloaded or EntryTooLarge; then nothing was proposed."""
+        settings = self._ctx.settings
+        size = len(payload) + HEAD_BYTES
+        if size > settings.entry_bytes_max:
+            raise EntryTooLarge(size, settings.entry_bytes_max)
+        with self._lock:
+            full = len(self._queue) >= settings.proposals_max
+            if full or self._queued_bytes + size > settings.pending_bytes_max:
+                raise Overloaded("the queue of proposals is full: nothing was proposed, try later")
+            proposal = Proposal(ProposalId(term, next(self._numbers)), size)
+            self._queue.append((pack_command(payload, term), proposal))
+            self._queued_bytes += size
+        return proposal.id
+
+    def __len__(self) -> int:
+        """Count what is queued and not yet in the log."""
+        return len(self._queue)
+
+    # -- the engine's side: a queue that refuses at the moment of stamping ------
+
+    def get_nowait(self) -> tuple[bytes, Proposal]:
+        """Return the next command that may enter the log now; raises queue.Empty.
+
+        S1: the engine stamps the term in the same call in the same thread, so that nothing can
+        come between this check and the stamp.
+        """
+        while True:
+            if self._ctx.seam.is_leader and self._is_backed_up():
+                raise queue.Empty
+            with self._lock:
+                if not self._queue:
+                    raise queue.Empty
+                command, proposal = self._queue.popleft()
+                self._queued_bytes -= proposal.size
+            reason = self._refusal(proposal)
+            if reason is None:
+                self._stamped_bytes += proposal.size
+                return command, proposal
+            self._handover.push(Refused(proposal.id, reason, self._ctx.seam.leader))
+
+    def _is_backed_up(self) -> bool:
+        """Whether so much is in the log and not handed over that more would only fill memory."""
+        seam, settings = self._ctx.seam, self._ctx.settings
+        waiting = self._ctx.journal.last_index - seam.handed_index
+        return waiting > settings.proposals_max or self._stamped_bytes > settings.pending_bytes_max
+
+    def _refusal(self, proposal: Proposal) -> str | None:
+        seam, term = self._ctx.seam, proposal.id.term
+        if not seam.is_leader:
+            return "this node does not lead"
+        if self.closed_term == seam.term:
+            return "this node is handing over its leadership"
+        if term != seam.term and self._ctx.on(Rule.S1_DROP):
+            return f"decided in term {term}, the term is {seam.term}"
+        return None
+
+    # -- the ledger ---------------------------------------------------------------
+
+    def take(self, index: int, term: int) -> ProposalId | None:
+        """Return the own proposal that became this entry; what waited in vain is forgotten."""
+        found = None
+        for stamped_term, item in self._ctx.seam.waiting_at(index):
+            if isinstance(item, Proposal):
+                self._stamped_bytes -= item.size
+                found = item.id if stamped_term == term else found
+        orphan = self._orphans.pop(index, None)
+        if orphan and orphan[0] == term:
+            found = orphan[1]
+        return found
+
+    def forget_older(self, term: int) -> None:
+        """An entry of a later term is applied: what is older never will be (S5)."""
+        if self._orphans:
+            self._orphans = {i: o for i, o in self._orphans.items() if o[0] >= term}
+
+    def abandon(self) -> tuple[ProposalId, ...]:
+        """S5: at step-down, return the own proposals in the log whose outcome is now unknown."""
+        unknown = []
+        for index, term, item in self._ctx.seam.waiting_all():
+            if isinstance(item, Proposal):
+                unknown.append(item.id)
+                self._orphans[index] = (term, item.id)
+        self._stamped_bytes = 0
+        return tuple(unknown)

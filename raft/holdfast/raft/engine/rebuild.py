@@ -1,0 +1,153 @@
+"""S19, empty is not new: how a cluster forms once, and how a node with a new disk earns its vote.
+
+Follower's side: `Forming` and `Rebuild`. Leader's side: `Newcomers`, which replicates to a
+rebuilding disk and counts nothing of it until the barrier is committed by the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.raft.engine.journal import NO_OP
+from holdfast.raft.engine.rules import Rule
+from holdfast.raft.messages import Formed, Hello
+
+if TYPE_CHECKING:
+    from holdfast.raft.engine.context import Context
+    from holdfast.raft.engine.disk import Disk
+    from holdfast.raft.messages import Ack, Append
+
+
+class Forming:
+    """The first start of a cluster: every node waits until every peer knows its disk.
+
+    A node becomes a member only when each peer's newest word lists its incarnation. A member's
+    list never changes, so a disk that is replaced later is in nobody's list, whatever `--bootstrap`
+    it was started with, and must rebuild.
+    """
+
+    def __init__(self, ctx: Context, disk: Disk) -> None:
+        """Nobody was met yet."""
+        self._ctx, self._disk = ctx, disk
+        self._next_at = 0.0
+        self._met: dict[str, str] = {}
+        self._listed_by: set[str] = set()
+
+    def tick(self) -> None:
+        """Say hello once per heartbeat period, until formed."""
+        if self._disk.stage != "forming" or self._ctx.now() < self._next_at:
+            return
+        self._next_at = self._ctx.now() + self._ctx.settings.heartbeat
+        if not self._ctx.seam.peers:
+            self._become_member()
+        for peer in self._ctx.seam.peers:
+            self._ctx.outbox.post(peer, self._hello(answer=False))
+
+    def _hello(self, *, answer: bool) -> Hello:
+        known = self._met if self._disk.stage == "forming" else self._disk.formed
+        formed = tuple(Formed(*item) for item in sorted(known.items()))
+        disk, ctx = self._disk, self._ctx
+        return Hello(ctx.cluster_id, disk.stage, disk.incarnation, answer, formed)
+
+    def on_hello(self, peer: str, hello: Hello) -> None:
+        """Meet a peer. One of another cluster is not met."""
+        if hello.cluster_id != self._ctx.cluster_id:
+            return
+        if self._disk.stage == "forming":
+            self._meet(peer, hello)
+        if not hello.answer:
+            self._ctx.outbox.post(peer, self._hello(answer=True))
+
+    def _meet(self, peer: str, hello: Hello) -> None:
+        mine = dict(hello.formed).get(self._ctx.node_id) == self._disk.incarnation
+        if hello.stage == "member" and not mine:
+            self._disk.enter("rebuilding")
+            return
+        if hello.stage != "rebuilding":
+            self._met[peer] = hello.incarnation
+        (self._listed_by.add if mine else self._listed_by.discard)(peer)
+        if len(self._listed_by) == len(self._met) == len(self._ctx.seam.peers):
+            self._become_member()
+
+    def _become_member(self) -> None:
+        own = {self._ctx.node_id: self._disk.incarnation}
+        self._disk.enter("member", formed=self._met | own)
+
+
+class Rebuild:
+    """The end of a rebuild, on the node that rebuilds."""
+
+    def __init__(self, ctx: Context, disk: Disk) -> None:
+        """Watch for the leader's admission."""
+        self._ctx, self._disk = ctx, disk
+
+    def on_append(self, peer: str, append: Append) -> None:
+        """A voter from now on, but for nobody else in this term: an earlier vote is forgotten."""
+        admitted = append.admit == self._disk.incarnation and append.term == self._ctx.seam.term
+        if admitted and self._disk.stage == "rebuilding":
+            self._ctx.seam.set_term(append.term, peer)
+            self._ctx.journal.flush()
+            self._disk.enter("member")
+
+
+@dataclass(slots=True)
+class _Newcomer:
+    """A disk that does not count yet, and the barrier that ends its rebuild."""
+
+    incarnation: str
+    barrier: int
+    acked: int = 0
+
+
+class Newcomers:
+    """The leader's side. Forgotten with the term: the next leader sets its own barriers."""
+
+    def __init__(self, ctx: Context) -> None:
+        """Every disk counts until it says that it does not."""
+        self._ctx = ctx
+        self._newcomers: dict[str, _Newcomer] = {}
+        self._known: dict[str, str] = {}
+
+    def clear(self) -> None:
+        """The term ended."""
+        self._newcomers.clear()
+        self._known.clear()
+
+    def is_new(self, peer: str) -> bool:
+        """Whether this peer's disk is known and does not count."""
+        return peer in self._newcomers
+
+    def counts(self, peer: str, ack: Ack) -> bool:
+        """Whether an ack may be counted; whoever is no member is noted as a newcomer."""
+        if ack.stage != "member":
+            self._note(peer, ack)
+            return False
+        newcomer = self._newcomers.get(peer)
+        if newcomer is not None:
+            if newcomer.incarnation != ack.incarnation:
+                return False
+            del self._newcomers[peer]
+        return self._known.setdefault(peer, ack.incarnation) == ack.incarnation
+
+    def _note(self, peer: str, ack: Ack) -> None:
+        """S19: another disk voids all that was acknowledged; the barrier is proposed after that."""
+        newcomer = self._newcomers.get(peer)
+        if newcomer is None or newcomer.incarnation != ack.incarnation:
+            barrier = self._ctx.journal.append(NO_OP, self._ctx.seam.term)
+            newcomer = self._newcomers[peer] = _Newcomer(ack.incarnation, barrier)
+            self._known[peer] = ack.incarnation
+            if self._ctx.on(Rule.S19_RESET):
+                self._ctx.seam.set_matched(peer, 0)
+        if ack.success:
+            newcomer.acked = max(newcomer.acked, ack.next_index - 1)
+
+    def admission(self, peer: str) -> str:
+        """Return the incarnation to admit: it holds the barrier, which the others committed."""
+        newcomer = self._newcomers.get(peer)
+        if newcomer is None:
+            return ""
+        commit = self._ctx.seam.commit_index
+        if not self._ctx.on(Rule.S19_BARRIER):
+            return newcomer.incarnation if newcomer.acked >= commit else ""
+        return newcomer.incarnation if newcomer.barrier <= min(newcomer.acked, commit) else ""

@@ -1,0 +1,240 @@
+"""The leader's side: what is sent to whom (D1, r6, r7, S7), and what an ack means (1.1).
+
+Replaces the stock replication loop: no re-sending of what was sent, a window in bytes instead of
+none, long entries and snapshots in chunks that heartbeats pass between, every message with the
+number of its round.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from holdfast.raft.engine.rules import Rule
+from holdfast.raft.engine.streams import OutStream, slices
+from holdfast.raft.messages import Ack, Append, ChunkAck, EntryChunk, LogEntry, SnapshotChunk
+
+if TYPE_CHECKING:
+    from holdfast.raft.api import SnapshotSource
+    from holdfast.raft.engine.context import Context
+    from holdfast.raft.engine.lease import Lease, Probes
+    from holdfast.raft.engine.rebuild import Newcomers
+    from holdfast.raft.engine.streams import Piece
+
+
+@dataclass(slots=True)
+class Progress:
+    """What the leader knows of one peer's log, in this term.
+
+    `next`: the first entry not yet sent. `acked`: the last one that this disk acknowledged.
+    `flying`: (last index, bytes) of each message sent and not acknowledged.
+    """
+
+    next: int
+    acked: int = 0
+    flying: deque[tuple[int, int]] = field(default_factory=deque)
+    flying_bytes: int = 0
+    stream: OutStream | None = None
+    incarnation: str = ""
+
+    def sent(self, last: int, size: int) -> None:
+        """Note a message under way."""
+        self.next = last + 1
+        self.flying.append((last, size))
+        self.flying_bytes += size
+
+    def landed(self, index: int) -> None:
+        """Note an acknowledgement of everything up to `index`."""
+        self.acked = max(self.acked, index)
+        self.next = max(self.next, self.acked + 1)
+        while self.flying and self.flying[0][0] <= self.acked:
+            self.flying_bytes -= self.flying.popleft()[1]
+        if self.stream and self.stream.index <= self.acked:
+            self.stream = None
+
+    def go_back(self, index: int) -> None:
+        """Forget what is under way and go on at `index`."""
+        self.next = index
+        self.flying.clear()
+        self.flying_bytes = 0
+        self.stream = None
+
+
+class Replication:
+    """Tick thread only."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        lease: Lease,
+        probes: Probes,
+        newcomers: Newcomers,
+        snapshots: SnapshotSource,
+    ) -> None:
+        """This node leads nobody yet."""
+        self._ctx, self._lease, self._probes = ctx, lease, probes
+        self._newcomers, self._snapshots = newcomers, snapshots
+        self.progress: dict[str, Progress] = {}
+
+    def begin_to_lead(self) -> None:
+        """Guess that every peer has all but what comes next; resets correct it."""
+        start = self._ctx.journal.last_index + 1
+        self._newcomers.clear()
+        self.progress = {peer: Progress(next=start) for peer in self._ctx.seam.peers}
+
+    def connection_changed(self, peer: str) -> None:
+        """What was under way may be lost: go on behind what is acknowledged."""
+        progress = self.progress.get(peer)
+        if progress is not None:
+            progress.go_back(max(progress.acked + 1, self._ctx.journal.anchor_index + 1))
+
+    @property
+    def stream_floor(self) -> int | None:
+        """The lowest index of a snapshot under way: the journal is not cut above it (S18)."""
+        anchor = self._ctx.journal.anchor_index
+        streams = [p.stream for p in self.progress.values() if p.stream]
+        return min((s.index for s in streams if not s.total and s.index >= anchor), default=None)
+
+    # -- sending -----------------------------------------------------------------
+
+    def send_round(self) -> None:
+        """Begin a probe and send each peer what fits, at least a heartbeat."""
+        ctx = self._ctx
+        ctx.seam.heartbeat_at = ctx.now() + ctx.settings.heartbeat
+        self._lease.begin_round()
+        self._probes.round_begun()
+        for peer in ctx.seam.peers:
+            if ctx.seam.is_connected(peer):
+                self._feed(peer, heartbeat=True)
+
+    def _feed(self, peer: str, *, heartbeat: bool = False) -> None:
+        progress, journal = self.progress[peer], self._ctx.journal
+        sent = False
+        if progress.stream is None and progress.next <= journal.anchor_index:
+            self._open_snapshot(progress)
+        while progress.stream is None and self._may_send(progress):
+            sent = self._send_entries(peer, progress) or sent
+        if progress.stream is not None:
+            self._pump(peer, progress, progress.stream)
+        if heartbeat and not sent:
+            self._send(peer, progress, ())
+
+    def _may_send(self, progress: Progress) -> bool:
+        journal, limit = self._ctx.journal, self._ctx.settings.inflight_bytes_max
+        within = journal.anchor_index < progress.next <= journal.last_index
+        return within and progress.flying_bytes < limit
+
+    def _send_entries(self, peer: str, progress: Progress) -> bool:
+        """Send one batch, or open a stream for an entry that is too long for one (S7)."""
+        journal, settings = self._ctx.journal, self._ctx.settings
+        command, index, term = journal.at(progress.next)
+        if len(command) > settings.chunk_bytes and self._ctx.on(Rule.S7_CHUNKS):
+            chunks = slices(command, settings.chunk_bytes)
+            now = self._ctx.now()
+            progress.stream = OutStream(index, term, chunks, now, total=len(command))
+            return False
+        entries: list[LogEntry] = []
+        size, index = 0, progress.next
+        while index <= journal.last_index and size < settings.batch_bytes:
+            command, _, term = journal.at(index)
+            if entries and len(command) > settings.chunk_bytes:
+                break
+            entries.append(LogEntry(term, command))
+            size += len(command)
+            index += 1
+        self._send(peer, progress, tuple(entries))
+        progress.sent(index - 1, size)
+        return True
+
+    def _send(self, peer: str, progress: Progress, entries: tuple[LogEntry, ...]) -> None:
+        """Send entries after `next - 1`; a heartbeat to one that lacks the log verifies nothing."""
+        seam, journal = self._ctx.seam, self._ctx.journal
+        previous, term = progress.next - 1, journal.term_at(progress.next - 1)
+        if term is None:
+            previous, term = 0, 0
+        admit = self._newcomers.admission(peer)
+        head = (seam.term, self._lease.round, seam.commit_index)
+        self._ctx.outbox.post(peer, Append(*head, previous, term, admit, entries))
+
+    # -- streams -------------------------------------------------------------------
+
+    def _open_snapshot(self, progress: Progress) -> None:
+        """The peer is behind what the journal holds: send it a snapshot (S18)."""
+        mark = self._snapshots.latest()
+        chunk = self._ctx.settings.chunk_bytes
+        if mark.index >= self._ctx.journal.anchor_index:
+            whole = self._snapshots.open(mark.index)
+            chunks = (part for block in whole for part in slices(block, chunk))
+            progress.stream = OutStream(mark.index, mark.term, chunks, self._ctx.now())
+
+    def _pump(self, peer: str, progress: Progress, stream: OutStream) -> None:
+        ctx, now = self._ctx, self._ctx.now()
+        if not stream.total and now - stream.begun_at > ctx.settings.stream_seconds_max:
+            progress.go_back(progress.acked + 1)
+            return
+        lost = stream.lost_pieces(now, 2 * ctx.settings.election_max)
+        for piece in lost + stream.next_pieces(now):
+            ctx.outbox.post(peer, self._chunk(stream, piece))
+
+    def _chunk(self, stream: OutStream, piece: Piece) -> EntryChunk | SnapshotChunk:
+        seam, lease = self._ctx.seam, self._lease
+        head = seam.term, lease.round
+        if not stream.total:
+            return SnapshotChunk(
+                *head, stream.index, stream.term, piece.offset, piece.last, piece.data
+            )
+        previous = stream.index - 1
+        before = self._ctx.journal.term_at(previous) or 0
+        place = (seam.commit_index, previous, before, stream.term, stream.total)
+        return EntryChunk(*head, *place, piece.offset, piece.data)
+
+    # -- answers ---------------------------------------------------------------------
+
+    def on_ack(self, peer: str, ack: Ack) -> None:
+        """Count an ack of this term from a disk that counts; go on sending in any case."""
+        seam = self._ctx.seam
+        if ack.term > seam.term:
+            seam.adopt_term(ack.term)
+        if not seam.is_leader or (ack.term != seam.term and self._ctx.on(Rule.ACK_TERM)):
+            return
+        counts = self._newcomers.counts(peer, ack)
+        if not counts and ack.stage == "member":
+            return
+        progress = self.progress[peer]
+        self._watch_incarnation(progress, ack)
+        self._note_progress(progress, ack)
+        if counts:
+            seam.note_answer(peer, self._ctx.now())
+            seam.set_matched(peer, max(seam.matched(peer), progress.acked))
+            self._lease.echo(peer, ack)
+        self._feed(peer)
+
+    def _watch_incarnation(self, progress: Progress, ack: Ack) -> None:
+        """S19: nothing that another disk acknowledged holds for this one."""
+        if progress.incarnation != ack.incarnation:
+            if progress.incarnation and self._ctx.on(Rule.S19_RESET):
+                progress.acked = 0
+                progress.go_back(self._ctx.journal.last_index + 1)
+            progress.incarnation = ack.incarnation
+
+    def _note_progress(self, progress: Progress, ack: Ack) -> None:
+        """D1: a success never moves `next` back; a reset never behind what is acknowledged."""
+        if ack.success:
+            progress.landed(min(ack.next_index - 1, self._ctx.journal.last_index))
+            if not self._ctx.on(Rule.ACK_NO_REWIND):
+                progress.go_back(progress.acked + 1)
+        elif ack.reset:
+            progress.go_back(max(progress.acked + 1, min(ack.next_index, progress.next)))
+
+    def on_chunk_ack(self, peer: str, ack: ChunkAck) -> None:
+        """Open the window, or begin again for a receiver that has lost its place."""
+        progress = self.progress.get(peer)
+        if not self._ctx.seam.is_leader or ack.term != self._ctx.seam.term or progress is None:
+            return
+        stream = progress.stream
+        if stream is None or stream.index != ack.index:
+            return
+        if not stream.acked(ack.offset, self._ctx.now()):
+            progress.stream = None
+        self._feed(peer)

@@ -1,0 +1,203 @@
+"""PySyncObj's private state under readable names: with `overlay`, the only file that knows them.
+
+A separate object, not properties of the engine: `SyncObj.__init__` evaluates every attribute of
+its class, and whatever is set on it later it takes for replicated state.
+"""
+
+from __future__ import annotations
+
+import zlib
+from typing import TYPE_CHECKING
+
+import pysyncobj.syncobj
+from pysyncobj.node import Node
+from pysyncobj.syncobj import SyncObj
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+FOLLOWER, CANDIDATE, LEADER = 0, 1, 2
+
+
+class Peer(Node):
+    """A node whose place in the engine's sets does not depend on PYTHONHASHSEED."""
+
+    def __hash__(self) -> int:
+        """Hash the id alike in every process."""
+        return zlib.crc32(self.id.encode())
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by id, as the engine does."""
+        return isinstance(other, Node) and other.id == self.id
+
+
+def use_clock(now: Callable[[], float]) -> None:
+    """Set the clock that the engine reads: a module global, looked up at each call (S10)."""
+    pysyncobj.syncobj.monotonicTime = now
+
+
+class Seam:
+    """The state that the engine and the overlay share. Tick thread only, unless said otherwise."""
+
+    def __init__(self, engine: SyncObj, node_id: str, peers: tuple[str, ...]) -> None:
+        """`engine` may still be under construction; nothing is read yet."""
+        self._engine = engine
+        self.node_id = node_id
+        self.peers = tuple(sorted(peers))
+        self._nodes = {peer: Peer(peer) for peer in (*self.peers, node_id)}
+
+    @property
+    def nodes(self) -> list[Peer]:
+        """The peers as the engine's values."""
+        return [self._nodes[peer] for peer in self.peers]
+
+    @property
+    def own_node(self) -> Peer:
+        """This node as the engine's value."""
+        return self._nodes[self.node_id]
+
+    def node(self, peer: str) -> Peer:
+        """Return the engine's value for a peer."""
+        return self._nodes[peer]
+
+    @property
+    def majority(self) -> int:
+        """How many nodes of the cluster are more than half of it."""
+        return (len(self.peers) + 1) // 2 + 1
+
+    # -- role and term -------------------------------------------------------
+
+    @property
+    def term(self) -> int:
+        """The current term."""
+        return self._engine._SyncObj__raftCurrentTerm
+
+    @property
+    def is_leader(self) -> bool:
+        """Whether this node believes that it leads."""
+        return self._engine._SyncObj__raftState == LEADER
+
+    @property
+    def is_candidate(self) -> bool:
+        """Whether this node is asking for votes."""
+        return self._engine._SyncObj__raftState == CANDIDATE
+
+    @property
+    def leader(self) -> str | None:
+        """Who led when last heard."""
+        node = self._engine._SyncObj__raftLeader
+        return node.id if node is not None else None
+
+    def set_term(self, term: int, voted_for: str | None) -> None:
+        """Adopt a term and a vote; durable with the next flush."""
+        self._engine._SyncObj__setCurrentTerm(term, voted_for)
+
+    def follow(self, leader: str | None) -> None:
+        """Be a follower of `leader`, if known."""
+        self._engine._SyncObj__setState(FOLLOWER)
+        self._engine._SyncObj__raftLeader = self._nodes[leader] if leader else None
+
+    def adopt_term(self, term: int) -> None:
+        """Step down to a higher term that somebody told."""
+        self.set_term(term, None)
+        self.follow(None)
+
+    def become_leader(self) -> None:
+        """Take the lead: a majority voted for this node in this term."""
+        self._engine._SyncObj__onBecomeLeader()
+
+    def engine_message(self, peer: str, message: dict[str, object]) -> None:
+        """Hand a message to the stock handler, for the parts of it that are kept."""
+        SyncObj._SyncObj__onMessageReceived(self._engine, self._nodes[peer], message)
+
+    # -- elections -----------------------------------------------------------
+
+    @property
+    def election_deadline(self) -> float:
+        """When a follower that hears nothing asks for votes."""
+        return self._engine._SyncObj__raftElectionDeadline
+
+    @election_deadline.setter
+    def election_deadline(self, at: float) -> None:
+        self._engine._SyncObj__raftElectionDeadline = at
+
+    @property
+    def handover_pending(self) -> bool:
+        """Whether a leader asked this node to take over and no campaign has begun."""
+        return self._engine._SyncObj__transferInProgress
+
+    def forget_handover(self) -> None:
+        """Drop the request to take over."""
+        self._engine._SyncObj__transferInProgress = False
+
+    def send_timeout_now(self, peer: str) -> None:
+        """Tell a peer that has the whole log to take over."""
+        self._engine.transferLeadership(self._nodes[peer])
+
+    # -- indexes -------------------------------------------------------------
+
+    @property
+    def commit_index(self) -> int:
+        """The last entry known to be committed."""
+        return self._engine._SyncObj__raftCommitIndex
+
+    @commit_index.setter
+    def commit_index(self, index: int) -> None:
+        self._engine._SyncObj__raftCommitIndex = index
+
+    @property
+    def handed_index(self) -> int:
+        """The last entry handed over to the consumer; the engine calls it applied."""
+        return self._engine._SyncObj__raftLastApplied
+
+    @handed_index.setter
+    def handed_index(self, index: int) -> None:
+        self._engine._SyncObj__raftLastApplied = index
+
+    @property
+    def own_no_op(self) -> int | None:
+        """Index of the no-op of this node's last leadership."""
+        return self._engine._SyncObj__noopIDx
+
+    def matched(self, peer: str) -> int:
+        """Return what the commit rule counts for a peer."""
+        return self._engine._SyncObj__raftMatchIndex.get(self._nodes[peer], 0)
+
+    def set_matched(self, peer: str, index: int) -> None:
+        """Set what the commit rule counts for a peer."""
+        self._engine._SyncObj__raftMatchIndex[self._nodes[peer]] = index
+
+    def note_answer(self, peer: str, at: float) -> None:
+        """Feed check-quorum."""
+        self._engine._SyncObj__lastResponseTime[self._nodes[peer]] = at
+
+    # -- links, heartbeats, queue --------------------------------------------
+
+    def is_connected(self, peer: str) -> bool:
+        """Whether messages to the peer pass, as far as the transport knows."""
+        return self._nodes[peer] in self._engine._SyncObj__connectedNodes
+
+    @property
+    def has_company(self) -> bool:
+        """Whether an election makes sense: some peer is connected, or there is none at all."""
+        return not self.peers or bool(self._engine._SyncObj__connectedNodes)
+
+    @property
+    def heartbeat_at(self) -> float:
+        """When the leader sends next."""
+        return self._engine._SyncObj__newAppendEntriesTime
+
+    @heartbeat_at.setter
+    def heartbeat_at(self, at: float) -> None:
+        self._engine._SyncObj__newAppendEntriesTime = at
+
+    def waiting_at(self, index: int) -> list[tuple[int, object]]:
+        """Take out what waits for the entry at this index: (term, proposal)."""
+        return self._engine._SyncObj__commandsWaitingCommit.pop(index, [])
+
+    def waiting_all(self) -> list[tuple[int, int, object]]:
+        """Take out everything that waits: (index, term, proposal)."""
+        waiting = self._engine._SyncObj__commandsWaitingCommit
+        items = [(i, term, item) for i in sorted(waiting) for term, item in waiting[i]]
+        waiting.clear()
+        return items

@@ -1,0 +1,124 @@
+"""Long things in chunks: entries over the chunk size (S7, r6) and snapshots (S18), in a window.
+
+A stream has at most `WINDOW` chunks under way, so heartbeats wait behind no more than these.
+What is lost is sent again from the receiver's last word; a receiver that knows nothing of the
+stream makes the sender begin anew.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+WINDOW = 4
+
+
+class Piece(NamedTuple):
+    """Bytes of a stream and where they belong."""
+
+    offset: int
+    data: bytes
+    last: bool
+
+
+class OutStream:
+    """The sender's end of the entry or snapshot with this index."""
+
+    def __init__(
+        self, index: int, term: int, chunks: Iterator[bytes], now: float, *, total: int = 0
+    ) -> None:
+        """`chunks` is read as the window opens. A snapshot's total is not known beforehand: 0."""
+        self.index, self.term, self.total, self.begun_at = index, term, total, now
+        self._pieces = _pieces(chunks, marks_end=not total)
+        self._flying: deque[Piece] = deque()
+        self._moved_at = now
+
+    def next_pieces(self, now: float) -> list[Piece]:
+        """Return what the window lets go now."""
+        fresh: list[Piece] = []
+        while len(self._flying) < WINDOW:
+            piece = next(self._pieces, None)
+            if piece is None:
+                break
+            self._flying.append(piece)
+            fresh.append(piece)
+        if fresh:
+            self._moved_at = now
+        return fresh
+
+    def acked(self, offset: int, now: float) -> bool:
+        """Note what has arrived; False if the receiver lacks bytes that are no longer held."""
+        while self._flying and self._flying[0].offset + len(self._flying[0].data) <= offset:
+            if self._flying[0].last and not self._flying[0].data:
+                break
+            self._flying.popleft()
+            self._moved_at = now
+        return not self._flying or self._flying[0].offset <= offset
+
+    def lost_pieces(self, now: float, patience: float) -> list[Piece]:
+        """Return what must be sent again, because nothing was heard for too long."""
+        if not self._flying or now - self._moved_at < patience:
+            return []
+        self._moved_at = now
+        return list(self._flying)
+
+
+def _pieces(chunks: Iterator[bytes], *, marks_end: bool) -> Iterator[Piece | None]:
+    """Number the chunks; an empty last piece says that no more will come, where none can know.
+
+    None for an empty chunk: its source is read by another thread that is not so far yet.
+    """
+    offset = 0
+    for chunk in chunks:
+        if not chunk:
+            yield None
+            continue
+        yield Piece(offset, chunk, last=False)
+        offset += len(chunk)
+    if marks_end:
+        yield Piece(offset, b"", last=True)
+
+
+def slices(data: bytes, size: int) -> Iterator[bytes]:
+    """Cut bytes into slices of at most `size`; nothing stays one empty slice."""
+    return (data[at : at + size] for at in range(0, max(1, len(data)), size))
+
+
+@dataclass(frozen=True, slots=True)
+class StreamKey:
+    """Which stream a chunk belongs to: of whom, in which term, and what it will be."""
+
+    peer: str
+    term: int
+    index: int
+    of_term: int
+    is_snapshot: bool
+
+
+class Cursor:
+    """The receiver's end: one stream at a time, taken in order."""
+
+    def __init__(self) -> None:
+        """No stream."""
+        self.key: StreamKey | None = None
+        self.offset = 0
+
+    def accepts(self, key: StreamKey, offset: int) -> bool:
+        """Whether these bytes are the next ones; the first bytes of a new stream always are."""
+        if key != self.key:
+            if offset != 0:
+                return False
+            self.key, self.offset = key, 0
+        return offset == self.offset
+
+    def expected(self, key: StreamKey) -> int:
+        """Return the offset that the sender should go on with."""
+        return self.offset if key == self.key else 0
+
+    def drop(self) -> None:
+        """Forget the stream."""
+        self.key, self.offset = None, 0

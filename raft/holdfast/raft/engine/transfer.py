@@ -1,0 +1,52 @@
+"""S10 d: handing the leadership over. First the proposals stop, then the lease of the term ends."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.raft.engine.context import Context
+    from holdfast.raft.engine.lease import Lease
+    from holdfast.raft.engine.proposals import Proposals
+
+
+class Transfer:
+    """Tick thread, except `ask`."""
+
+    def __init__(self, ctx: Context, lease: Lease, proposals: Proposals) -> None:
+        """No transfer is under way."""
+        self._ctx, self._lease, self._proposals = ctx, lease, proposals
+        self._asked: str | None = None
+        self._closed_at = 0.0
+
+    def ask(self, to: str) -> None:
+        """Any thread: begin with the next tick."""
+        self._asked = to
+
+    @property
+    def is_open(self) -> bool:
+        """Whether there is anything to do in a tick."""
+        return self._asked is not None or self._proposals.closed_term != 0
+
+    def tick(self) -> None:
+        """Close, wait until the target has everything, give up the lease, then say TimeoutNow.
+
+        A transfer that comes to nothing opens the proposals again after an election maximum; the
+        lease of the term stays given up, because the target's candidacy may still be under way.
+        """
+        ctx, seam, proposals = self._ctx, self._ctx.seam, self._proposals
+        over = ctx.now() > self._closed_at + ctx.settings.election_max
+        if proposals.closed_term and (proposals.closed_term != seam.term or over):
+            proposals.closed_term, self._asked = 0, None
+        to = self._asked
+        if to is None:
+            return
+        if not seam.is_leader or to not in seam.peers:
+            self._asked = None
+            return
+        if proposals.closed_term != seam.term:
+            proposals.closed_term, self._closed_at = seam.term, ctx.now()
+        if seam.matched(to) == ctx.journal.last_index:
+            self._asked = None
+            self._lease.give_up(seam.term)
+            seam.send_timeout_now(to)

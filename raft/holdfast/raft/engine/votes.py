@@ -1,0 +1,175 @@
+"""Elections: pre-vote, votes by voter, sticky refusals, the silence of a start (S10 a, b, e).
+
+The stock engine keeps the timer, the campaign and the granting of a vote; this decides whether
+each of them may happen now.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.raft.engine.rules import Rule
+from holdfast.raft.messages import PreVote, PreVoteGranted, TermNotice
+
+if TYPE_CHECKING:
+    from holdfast.raft.engine.context import Context
+    from holdfast.raft.engine.disk import Disk
+    from holdfast.raft.engine.lease import Lease
+    from holdfast.raft.messages import RequestVote, TimeoutNow, VoteGranted
+
+NEVER = float("-inf")
+
+
+class Votes:
+    """Tick thread only."""
+
+    def __init__(self, ctx: Context, disk: Disk, lease: Lease) -> None:
+        """Nobody was heard, nobody voted."""
+        self._ctx, self._disk, self._lease = ctx, disk, lease
+        self.heard_at = NEVER
+        self._voters: tuple[int, set[str]] = (0, set())
+        self._pre_round = 0
+        self._pre_voters: set[str] = set()
+        self._pre_won = False
+        self._transfer_term = 0
+        ctx.outbox.transfer_of = self.transfer_of
+
+    # -- may we? -----------------------------------------------------------------
+
+    def may_vote(self, request: RequestVote) -> bool:
+        """S10 a, b: may a *real* vote be given? A refusal changes nothing, not even the term."""
+        ctx, seam = self._ctx, self._ctx.seam
+        if not self._disk.is_member or self._disk.is_silent:
+            return False
+        if not ctx.on(Rule.S10_STICKY):
+            return True
+        if request.transfer and request.transfer == request.term - 1:
+            return True
+        heard = self._lease.heard_at() if seam.is_leader else self.heard_at
+        return ctx.now() - heard >= ctx.settings.election_min
+
+    def may_campaign(self) -> bool:
+        """A node's own candidacy is a vote as well."""
+        ctx, seam = self._ctx, self._ctx.seam
+        if not self._disk.is_member or self._disk.is_silent:
+            return False
+        if not ctx.on(Rule.S10_STICKY):
+            return True
+        if seam.handover_pending:
+            if self._transfer_term == seam.term or not ctx.on(Rule.S10_TRANSFER_TERM):
+                return True
+            seam.forget_handover()
+            return False
+        return ctx.now() - self.heard_at >= ctx.settings.election_min
+
+    def transfer_of(self, term: int) -> int:
+        """Return the term whose leader handed over to this candidate of `term`, or 0."""
+        valid = self._transfer_term == term - 1 or not self._ctx.on(Rule.S10_TRANSFER_TERM)
+        return term - 1 if self._transfer_term and valid else 0
+
+    # -- campaigning -----------------------------------------------------------------
+
+    def tick(self) -> None:
+        """Before the engine looks at its timer: turn a campaign into a pre-vote, or put it off."""
+        ctx, seam = self._ctx, self._ctx.seam
+        if seam.is_leader or seam.election_deadline >= ctx.now():
+            return
+        if not seam.has_company or not self.may_campaign():
+            self._put_off()
+        elif self._pre_won or not seam.peers or seam.handover_pending or not ctx.on(Rule.PRE_VOTE):
+            self._pre_won = False
+        else:
+            self._ask_pre_votes()
+
+    def _put_off(self) -> None:
+        """Try later; after the silence of a start, soon."""
+        settings = self._ctx.settings
+        self._pre_won = False
+        if self._disk.is_silent:
+            spread = settings.election_max - settings.election_min
+            at = self._disk.silent_until + self._ctx.random.random() * spread
+        else:
+            at = self._ctx.now() + self._ctx.election_timeout()
+        self._ctx.seam.election_deadline = at
+
+    def _ask_pre_votes(self) -> None:
+        """1.1: ask first, so that a node that cannot win deposes nobody."""
+        ctx, seam, journal = self._ctx, self._ctx.seam, self._ctx.journal
+        seam.election_deadline = ctx.now() + ctx.election_timeout()
+        self._pre_round += 1
+        self._pre_voters = {seam.node_id}
+        question = PreVote(self._pre_round, seam.term + 1, journal.last_index, journal.last_term)
+        for peer in seam.peers:
+            ctx.outbox.post(peer, question)
+
+    def heard_leader(self) -> None:
+        """The leader of this term spoke: be patient again."""
+        seam = self._ctx.seam
+        self.heard_at = self._ctx.now()
+        if not seam.handover_pending:
+            seam.election_deadline = self.heard_at + self._ctx.election_timeout()
+            self._pre_won = False
+
+    # -- messages ----------------------------------------------------------------------
+
+    def on_pre_vote(self, peer: str, ask: PreVote) -> None:
+        """Answer whether a campaign of `peer` would be right now."""
+        ctx, seam, journal = self._ctx, self._ctx.seam, self._ctx.journal
+        if not self._disk.is_member or self._disk.is_silent:
+            return
+        if ask.term <= seam.term:
+            if ctx.on(Rule.S10_TERM_NOTICE):
+                ctx.outbox.post(peer, TermNotice(seam.term))
+            return
+        fresh = (ask.last_term, ask.last_index) >= (journal.last_term, journal.last_index)
+        quiet = ctx.now() - self.heard_at > ctx.settings.election_min
+        if fresh and quiet and not seam.is_leader:
+            ctx.outbox.post(peer, PreVoteGranted(ask.round, ask.term))
+
+    def on_pre_vote_granted(self, peer: str, grant: PreVoteGranted) -> None:
+        """Campaign as soon as a majority would vote."""
+        seam = self._ctx.seam
+        if seam.is_leader or (grant.round, grant.term) != (self._pre_round, seam.term + 1):
+            return
+        self._pre_voters.add(peer)
+        if len(self._pre_voters) >= seam.majority:
+            self._pre_won = True
+            seam.election_deadline = 0
+
+    def on_term_notice(self, notice: TermNotice) -> None:
+        """S10 e: adopt it, or the longer log with the lower term asks in vain for ever."""
+        seam = self._ctx.seam
+        if not seam.is_leader and notice.term > seam.term:
+            seam.adopt_term(notice.term)
+
+    def on_request_vote(self, peer: str, request: RequestVote) -> None:
+        """Refuse before the candidate's term is looked at; else the stock engine decides."""
+        if self.may_vote(request):
+            message: dict[str, object] = {
+                "type": "request_vote",
+                "term": request.term,
+                "last_log_index": request.last_index,
+                "last_log_term": request.last_term,
+            }
+            self._ctx.seam.engine_message(peer, message)
+
+    def on_vote_granted(self, peer: str, vote: VoteGranted) -> None:
+        """1.1: a voter counts once, however often its vote arrives."""
+        seam = self._ctx.seam
+        if not seam.is_candidate or vote.term != seam.term:
+            return
+        if not self._ctx.on(Rule.VOTER_ONCE):
+            peer = f"{peer}-{len(self._voters[1])}"
+        if self._voters[0] != vote.term:
+            self._voters = (vote.term, {seam.node_id})
+        self._voters[1].add(peer)
+        if len(self._voters[1]) >= seam.majority:
+            seam.become_leader()
+
+    def on_timeout_now(self, peer: str, message: TimeoutNow) -> None:
+        """S10 d: take over, if the leader of this very term says so."""
+        seam = self._ctx.seam
+        if not self._disk.is_member or message.term != seam.term or seam.leader != peer:
+            return
+        self._transfer_term = message.term
+        seam.engine_message(peer, {"type": "timeout_now", "term": message.term})

@@ -1,0 +1,30 @@
+"""Log time (S8): the cluster's own time, which no wall clock can push forwards or back.
+
+It starts at the wall time of the bootstrap. A leader continues from the last applied entry and
+adds what its boot clock measured since it began to lead; it never goes back, and a leader whose
+wall clock is a year ahead changes nothing. Clocks are given; this file reads none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+class LogTime:
+    """The leader's view of log time, in milliseconds."""
+
+    def __init__(self, boot_seconds: Callable[[], float]) -> None:
+        """`boot_seconds`: a clock that also counts suspended time (CLOCK_BOOTTIME)."""
+        self._boot_seconds = boot_seconds
+        self._base_ms = 0
+        self._base_at = boot_seconds()
+
+    def lead_from(self, applied_ms: int) -> None:
+        """Begin to lead: continue from the log time of the last applied entry."""
+        self._base_ms = applied_ms
+        self._base_at = self._boot_seconds()
+
+    def now_ms(self, applied_ms: int) -> int:
+        """The log time now; never below that of the last applied entry."""
+        advanced = self._base_ms + int((self._boot_seconds() - self._base_at) * 1000)
+        return max(advanced, applied_ms)

@@ -1,0 +1,152 @@
+"""Opens a replica: directory, journal, state, engine, transport and thread, in the right order.
+
+What cannot be trusted is set aside and rebuilt from the peers without a vote (S19, S21); what
+belongs to another node or cluster is refused. The only file that knows all parts of this layer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from random import SystemRandom
+
+from holdfast.raft.api import Settings
+from holdfast.raft.disk_guard import DiskGuard
+from holdfast.raft.engine.engine import Engine
+from holdfast.raft.replica import Clocks, Replica
+from holdfast.raft.sealing import Sealing, SealingPlace
+from holdfast.raft.snapshots import StateSnapshots
+from holdfast.raft.thread import EngineThread
+from holdfast.raft.transport import GrpcTransport, PeerTls
+from holdfast.storage.directory import DataDirectory
+from holdfast.storage.errors import DirectoryRefused, Refusal
+from holdfast.storage.lmdb_journal import LmdbJournal
+from holdfast.storage.state_store import StateStore
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaConfig:
+    """What a replica needs to know. `peers`: the other nodes' peer addresses by node id.
+
+    `bootstrap`: the operator says that this cluster is new. `rebuild`: he says that this disk is,
+    and that its peers have the data (S19). `tls` None: loopback only.
+    """
+
+    cluster_id: str
+    node_id: str
+    directory: Path
+    listen: str
+    peers: dict[str, str]
+    tls: PeerTls | None
+    settings: Settings
+    bootstrap: bool = False
+    rebuild: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class OpenReplica:
+    """A running replica and how to end it."""
+
+    replica: Replica
+    snapshots: StateSnapshots
+    sealing: Sealing
+    store: StateStore
+    directory: DataDirectory
+    _thread: EngineThread
+
+    async def close(self) -> None:
+        """Stop the engine, make what is evolved durable, release the directory."""
+        await self.sealing.idle()
+        await asyncio.to_thread(self._thread.stop)
+        await self.replica.close()
+        self.store.close()
+        self.directory.close()
+
+
+def boot_seconds() -> float:
+    """CLOCK_BOOTTIME: it also counts the time that a machine was suspended (S10 c)."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
+async def open_replica(config: ReplicaConfig) -> OpenReplica:
+    """Check, load and start. Raises `DirectoryRefused`, `TransportFailed`, `EngineStopped`."""
+    directory = await asyncio.to_thread(_open_directory, config)
+    store = None
+    try:
+        store = StateStore(directory.state_path)
+        snapshots = StateSnapshots(store, directory.copy_path)
+        fold = await asyncio.to_thread(snapshots.load)
+        engine = _engine(config, directory, snapshots)
+    except BaseException:
+        if store is not None:
+            store.close()
+        directory.close()
+        raise
+    snapshots.on_durable = engine.cut
+    clocks = Clocks(boot=boot_seconds, wall=time.time)
+    guard = DiskGuard(config.directory, boot_seconds)
+    replica = Replica(config.node_id, engine, fold, snapshots, clocks, guard.low)
+    place = SealingPlace(
+        directory.state_path, directory.segments_path, config.cluster_id, config.node_id
+    )
+    sealing = Sealing(place, store, replica.snapshot)
+    replica.subscribe(sealing)
+    replica.start()
+    sealing.start(fold.state.sealed)
+    thread = EngineThread(engine, config.node_id)
+    thread.start()
+    return OpenReplica(replica, snapshots, sealing, store, directory, thread)
+
+
+def _open_directory(config: ReplicaConfig) -> DataDirectory:
+    directory = DataDirectory(
+        config.directory,
+        cluster_id=config.cluster_id,
+        node_id=config.node_id,
+        bootstrap=config.bootstrap,
+        rebuild=config.rebuild,
+    )
+    if directory.verdict.sound:
+        return directory
+    reason = directory.verdict.reason
+    if not config.peers:
+        directory.close()
+        raise DirectoryRefused(config.directory, Refusal.UNUSABLE, _ALONE.format(reason=reason))
+    logger.critical(
+        "the data directory is damaged (%s); it is set aside, and this node rebuilds from its "
+        "peers without a vote",
+        reason,
+    )
+    directory.set_aside()
+    return directory
+
+
+_ALONE = (
+    "it is damaged ({reason}), and a cluster of one has no peer to rebuild from. Restore a backup "
+    "into an empty directory, or keep this one for a repair by hand."
+)
+
+
+def _engine(config: ReplicaConfig, directory: DataDirectory, snapshots: StateSnapshots) -> Engine:
+    transport = GrpcTransport(
+        config.cluster_id, config.node_id, config.listen, config.peers, config.tls
+    )
+    clock: Callable[[], float] = boot_seconds
+    return Engine(
+        node_id=config.node_id,
+        peers=tuple(sorted(config.peers)),
+        cluster_id=config.cluster_id,
+        settings=config.settings,
+        journal=LmdbJournal(directory.journal_path),
+        transport=transport,
+        clock=clock,
+        random=SystemRandom(),
+        snapshots=snapshots,
+        bootstrap=directory.bootstrapping,
+    )

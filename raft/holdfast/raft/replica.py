@@ -1,0 +1,392 @@
+"""The replica: what is committed, evolved in one order, and the way to get something committed.
+
+Everything here runs in one asyncio loop, which alone evolves the state (S4). The engine ticks in
+a thread of its own; its FIFO is drained here, item by item: entries, role changes and snapshot
+installs in the order in which they happened. Knows no group rules, no gRPC, no LMDB.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from holdfast.coordinator.events import LogEntry, Part, Record
+from holdfast.coordinator.state import State
+from holdfast.raft.api import (
+    Applied,
+    BarrierPassed,
+    DiskLow,
+    Installed,
+    Item,
+    LeaderSeen,
+    NotLeader,
+    OutcomeUnknown,
+    ProbeFailed,
+    ProbePassed,
+    ProposalId,
+    Refused,
+    RoleChanged,
+    Status,
+    Stopped,
+)
+from holdfast.raft.fold import Fold, Folded
+from holdfast.raft.log_time import LogTime
+from holdfast.storage.codec import CodecError, encode_entry
+
+logger = logging.getLogger(__name__)
+
+ITEMS_A_TURN = 256
+"""How many items are evolved before the loop may serve its sockets again."""
+
+COALESCED_BYTES = 256 * 1024
+"""Parts of one loop turn share an entry up to about this size (S7)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """The fate of a part. `applied` False: every replica skipped it; decide again (S2)."""
+
+    index: int
+    applied: bool
+
+
+class Engine(Protocol):
+    """The replicated log, as the replica uses it; `engine.Engine` is the one there is."""
+
+    def propose(self, payload: bytes, term: int) -> ProposalId:
+        """Offer an entry that was decided in `term` (S1)."""
+
+    def take(self, limit: int) -> list[Item]:
+        """Return the oldest items of the FIFO."""
+
+    def on_items(self, notify: Callable[[], None]) -> None:
+        """Have `notify` called, from any thread, when the FIFO stops being empty."""
+
+    def lease_valid(self, now: float) -> int:
+        """Return the term whose state may be read at `now`, or 0 (S10 c)."""
+
+    def read_barrier(self) -> int:
+        """Begin a linearizable read; its number comes back in an item."""
+
+    def begin_probe(self) -> int:
+        """Ask whether a majority hears this leader after now (S9 b); as `read_barrier`."""
+
+    def transfer(self, to: str) -> None:
+        """Hand the leadership over (S10 d)."""
+
+    def evolved(self, index: int) -> None:
+        """Tell that entries up to `index` are part of the state now (S4)."""
+
+    def status(self) -> Status:
+        """Describe this moment, for people."""
+
+
+@dataclass(frozen=True, slots=True)
+class Clocks:
+    """Time as it is given: `boot` in seconds also counts suspended time; `wall` is for people."""
+
+    boot: Callable[[], float]
+    wall: Callable[[], float]
+
+
+class Snapshots(Protocol):
+    """Where the state becomes durable behind the journal (S18)."""
+
+    def note(self, folded: Folded, size: int) -> None:
+        """Remember what one entry added to the event log."""
+
+    def maybe_take(self, fold: Fold, term: int) -> None:
+        """Begin a snapshot of this moment if enough has changed and none is under way."""
+
+    async def take_now(self, fold: Fold, term: int) -> None:
+        """Take a snapshot of this moment and wait until it is durable."""
+
+    async def reload(self) -> Fold:
+        """Read the state of a snapshot that was just installed."""
+
+    async def close(self, fold: Fold, term: int) -> None:
+        """Wait for what is under way and take a last snapshot."""
+
+
+class Listener(Protocol):
+    """Who wants to know. Called in the loop, between two items; must not block."""
+
+    def on_leading(self, term: int) -> None:
+        """This node leads, and its state holds everything that was committed before."""
+
+    def on_not_leading(self) -> None:
+        """This node no longer leads; nothing decided here may be answered any more."""
+
+    def on_applied(self, records: Sequence[Record], index: int) -> None:
+        """These records are part of the state now."""
+
+    def on_stopped(self, reason: str) -> None:
+        """The node's log stopped, and why; the process should end."""
+
+
+class Replica:
+    """One node's view of the cluster's state."""
+
+    def __init__(
+        self,
+        node_id: str,
+        engine: Engine,
+        fold: Fold,
+        snapshots: Snapshots,
+        clocks: Clocks,
+        disk_low: Callable[[], bool] = lambda: False,
+    ) -> None:
+        """Put together; `start` begins to drain. `disk_low`: refuse proposals now (S20)."""
+        self.node_id = node_id
+        self.leading_term = 0
+        self.leader: str | None = None
+        self.stopped_because: str | None = None
+        self._engine, self._fold, self._snapshots = engine, fold, snapshots
+        self._clocks, self._log_time = clocks, LogTime(clocks.boot)
+        self._disk_low = disk_low
+        self._listeners: list[Listener] = []
+        self._outbox: deque[tuple[Part, asyncio.Future[Committed]]] = deque()
+        self._waiting: dict[ProposalId, list[tuple[str, asyncio.Future[Committed]]]] = {}
+        self._probes: dict[int, asyncio.Future[None]] = {}
+        self._items: deque[Item] = deque()
+        self._paused = False
+        self._term = 0
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    # --- for the server ---
+
+    @property
+    def state(self) -> State:
+        """The newest evolved state, an immutable value."""
+        return self._fold.state
+
+    @property
+    def chain_heads(self) -> dict[str, bytes]:
+        """The heads of the hash chains (S3): "" over all records, else of one group."""
+        return dict(self._fold.heads.items())
+
+    def start(self) -> None:
+        """Begin to drain the engine's FIFO in the running loop."""
+        self._loop = asyncio.get_running_loop()
+        self._engine.on_items(self._notify)
+        self._notify()
+
+    def subscribe(self, listener: Listener) -> None:
+        """Tell `listener` about everything from now on."""
+        self._listeners.append(listener)
+
+    def propose(self, part: Part) -> asyncio.Future[Committed]:
+        """Have a part committed; parts of one loop turn share an entry.
+
+        The future's errors: `NotLeader`, `Overloaded` and `DiskLow` (not applied), `OutcomeUnknown`
+        (S5).
+        """
+        future: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
+        if not self._outbox:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._outbox.append((part, future))
+        return future
+
+    def lease_valid(self) -> bool:
+        """Whether a linearizable read may be answered from `state` right now."""
+        leading = self.leading_term
+        return bool(leading) and self._engine.lease_valid(self._clocks.boot()) == leading
+
+    async def read_barrier(self) -> None:
+        """Return when `state` holds all that was committed before the call. Raises NotLeader."""
+        if not self.lease_valid():
+            await self._ask(self._engine.read_barrier)
+
+    async def quorum_probe(self) -> None:
+        """Return when a majority has heard this leader after the call (S9). Raises NotLeader."""
+        await self._ask(self._engine.begin_probe)
+
+    def log_time_ms(self) -> int:
+        """The cluster's log time now (S8); on a node that does not lead, of the last entry."""
+        applied = self.state.log_time_ms
+        return self._log_time.now_ms(applied) if self.leading_term else applied
+
+    def transfer(self, peer: str) -> None:
+        """Hand the leadership to `peer`; proposals are refused from now on (S10 d)."""
+        self._engine.transfer(peer)
+
+    def status(self) -> Status:
+        """The engine's moment, for people and metrics."""
+        return self._engine.status()
+
+    async def snapshot(self) -> None:
+        """Make everything that is evolved now durable behind the journal (S18)."""
+        await self._snapshots.take_now(self._fold, self._term)
+
+    async def close(self) -> None:
+        """Make what is evolved durable; the engine is stopped by whoever started it."""
+        await self._snapshots.close(self._fold, self._term)
+
+    # --- proposals ---
+
+    def _flush(self) -> None:
+        """Put what this turn collected into as few entries as the target size allows."""
+        while self._outbox:
+            term = self._outbox[0][0].term
+            batch, size = [], 0
+            while self._outbox and self._outbox[0][0].term == term and size < COALESCED_BYTES:
+                batch.append(self._outbox.popleft())
+                size += _size_hint(batch[-1][0])
+            self._offer(batch, term)
+
+    def _offer(self, batch: list[tuple[Part, asyncio.Future[Committed]]], term: int) -> None:
+        parts = tuple(part for part, _ in batch)
+        entry = LogEntry(self.log_time_ms(), int(self._clocks.wall() * 1000), parts)
+        try:
+            if self._disk_low():
+                raise DiskLow
+            proposal = self._engine.propose(encode_entry(entry), term)
+        except Exception as error:  # noqa: BLE001 - whoever waits is told, whatever it is
+            for _, future in batch:
+                _fail(future, error)
+            return
+        self._waiting[proposal] = [(part.group_id, future) for part, future in batch]
+
+    async def _ask(self, begin: Callable[[], int]) -> None:
+        if not self.leading_term:
+            raise NotLeader(self.leader)
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._probes[begin()] = future
+        await future
+
+    # --- the FIFO ---
+
+    def _notify(self) -> None:
+        """Any thread: there are items."""
+        if self._loop is not None and not self._loop.is_closed():
+            self._loop.call_soon_threadsafe(self._drain)
+
+    def _drain(self) -> None:
+        """Evolve a bounded number of items, then let the loop serve its sockets."""
+        if self._paused or self._loop is None:
+            return
+        if not self._items:
+            self._items.extend(self._engine.take(ITEMS_A_TURN))
+        while self._items and not self._paused:
+            self._handle(self._items.popleft())
+        self._engine.evolved(self.state.applied_index)
+        self._snapshots.maybe_take(self._fold, self._term)
+        if self._items or (more := self._engine.take(ITEMS_A_TURN)):
+            if not self._items:
+                self._items.extend(more)
+            self._loop.call_soon(self._drain)
+
+    def _handle(self, item: Item) -> None:
+        match item:
+            case Applied():
+                self._on_applied(item)
+            case RoleChanged():
+                self._on_role(item)
+            case LeaderSeen():
+                self.leader = item.leader
+            case Refused():
+                self._settle(item.proposal, NotLeader(item.leader))
+            case BarrierPassed() | ProbePassed():
+                self._end_probe(item, None)
+            case ProbeFailed():
+                self._end_probe(item, NotLeader(item.leader))
+            case Installed():
+                self._paused = True
+                self._reloading = asyncio.ensure_future(self._reload())
+            case Stopped():
+                self._on_stop(item.reason)
+
+    def _on_applied(self, item: Applied) -> None:
+        try:
+            folded = self._fold.step(item.index, item.term, item.payload)
+        except CodecError as error:
+            self._on_stop(f"entry {item.index} cannot be read: {error}; upgrade this node")
+            return
+        self._term = item.term
+        self._snapshots.note(folded, len(item.payload))
+        if folded.records:
+            records = [stored.record for stored in folded.records]
+            for listener in self._listeners:
+                listener.on_applied(records, item.index)
+        if item.proposal is not None:
+            self._commit(item, folded)
+
+    def _commit(self, item: Applied, folded: Folded) -> None:
+        assert item.proposal is not None
+        for group_id, future in self._waiting.pop(item.proposal, []):
+            if not future.done():
+                applied = bool(item.payload) and group_id not in folded.skipped
+                future.set_result(Committed(item.index, applied))
+
+    def _on_role(self, item: RoleChanged) -> None:
+        self.leader = item.leader
+        for proposal in item.unknown:
+            self._settle(proposal, OutcomeUnknown("leadership was lost before the commit was seen"))
+        was = self.leading_term
+        self.leading_term = item.term if item.role == "leader" else 0
+        if was:
+            for listener in self._listeners:
+                listener.on_not_leading()
+        if self.leading_term:
+            self._log_time.lead_from(self.state.log_time_ms)
+            for listener in self._listeners:
+                listener.on_leading(self.leading_term)
+
+    def _settle(self, proposal: ProposalId, error: Exception) -> None:
+        for _, future in self._waiting.pop(proposal, []):
+            _fail(future, error)
+
+    def _end_probe(
+        self, item: BarrierPassed | ProbePassed | ProbeFailed, error: Exception | None
+    ) -> None:
+        number = item.barrier if isinstance(item, BarrierPassed) else item.probe
+        future = self._probes.pop(number, None)
+        if future is None or future.done():
+            return
+        if error is None:
+            future.set_result(None)
+        else:
+            future.set_exception(error)
+
+    async def _reload(self) -> None:
+        """A snapshot was installed: go on from it, once it is read."""
+        try:
+            self._fold = await self._snapshots.reload()
+        except Exception as error:  # noqa: BLE001 - a state that cannot be read stops the node
+            self._on_stop(f"an installed snapshot cannot be read: {error}")
+            return
+        self._paused = False
+        self._drain()
+
+    def _on_stop(self, reason: str) -> None:
+        if self.stopped_because is not None:
+            return
+        self.stopped_because, self._paused = reason, True
+        for proposal in list(self._waiting):
+            self._settle(proposal, OutcomeUnknown(reason))
+        for number in list(self._probes):
+            self._end_probe(ProbeFailed(number, None), NotLeader(None))
+        for listener in self._listeners:
+            listener.on_stopped(reason)
+
+
+def _size_hint(part: Part) -> int:
+    """About how many bytes a part will take; exactness does not matter below the hard limit."""
+    return 64 + sum(_event_hint(proposed.event) for proposed in part.events)
+
+
+def _event_hint(event: object) -> int:
+    size = 64
+    for name in ("protocols", "assignments", "offsets"):
+        for piece in getattr(event, name, ()):
+            size += 16 + sum(len(field) for field in piece if isinstance(field, bytes | str))
+    return size
+
+
+def _fail(future: asyncio.Future[Committed], error: Exception) -> None:
+    if not future.done():
+        future.set_exception(error)

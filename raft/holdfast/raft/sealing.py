@@ -1,0 +1,111 @@
+"""Turns a boundary on the log into a sealed segment on this node's disk (S22).
+
+The boundary comes by the log and is the same on every node. Sealing follows in the background:
+first the state is made durable up to it, then a child process writes the segment, and only when
+that is synced are the records dropped from LMDB. What a crash interrupts is done at the next start.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import sys
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.coordinator.events import Record, SegmentSealed
+from holdfast.coordinator.ids import Position
+from holdfast.storage.errors import StorageError
+from holdfast.storage.state_store import StateStore
+
+logger = logging.getLogger(__name__)
+
+CHILD_SECONDS_MAX = 600.0
+
+
+@dataclass(frozen=True, slots=True)
+class SealingPlace:
+    """Where a node seals from and to."""
+
+    state: Path
+    segments: Path
+    cluster_id: str
+    node_id: str
+
+
+class Sealing:
+    """A listener of the replica. One segment is sealed at a time; all methods in the loop."""
+
+    def __init__(
+        self, place: SealingPlace, store: StateStore, make_durable: Callable[[], Awaitable[None]]
+    ) -> None:
+        """`make_durable`: take a snapshot of everything evolved and wait for it."""
+        self._place, self._store, self._make_durable = place, store, make_durable
+        self._wanted = Position(0, 0)
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self, sealed: Position) -> None:
+        """Seal what the log says is sealed and a crash left undone."""
+        if sealed > Position(0, 0):
+            self._want(sealed)
+
+    def on_leading(self, term: int) -> None:
+        """Nothing: every node seals."""
+
+    def on_not_leading(self) -> None:
+        """Nothing: every node seals."""
+
+    def on_stopped(self, reason: str) -> None:
+        """Nothing more is evolved; what is under way may finish."""
+
+    def on_applied(self, records: Sequence[Record], index: int) -> None:
+        """Watch for boundaries."""
+        del index
+        for record in records:
+            if isinstance(record.event, SegmentSealed):
+                self._want(record.event.last)
+
+    async def idle(self) -> None:
+        """Return when nothing is being sealed."""
+        while self._task is not None and not self._task.done():
+            await asyncio.wait([self._task])
+
+    def _want(self, last: Position) -> None:
+        self._wanted = max(self._wanted, last)
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+
+    async def _run(self) -> None:
+        done = Position(0, 0)
+        while done < self._wanted:
+            done = self._wanted
+            try:
+                await self._seal(done)
+            except (StorageError, OSError, asyncio.TimeoutError) as error:
+                logger.error(
+                    "records up to %s could not be sealed; they stay in the event log, and the "
+                    "next boundary or start tries again: %s",
+                    done,
+                    error,
+                )
+
+    async def _seal(self, last: Position) -> None:
+        await self._make_durable()
+        place = self._place
+        child = await asyncio.create_subprocess_exec(
+            *(sys.executable, "-m", "holdfast.storage.seal", str(place.state)),
+            *(str(place.segments), str(last.index), str(last.ordinal)),
+            *(place.cluster_id, place.node_id),
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.PIPE,
+        )
+        try:
+            output, complaint = await asyncio.wait_for(child.communicate(), CHILD_SECONDS_MAX)
+        except BaseException:
+            child.kill()
+            raise
+        if child.returncode != 0:
+            raise OSError(f"the sealing process ended with {child.returncode}: {complaint!r}")
+        await asyncio.to_thread(self._store.drop_events, last)
+        logger.info("sealed segment %s", output.decode() or "(nothing new)")

@@ -1,0 +1,283 @@
+"""Snapshots: the state made durable behind the journal, and sent to nodes too far behind (S18).
+
+Taking one costs what changed since the last: states are immutable values, so a worker thread can
+compare and encode them while the loop evolves on. The engine's thread is never made to wait:
+streams are read from, and installs are written by, threads of their own. Knows the state's bytes
+through `state_image`; no group rules, no network.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+from queue import Empty, Full, Queue
+from threading import Event, Thread
+from typing import Final
+
+from holdfast.coordinator.pmap import PMap
+from holdfast.coordinator.state import State
+from holdfast.raft.api import SnapshotMark
+from holdfast.raft.fold import ALL, Fold, Folded, StoredRecord
+from holdfast.storage.codec import CHAIN_START
+from holdfast.storage.errors import StorageError, WriteRefused
+from holdfast.storage.files import remove_tree
+from holdfast.storage.state_image import Change, changes, restore
+from holdfast.storage.state_install import StateInstall
+from holdfast.storage.state_store import EventRecord, StateMeta, StateStore, read_chunks
+
+logger = logging.getLogger(__name__)
+
+CHAINS: Final = "chains"
+DIRTY_BYTES: Final = 4 << 20
+"""A snapshot is taken when entries of about this size have been evolved since the last (S18)."""
+
+CHUNK_BYTES: Final = 256 * 1024
+CHUNKS_AHEAD: Final = 8
+
+
+class StateSnapshots:
+    """The replica's `Snapshots` and the engine's `SnapshotSource` over one state store.
+
+    `note`, `maybe_take`, `reload`, `close`: the loop. `latest`, `open`, `begin`: the tick thread.
+    """
+
+    def __init__(self, store: StateStore, copy_path: Path) -> None:
+        """`copy_path`: beside which copies for streams may lie."""
+        self._store, self._copy_path = store, copy_path
+        self._copies = itertools.count(1)
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix="snapshot")
+        self._records: list[StoredRecord] = []
+        self._dirty = 0
+        self._under_way: Future[None] | None = None
+        self._written = State()
+        self._written_heads: PMap[str, bytes] = PMap()
+        meta = store.meta()
+        self._mark = SnapshotMark(meta.index, meta.term) if meta else SnapshotMark(0, 0)
+        self.on_durable: Callable[[int], None] = lambda _index: None
+
+    def load(self) -> Fold:
+        """The stored state, from which a start replays the journal's tail.
+
+        Raises `StateDamaged`, or `CodecError` for a record that this version cannot read.
+        """
+        heads: dict[str, bytes] = {}
+        contents: list[bytes] = []
+        for record in self._store.load():
+            if record.database == CHAINS:
+                heads[record.key.decode()[1:]] = record.content
+            else:
+                contents.append(record.content)
+        state = restore(contents)
+        self._written, self._written_heads = state, PMap(heads)
+        return Fold(state, heads)
+
+    # --- the loop ---
+
+    def note(self, folded: Folded, size: int) -> None:
+        """Remember what one entry of `size` bytes added to the event log."""
+        self._records.extend(folded.records)
+        self._dirty += size
+
+    def maybe_take(self, fold: Fold, term: int) -> None:
+        """Begin a snapshot of this moment if enough has changed and none is under way."""
+        if self._dirty >= DIRTY_BYTES and (self._under_way is None or self._under_way.done()):
+            self.take(fold, term)
+
+    def take(self, fold: Fold, term: int) -> Future[None]:
+        """Begin a snapshot of this moment; snapshots are written one after another."""
+        state, heads, records = fold.state, fold.heads, self._records
+        self._records, self._dirty = [], 0
+        self._under_way = self._writer.submit(self._write, state, heads, records, term)
+        return self._under_way
+
+    def unsealed_tail(self) -> list[StoredRecord]:
+        """Records that no snapshot has yet, for readers of the event log."""
+        return list(self._records)
+
+    async def take_now(self, fold: Fold, term: int) -> None:
+        """Take a snapshot of this moment and wait until it is durable."""
+        await asyncio.wrap_future(self.take(fold, term))
+
+    async def reload(self) -> Fold:
+        """Read the state of a snapshot that was just installed."""
+        self._records, self._dirty = [], 0
+        return await asyncio.get_running_loop().run_in_executor(self._writer, self.load)
+
+    async def close(self, fold: Fold, term: int) -> None:
+        """Wait for what is under way and take a last snapshot, so that the next start is short."""
+        if fold.state.applied_index > self._mark.index:
+            await self.take_now(fold, term)
+        self._writer.shutdown()
+
+    # --- the writer's thread ---
+
+    def _write(
+        self, state: State, heads: PMap[str, bytes], records: list[StoredRecord], term: int
+    ) -> None:
+        """One transaction: what changed, the event records since, and what that covers."""
+        changed = [*changes(self._written, state), *_head_changes(self._written_heads, heads)]
+        events = [EventRecord(*stored.record.position, stored.content) for stored in records]
+        whole = heads.get(ALL, CHAIN_START)
+        meta = StateMeta(state.applied_index, term, state.log_time_ms, whole)
+        try:
+            self._store.write_snapshot(changed, events, meta)
+        except WriteRefused as refused:  # an install has overtaken it
+            logger.info("snapshot %s was overtaken: %s", meta.index, refused)
+            return
+        self._written, self._written_heads = state, heads
+        self._mark = SnapshotMark(meta.index, meta.term)
+        self.on_durable(meta.index)
+
+    # --- the tick thread: engine's SnapshotSource ---
+
+    def latest(self) -> SnapshotMark:
+        """Return the newest durable local snapshot; (0, 0): none."""
+        return self._mark
+
+    def open(self, index: int) -> Iterator[bytes]:
+        """Return the chunks of the snapshot at `index`; an empty one means: ask again later.
+
+        If a newer snapshot has taken its place by the time it is copied, the stream ends without
+        an end mark, and the engine opens the newer one: state and journal must meet exactly.
+        """
+        path = self._copy_path.with_name(f"{self._copy_path.name}-{next(self._copies)}")
+        return _ReadAhead(self._store, path, index)
+
+    def begin(self, mark: SnapshotMark) -> Incoming:
+        """Begin to receive a snapshot."""
+        return Incoming(self._store, mark, self._installed)
+
+    def _installed(self, mark: SnapshotMark) -> None:
+        self._mark = mark
+
+
+def _head_changes(before: PMap[str, bytes], after: PMap[str, bytes]) -> Iterator[Change]:
+    for name in after.changed_since(before):
+        yield Change(CHAINS, b"c" + name.encode(), after.get(name))
+
+
+class _ReadAhead(Iterator[bytes]):
+    """Reads a copy of the state in a thread of its own, a few chunks ahead."""
+
+    def __init__(self, store: StateStore, path: Path, index: int) -> None:
+        self._chunks: Queue[bytes | None] = Queue(CHUNKS_AHEAD)
+        self._dropped = Event()
+        arguments = (store, path, index)
+        Thread(target=self._read, args=arguments, name="stream-out", daemon=True).start()
+
+    def __next__(self) -> bytes:
+        try:
+            chunk = self._chunks.get_nowait()
+        except Empty:
+            return b""
+        if chunk is None:
+            raise StopIteration
+        return chunk
+
+    def close(self) -> None:
+        """End the reading thread; nobody wants the rest."""
+        self._dropped.set()
+
+    def __del__(self) -> None:
+        self._dropped.set()
+
+    def _read(self, store: StateStore, path: Path, index: int) -> None:
+        chunks, dropped = self._chunks, self._dropped
+        try:
+            store.copy_to(path)
+            if _covered(path) != index:
+                return
+            for chunk in read_chunks(path, CHUNK_BYTES):
+                _put(chunks, chunk, dropped)
+        except (StorageError, OSError):
+            logger.exception("a snapshot could not be streamed; the peer will ask again")
+        finally:
+            _put(chunks, None, dropped)
+            remove_tree(path)
+
+
+def _covered(copy: Path) -> int:
+    store = StateStore(copy)
+    try:
+        meta = store.meta()
+        return meta.index if meta else 0
+    finally:
+        store.close()
+
+
+def _put(queue: Queue[bytes | None], chunk: bytes | None, dropped: Event) -> None:
+    while not dropped.is_set():
+        try:
+            queue.put(chunk, timeout=1.0)
+        except Full:  # does anybody still want it?
+            continue
+        return
+
+
+class Incoming:
+    """A snapshot on its way in (the engine's `SnapshotSink`), written by a thread of its own."""
+
+    def __init__(
+        self, store: StateStore, mark: SnapshotMark, installed: Callable[[SnapshotMark], None]
+    ) -> None:
+        """Nothing is touched before the first bytes."""
+        self._store, self._mark, self._installed = store, mark, installed
+        self._chunks: Queue[bytes | None] = Queue()
+        self._aborted = Event()
+        self._prepared: StateInstall | None = None
+        self._thread = Thread(target=self._receive, name="stream-in", daemon=True)
+        self._thread.start()
+
+    def join(self, seconds: float) -> None:
+        """Wait until the thread has come to an end: ready, or never."""
+        self._thread.join(seconds)
+
+    def write(self, chunk: bytes) -> None:
+        """Take the next bytes, in order."""
+        self._chunks.put(chunk)
+
+    def seal(self) -> None:
+        """All bytes are there: make them durable beside the present state."""
+        self._chunks.put(None)
+
+    def ready(self) -> bool:
+        """Tell whether it is durable, beside the present state."""
+        return self._prepared is not None
+
+    def install(self) -> None:
+        """Make it what a start would load from now on: a rename. Raises StorageError."""
+        assert self._prepared is not None, "ready comes first"
+        self._prepared.install()
+        self._installed(self._mark)
+
+    def abort(self) -> None:
+        """Forget it, sealed or not; it will not be installed."""
+        self._aborted.set()
+        self._chunks.put(None)
+
+    def _receive(self) -> None:
+        try:
+            install = StateInstall(self._store)
+        except StorageError:
+            logger.exception("a snapshot cannot be received; the leader will send another")
+            return
+        try:
+            while (chunk := self._chunks.get()) is not None:
+                install.add(chunk)
+            if self._aborted.is_set():
+                install.abort()
+                return
+            meta = install.seal()
+        except (StorageError, OSError):
+            install.abort()
+            logger.exception("a snapshot cannot be used; the leader will send another")
+            return
+        if (meta.index, meta.term) == (self._mark.index, self._mark.term):
+            self._prepared = install
+        else:
+            install.abort()
+            logger.error("a snapshot covers %s, not %s as announced", meta.index, self._mark.index)

@@ -1,0 +1,58 @@
+"""The engine's own thread: ticks it, and reports if it breaks.
+
+The engine must not wait for the asyncio loop, or a long evolve would cost an election; and the
+loop must not wait for the engine's disk. They meet only in the FIFO (S4). Knows no group rules.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from typing import Protocol
+
+from holdfast.raft.api import EngineStopped
+
+logger = logging.getLogger(__name__)
+
+TICK_SECONDS = 0.02
+"""How long a tick waits for something to do; timers are no finer than this."""
+
+JOIN_SECONDS = 10.0
+
+
+class Ticking(Protocol):
+    """What the thread does with an engine."""
+
+    def tick(self, max_wait: float) -> None:
+        """Do what is due; wait at most `max_wait` seconds for more. Raises EngineStopped."""
+
+    def close(self) -> None:
+        """Release journal and transport."""
+
+
+class EngineThread:
+    """Runs an engine until `stop`, or until it breaks."""
+
+    def __init__(self, engine: Ticking, node_id: str) -> None:
+        """`start` begins to tick."""
+        self._engine = engine
+        self._ending = threading.Event()
+        self._thread = threading.Thread(target=self._run, name=f"engine-{node_id}", daemon=True)
+
+    def start(self) -> None:
+        """Begin to tick."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the thread after the present tick, and close the engine. Blocks; bounded."""
+        self._ending.set()
+        self._thread.join(JOIN_SECONDS)
+
+    def _run(self) -> None:
+        try:
+            while not self._ending.is_set():
+                self._engine.tick(TICK_SECONDS)
+        except EngineStopped as stopped:  # the FIFO's last item has told the replica
+            logger.critical("the engine's thread ends: %s", stopped.reason)
+        finally:
+            self._engine.close()

@@ -1,0 +1,154 @@
+"""S21: every record of both environments is walked at start, by a child process.
+
+LMDB maps its file: a page that the file is too short for kills whoever reads it by SIGBUS. So a
+child walks, and the death of the child is a verdict like any other: damage. As a program,
+`python -m holdfast.storage.check DIR` prints the verdict as JSON; exit code 0 sound, 1 damaged.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import signal
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import lmdb
+
+from holdfast.storage.environment import error_code, open_databases, open_environment, reading
+from holdfast.storage.errors import DirectoryRefused, JournalDamaged, Refusal, StateDamaged
+from holdfast.storage.journal import JournalImage
+from holdfast.storage.lmdb_journal import DATABASE_NAMES as JOURNAL_NAMES
+from holdfast.storage.lmdb_journal import read_image
+from holdfast.storage.state_store import DATABASE_NAMES as STATE_DATABASE_NAMES
+from holdfast.storage.state_store import META, read_meta, read_records
+
+JOURNAL_FOLDER = "raft"
+STATE_FOLDER = "state"
+CHECK_SECONDS_MAX = 600.0
+
+# What a process may not or cannot do says nothing about the data.
+_INABILITY = {errno.EACCES, errno.EPERM, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
+_OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
+
+_EXIT_SOUND, _EXIT_DAMAGED, _EXIT_USAGE = 0, 1, 2
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What the walk found.
+
+    `reason` is a sentence, empty if sound. `cluster_id` and `node_id` say whose directory it is;
+    both are empty if its node never started or the journal cannot be read. `blank` means that
+    nothing was ever written. `refusal`, a `Refusal` or empty, marks what could not be judged:
+    neither sound nor damaged, so nobody may rebuild for it.
+    """
+
+    sound: bool
+    reason: str = ""
+    cluster_id: str = ""
+    node_id: str = ""
+    blank: bool = False
+    refusal: str = ""
+
+
+def verify_directory(path: Path, *, seconds_max: float = CHECK_SECONDS_MAX) -> Verdict:
+    """Walk the environments under `path` in a child process; whatever happens to it is the answer.
+
+    A crash of the child is damage. Not so a child that was killed from outside, could not run or
+    took longer than `seconds_max`: were that damage, a slow disk or a broken installation would
+    send all nodes rebuilding at once. Nobody may write to the directory meanwhile.
+    """
+    command = [sys.executable, "-m", "holdfast.storage.check", str(path)]
+    try:
+        child = subprocess.run(  # noqa: S603 - our own module, no shell
+            command, capture_output=True, text=True, timeout=seconds_max, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return _unjudged(f"the check did not end within {seconds_max:.0f} s; is the disk slow?")
+    if child.returncode < 0:
+        return _death(signal.Signals(-child.returncode))
+    return _verdict_of(child.returncode, child.stdout, child.stderr)
+
+
+def walk_directory(path: Path) -> Verdict:
+    """The walk itself, in this process: a damaged file may kill it."""
+    cluster_id = node_id = ""
+    try:
+        image = _walk_journal(path / JOURNAL_FOLDER)
+        if image.identity is not None:
+            cluster_id, node_id = image.identity.cluster_id, image.identity.node_id
+        applied = _walk_state(path / STATE_FOLDER)
+    except (JournalDamaged, StateDamaged) as damage:
+        return Verdict(sound=False, reason=str(damage), cluster_id=cluster_id, node_id=node_id)
+    except DirectoryRefused as refused:
+        return _unjudged(refused.detail, refused.refusal)
+    blank = image == JournalImage() and applied is None
+    return Verdict(sound=True, cluster_id=cluster_id, node_id=node_id, blank=blank)
+
+
+def _walk_journal(path: Path) -> JournalImage:
+    try:
+        with open_environment(path, readonly=True) as environment:
+            return read_image(path, environment, open_databases(environment, JOURNAL_NAMES))
+    except lmdb.Error as error:
+        _refuse_inability(path, error)
+        raise JournalDamaged(path, None, str(error)) from error
+
+
+def _walk_state(path: Path) -> int | None:
+    """The index that the state covers, None if it was never written."""
+    try:
+        with open_environment(path, readonly=True) as environment:
+            databases = open_databases(environment, STATE_DATABASE_NAMES)
+            with reading(environment) as txn:
+                for name, database in databases.items():
+                    for _ in read_records(path, txn, name, database):
+                        pass
+                meta = read_meta(path, txn, databases[META])
+    except lmdb.Error as error:
+        _refuse_inability(path, error)
+        raise StateDamaged(path, str(error)) from error
+    return None if meta is None else meta.index
+
+
+def _refuse_inability(path: Path, error: lmdb.Error) -> None:
+    if error_code(error) in _INABILITY:
+        raise DirectoryRefused(path, Refusal.UNUSABLE, str(error)) from error
+
+
+def _death(number: signal.Signals) -> Verdict:
+    if number in _OUTSIDE:
+        return _unjudged(f"something ended the check by {number.name}, perhaps for want of memory")
+    cause = "a file is shorter than its pages say, or a page is damaged"
+    reason = f"the process that checked it died of {number.name}: {cause}"
+    return Verdict(sound=False, reason=reason)
+
+
+def _unjudged(reason: str, refusal: Refusal = Refusal.UNUSABLE) -> Verdict:
+    return Verdict(sound=False, reason=reason, refusal=refusal.value)
+
+
+def _verdict_of(code: int, output: str, complaint: str) -> Verdict:
+    """The child's own verdict; a child that gave none could not do its work."""
+    try:
+        return Verdict(**json.loads(output))
+    except (ValueError, TypeError):
+        last = complaint.strip().splitlines()[-1:] or ["without a word"]
+        return _unjudged(f"the check ended with exit code {code}: {last[0]}")
+
+
+def main(arguments: list[str]) -> int:
+    """Run the walk as a program."""
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m holdfast.storage.check DIRECTORY\n")
+        return _EXIT_USAGE
+    verdict = walk_directory(Path(arguments[0]))
+    sys.stdout.write(json.dumps(asdict(verdict)) + "\n")
+    return _EXIT_SOUND if verdict.sound else _EXIT_DAMAGED
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,267 @@
+"""A node's data directory: one process at a time, the right node, and never silently empty (S19).
+
+    lock        held by the process that uses the directory
+    raft/       the journal             raft.damaged-<n>/    one that was moved aside
+    state/      state and event log     state.damaged-<n>/   the same
+    segments/   sealed events           unfinished           there while the first two are made
+
+Leftovers of what a crash interrupted (`raft.new`, `state.new`, `state.incoming`, `state.copy*`)
+held nothing that anybody was promised, and are removed at the next start. Damage is never deleted.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+from typing import TYPE_CHECKING
+
+import lmdb
+
+from holdfast.storage.check import (
+    CHECK_SECONDS_MAX,
+    JOURNAL_FOLDER,
+    STATE_FOLDER,
+    Verdict,
+    verify_directory,
+)
+from holdfast.storage.environment import error_code
+from holdfast.storage.errors import DirectoryRefused, Refusal
+from holdfast.storage.files import (
+    below_reserve,
+    make_directory,
+    remove_tree,
+    rename_durably,
+    sync_path,
+)
+from holdfast.storage.lmdb_journal import LmdbJournal
+from holdfast.storage.state_store import StateStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+    from typing import Self
+
+LOCK_NAME = "lock"
+SEGMENTS_FOLDER = "segments"
+_ENVIRONMENTS = (JOURNAL_FOLDER, STATE_FOLDER)
+_LEFTOVERS = ("raft.new", "state.new", "state.incoming", "state.copy*")
+_UNFINISHED = "unfinished"
+_IGNORED = ("lock", "lost+found")  # ours, and what a fresh ext4 file system is born with
+
+
+class DataDirectory:
+    """An open data directory, locked until `close`.
+
+    Opening raises `DirectoryRefused` and changes nothing that anybody wrote. `verdict` says whether
+    the content can be trusted. If not, the caller either stops or calls `set_aside` and rebuilds.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        cluster_id: str,
+        node_id: str,
+        bootstrap: bool = False,
+        rebuild: bool = False,
+        check_seconds_max: float = CHECK_SECONDS_MAX,
+    ) -> None:
+        """Lock, check, and lay out an empty directory if `bootstrap` or `rebuild` allows it.
+
+        `bootstrap`: the operator says that this cluster is new. `rebuild`: he says that this node's
+        disk is, and that its peers have the data. Neither does anything to a directory with data.
+        """
+        self.path = path
+        self._owner = (cluster_id, node_id)
+        self._bootstrap = bootstrap
+        self._check_seconds_max = check_seconds_max
+        self._lock = _lock(path)
+        try:
+            self._remove_leftovers()
+            self.verdict = self._enter(may_create=bootstrap or rebuild)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def journal_path(self) -> Path:
+        """Where `LmdbJournal` lives."""
+        return self.path / JOURNAL_FOLDER
+
+    @property
+    def state_path(self) -> Path:
+        """Where `StateStore` lives."""
+        return self.path / STATE_FOLDER
+
+    @property
+    def segments_path(self) -> Path:
+        """Where sealed segments lie."""
+        return self.path / SEGMENTS_FOLDER
+
+    @property
+    def copy_path(self) -> Path:
+        """Where a copy of the state may lie while it is streamed; not there at a start (S18)."""
+        return self.path / f"{STATE_FOLDER}.copy"
+
+    @property
+    def bootstrapping(self) -> bool:
+        """Whether this disk may take part in forming a cluster (S19): told so, and truly new.
+
+        Not after damage was moved aside, nor beside sealed history, whatever a forgotten flag says.
+        """
+        return self._bootstrap and self.verdict.blank and not self._has_past()
+
+    def set_aside(self) -> None:
+        """Move damaged environments away, keep them, and lay out empty ones to rebuild into.
+
+        Both go, though only one be damaged: state and journal belong together, and the disk gets a
+        new incarnation. A crash in between leaves one of them missing, which is damage again.
+        """
+        number = 1 + max((_number(path) for path in self.path.glob("*.damaged-*")), default=0)
+        for name in _ENVIRONMENTS:
+            if (self.path / name).exists():
+                rename_durably(self.path / name, self.path / f"{name}.damaged-{number}")
+        self.verdict = self._lay_out()
+
+    def close(self) -> None:
+        """Unlock, after journal and state are closed."""
+        os.close(self._lock)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _enter(self, *, may_create: bool) -> Verdict:
+        present = [name for name in _ENVIRONMENTS if (self.path / name).exists()]
+        if present == list(_ENVIRONMENTS):
+            return self._checked()
+        if present:
+            missing = STATE_FOLDER if present == [JOURNAL_FOLDER] else JOURNAL_FOLDER
+            return Verdict(sound=False, reason=f"{self.path / missing} is missing")
+        if self._has_past():
+            # `set_aside` was interrupted, or somebody took both environments away.
+            return Verdict(sound=False, reason=f"{self.path} has neither journal nor state")
+        self._refuse_strangers()
+        if not may_create:
+            raise DirectoryRefused(self.path, Refusal.EMPTY, _EMPTY)
+        return self._lay_out()
+
+    def _checked(self) -> Verdict:
+        verdict = verify_directory(self.path, seconds_max=self._check_seconds_max)
+        if verdict.refusal:
+            raise DirectoryRefused(self.path, Refusal(verdict.refusal), verdict.reason)
+        for stored, ours, what, refusal in (
+            (verdict.cluster_id, self._owner[0], "cluster", Refusal.FOREIGN_CLUSTER),
+            (verdict.node_id, self._owner[1], "node", Refusal.FOREIGN_NODE),
+        ):
+            if stored not in {"", ours}:
+                raise DirectoryRefused(self.path, refusal, _foreign(what, stored, ours))
+        return verdict
+
+    def _lay_out(self) -> Verdict:
+        """Make both environments, empty; a mark says until the end that they hold nothing yet."""
+        if below_reserve(self.path):
+            raise DirectoryRefused(self.path, Refusal.NO_SPACE, _NO_SPACE)
+        mark = self.path / _UNFINISHED
+        try:
+            mark.touch()
+            make_directory(self.segments_path)
+            LmdbJournal.create(self.journal_path)
+            StateStore.create(self.state_path)
+            mark.unlink()
+            sync_path(self.path)
+        except (OSError, lmdb.Error) as error:
+            raise _unusable(self.path, error) from error
+        return Verdict(sound=True, blank=True)
+
+    def _refuse_strangers(self) -> None:
+        """Somebody's home directory is not an empty data directory."""
+        known = {*_IGNORED, SEGMENTS_FOLDER}
+        strangers = sorted(path.name for path in self.path.iterdir() if path.name not in known)
+        if strangers:
+            raise DirectoryRefused(self.path, Refusal.NOT_OURS, _strange(strangers[0]))
+
+    def _has_past(self) -> bool:
+        segments = self.segments_path
+        sealed = segments.is_dir() and any(segments.iterdir())
+        return sealed or any(self.path.glob("*.damaged-*"))
+
+    def _remove_leftovers(self) -> None:
+        mark = self.path / _UNFINISHED
+        if mark.exists():
+            # Laid out, but never handed to anybody: as if it had not begun.
+            for name in _ENVIRONMENTS:
+                remove_tree(self.path / name)
+            mark.unlink()
+            sync_path(self.path)
+        for pattern in _LEFTOVERS:
+            for leftover in self.path.glob(pattern):
+                remove_tree(leftover)
+
+
+_EMPTY = (
+    "it is empty, and empty is not new: a cluster whose disks were swapped must not start from"
+    " nothing. For a new cluster start with --bootstrap; for a replaced disk of an existing cluster"
+    " let the node rebuild from its peers; otherwise check that the right disk is mounted."
+)
+_NO_SPACE = (
+    "its file system has less room left than the reserve of 256 MiB or 5 %. Free space or choose"
+    " another file system, then start again."
+)
+
+
+def _foreign(what: str, stored: str, ours: str) -> str:
+    return (
+        f"it belongs to {what} {stored!r}, and this node is configured as {what} {ours!r}. "
+        f"Point the node at its own directory, or correct its configuration."
+    )
+
+
+def _strange(name: str) -> str:
+    return f"it has no journal but holds {name!r}. Choose a directory that holds nothing else."
+
+
+def _unusable(path: Path, error: OSError | lmdb.Error) -> DirectoryRefused:
+    code = error_code(error) if isinstance(error, lmdb.Error) else (error.errno or 0)
+    if code in {errno.ENOSPC, errno.EDQUOT}:
+        return DirectoryRefused(path, Refusal.NO_SPACE, f"{error}. {_NO_SPACE}")
+    advice = "Check that it is a directory that this user may write to."
+    return DirectoryRefused(path, Refusal.UNUSABLE, f"{error}. {advice}")
+
+
+def _number(path: Path) -> int:
+    suffix = path.name.rpartition("-")[2]
+    return int(suffix) if suffix.isdecimal() else 0
+
+
+def _lock(path: Path) -> int:
+    """An open, locked descriptor; the kernel unlocks it however the process ends."""
+    try:
+        make_directory(path)
+        descriptor = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    except OSError as error:
+        raise _unusable(path, error) from error
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip()
+        os.close(descriptor)
+        if error.errno not in {errno.EWOULDBLOCK, errno.EACCES}:
+            raise _unusable(path, error) from error
+        raise DirectoryRefused(path, Refusal.IN_USE, _in_use(holder)) from error
+    os.ftruncate(descriptor, 0)
+    os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+    return descriptor
+
+
+def _in_use(holder: str) -> str:
+    who = f"process {holder}" if holder else "another process"
+    return f"{who} uses it. Stop that one first, or give this node a directory of its own."

@@ -1,0 +1,103 @@
+"""LMDB environments as Holdfast opens them: the one place that knows LMDB's options.
+
+Writes go by pwrite, never through the map (`writemap=False`): a commit writes its pages, syncs
+them, and only then writes the meta page that makes them the newest, through a descriptor that
+syncs on its own. Whatever prefix of that reaches the disk, one of the two meta pages is whole.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import lmdb
+
+from holdfast.storage.files import make_directory, remove_tree, rename_durably, sync_path
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+
+DATA_FILE = "data.mdb"
+LOCK_FILE = "lock.mdb"
+
+# The map is address space, not memory and not disk: sized once, far above need (S20), so that it
+# never has to be enlarged under a running transaction.
+MAP_BYTES = 64 * 1024**3
+
+Databases = dict[str, "lmdb._Database"]  # noqa: SLF001 - the only name that lmdb gives its type
+
+
+def open_environment(
+    path: Path, *, map_bytes: int = MAP_BYTES, readonly: bool = False, sync: bool = True
+) -> lmdb.Environment:
+    """Open what lies at `path`; raises `lmdb.Error` if there is nothing or it is not readable.
+
+    A read-only environment takes no lock: only for files that nobody writes meanwhile.
+    """
+    return lmdb.open(
+        str(path),
+        map_size=map_bytes,
+        max_dbs=16,
+        readonly=readonly,
+        lock=not readonly,
+        create=False,
+        sync=sync,
+        readahead=readonly,  # a walk reads all of it in order; a node jumps
+    )
+
+
+def new_environment(
+    path: Path, names: Sequence[str], *, map_bytes: int = MAP_BYTES, sync: bool = True
+) -> lmdb.Environment:
+    """Make an empty environment with the databases `names` at `path`, which must not exist."""
+    path.mkdir(mode=0o750)
+    environment = lmdb.open(
+        str(path), map_size=map_bytes, max_dbs=16, sync=sync, readahead=False, mode=0o640
+    )
+    for name in names:
+        environment.open_db(name.encode())
+    return environment
+
+
+def publish_environment(
+    path: Path, names: Sequence[str], records: Mapping[tuple[str, bytes], bytes]
+) -> None:
+    """Make an environment with a few first records appear at `path`, whole or not at all.
+
+    It grows up at `<path>.new` and is renamed when it is durable, so that an environment under its
+    own name without its first records can only be damage, never an interrupted beginning.
+    """
+    make_directory(path.parent)
+    beginning = path.with_name(path.name + ".new")
+    remove_tree(beginning)
+    with new_environment(beginning, names) as environment:
+        databases = open_databases(environment, names)
+        with environment.begin(write=True) as txn:
+            for (name, key), value in records.items():
+                txn.put(key, value, db=databases[name])
+    sync_path(beginning)
+    rename_durably(beginning, path)
+
+
+def open_databases(environment: lmdb.Environment, names: Sequence[str]) -> Databases:
+    """Handles of databases that must exist; raises `lmdb.Error` if one does not."""
+    return {name: environment.open_db(name.encode(), create=False) for name in names}
+
+
+def reading(environment: lmdb.Environment) -> lmdb.Transaction[bytes]:
+    """A read transaction. Keep it short: pages cannot be reused while it lasts (S18)."""
+    return environment.begin()
+
+
+def walk(
+    txn: lmdb.Transaction[bytes], database: lmdb._Database, start: bytes | None = None
+) -> Iterator[tuple[bytes, bytes]]:
+    """All (key, value) of a database in the order of the keys, from `start` on."""
+    cursor = txn.cursor(database)
+    if start is None or cursor.set_range(start):
+        yield from cursor
+
+
+def error_code(error: lmdb.Error) -> int:
+    """The errno, or LMDB's own negative number; 0 if the error carries none."""
+    return int(getattr(error, "code", 0) or 0)

@@ -1,0 +1,167 @@
+"""What can go wrong on disk: one root, and attributes, so that nobody parses a sentence to decide.
+
+Each message says what happened, to which file, why, and what to do next. Knows nothing of LMDB.
+
+    StorageError
+        JournalFailed       a batch may not be on disk: stop the node
+        JournalDamaged      what the journal holds cannot be trusted: rebuild (S19, S21)
+        StateDamaged        the same for the replicated state
+        StateFailed         a snapshot or an install was not written: the state on disk is as before
+        DiskFull            the same, because there is no room (S20)
+        WriteRefused        the batch contradicts what is stored: a defect, nothing was written
+        InstallRefused      a snapshot that a peer streamed is not whole or too old: ask again
+        DirectoryRefused    this directory must not be used by this node as it is
+"""
+
+from __future__ import annotations
+
+import errno
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+class StorageError(Exception):
+    """Root of everything that this package raises on purpose."""
+
+
+class JournalFailed(StorageError):
+    """A batch may not be durable, so nothing that depends on it may leave the node.
+
+    Never tried again: after a failed fsync the kernel may have dropped the pages and still call
+    the next one a success. `code` is the errno (or LMDB's own negative code), 0 if unknown.
+    """
+
+    def __init__(self, path: Path, cause: str, code: int = 0) -> None:
+        self.path = path
+        self.cause = cause
+        self.code = code
+        super().__init__(
+            f"the journal {path} could not make a batch durable: {cause}. This node must stop; "
+            f"what it acknowledged before is safe. {_next_step(code)}, then start it again."
+        )
+
+    @property
+    def disk_full(self) -> bool:
+        """Whether the cause was want of room, which an operator can mend without a new disk."""
+        return self.code in _NO_ROOM
+
+
+class JournalDamaged(StorageError):
+    """The journal's content is not what was written (S21).
+
+    `index` is the entry at fault, None if the fault is in a named record or in the file itself.
+    """
+
+    def __init__(self, path: Path, index: int | None, reason: str) -> None:
+        self.path = path
+        self.index = index
+        self.reason = reason
+        where = "" if index is None else f" at entry {index}"
+        super().__init__(
+            f"the journal {path} is damaged{where}: {reason}. Do not delete it: let the node move "
+            f"it aside and rebuild from its peers (S19), and have the disk examined."
+        )
+
+
+class StateDamaged(StorageError):
+    """A record of the replicated state is not what was written (S21).
+
+    `database` and `key` name the record; both are empty if the file itself is at fault.
+    """
+
+    def __init__(self, path: Path, reason: str, *, database: str = "", key: bytes = b"") -> None:
+        self.path = path
+        self.database = database
+        self.key = key
+        self.reason = reason
+        where = f" in {database}, key {key.hex()}" if database else ""
+        super().__init__(
+            f"the state {path} is damaged{where}: {reason}. Do not delete it: let the node move "
+            f"it aside and rebuild from its peers (S19), and have the disk examined."
+        )
+
+
+class StateFailed(StorageError):
+    """A write to the state did not happen; what was there before is there still, whole (S18)."""
+
+    def __init__(self, path: Path, operation: str, cause: str, code: int = 0) -> None:
+        self.path = path
+        self.operation = operation
+        self.cause = cause
+        self.code = code
+        super().__init__(
+            f"the state {path} could not take a {operation}: {cause}. Nothing was changed on disk. "
+            f"{_next_step(code)}."
+        )
+
+
+class DiskFull(StateFailed):
+    """`StateFailed` for want of room: may be tried again once there is some (S20)."""
+
+
+class WriteRefused(StorageError):
+    """A batch contradicts what is stored, for example by truncating a committed entry.
+
+    It is a defect of the caller, found before anything was written.
+    """
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"storage refused a write: {reason}. Nothing was written. This is a defect in Holdfast:"
+            f" stop the node and report it with the node's log."
+        )
+
+
+class InstallRefused(StorageError):
+    """A streamed snapshot cannot be installed; the state in use was not touched."""
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(
+            f"a streamed snapshot was refused: {reason}. The state in use was not touched; "
+            f"the snapshot has to be streamed again from the start."
+        )
+
+
+class Refusal(StrEnum):
+    """Why a directory is refused."""
+
+    IN_USE = "in use"
+    FOREIGN_CLUSTER = "another cluster's"
+    FOREIGN_NODE = "another node's"
+    EMPTY = "empty"
+    NOT_OURS = "not a data directory"
+    NO_SPACE = "no space"
+    NEWER_SCHEMA = "written by a newer version"
+    UNUSABLE = "not usable"
+
+
+class DirectoryRefused(StorageError):
+    """This node must not use this directory as it is. Nothing in it was changed."""
+
+    def __init__(self, path: Path, refusal: Refusal, detail: str) -> None:
+        self.path = path
+        self.refusal = refusal
+        self.detail = detail
+        super().__init__(f"the data directory {path} is refused ({refusal}): {detail}")
+
+
+# LMDB's MDB_MAP_FULL: the map, not the disk, is at its end. The remedy is the same kind: room.
+MAP_FULL = -30792
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, MAP_FULL})
+
+
+def state_failure(path: Path, operation: str, cause: Exception, code: int) -> StateFailed:
+    """`DiskFull` or `StateFailed`, by the code."""
+    kind = DiskFull if code in _NO_ROOM else StateFailed
+    return kind(path, operation, str(cause), code)
+
+
+def _next_step(code: int) -> str:
+    if code in _NO_ROOM:
+        return "Free space on its file system"
+    return "Examine the disk and the kernel's log"

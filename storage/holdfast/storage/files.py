@@ -1,0 +1,69 @@
+"""Files and directories that are durable when a function returns, and the room that is left (S20).
+
+Knows the file system only.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+RESERVE_BYTES_MIN = 256 * 1024 * 1024
+RESERVE_DIVISOR = 20  # 5 %
+
+
+def sync_path(path: Path) -> None:
+    """Sync a file or a directory; a directory's fsync makes a rename in it durable."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def make_directory(path: Path) -> None:
+    """Make a directory and its parents, each durable in its own parent."""
+    if path.is_dir():
+        return
+    make_directory(path.parent)
+    path.mkdir(mode=0o750)
+    sync_path(path.parent)
+
+
+def rename_durably(source: Path, target: Path) -> None:
+    """Rename, replacing a file `target`; after a power cut it is either there or it is not."""
+    source.replace(target)
+    sync_path(target.parent)
+    if source.parent != target.parent:
+        sync_path(source.parent)
+
+
+def remove_tree(path: Path) -> None:
+    """Remove a directory that is only an unfinished beginning; absent is fine."""
+    if path.exists():
+        shutil.rmtree(path)
+        sync_path(path.parent)
+
+
+def free_bytes(path: Path) -> int:
+    """Bytes that this process may still write on the file system of `path`."""
+    usage = os.statvfs(path)
+    return usage.f_bavail * usage.f_frsize
+
+
+def reserve_bytes(path: Path) -> int:
+    """The `disk_reserve` of S20: the larger of 256 MiB and 5 % of the file system, in bytes."""
+    usage = os.statvfs(path)
+    return max(RESERVE_BYTES_MIN, usage.f_blocks * usage.f_frsize // RESERVE_DIVISOR)
+
+
+def below_reserve(path: Path, reserve: int | None = None) -> bool:
+    """Whether proposals have to be refused (S20), while snapshots and journal cuts go on.
+
+    `reserve` (bytes) takes the place of the default reserve.
+    """
+    return free_bytes(path) < (reserve_bytes(path) if reserve is None else reserve)

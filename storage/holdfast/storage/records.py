@@ -1,0 +1,192 @@
+"""How one record looks on disk, and its checksum (S21). Bytes in, bytes out: no files, no LMDB.
+
+Every value starts with a CRC-32 (zlib) over what identifies the record and over its content, so
+that a record which is whole but stands in the wrong place is found as well.
+
+    entry of the journal    key  index u64           value  crc u32 | term u64 | payload
+    named record            key  name                value  crc u32 | body
+    record of the state     key  see `disk_key`      value  crc u32 | [length u32 | key] | content
+
+Integers are big-endian, so LMDB's byte order is the numeric order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import struct
+from zlib import crc32
+
+from holdfast.storage.journal import Entry, HardState, Identity
+
+KEY_BYTES_MAX = 511  # LMDB's limit
+_LONG_PREFIX_BYTES = KEY_BYTES_MAX - hashlib.sha256().digest_size
+
+_INDEX = struct.Struct(">Q")
+_PAIR = struct.Struct(">QQ")
+_ENTRY_HEAD = struct.Struct(">IQ")
+_CRC = struct.Struct(">I")
+_LENGTH = struct.Struct(">I")
+
+
+class RecordDamaged(ValueError):
+    """A record does not carry what its checksum promises; the reader says which record it was."""
+
+
+# --- entries of the journal ---
+
+
+def index_key(index: int) -> bytes:
+    """The key of entry `index`."""
+    return _INDEX.pack(index)
+
+
+def index_of(key: bytes) -> int:
+    """The entry's index that a key stands for."""
+    if len(key) != _INDEX.size:
+        raise RecordDamaged(f"an entry's key has {len(key)} bytes instead of {_INDEX.size}")
+    return int(_INDEX.unpack(key)[0])
+
+
+def pack_entry(entry: Entry) -> bytes:
+    """The stored value of an entry; its checksum covers index, term and payload."""
+    head = _PAIR.pack(entry.index, entry.term)
+    return _ENTRY_HEAD.pack(crc32(entry.payload, crc32(head)), entry.term) + entry.payload
+
+
+def unpack_entry(index: int, stored: bytes) -> Entry:
+    """The entry that `pack_entry` made. Raises `RecordDamaged`."""
+    if len(stored) < _ENTRY_HEAD.size:
+        raise RecordDamaged("the record is too short")
+    checksum, term = _ENTRY_HEAD.unpack_from(stored)
+    payload = stored[_ENTRY_HEAD.size :]
+    if crc32(payload, crc32(_PAIR.pack(index, term))) != checksum:
+        raise RecordDamaged("the checksum does not match")
+    return Entry(index, term, payload)
+
+
+# --- named records: few, small, readable by people, hence JSON ---
+
+
+def pack_named(name: bytes, body: object) -> bytes:
+    """The stored value of a named record; its checksum covers the name too."""
+    text = json.dumps(body, separators=(",", ":"), sort_keys=True).encode()
+    return _CRC.pack(crc32(text, crc32(name))) + text
+
+
+def unpack_named(name: bytes, stored: bytes) -> object:
+    """The body that `pack_named` was given. Raises `RecordDamaged`."""
+    if len(stored) < _CRC.size:
+        raise RecordDamaged(f"the record {name.decode()!r} is too short")
+    text = stored[_CRC.size :]
+    if crc32(text, crc32(name)) != _CRC.unpack_from(stored)[0]:
+        raise RecordDamaged(f"the checksum of {name.decode()!r} does not match")
+    body: object = json.loads(text)
+    return body
+
+
+def hard_state_body(hard: HardState) -> dict[str, object]:
+    """A hard state as the body of a named record."""
+    return {"term": hard.term, "voted_for": hard.voted_for}
+
+
+def hard_state_of(body: object) -> HardState:
+    """The hard state in a named record's body. Raises `RecordDamaged`."""
+    match body:
+        case {"term": int(term), "voted_for": str() | None as voted_for}:
+            return HardState(term, voted_for)
+        case _:
+            raise RecordDamaged(f"a hard state was expected, not {body!r}")
+
+
+def pair_of(body: object) -> tuple[int, int]:
+    """The (index, term) in a named record's body. Raises `RecordDamaged`."""
+    match body:
+        case [int(index), int(term)]:
+            return index, term
+        case _:
+            raise RecordDamaged(f"an (index, term) was expected, not {body!r}")
+
+
+def number_of(body: object) -> int:
+    """The number in a named record's body. Raises `RecordDamaged`."""
+    if not isinstance(body, int):
+        raise RecordDamaged(f"a number was expected, not {body!r}")
+    return body
+
+
+def identity_body(identity: Identity) -> dict[str, object]:
+    """An identity as the body of a named record."""
+    return {
+        "cluster_id": identity.cluster_id,
+        "node_id": identity.node_id,
+        "incarnation": identity.incarnation,
+        "stage": identity.stage,
+        "formed": [list(pair) for pair in identity.formed],
+        "promise_ms": identity.promise_ms,
+    }
+
+
+def identity_of(body: object) -> Identity:
+    """The identity in a named record's body. Raises `RecordDamaged`."""
+    match body:
+        case {
+            "cluster_id": str(cluster_id),
+            "node_id": str(node_id),
+            "incarnation": str(incarnation),
+            "stage": str(stage),
+            "formed": list(formed),
+            "promise_ms": int(promise_ms),
+        }:
+            pairs = tuple((str(node), str(disk)) for node, disk in formed)
+            return Identity(cluster_id, node_id, incarnation, stage, pairs, promise_ms)
+        case _:
+            raise RecordDamaged(f"an identity was expected, not {body!r}")
+
+
+# --- records of the state ---
+
+
+def disk_key(key: bytes) -> bytes:
+    """The key under which LMDB holds `key`.
+
+    A key of 511 bytes or more does not fit or could be mistaken for one that did not: it becomes
+    its first 479 bytes and its SHA-256, exactly 511 bytes, and the value then carries it whole.
+    """
+    if not key:
+        raise ValueError("a record's key must not be empty")
+    if len(key) < KEY_BYTES_MAX:
+        return key
+    return key[:_LONG_PREFIX_BYTES] + hashlib.sha256(key).digest()
+
+
+def pack_record(database: str, key: bytes, content: bytes) -> bytes:
+    """The stored value of a state record; its checksum covers database and key too."""
+    long_key = _LENGTH.pack(len(key)) + key if len(key) >= KEY_BYTES_MAX else b""
+    return _CRC.pack(_record_crc(database, key, content)) + long_key + content
+
+
+def unpack_record(database: str, stored_key: bytes, stored: bytes) -> tuple[bytes, bytes]:
+    """The (key, content) that `pack_record` made. Raises `RecordDamaged`."""
+    key, start = stored_key, _CRC.size
+    if len(stored_key) >= KEY_BYTES_MAX:
+        key, start = _long_key(stored)
+    content = stored[start:]
+    if len(stored) < start or _record_crc(database, key, content) != _CRC.unpack_from(stored)[0]:
+        raise RecordDamaged("the checksum does not match")
+    if disk_key(key) != stored_key:
+        raise RecordDamaged("the record stands under another record's key")
+    return key, content
+
+
+def _long_key(stored: bytes) -> tuple[bytes, int]:
+    head = _CRC.size + _LENGTH.size
+    if len(stored) < head:
+        raise RecordDamaged("the record is too short")
+    end = head + int(_LENGTH.unpack_from(stored, _CRC.size)[0])
+    return stored[head:end], end
+
+
+def _record_crc(database: str, key: bytes, content: bytes) -> int:
+    place = database.encode() + _LENGTH.pack(len(key)) + key
+    return crc32(content, crc32(place))

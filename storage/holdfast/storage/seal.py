@@ -1,0 +1,62 @@
+"""Seals a segment in a child process of low priority: `python -m holdfast.storage.seal` (S22).
+
+Decoding, sorting and compressing 100,000 records takes seconds of CPU that the node's own
+interpreter must not spend. The child reads the event log in short read transactions, writes the
+segment, and prints its manifest's path; the parent then drops the records from LMDB.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+from holdfast.coordinator.ids import Position
+from holdfast.storage.segments import Row, segment_name, write_segment
+from holdfast.storage.state_store import StateStore
+
+BATCH = 5_000
+NICENESS = 10
+
+
+def rows_through(store: StateStore, last: Position) -> list[Row]:
+    """The records of the event log up to and including `last`, read in short transactions."""
+    rows: list[Row] = []
+    start = (0, 0)
+    while batch := store.events(start, BATCH):
+        for event in batch:
+            position = Position(event.index, event.ordinal)
+            if position > last:
+                return rows
+            rows.append(Row(position, event.payload))
+        start = (batch[-1].index, batch[-1].ordinal + 1)
+    return rows
+
+
+def seal(state: Path, segments: Path, last: Position, cluster_id: str, node_id: str) -> str:
+    """Seal what the event log holds up to `last`; returns the segment's name, "" for nothing.
+
+    Raises OSError and StorageError; a segment that was not finished is not there.
+    """
+    store = StateStore(state)
+    try:
+        rows = rows_through(store, last)
+    finally:
+        store.close()
+    if not rows:
+        return ""
+    write_segment(segments, rows, cluster_id, node_id)
+    return segment_name(rows[0].position, rows[-1].position)
+
+
+def main(arguments: list[str]) -> int:
+    """`STATE SEGMENTS INDEX ORDINAL CLUSTER NODE`; prints the name of the sealed segment."""
+    state, segments, index, ordinal, cluster_id, node_id = arguments
+    os.nice(NICENESS)
+    last = Position(int(index), int(ordinal))
+    sys.stdout.write(seal(Path(state), Path(segments), last, cluster_id, node_id))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,153 @@
+"""A whole coordinator in one object: the core, a log that always commits, and a virtual clock.
+
+What a node does with the core is here in its simplest form: decide, put the events into an entry,
+apply it, adopt the leader-local part, carry out the effects. After every entry the invariants of
+the state are checked, and the log is kept, so that a test can replay it from any cut.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from holdfast.coordinator import invariants
+from holdfast.coordinator.commands import Command, DeadlineFired
+from holdfast.coordinator.deadlines import Deadlines
+from holdfast.coordinator.decide import decide, group_of, on_dismissed, on_leading
+from holdfast.coordinator.effects import Answer, Decision, settled
+from holdfast.coordinator.events import Event, LogEntry, Part, Record
+from holdfast.coordinator.ids import CallId, GroupId, fencing_token
+from holdfast.coordinator.replay import apply_entry, replay
+from holdfast.coordinator.replies import Reply
+from holdfast.coordinator.state import State
+from holdfast.coordinator.volatile import Volatile
+
+REPLAYS_MAX = 80
+"""Cuts that a replay check tries at most; a longer log is cut at equal distances."""
+
+
+@dataclass
+class Applied:
+    """An entry as it was applied: what a replay has to bring about again."""
+
+    index: int
+    term: int
+    entry: LogEntry
+    before: State
+    after: State
+    records: tuple[Record, ...]
+
+
+@dataclass
+class Core:
+    """One leader that never loses a proposal."""
+
+    state: State = field(default_factory=State)
+    volatile: dict[GroupId, Volatile] = field(default_factory=dict)
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    log: list[Applied] = field(default_factory=list)
+    answers: dict[CallId, Reply] = field(default_factory=dict)
+    parked: set[CallId] = field(default_factory=set)
+    now_ms: int = 0
+    term: int = 1
+
+    def submit(self, command: Command) -> tuple[Event, ...]:
+        """Decide a command, commit and apply what came of it; the events, for the test to see."""
+        group_id = group_of(command)
+        volatile = self.volatile.get(group_id, Volatile())
+        caller = getattr(command, "caller", None)
+        if caller is not None:
+            self.parked.add(caller.call)
+        decision = decide(self.state, volatile, command, self.now_ms)
+        again = decide(self.state, volatile, command, self.now_ms)
+        assert again == decision, "decide is not a function"
+        events = self._adopt(group_id, decision)
+        self._check_deadlines()
+        return events
+
+    def _adopt(self, group_id: GroupId, decision: Decision) -> tuple[Event, ...]:
+        if decision.events:
+            self._commit(group_id, decision)
+        self.volatile[group_id] = decision.volatile
+        token = fencing_token(self.state.recovery_number, self.state.applied_index)
+        for effect in settled(decision.effects, token):
+            if isinstance(effect, Answer):
+                self._answer(effect)
+            else:
+                self.deadlines.carry_out(group_id, effect, self.now_ms)
+        self._check_leader_local(group_id)
+        return tuple(proposed.event for proposed in decision.events)
+
+    def _commit(self, group_id: GroupId, decision: Decision) -> None:
+        part = Part(group_id, self.term, self.state.version_of(group_id), decision.events)
+        entry = LogEntry(self.now_ms, self.now_ms, (part,))
+        index = self.state.applied_index + 1
+        applied = apply_entry(self.state, index, self.term, entry)
+        assert not applied.skipped
+        made = Applied(index, self.term, entry, self.state, applied.state, applied.records)
+        self.log.append(made)
+        self.state = applied.state
+        assert invariants.check(self.state) == []
+
+    def _answer(self, answer: Answer) -> None:
+        assert answer.call in self.parked, f"call {answer.call} is answered twice or unasked"
+        self.parked.remove(answer.call)
+        self.answers[answer.call] = answer.reply
+
+    def _check_leader_local(self, group_id: GroupId) -> None:
+        """What is kept beside the state speaks of members that are there (S16)."""
+        volatile, group = self.volatile[group_id], self.state.groups.get(group_id)
+        members = group.members if group else {}
+        for kept in (volatile.joins, volatile.syncs, volatile.awaiting_sync, volatile.renewals):
+            assert set(kept) <= set(members)
+        sessions = {key.member_id for key in volatile.armed if key.kind == "session"}
+        waiting = {m for m, join in volatile.joins.items() if join.call} | set(volatile.syncs)
+        assert sessions == set(members) - waiting, "a session runs just if nothing is parked (A23)"
+
+    def _check_deadlines(self) -> None:
+        """The table holds as many deadlines as are armed (S9)."""
+        assert len(self.deadlines) == sum(len(each.armed) for each in self.volatile.values())
+
+    def advance(self, by_ms: int) -> tuple[Event, ...]:
+        """Let time pass; what falls due fires at its moment."""
+        end_ms, events = self.now_ms + by_ms, []
+        while (at_ms := self.deadlines.next_due_ms()) is not None and at_ms <= end_ms:
+            self.now_ms = max(self.now_ms, at_ms)
+            due = deque(self.deadlines.due(self.now_ms))
+            while due:
+                fired = due.popleft()
+                command = DeadlineFired(fired.group_id, fired.key, fired.arming, fired.renewals)
+                events.extend(self._fire(command))
+            self._check_deadlines()
+        self.now_ms = end_ms
+        return tuple(events)
+
+    def _fire(self, command: DeadlineFired) -> tuple[Event, ...]:
+        group_id = command.group_id
+        decision = decide(self.state, self.volatile[group_id], command, self.now_ms)
+        return self._adopt(group_id, decision)
+
+    def fail_over(self) -> None:
+        """Another leader takes over: what is not on the log is gone, parked calls end (L16, S16)."""
+        for volatile in self.volatile.values():
+            for answer in on_dismissed(volatile):
+                self._answer(answer)
+        self.volatile.clear()
+        self.deadlines.clear()
+        self.term += 1
+        for group_id in self.state.groups:
+            self._adopt(group_id, on_leading(self.state, group_id))
+
+    def check_replays(self) -> None:
+        """The log, replayed from scratch and from a snapshot at each cut, gives the same state."""
+        step = max(1, len(self.log) // REPLAYS_MAX)
+        for cut in range(0, len(self.log), step):
+            state = self.log[cut].before
+            by_records = state
+            for applied in self.log[cut:]:
+                again = apply_entry(state, applied.index, applied.term, applied.entry)
+                assert (again.records, again.skipped) == (applied.records, ())
+                state = again.state
+                by_records = replay(by_records, applied.records)
+            assert state == self.state
+            assert by_records == self.state

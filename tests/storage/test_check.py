@@ -1,0 +1,135 @@
+"""S21: a child walks the records; its death is a verdict, and the node lives to say so."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.storage.check import verify_directory
+from holdfast.storage.errors import Refusal
+from holdfast.storage.journal import Entry, JournalBatch
+from holdfast.storage.lmdb_journal import LmdbJournal
+from storage.power import PAGE, applied, recorded
+from storage.stores import filled
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    """A journal with a value over several pages, and a state."""
+    LmdbJournal.create(tmp_path / "raft")
+    journal = LmdbJournal(tmp_path / "raft")
+    journal.load()
+    batch = [Entry(n, 1, b"payload %d " % n * 900) for n in range(1, 9)]
+    journal.commit(JournalBatch(append=batch, commit_index=8))
+    journal.close()
+    filled(tmp_path / "state", range(1, 20)).close()
+    return tmp_path
+
+
+def test_a_sound_directory_is_sound(path: Path) -> None:
+    verdict = verify_directory(path)
+
+    assert (verdict.sound, verdict.reason, verdict.blank) == (True, "", False)
+
+
+@pytest.mark.parametrize("name", ["raft", "state"])
+def test_a_truncated_file_never_kills_the_caller(path: Path, name: str) -> None:
+    """LMDB reads through a map: a missing page is SIGBUS for the child, a verdict for the node."""
+    file = path / name / "data.mdb"
+    whole = file.read_bytes()
+    sizes = [0, PAGE // 2, PAGE, 2 * PAGE, 3 * PAGE, len(whole) // 2 // PAGE * PAGE]
+
+    verdicts = []
+    for size in sizes:
+        file.write_bytes(whole[:size])
+        verdicts.append(verify_directory(path))
+
+    assert not any(verdict.sound for verdict in verdicts)
+    assert not any(verdict.refusal for verdict in verdicts)
+    assert any("SIGBUS" in verdict.reason for verdict in verdicts)
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new", "reason"),
+    [
+        ("raft", b"payload 5 payload", b"payload 5 payloaf", "entry 5"),
+        ("state", b"group at 19", b"group at 91", "groups"),
+        ("state", b"event 3.1", b"event 3.9", "events"),
+    ],
+)
+def test_a_changed_record_in_either_environment_is_damage(
+    path: Path, name: str, old: bytes, new: bytes, reason: str
+) -> None:
+    file = path / name / "data.mdb"
+    file.write_bytes(file.read_bytes().replace(old, new))
+
+    verdict = verify_directory(path)
+
+    assert not verdict.sound
+    assert reason in verdict.reason
+
+
+def test_a_meta_page_on_disk_before_its_pages_is_damage(path: Path) -> None:
+    """The order of a commit's writes matters, so the power-cut tests would see a lost sync."""
+    file = path / "raft" / "data.mdb"
+    journal = LmdbJournal(path / "raft")
+    journal.load()
+    before = file.read_bytes()
+    journal.commit(JournalBatch(append=[Entry(9, 1, b"x" * 300)]))
+    commit = recorded(before, file.read_bytes())
+    journal.close()
+    file.write_bytes(applied(before, [commit.meta]))
+
+    assert not verify_directory(path).sound
+
+
+def test_a_check_that_could_not_be_made_is_no_damage(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S19: a slow disk or a broken installation must not send every node rebuilding at once."""
+    late = verify_directory(path, seconds_max=0.0)
+    monkeypatch.setattr(sys, "executable", "/bin/false")
+    unable = verify_directory(path)
+    monkeypatch.setattr(sys, "executable", str(killing(path)))
+    killed = verify_directory(path)
+
+    verdicts = [late, unable, killed]
+    assert [verdict.sound for verdict in verdicts] == [False] * 3
+    assert [verdict.refusal for verdict in verdicts] == [Refusal.UNUSABLE] * 3
+
+
+def killing(path: Path) -> Path:
+    """A program that is killed as the kernel does it for want of memory."""
+    program = path / "killed"
+    program.write_text("#!/bin/sh\nkill -9 $$\n")
+    program.chmod(0o700)
+    return program
+
+
+def test_a_directory_without_environments_is_damage(tmp_path: Path) -> None:
+    assert not verify_directory(tmp_path).sound
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["."], 1), ([], 2), (["a", "b"], 2)])
+def test_the_program_says_by_its_exit_code_how_it_went(
+    tmp_path: Path, arguments: list[str], code: int
+) -> None:
+    command = [sys.executable, "-m", "holdfast.storage.check", *arguments]
+    places = os.pathsep.join(str(Path(place).resolve()) for place in sys.path)
+
+    child = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": places},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert child.returncode == code, child.stderr
+    assert ('"sound": false' in child.stdout) == (code == 1)
+    assert ("usage" in child.stderr) == (code == 2)

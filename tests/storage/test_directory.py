@@ -1,0 +1,253 @@
+"""A data directory is used by one process, by the node it belongs to, and is never silently new."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.storage import directory as directory_module
+from holdfast.storage.directory import DataDirectory
+from holdfast.storage.errors import DirectoryRefused, Refusal
+from holdfast.storage.journal import Identity, JournalBatch
+from holdfast.storage.lmdb_journal import SCHEMA, LmdbJournal
+from holdfast.storage.records import pack_named
+from holdfast.storage.state_store import StateStore
+from storage.journal_suite import entries
+from storage.stores import events, meta, snapshot_changes
+
+
+def opened(path: Path, *, bootstrap: bool = False, rebuild: bool = False) -> DataDirectory:
+    return DataDirectory(
+        path, cluster_id="cluster-1", node_id="node-1", bootstrap=bootstrap, rebuild=rebuild
+    )
+
+
+@pytest.fixture
+def used(tmp_path: Path) -> Path:
+    """The directory of node-1 after some work."""
+    path = tmp_path / "data"
+    with opened(path, bootstrap=True) as directory:
+        journal = LmdbJournal(directory.journal_path)
+        journal.load()
+        who = Identity("cluster-1", "node-1", "disk-1", "member")
+        journal.commit(JournalBatch(append=entries(1, 3), identity=who))
+        journal.close()
+        store = StateStore(directory.state_path)
+        store.write_snapshot(snapshot_changes(2), events(2), meta(2))
+        store.close()
+    return path
+
+
+def damage(path: Path) -> None:
+    file = path / "raft" / "data.mdb"
+    file.write_bytes(file.read_bytes().replace(b"payload 2", b"payload !"))
+
+
+def refusal(path: Path, **who: str) -> DirectoryRefused:
+    ids = {"cluster_id": "cluster-1", "node_id": "node-1", **who}
+    with pytest.raises(DirectoryRefused) as refused:
+        DataDirectory(path, cluster_id=ids["cluster_id"], node_id=ids["node_id"])
+    return refused.value
+
+
+def test_a_bootstrapped_directory_is_blank_and_then_only_started(tmp_path: Path) -> None:
+    with opened(tmp_path / "data", bootstrap=True) as directory:
+        assert directory.verdict.sound
+        assert directory.bootstrapping
+    with opened(tmp_path / "data") as directory:
+        assert directory.verdict.sound
+        assert not directory.bootstrapping
+
+
+@pytest.mark.parametrize("exists", [True, False])
+def test_empty_is_not_new(tmp_path: Path, *, exists: bool) -> None:
+    """S19: without a word from the operator an empty directory is refused and stays empty."""
+    if exists:
+        (tmp_path / "data").mkdir()
+
+    refused = refusal(tmp_path / "data")
+
+    assert refused.refusal is Refusal.EMPTY
+    assert "--bootstrap" in str(refused)
+    assert [p.name for p in (tmp_path / "data").iterdir()] == ["lock"]
+
+
+def test_a_flag_left_in_a_unit_file_does_nothing_to_a_used_directory(used: Path) -> None:
+    """S19: with data there is nothing to bootstrap."""
+    with opened(used, bootstrap=True) as directory:
+        assert directory.verdict.sound
+        assert not directory.bootstrapping
+
+
+def test_a_replaced_disk_is_laid_out_but_forms_nothing(tmp_path: Path) -> None:
+    """S19: the operator says that the peers have the data."""
+    with opened(tmp_path / "data", rebuild=True) as directory:
+        assert not directory.bootstrapping
+
+
+@pytest.mark.parametrize("gone", ["both", "segments"])
+def test_a_directory_with_a_past_is_not_new_whatever_the_flag_says(used: Path, gone: str) -> None:
+    """S19: sealed history, or damage moved aside, means that this cluster exists."""
+    if gone == "segments":
+        (used / "segments" / "part-1").mkdir()
+    else:
+        (used / "raft").rename(used / "raft.damaged-1")
+    for name in ("raft", "state"):
+        if (used / name).exists():
+            (used / name).rename(used.parent / name)
+
+    with opened(used, bootstrap=True) as directory:
+        assert not directory.verdict.sound
+        directory.set_aside()
+        assert directory.verdict.sound
+        assert not directory.bootstrapping
+
+
+@pytest.mark.parametrize(
+    ("who", "expected", "name"),
+    [
+        ({"cluster_id": "cluster-2"}, Refusal.FOREIGN_CLUSTER, "cluster-1"),
+        ({"node_id": "node-2"}, Refusal.FOREIGN_NODE, "node-1"),
+    ],
+)
+def test_anothers_directory_is_refused_even_if_its_state_is_damaged(
+    used: Path, who: dict[str, str], expected: Refusal, name: str
+) -> None:
+    """Design 6: rebuilding over another node's disk would destroy it."""
+    assert refusal(used, **who).refusal is expected
+    (used / "state" / "data.mdb").write_bytes(b"")
+
+    refused = refusal(used, **who)
+
+    assert refused.refusal is expected
+    assert name in str(refused)
+
+
+def test_a_home_directory_is_not_an_empty_data_directory(tmp_path: Path) -> None:
+    (tmp_path / "letters.txt").write_text("dear")
+
+    with pytest.raises(DirectoryRefused) as refused:
+        opened(tmp_path, bootstrap=True)
+
+    assert refused.value.refusal is Refusal.NOT_OURS
+    assert "letters.txt" in str(refused.value)
+
+
+HOLDER = """
+import sys
+from pathlib import Path
+from holdfast.storage.directory import DataDirectory
+with DataDirectory(Path(sys.argv[1]), cluster_id="cluster-1", node_id="node-1"):
+    print("open", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_two_processes_cannot_share_a_directory(used: Path) -> None:
+    """Design 6: the second is refused and told whom it met; it works once the first is dead."""
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(used)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    with holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "open\n"
+        refused = refusal(used)
+        holder.kill()
+
+    assert refused.refusal is Refusal.IN_USE
+    assert str(holder.pid) in str(refused)
+    with opened(used) as directory:
+        assert directory.verdict.sound
+
+
+def test_damage_is_reported_moved_aside_and_kept(used: Path) -> None:
+    """S19, S21: the caller decides; nothing is deleted, and each time gets a number of its own."""
+    damage(used)
+    with opened(used) as directory:
+        assert not directory.verdict.sound
+        assert "entry 2" in directory.verdict.reason
+        directory.set_aside()
+        assert directory.verdict.blank
+        assert b"payload !" in (used / "raft.damaged-1" / "data.mdb").read_bytes()
+        assert (used / "state.damaged-1" / "data.mdb").exists()
+        directory.set_aside()
+        assert (used / "raft.damaged-2").exists()
+
+
+@pytest.mark.parametrize("missing", ["raft", "state"])
+def test_a_missing_environment_is_damage(used: Path, missing: str) -> None:
+    """S19: a journal without its state, or the other way round, cannot be trusted."""
+    (used / missing).rename(used.parent / "gone")
+
+    with opened(used) as directory:
+        assert not directory.verdict.sound
+        directory.set_aside()
+        assert directory.verdict.sound
+
+
+def test_a_crash_while_laying_out_is_as_if_it_had_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S19: half a new directory is neither damage nor data: bootstrapping starts over."""
+
+    class Crash(BaseException):
+        pass
+
+    def crash(_path: Path) -> None:
+        raise Crash
+
+    with monkeypatch.context() as patch:
+        patch.setattr(StateStore, "create", crash)
+        with pytest.raises(Crash):
+            opened(tmp_path / "data", bootstrap=True)
+    assert (tmp_path / "data" / "raft").exists()
+
+    assert refusal(tmp_path / "data").refusal is Refusal.EMPTY
+    with opened(tmp_path / "data", bootstrap=True) as directory:
+        assert directory.bootstrapping
+
+
+def test_leftovers_of_a_crash_are_removed(used: Path) -> None:
+    for name in ("raft.new", "state.new", "state.incoming", "state.copy"):
+        (used / name).mkdir()
+        (used / name / "data.mdb").write_bytes(b"half")
+
+    with opened(used) as directory:
+        assert directory.verdict.sound
+
+    assert sorted(p.name for p in used.iterdir()) == ["lock", "raft", "segments", "state"]
+
+
+def test_a_newer_versions_directory_is_refused_and_not_moved(used: Path) -> None:
+    journal = LmdbJournal(used / "raft")
+    with journal._environment.begin(write=True) as txn:
+        txn.put(SCHEMA, pack_named(SCHEMA, 99), db=journal._databases["named"])
+    journal.close()
+
+    assert refusal(used).refusal is Refusal.NEWER_SCHEMA
+
+
+def test_no_directory_is_laid_out_below_the_reserve(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S20."""
+    monkeypatch.setattr(directory_module, "below_reserve", lambda _path: True)
+
+    with pytest.raises(DirectoryRefused) as refused:
+        opened(tmp_path / "data", bootstrap=True)
+
+    assert refused.value.refusal is Refusal.NO_SPACE
+
+
+def test_a_path_that_is_a_file_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "data").write_text("")
+
+    assert refusal(tmp_path / "data").refusal is Refusal.UNUSABLE

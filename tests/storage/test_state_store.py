@@ -1,0 +1,208 @@
+"""The replicated state on disk: a snapshot is one transaction, every record is checked (S18)."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.storage.errors import DiskFull, StateDamaged, StateFailed, WriteRefused
+from holdfast.storage.records import pack_record
+from holdfast.storage.state_store import Change, EventRecord, StateRecord, StateStore
+from storage.power import recorded
+from storage.stores import LONG_KEY, content, events, filled, meta, snapshot_changes
+from storage.test_journals import disk_replaced_by
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+def test_a_new_state_is_empty(path: Path) -> None:
+    assert content(filled(path, [])) == (None, [], [])
+
+
+def test_a_snapshot_is_found_again(path: Path) -> None:
+    """Last writes win, keys longer than LMDB's limit come back whole, events keep their order."""
+    filled(path, [1, 4]).close()
+
+    store = StateStore(path)
+
+    assert store.meta() == meta(4)
+    assert store.events((0, 0), 100) == events(1) + events(4)
+    assert set(store.load()) == {
+        StateRecord("groups", b"g-1", b"group at 4"),
+        StateRecord("topics", b"t-1", b"topic "),
+        StateRecord("topics", b"t-4", b"topic " * 4),
+        StateRecord("requests", LONG_KEY + b"1", b"a key that LMDB cannot hold"),
+        StateRecord("requests", LONG_KEY + b"4", b"a key that LMDB cannot hold"),
+        StateRecord("chains", b"g-1", snapshot_changes(4)[3][2] or b""),
+        StateRecord("meta", b"c", b"the cluster's record at 4"),
+    }
+
+
+def test_a_removed_record_is_gone(path: Path) -> None:
+    store = filled(path, [1])
+    store.write_snapshot([(name, key, None) for name, key, _ in snapshot_changes(1)], [], meta(2))
+
+    assert list(store.load()) == []
+
+
+def test_events_are_read_from_any_position_and_in_portions(path: Path) -> None:
+    store = filled(path, [1, 2, 300])
+
+    assert store.events((1, 2), 3) == [events(1)[2], *events(2)[:2]]
+    assert store.events((3, 0), 10) == events(300)
+    assert store.events((301, 0), 10) == []
+
+
+def test_sealed_events_are_dropped_up_to_a_position(path: Path) -> None:
+    """S22: what is durable in a segment leaves LMDB, over more than one transaction's worth."""
+    store = filled(path, [])
+    many = [EventRecord(5, ordinal, b"e") for ordinal in range(20_005)]
+    store.write_snapshot([], many, meta(5))
+
+    store.drop_events((5, 20_002))
+
+    assert store.events((0, 0), 10) == many[20_003:]
+
+
+@pytest.mark.parametrize(
+    ("changes", "new", "index"),
+    [
+        pytest.param([], [], 6, id="an older snapshot"),
+        pytest.param([], events(6), 8, id="an event behind the last"),
+        pytest.param([("events", b"x", b"")], [], 8, id="an event as a change"),
+        pytest.param([("meta", b"snapshot", b"")], [], 8, id="our own record"),
+    ],
+)
+def test_a_snapshot_that_contradicts_the_state_is_refused_whole(
+    path: Path, changes: list[Change], new: list[EventRecord], index: int
+) -> None:
+    store = filled(path, [7])
+    before = content(store)
+
+    with pytest.raises(WriteRefused):
+        store.write_snapshot([("groups", b"other", b"x"), *changes], new, meta(index))
+
+    assert content(store) == before
+
+
+@pytest.mark.parametrize(("device", "error"), [("/dev/full", DiskFull), ("/dev/null", StateFailed)])
+def test_a_failed_snapshot_leaves_the_state_as_it_was(
+    path: Path, device: str, error: type[StateFailed]
+) -> None:
+    """S20: a full disk costs a snapshot, not the state; the next one works."""
+    store = filled(path, [1])
+    before = content(store)
+
+    with disk_replaced_by(device, path / "data.mdb"), pytest.raises(error):
+        store.write_snapshot(snapshot_changes(2), events(2), meta(2))
+
+    assert content(store) == before
+    store.write_snapshot(snapshot_changes(2), events(2), meta(2))
+    assert store.meta() == meta(2)
+
+
+def test_a_snapshot_is_all_or_nothing_at_every_cut(path: Path) -> None:
+    """S18: state, events and applied index belong together whatever the power leaves."""
+    store = filled(path, [1, 2])
+    file, absent = (path / "data.mdb").read_bytes(), content(store)
+    store.write_snapshot(snapshot_changes(3), events(3), meta(3))
+    commit, whole = recorded(file, (path / "data.mdb").read_bytes()), content(store)
+    store.close()
+
+    found = []
+    for cut in commit.cuts():
+        (path / "lock.mdb").unlink(missing_ok=True)
+        (path / "data.mdb").write_bytes(cut)
+        again = StateStore(path)
+        found.append(content(again))
+        again.close()
+
+    assert found[-1] == whole
+    assert all(state in (absent, whole) for state in found)
+    assert found.count(absent) > 8
+
+
+KILLED_WHILE_WRITING = """
+import os, sys
+from pathlib import Path
+from storage.stores import events, meta, snapshot_changes
+from holdfast.storage.state_store import StateStore
+store = StateStore(Path(sys.argv[1]))
+def changes():
+    yield from snapshot_changes(2)
+    os.kill(os.getpid(), 9)
+store.write_snapshot(changes(), events(2), meta(2))
+"""
+
+
+def test_a_process_that_is_killed_while_it_writes_leaves_the_last_snapshot(path: Path) -> None:
+    """S18: all or nothing under kill -9; the dead writer's lock does not stay."""
+    store = filled(path, [1])
+    before = content(store)
+    store.close()
+    places = os.pathsep.join([str(Path(__file__).parents[1]), *sys.path])
+
+    child = subprocess.run(
+        [sys.executable, "-c", KILLED_WHILE_WRITING, str(path)],
+        env={**os.environ, "PYTHONPATH": places},
+        check=False,
+        timeout=60,
+    )
+
+    assert child.returncode == -signal.SIGKILL
+    store = StateStore(path)
+    assert content(store) == before
+    store.write_snapshot(snapshot_changes(2), events(2), meta(2))
+
+
+@pytest.mark.parametrize("database", ["groups", "requests", "events"])
+def test_every_flipped_byte_of_a_record_is_found_and_named(path: Path, database: str) -> None:
+    """S21: whichever byte it is, the state is damaged, and the error says where."""
+    key, value = {
+        "groups": (b"g-1", b"group at 1"),
+        "requests": (LONG_KEY + b"1", b"a key that LMDB cannot hold"),
+        "events": (b"\0\0\0\0\0\0\0\1\0\0\0\2", b"event 1.2"),
+    }[database]
+    filled(path, [1]).close()
+    file = (path / "data.mdb").read_bytes()
+    stored = pack_record(database, key, value)
+    assert stored in file
+
+    positions = (
+        range(len(stored))
+        if len(stored) < 100
+        else random.Random(4).sample(range(len(stored)), 100)
+    )
+    for position in positions:
+        flipped = bytearray(stored)
+        flipped[position] ^= 1 << position % 8
+        (path / "data.mdb").write_bytes(file.replace(stored, bytes(flipped)))
+        store = StateStore(path)
+        with pytest.raises(StateDamaged) as damage:
+            content(store)
+        store.close()
+        assert damage.value.database == database
+
+
+def test_a_record_under_another_key_or_in_another_database_is_damage(path: Path) -> None:
+    """S21: the checksum covers the place, so a whole record in the wrong place is found."""
+    store = filled(path, [])
+    with store._environment.begin(write=True) as txn:
+        txn.put(b"b", pack_record("groups", b"a", b"x"), db=store._databases["groups"])
+        txn.put(b"a", pack_record("groups", b"a", b"x"), db=store._databases["topics"])
+
+    with pytest.raises(StateDamaged, match="groups"):
+        list(store.load())
+    with store._environment.begin(write=True) as txn:
+        txn.delete(b"b", db=store._databases["groups"])
+    with pytest.raises(StateDamaged, match="topics"):
+        list(store.load())

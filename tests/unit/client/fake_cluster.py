@@ -1,0 +1,223 @@
+"""Nodes that serve real gRPC on 127.0.0.1 from memory: enough of a service for the shells' tests.
+
+One `FakeGroup` is the truth of one group with one member at a time; `FakeNode`s serve it, the one
+that leads; the others redirect. What a test wants to go wrong it puts into `refuse`.
+"""
+
+# ruff: noqa: ANN401, N802 - the generated interface sets the names; its contexts are untyped
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import grpc.aio
+
+from holdfast.v1 import admin_pb2, extras_pb2, group_pb2, offset_pb2
+from holdfast.v1.admin_pb2_grpc import AdminServiceServicer, add_AdminServiceServicer_to_server
+from holdfast.v1.errors_pb2 import ErrorCode
+from holdfast.v1.group_pb2_grpc import GroupServiceServicer, add_GroupServiceServicer_to_server
+from holdfast.v1.offset_pb2_grpc import OffsetServiceServicer, add_OffsetServiceServicer_to_server
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+LOG_TIME_MS = 1_700_000_000_000
+NONE = ErrorCode.ERROR_CODE_NONE
+
+
+class FakeGroup:
+    """Shared by all nodes of one test."""
+
+    def __init__(self) -> None:
+        self.leader = ""
+        self.partitions = 4
+        self.generation = 0
+        self.assignment = b""
+        self.heartbeat_code: ErrorCode.ValueType = NONE
+        self.commit_code: ErrorCode.ValueType = NONE
+        self.offsets: dict[tuple[str, int], tuple[int, str]] = {}
+        self.requests: dict[str, list[Any]] = defaultdict(list)
+        self.client_ids: set[str] = set()
+        # Statuses to end the next calls of a method with: (code, trailing metadata).
+        self.refuse: dict[str, list[tuple[grpc.StatusCode, tuple[tuple[str, str], ...]]]] = (
+            defaultdict(list)
+        )
+        self.join_gate = asyncio.Event()
+        self.join_gate.set()
+        self.pushes: asyncio.Queue[group_pb2.HeartbeatPush] = asyncio.Queue()
+        self.has_stream = True
+
+    async def enter(self, method: str, request: Any, context: Any) -> None:
+        self.requests[method].append(request)
+        named = dict(context.invocation_metadata()).get("holdfast-client-id")
+        if named is not None:
+            self.client_ids.add(str(named))
+        if self.refuse[method]:
+            code, trailing = self.refuse[method].pop(0)
+            await context.abort(code, "as the test wants", trailing)
+
+
+def extras() -> extras_pb2.ResponseExtras:
+    return extras_pb2.ResponseExtras(log_time_ms=LOG_TIME_MS, fencing_token=77)
+
+
+class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer):
+    """One node; it serves when its address is the group's leader."""
+
+    def __init__(self, group: FakeGroup) -> None:
+        self.group = group
+        self.address = ""
+
+    async def _elsewhere(self, context: Any) -> bool:
+        if self.group.leader == self.address:
+            return False
+        context.set_trailing_metadata((("holdfast-leader", self.group.leader),))
+        return True
+
+    async def FindCoordinator(self, request: Any, context: Any) -> Any:
+        await self.group.enter("FindCoordinator", request, context)
+        return group_pb2.FindCoordinatorResponse(holdfast=extras())
+
+    async def JoinGroup(self, request: Any, context: Any) -> Any:
+        await self.group.enter("JoinGroup", request, context)
+        if await self._elsewhere(context):
+            return group_pb2.JoinGroupResponse(error_code=ErrorCode.ERROR_CODE_NOT_COORDINATOR)
+        await self.group.join_gate.wait()
+        self.group.generation += 1
+        member_id = request.member_id or f"member-{self.group.generation}"
+        member = group_pb2.JoinGroupResponseMember(
+            member_id=member_id, metadata=request.protocols[0].metadata
+        )
+        return group_pb2.JoinGroupResponse(
+            generation_id=self.group.generation,
+            protocol_type="consumer",
+            protocol_name=request.protocols[0].name,
+            leader=member_id,
+            member_id=member_id,
+            members=[member],
+            holdfast=extras(),
+        )
+
+    async def SyncGroup(self, request: Any, context: Any) -> Any:
+        await self.group.enter("SyncGroup", request, context)
+        if await self._elsewhere(context):
+            return group_pb2.SyncGroupResponse(error_code=ErrorCode.ERROR_CODE_NOT_COORDINATOR)
+        self.group.assignment = request.assignments[0].assignment
+        return group_pb2.SyncGroupResponse(assignment=self.group.assignment, holdfast=extras())
+
+    async def Heartbeat(self, request: Any, context: Any) -> Any:
+        await self.group.enter("Heartbeat", request, context)
+        if await self._elsewhere(context):
+            return group_pb2.HeartbeatResponse(error_code=ErrorCode.ERROR_CODE_NOT_COORDINATOR)
+        return group_pb2.HeartbeatResponse(error_code=self.group.heartbeat_code)
+
+    async def HeartbeatStream(self, requests: Any, context: Any) -> AsyncIterator[Any]:
+        if not self.group.has_stream:
+            await context.abort(grpc.StatusCode.UNIMPLEMENTED, "no stream here")
+        answers: asyncio.Queue[Any] = asyncio.Queue()
+        readers = [
+            asyncio.create_task(self._read(requests, answers)),
+            asyncio.create_task(self._push(answers)),
+        ]
+        try:
+            while True:
+                yield await answers.get()
+        finally:
+            for reader in readers:
+                reader.cancel()
+
+    async def _read(self, requests: Any, answers: asyncio.Queue[Any]) -> None:
+        async for batch in requests:
+            self.group.requests["HeartbeatStream"].extend(batch.requests)
+            response = group_pb2.HeartbeatResponse(error_code=self.group.heartbeat_code)
+            await answers.put(
+                group_pb2.HeartbeatBatchResponse(batch=batch.batch, responses=[response])
+            )
+
+    async def _push(self, answers: asyncio.Queue[Any]) -> None:
+        while True:
+            push = await self.group.pushes.get()
+            await answers.put(group_pb2.HeartbeatBatchResponse(pushes=[push]))
+
+    async def LeaveGroup(self, request: Any, context: Any) -> Any:
+        await self.group.enter("LeaveGroup", request, context)
+        return group_pb2.LeaveGroupResponse()
+
+    async def ListTopics(self, request: Any, context: Any) -> Any:
+        await self.group.enter("ListTopics", request, context)
+        topic = admin_pb2.ListedTopic(name="t", num_partitions=self.group.partitions)
+        return admin_pb2.ListTopicsResponse(topics=[topic])
+
+    async def RemoveMembers(self, request: Any, context: Any) -> Any:
+        await self.group.enter("RemoveMembers", request, context)
+        unknown = ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID
+        removed = [
+            admin_pb2.RemovedMember(
+                member_id=member.member_id,
+                group_instance_id=member.group_instance_id or None,
+                error_code=unknown if "ghost" in str(member) else NONE,
+            )
+            for member in request.members
+        ]
+        return admin_pb2.RemoveMembersResponse(members=removed)
+
+    async def OffsetCommit(self, request: Any, context: Any) -> Any:
+        await self.group.enter("OffsetCommit", request, context)
+        code = self.group.commit_code
+        topics = []
+        for topic in request.topics:
+            for partition in topic.partitions:
+                value = (partition.committed_offset, partition.committed_metadata)
+                if code == NONE:
+                    self.group.offsets[topic.name, partition.partition_index] = value
+            answers = [
+                offset_pb2.OffsetCommitResponsePartition(
+                    partition_index=partition.partition_index, error_code=code
+                )
+                for partition in topic.partitions
+            ]
+            topics.append(offset_pb2.OffsetCommitResponseTopic(name=topic.name, partitions=answers))
+        return offset_pb2.OffsetCommitResponse(topics=topics)
+
+    async def OffsetFetch(self, request: Any, context: Any) -> Any:
+        await self.group.enter("OffsetFetch", request, context)
+        topics = [
+            offset_pb2.OffsetFetchResponseTopic(
+                name=topic,
+                partitions=[
+                    offset_pb2.OffsetFetchResponsePartition(
+                        partition_index=number, committed_offset=offset, metadata=words
+                    )
+                ],
+            )
+            for (topic, number), (offset, words) in self.group.offsets.items()
+        ]
+        group = offset_pb2.OffsetFetchResponseGroup(group_id="g", topics=topics)
+        return offset_pb2.OffsetFetchResponse(groups=[group])
+
+
+@asynccontextmanager
+async def fake_cluster(nodes: int = 1) -> AsyncIterator[tuple[FakeGroup, list[FakeNode]]]:
+    """Nodes on free ports; the last one leads."""
+    group = FakeGroup()
+    servers, served = [], []
+    for _ in range(nodes):
+        node = FakeNode(group)  # type: ignore[abstract]  # serves only what the tests call
+        server = grpc.aio.server(options=(("grpc.so_reuseport", 0),))
+        add_GroupServiceServicer_to_server(node, server)
+        add_OffsetServiceServicer_to_server(node, server)
+        add_AdminServiceServicer_to_server(node, server)
+        node.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
+        await server.start()
+        servers.append(server)
+        served.append(node)
+    group.leader = served[-1].address
+    try:
+        yield group, served
+    finally:
+        for server in servers:
+            await server.stop(0)

@@ -1,0 +1,150 @@
+"""Finding the leader and judging failures: the endpoint walk, S5, and request ids (S15)."""
+
+from __future__ import annotations
+
+import random
+from uuid import UUID
+
+import pytest
+from grpc import StatusCode
+
+from holdfast.client.endpoints import BACKOFF_MAX_MS, Endpoints, parse
+from holdfast.client.errors import (
+    Forbidden,
+    HoldfastError,
+    IncompatibleServer,
+    InvalidArgument,
+    OutcomeUnknown,
+    Unavailable,
+)
+from holdfast.client.outcome import judge
+from holdfast.client.request_ids import RequestIds
+from holdfast.client.signals import FailureKind
+
+THREE = ("a:1", "b:2", "c:3")
+
+
+def test_the_first_hint_is_followed_at_once_and_a_chain_of_hints_is_slowed_down() -> None:
+    endpoints = Endpoints(THREE, fraction=lambda: 1.0)
+    assert endpoints.redirected("a:1", "c:3") == 0
+    assert endpoints.current == "c:3"
+    assert endpoints.redirected("c:3", "a:1") > 0
+    assert endpoints.current == "a:1"
+
+
+def test_a_node_that_names_nobody_or_itself_is_left_for_the_next() -> None:
+    endpoints = Endpoints(THREE)
+    endpoints.redirected("a:1", None)
+    assert endpoints.current == "b:2"
+    endpoints.redirected("b:2", "b:2")
+    assert endpoints.current == "c:3"
+
+
+def test_several_calls_that_fail_at_one_node_move_on_once() -> None:
+    endpoints = Endpoints(THREE)
+    endpoints.failed("a:1")
+    endpoints.failed("a:1")
+    assert endpoints.current == "b:2"
+
+
+def test_a_hint_outside_the_list_that_fails_leads_back_into_the_list() -> None:
+    endpoints = Endpoints(THREE)
+    endpoints.redirected("a:1", "elsewhere:9")
+    endpoints.failed("elsewhere:9")
+    assert endpoints.current in THREE
+
+
+def test_a_single_endpoint_is_tried_again() -> None:
+    endpoints = Endpoints(("a:1",))
+    endpoints.failed("a:1")
+    assert endpoints.current == "a:1"
+
+
+def test_the_delay_has_full_jitter_and_a_bound_that_doubles_until_the_largest() -> None:
+    seed = random.randrange(2**32)
+    print(f"seed {seed}: random.Random({seed}).random")
+    endpoints = Endpoints(THREE, fraction=random.Random(seed).random)
+    bounds = [min(BACKOFF_MAX_MS, 50 * 2**n) for n in range(40)]
+    for bound in bounds:
+        assert 0 <= endpoints.failed(endpoints.current) <= bound
+    longest = Endpoints(THREE, fraction=lambda: 1.0)
+    assert [longest.failed("a:1") for _ in bounds] == bounds
+    longest.succeeded(longest.current)
+    assert longest.failed("a:1") == 50
+
+
+@pytest.mark.parametrize("wrong", ["a", "a:", ":1", "a:b", ["a:1", "b"]])
+def test_an_endpoint_that_is_none_is_refused(wrong: str | list[str]) -> None:
+    with pytest.raises(ValueError, match="host:port"):
+        parse(wrong)
+
+
+def test_endpoints_come_as_a_list_or_with_commas() -> None:
+    assert parse("a:1, b:2,") == parse(["a:1", "b:2"]) == ("a:1", "b:2")
+    with pytest.raises(ValueError, match="No endpoint"):
+        Endpoints(())
+
+
+def judged(code: StatusCode, **trailing: str) -> tuple[FailureKind, type[HoldfastError]]:
+    metadata = [(key.replace("_", "-"), value) for key, value in trailing.items()]
+    verdict = judge(code, "details", metadata, subject="X at a:1", request_id="id-1")
+    return verdict.kind, type(verdict.error)
+
+
+def test_s5_a_failure_is_unknown_unless_the_metadata_says_not_applied() -> None:
+    retry = FailureKind.RETRY
+    for code in (StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED):
+        assert judged(code) == (retry, OutcomeUnknown)
+        assert judged(code, holdfast_outcome="unknown") == (retry, OutcomeUnknown)
+        assert judged(code, holdfast_outcome="not-applied") == (retry, Unavailable)
+
+
+def test_s5_an_unknown_outcome_tells_the_request_id_to_repeat_it_with() -> None:
+    verdict = judge(StatusCode.CANCELLED, "", (), subject="X", request_id="id-1")
+    assert isinstance(verdict.error, OutcomeUnknown)
+    assert verdict.error.request_id == "id-1"
+
+
+def test_s17_aborted_is_superseded() -> None:
+    assert judged(StatusCode.ABORTED)[0] is FailureKind.SUPERSEDED
+
+
+def test_what_cannot_heal_is_not_retried() -> None:
+    fatal = FailureKind.FATAL
+    assert judged(StatusCode.UNIMPLEMENTED) == (fatal, IncompatibleServer)
+    assert judged(StatusCode.UNAUTHENTICATED) == (fatal, Forbidden)
+    assert judged(StatusCode.INVALID_ARGUMENT) == (fatal, InvalidArgument)
+    assert judged(StatusCode.RESOURCE_EXHAUSTED) == (fatal, InvalidArgument)  # gRPC's size limit
+
+
+def test_s15_a_request_id_older_than_the_window_has_an_unknown_outcome_and_no_retry() -> None:
+    expected = (FailureKind.FATAL, OutcomeUnknown)
+    assert judged(StatusCode.INVALID_ARGUMENT, holdfast_outcome="unknown") == expected
+
+
+def test_s20_a_full_disk_is_retried() -> None:
+    expected = (FailureKind.RETRY, Unavailable)
+    assert judged(StatusCode.RESOURCE_EXHAUSTED, holdfast_outcome="not-applied") == expected
+
+
+def test_every_status_is_judged_and_the_leader_is_read() -> None:
+    for code in set(StatusCode) - {StatusCode.OK}:
+        trailing = (("holdfast-leader", "b:2"), ("other-bin", b"\0"))
+        verdict = judge(code, "d", trailing, subject="X", request_id="")
+        assert verdict.leader == "b:2"
+
+
+def test_s15_there_is_no_id_before_a_log_time_and_log_time_never_runs_back() -> None:
+    ids = RequestIds(lambda bits: (1 << bits) - 1)
+    assert (ids.ready, ids.make(5)) == (False, "")
+    ids.observe(1_000_000, now_ms=100)
+    ids.observe(900_000, now_ms=150)  # an older answer, read later
+    made = UUID(ids.make(200))
+    assert made.int >> 80 == 1_000_100
+    assert (made.version, made.variant) == (7, "specified in RFC 4122")
+
+
+def test_ids_made_in_one_moment_differ() -> None:
+    ids = RequestIds()
+    ids.observe(1, now_ms=0)
+    assert len({ids.make(7) for _ in range(1_000)}) == 1_000

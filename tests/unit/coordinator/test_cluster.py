@@ -1,0 +1,232 @@
+"""The cluster's own commands, and deleting groups (S23, K10-K13, I6)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from holdfast.coordinator.broken import InvariantBroken
+from holdfast.coordinator.commands import (
+    AlterSettings,
+    Caller,
+    CreatePartitions,
+    CreateTopics,
+    DeleteGroup,
+    DeleteTopics,
+    FormCluster,
+)
+from holdfast.coordinator.decide import cluster, groups
+from holdfast.coordinator.events import (
+    ClusterFormed,
+    Event,
+    GroupCreated,
+    GroupDeleted,
+    PartitionsAdded,
+    SettingChange,
+    SettingsChanged,
+    TopicsCreated,
+    TopicsDeleted,
+    TopicSize,
+)
+from holdfast.coordinator.rejections import (
+    GroupIdNotFound,
+    InvalidConfig,
+    InvalidGroupId,
+    InvalidPartitions,
+    InvalidRequest,
+    InvalidTopic,
+    NonEmptyGroup,
+    TopicExists,
+    UnknownTopic,
+)
+from holdfast.coordinator.replies import NamedReply
+from holdfast.coordinator.volatile import PENDING, DeadlineKey, Pending
+from unit.coordinator.desk import Desk, member
+
+CALLER = Caller(1)
+SIZE = SettingChange("group.max_size", "5")
+
+
+@pytest.fixture
+def desk() -> Iterator[Desk]:
+    made = Desk()
+    yield made
+    made.prove()
+
+
+def errors(answer: NamedReply) -> list[object]:
+    return [result.error for result in answer.results]
+
+
+def create(desk: Desk, *topics: tuple[str, int]) -> tuple[list[object], tuple[Event, ...]]:
+    command = CreateTopics(CALLER, tuple(TopicSize(*topic) for topic in topics))
+    answer, events = desk.decide(cluster.create_topics, command)
+    return errors(answer), events
+
+
+def grow(desk: Desk, *topics: tuple[str, int]) -> tuple[list[object], tuple[Event, ...]]:
+    command = CreatePartitions(CALLER, tuple(TopicSize(*topic) for topic in topics))
+    answer, events = desk.decide(cluster.create_partitions, command)
+    return errors(answer), events
+
+
+def alter(
+    desk: Desk, *changes: SettingChange, group_id: str = ""
+) -> tuple[list[object], tuple[Event, ...]]:
+    answer, events = desk.decide(cluster.alter_settings, AlterSettings(CALLER, group_id, changes))
+    return errors(answer), events
+
+
+# --- topics ---
+
+
+def test_topics_are_created_and_each_has_its_own_result(desk: Desk) -> None:
+    desk.topics(old=1)
+    found, events = create(desk, ("new", 3), ("old", 3), ("zero", 0))
+    assert found == [
+        None,
+        TopicExists("old"),
+        InvalidPartitions("zero", "0 asked for, 1 to 100000 allowed"),
+    ]
+    assert events == (TopicsCreated((TopicSize("new", 3),)),)
+    assert desk.state.topics["new"].num_partitions == 3
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "a b", "ä", "a/b", "a" * 250, "a\n"])
+def test_names_that_kafka_refuses(desk: Desk, name: str) -> None:
+    found, events = create(desk, (name, 1))
+    assert [type(error) for error in found] == [InvalidTopic]
+    assert events == ()
+
+
+def test_names_that_kafka_allows(desk: Desk) -> None:
+    assert create(desk, ("A.b_c-9", 1), ("a" * 249, 1))[0] == [None, None]
+
+
+def test_a_name_that_stands_twice_is_refused_and_the_others_are_not(desk: Desk) -> None:
+    found, events = create(desk, ("t", 1), ("t", 2), ("u", 1))
+    twice = InvalidRequest("name", "'t' stands 2 times in the call")
+    assert found == [twice, twice, None]
+    assert events == (TopicsCreated((TopicSize("u", 1),)),)
+
+
+def test_partitions_only_grow(desk: Desk) -> None:
+    desk.topics(t=2, u=2, v=2)
+    found, events = grow(desk, ("t", 3), ("u", 2), ("v", 1), ("nosuch", 5), ("t2", 1))
+    assert found[0] is None
+    assert [type(error) for error in found[1:]] == [
+        InvalidPartitions,
+        InvalidPartitions,
+        UnknownTopic,
+        UnknownTopic,
+    ]
+    assert events == (PartitionsAdded((TopicSize("t", 3),)),)
+    assert desk.state.topics["t"].num_partitions == 3
+
+
+def test_partitions_have_a_limit(desk: Desk) -> None:
+    desk.topics(t=2)
+    alter(desk, SettingChange("topic.partitions_max", "10"))
+    assert grow(desk, ("t", 11))[1] == ()
+    assert grow(desk, ("t", 10))[0] == [None]
+
+
+def test_topics_are_deleted(desk: Desk) -> None:
+    desk.topics(t=2)
+    answer, events = desk.decide(
+        cluster.delete_topics, DeleteTopics(CALLER, ("t", "nosuch", "x", "x"))
+    )
+    assert errors(answer)[:2] == [None, UnknownTopic("nosuch")]
+    assert [type(error) for error in errors(answer)[2:]] == [InvalidRequest, InvalidRequest]
+    assert events == (TopicsDeleted(("t",)),)
+    assert "t" not in desk.state.topics
+
+
+# --- settings ---
+
+
+def test_s23_settings_change_on_the_log(desk: Desk) -> None:
+    assert alter(desk, SIZE) == ([None], (SettingsChanged("", (SIZE,)),))
+    assert desk.state.settings.cluster["group.max_size"] == "5"
+
+
+def test_s23_settings_of_a_group_that_does_not_exist_yet(desk: Desk) -> None:
+    assert alter(desk, SIZE, group_id="g")[0] == [None]
+    assert desk.state.settings.groups["g"]["group.max_size"] == "5"
+
+
+def test_s23_all_or_none(desk: Desk) -> None:
+    found, events = alter(desk, SIZE, SettingChange("nosuch", "1"))
+    assert found[0] is None
+    assert isinstance(found[1], InvalidConfig)
+    assert events == ()
+
+
+def test_a_setting_that_stands_twice_or_a_bad_group(desk: Desk) -> None:
+    found, events = alter(desk, SIZE, SIZE)
+    assert [type(error) for error in found] == [InvalidRequest, InvalidRequest]
+    assert events == ()
+    assert isinstance(alter(desk, SIZE, group_id="a\0b")[0][0], InvalidGroupId)
+
+
+def test_s23_a_cluster_is_formed_once_with_its_first_settings(desk: Desk) -> None:
+    _, events = desk.decide(cluster.form, FormCluster("c1", (SIZE,)))
+    assert events == (ClusterFormed("c1", (SIZE,)),)
+    assert desk.state.cluster_id == "c1"
+    assert dict(desk.state.settings.cluster) == {SIZE.key: "5"}
+    assert desk.decide(cluster.form, FormCluster("c2", ()))[1] == ()
+
+
+def test_s23_a_cluster_is_not_formed_with_settings_that_cannot_be(desk: Desk) -> None:
+    with pytest.raises(InvariantBroken, match=r"group\.max_size"):
+        desk.decide(cluster.form, FormCluster("c1", (SettingChange("group.max_size", "0"),)))
+
+
+# --- deleting groups ---
+
+
+def delete(desk: Desk, group_id: str) -> tuple[list[object], tuple[Event, ...]]:
+    answer, events = desk.decide(groups.delete, DeleteGroup(CALLER, group_id), group_id)
+    return errors(answer), events
+
+
+def test_k13_absent_group_and_empty_id(desk: Desk) -> None:
+    assert delete(desk, "g") == ([GroupIdNotFound("g")], ())
+    assert delete(desk, "") == ([GroupIdNotFound("")], ())
+
+
+def test_k12_group_with_members(desk: Desk) -> None:
+    desk.stable_group("g", member("a"), member("b"))
+    assert delete(desk, "g") == ([NonEmptyGroup(2)], ())
+
+
+def test_k12_a_round_without_members_still_belongs_to_somebody(desk: Desk) -> None:
+    desk.rebalancing_group("g")
+    assert delete(desk, "g") == ([NonEmptyGroup(0)], ())
+
+
+def test_k10_empty_group_goes_with_its_pending_ids(desk: Desk) -> None:
+    """§0.0: a group that has only pending ids is deleted, and the ids are gone."""
+    desk.happened("g", GroupCreated())
+    key = DeadlineKey(PENDING, "m1")
+    desk.volatile = desk.volatile._replace(
+        pending=desk.volatile.pending.set("m1", Pending("")),
+        armed=desk.volatile.armed.set(key, 1),
+        offered=desk.volatile.offered.set("request", "m1"),
+    )
+    assert delete(desk, "g") == ([None], (GroupDeleted(),))
+    assert not desk.volatile.pending
+    assert not desk.volatile.armed
+    assert not desk.volatile.offered
+    assert "g" not in desk.state.groups
+
+
+@pytest.mark.parametrize("bad", ["", "a\nb", "a\x7f", "a" * 513])
+def test_i6_group_ids_that_cannot_be(bad: str) -> None:
+    assert isinstance(groups.invalid_group_id(bad), InvalidGroupId)
+
+
+@pytest.mark.parametrize("good", ["g", "a b", "ä/ö", "a" * 512])
+def test_group_ids_that_can(good: str) -> None:
+    assert groups.invalid_group_id(good) is None

@@ -1,0 +1,145 @@
+"""The persistent map: like a dict, cheap to change, and in one order on every node."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from zlib import crc32
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.coordinator import pmap
+from holdfast.coordinator.ids import TopicPartition
+from holdfast.coordinator.pmap import PMap
+
+COORDINATOR = Path(pmap.__file__).parents[2]
+
+# Few keys, so that they are set, set again and removed; enough to split leaves.
+KEYS = st.one_of(
+    st.sampled_from([f"k{i}" for i in range(60)]),
+    st.sampled_from([TopicPartition("t", i) for i in range(20)]),
+    st.integers(0, 20),
+)
+# None removes the key.
+CHANGES = st.lists(st.tuples(KEYS, st.none() | st.integers(0, 3)), max_size=150)
+
+
+def changed(
+    items: PMap[object, int], changes: list[tuple[object, int | None]]
+) -> PMap[object, int]:
+    for key, value in changes:
+        items = items.remove(key) if value is None else items.set(key, value)
+    return items
+
+
+def plain(changes: list[tuple[object, int | None]]) -> dict[object, int]:
+    model: dict[object, int] = {}
+    for key, value in changes:
+        if value is None:
+            model.pop(key, None)
+        else:
+            model[key] = value
+    return model
+
+
+@given(CHANGES)
+def test_it_is_a_dict(changes: list[tuple[object, int | None]]) -> None:
+    made, model = changed(PMap(), changes), plain(changes)
+    assert dict(made) == model
+    assert dict(made.items()) == model
+    assert len(made) == len(model)
+    assert bool(made) == bool(model)
+    for key, _ in changes:
+        assert (key in made) == (key in model)
+        assert made.get(key) == model.get(key)
+        assert made.get(key, -1) == model.get(key, -1)
+
+
+@given(CHANGES, CHANGES)
+def test_a_change_leaves_the_old_map_alone(
+    before: list[tuple[object, int | None]], after: list[tuple[object, int | None]]
+) -> None:
+    old = changed(PMap(), before)
+    changed(old, after)
+    assert dict(old) == plain(before)
+
+
+@given(CHANGES, CHANGES)
+def test_changed_since_names_every_key_that_differs(
+    before: list[tuple[object, int | None]], after: list[tuple[object, int | None]]
+) -> None:
+    """S18: what is named too much costs a write, what is not named would be lost."""
+    old = changed(PMap(), before)
+    new = changed(old, after)
+    differing = {key for key in {*old, *new} if old.get(key) != new.get(key)}
+    assert differing <= set(new.changed_since(old)) <= {key for key, _ in after}
+
+
+@given(st.dictionaries(st.text(), st.integers()), st.randoms(use_true_random=False))
+def test_equal_maps_have_one_order_whatever_their_history(
+    items: dict[str, int], chance: random.Random
+) -> None:
+    """Digests and lists of members come from this order, so it must be equal on every node."""
+    detours = [(f"detour-{i}", 0) for i in range(chance.randrange(40))]
+    pairs = [*items.items(), *detours]
+    chance.shuffle(pairs)
+    other: PMap[str, int] = PMap(pairs)
+    for key, _ in detours:
+        if key not in items:
+            other = other.remove(key)
+    assert list(other) == sorted(other, key=lambda key: (crc32(key.encode()), key))
+    assert other == PMap((k, other[k]) for k in other)
+
+
+def test_keys_with_the_same_crc_live_together() -> None:
+    """`plumless` and `buckeroo` are the classic pair of words with one CRC-32."""
+    assert crc32(b"plumless") == crc32(b"buckeroo")
+    both = PMap([("plumless", 1), ("buckeroo", 2)])
+    assert list(both) == ["buckeroo", "plumless"]
+    assert dict(both.remove("plumless")) == {"buckeroo": 2}
+
+
+def test_more_collisions_than_a_leaf_holds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Should all keys collide, the map gets slow, not wrong."""
+    monkeypatch.setattr(pmap, "_hash", lambda _key: 0xFFFFFFFF)
+    made = PMap((f"k{i:02}", i) for i in range(100))
+    assert dict(made) == {f"k{i:02}": i for i in range(100)}
+    assert list(made.remove("k50")) == [f"k{i:02}" for i in range(100) if i != 50]
+
+
+def test_a_missing_key_is_a_key_error_and_removing_it_changes_nothing() -> None:
+    made = PMap([("a", 1)])
+    with pytest.raises(KeyError):
+        made["b"]
+    assert made.remove("b") is made
+
+
+def test_no_map_is_hashable() -> None:
+    with pytest.raises(TypeError):
+        hash(PMap())
+
+
+SHOW = """
+from holdfast.coordinator.pmap import PMap
+from holdfast.coordinator.ids import TopicPartition
+print(list(PMap((f"m{i}", i) for i in range(500))))
+print(list(PMap((TopicPartition("t", i), i) for i in range(500))))
+"""
+
+
+def test_the_order_does_not_depend_on_the_hash_seed() -> None:
+    """Two processes with other PYTHONHASHSEEDs, as two nodes are."""
+    orders = set()
+    for seed in ("1", "2"):
+        environment = {**os.environ, "PYTHONHASHSEED": seed, "PYTHONPATH": str(COORDINATOR)}
+        run = subprocess.run(
+            [sys.executable, "-c", SHOW], env=environment, capture_output=True, check=True
+        )
+        orders.add(run.stdout)
+    assert len(orders) == 1
+    assert orders.pop().count(b"'m") == 500

@@ -1,0 +1,111 @@
+"""Sealing on a real state store, with the child process (S22), and the disk's reserve (S20)."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from holdfast.coordinator.events import Cause, Record, SegmentSealed
+from holdfast.coordinator.ids import Position
+from holdfast.raft.disk_guard import LOOK_AGAIN_SECONDS, DiskGuard
+from holdfast.raft.sealing import Sealing, SealingPlace
+from holdfast.storage.codec import CHAIN_START, append_chain, encode_record
+from holdfast.storage.segments import read_rows, segments_in
+from holdfast.storage.state_store import EventRecord, StateMeta, StateStore
+
+
+def event(index: int) -> EventRecord:
+    record = boundary(index, Position(index, 0))
+    return EventRecord(index, 0, append_chain(encode_record(record), CHAIN_START))
+
+
+def boundary(index: int, last: Position) -> Record:
+    cause = Cause("S22", "SealSegment")
+    return Record(Position(index, 0), "", index, 1, 1, cause, "", "", SegmentSealed(last))
+
+
+class Node:
+    """A store whose events become durable only when sealing asks for it."""
+
+    def __init__(self, path: Path) -> None:
+        StateStore.create(path / "state")
+        self.path = path
+        self.store = StateStore(path / "state", map_bytes=64 << 20)
+        self.evolved: list[EventRecord] = []
+        place = SealingPlace(path / "state", path / "segments", "c", "n1")
+        self.sealing = Sealing(place, self.store, self.make_durable)
+
+    async def make_durable(self) -> None:
+        if self.evolved:
+            last = self.evolved[-1].index
+            self.store.write_snapshot([], self.evolved, StateMeta(last, 1, 1, CHAIN_START))
+            self.evolved = []
+
+    def evolve(self, first: int, last: int) -> None:
+        self.evolved += [event(index) for index in range(first, last + 1)]
+
+    def sealed(self) -> list[list[int]]:
+        found = segments_in(self.path / "segments")
+        return [[row.position.index for row in read_rows(segment)] for segment in found]
+
+
+@pytest.fixture
+def node(tmp_path: Path) -> Node:
+    return Node(tmp_path)
+
+
+def test_a_boundary_seals_what_lies_before_it_and_drops_it_from_the_log(node: Node) -> None:
+    async def story() -> None:
+        node.evolve(1, 12)
+        node.sealing.on_applied([boundary(13, Position(8, 0))], 13)
+        await node.sealing.idle()
+        node.evolve(13, 20)
+        node.sealing.on_applied([boundary(21, Position(20, 0))], 21)
+        await node.sealing.idle()
+
+    asyncio.run(story())
+
+    assert node.sealed() == [list(range(1, 9)), list(range(9, 21))]
+    assert node.store.events((0, 0), 100) == []
+
+
+def test_a_start_finishes_what_a_crash_left_unsealed(node: Node) -> None:
+    async def story() -> None:
+        node.evolve(1, 5)
+        await node.make_durable()
+        node.sealing.start(Position(5, 0))
+        await node.sealing.idle()
+
+    asyncio.run(story())
+
+    assert node.sealed() == [[1, 2, 3, 4, 5]]
+
+
+def test_a_disk_that_refuses_keeps_the_records_where_they_are(node: Node) -> None:
+    """Nothing is dropped from LMDB before the segment is durable."""
+    (node.path / "segments").write_text("a file where a folder should be")
+
+    async def story() -> None:
+        node.evolve(1, 5)
+        node.sealing.on_applied([boundary(6, Position(5, 0))], 6)
+        await node.sealing.idle()
+
+    asyncio.run(story())
+
+    assert len(node.store.events((0, 0), 100)) == 5
+
+
+def test_the_reserve_is_looked_at_again_when_space_was_freed(tmp_path: Path) -> None:
+    """S20: refused below the reserve, accepted again without a restart."""
+    now = 0.0
+    full = DiskGuard(tmp_path, lambda: now, reserve=1 << 62)
+    roomy = DiskGuard(tmp_path, lambda: now, reserve=0)
+    assert full.low()
+    assert not roomy.low()
+
+    full._reserve = 0
+    assert full.low()
+    now += LOOK_AGAIN_SECONDS
+    assert not full.low()

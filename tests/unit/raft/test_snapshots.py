@@ -1,0 +1,140 @@
+"""Snapshots over a real state store: what is taken, loaded, streamed and installed (S18)."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.coordinator.events import Cause, GroupCreated, LogEntry, Part, Proposed
+from holdfast.coordinator.state import State
+from holdfast.raft.api import SnapshotMark
+from holdfast.raft.fold import Fold
+from holdfast.raft.snapshots import StateSnapshots
+from holdfast.storage.codec import encode_entry
+from holdfast.storage.state_image import digest_of
+from holdfast.storage.state_store import StateStore
+
+DEADLINE = 20.0
+MAP_BYTES = 64 << 20
+
+
+class Node:
+    """One node's state: a fold, its store, its snapshots."""
+
+    def __init__(self, path: Path) -> None:
+        path.mkdir()
+        StateStore.create(path / "state")
+        self.path = path
+        self.reopen()
+
+    def reopen(self) -> None:
+        self.store = StateStore(self.path / "state", map_bytes=MAP_BYTES)
+        self.snapshots = StateSnapshots(self.store, self.path / "state.copy")
+        self.fold = self.snapshots.load()
+
+    def evolve(self, first: int, last: int) -> None:
+        for index in range(first, last + 1):
+            event = Proposed(GroupCreated(), Cause("A1", "JoinGroup"))
+            entry = LogEntry(index, index, (Part(f"group-{index}", 1, 0, (event,)),))
+            payload = encode_entry(entry)
+            self.snapshots.note(self.fold.step(index, 1, payload), len(payload))
+
+    def take(self) -> None:
+        self.snapshots.take(self.fold, 1).result()
+
+    def digest(self) -> tuple[int, dict[str, bytes]]:
+        return digest_of(self.fold.state), dict(self.fold.heads.items())
+
+
+@pytest.fixture
+def nodes(tmp_path: Path) -> Iterator[tuple[Node, Node]]:
+    pair = Node(tmp_path / "a"), Node(tmp_path / "b")
+    yield pair
+    for node in pair:
+        node.store.close()
+
+
+def drain(chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """What a tick loop would read: empty chunks mean that nothing is there yet."""
+    end = time.monotonic() + DEADLINE
+    for chunk in chunks:
+        assert time.monotonic() < end
+        if chunk:
+            yield chunk
+
+
+def test_a_start_finds_what_was_taken(nodes: tuple[Node, Node]) -> None:
+    node, _ = nodes
+    node.evolve(1, 40)
+    node.take()
+    node.evolve(41, 60)
+    node.take()
+    before = node.digest()
+    node.store.close()
+    node.reopen()
+
+    assert node.digest() == before
+    assert node.snapshots.latest() == SnapshotMark(60, 1)
+    assert len(node.store.events((0, 0), 1000)) == 60
+
+
+def test_a_crash_between_snapshots_leaves_the_one_before(nodes: tuple[Node, Node]) -> None:
+    """All or nothing: what was evolved since comes back from the journal's tail."""
+    node, _ = nodes
+    node.evolve(1, 40)
+    node.take()
+    before = node.digest()
+    node.evolve(41, 60)
+    node.store.close()
+    node.reopen()
+
+    assert node.digest() == before
+
+
+def test_a_streamed_snapshot_is_the_same_state_events_and_chains(nodes: tuple[Node, Node]) -> None:
+    full, empty = nodes
+    full.evolve(1, 300)
+    full.take()
+    sink = empty.snapshots.begin(full.snapshots.latest())
+    for chunk in drain(full.snapshots.open(300)):
+        sink.write(chunk)
+    sink.seal()
+    end = time.monotonic() + DEADLINE
+    while not sink.ready():
+        assert time.monotonic() < end
+    sink.install()
+    empty.fold = empty.snapshots.load()
+
+    assert empty.digest() == full.digest()
+    assert empty.snapshots.latest() == SnapshotMark(300, 1)
+    assert empty.store.events((0, 0), 1000) == full.store.events((0, 0), 1000)
+
+
+def test_a_stream_of_a_snapshot_that_is_gone_has_no_end(nodes: tuple[Node, Node]) -> None:
+    """The receiver resets its journal to the index that was announced: it must be that state."""
+    node, _ = nodes
+    node.evolve(1, 10)
+    node.take()
+    node.evolve(11, 20)
+    node.take()
+
+    assert list(drain(node.snapshots.open(10))) == []
+
+
+def test_a_snapshot_that_differs_from_what_was_announced_is_not_ready(
+    nodes: tuple[Node, Node],
+) -> None:
+    full, empty = nodes
+    full.evolve(1, 20)
+    full.take()
+    sink = empty.snapshots.begin(SnapshotMark(19, 1))
+    for chunk in drain(full.snapshots.open(20)):
+        sink.write(chunk)
+    sink.seal()
+    sink.join(DEADLINE)
+
+    assert not sink.ready()
+    assert Fold(State()).state == empty.fold.state

@@ -1,4 +1,4 @@
-"""The core behind the interface of the replayer, on a virtual clock: timed transcripts take no time."""
+"""The core behind the interface of the replayer, on a virtual clock: waiting takes no time."""
 
 from __future__ import annotations
 
@@ -90,6 +90,11 @@ class InProcess:
             self._done.append(Completion(*self._sent.pop(call), kafka_json.reply(reply)))
         done, self._done = self._done, []
         return done
+
+    @property
+    def unanswered(self) -> set[int]:
+        """The steps whose call has no answer yet; one that was superseded never gets any."""
+        return {of for of, _, _ in self._sent.values()}
 
     async def wait(self, ms: int) -> None:
         """Let the virtual clock run."""

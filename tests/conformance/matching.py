@@ -90,19 +90,32 @@ def _matches(
     """All ways in which it fits; lists without order may fit in several, of which one may fail."""
     if expected == "*":
         yield symbols
-    elif isinstance(expected, dict) and set(expected) == {"any_of"}:
-        for choice in expected["any_of"]:
-            yield from _matches(choice, actual, symbols, parent, ordered=ordered)
-    elif isinstance(expected, dict) and set(expected) == {"if_leader"}:
-        leads = parent.get("leader") == parent.get("member_id")
-        yield from _bag(expected["if_leader"] if leads else [], actual, symbols, ordered=ordered)
+    elif isinstance(expected, dict) and set(expected) in ({"any_of"}, {"if_leader"}):
+        yield from _choices(expected, actual, symbols, parent, ordered=ordered)
     elif isinstance(expected, dict):
         if isinstance(actual, dict) and set(expected) == set(actual):
             yield from _fields(sorted(expected), expected, actual, symbols, ordered=ordered)
     elif isinstance(expected, list):
         if isinstance(actual, list):
             yield from _in_order(expected, actual, symbols, ordered=ordered)
-    elif is_symbol(expected):
+    else:
+        yield from _leaf(expected, actual, symbols)
+
+
+def _choices(
+    expected: Json, actual: Json, symbols: Symbols, parent: Json, *, ordered: bool
+) -> Iterator[Symbols]:
+    """What Kafka leaves to chance: one of several, or something that only the leader is told."""
+    if "if_leader" in expected:
+        leads = parent.get("leader") == parent.get("member_id")
+        yield from _bag(expected["if_leader"] if leads else [], actual, symbols, ordered=ordered)
+        return
+    for choice in expected["any_of"]:
+        yield from _matches(choice, actual, symbols, parent, ordered=ordered)
+
+
+def _leaf(expected: Json, actual: Json, symbols: Symbols) -> Iterator[Symbols]:
+    if is_symbol(expected):
         try:
             yield symbols.bound(expected, actual)
         except Difference:

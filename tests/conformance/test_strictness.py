@@ -124,7 +124,7 @@ def test_the_members_of_a_leave_answer_are_in_order() -> None:
     two = {"members": [{"e": 1}, {"e": 2}]}
     swapped = {"members": [{"e": 2}, {"e": 1}]}
 
-    assert match(two, swapped, Symbols())
+    assert not refused(two, swapped)
     with pytest.raises(Difference):
         match(two, swapped, Symbols(), ordered=True)
 

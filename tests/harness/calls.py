@@ -131,7 +131,9 @@ class Calls:
     def leave(self, *members: LeavingMember, operator: bool = False) -> tuple[Event, ...]:
         return self.submit(LeaveGroup(self.caller(), GROUP, members, operator))
 
-    def fire(self, kind: str, member_id: str = "", *, renewals: int | None = None) -> tuple[Event, ...]:
+    def fire(
+        self, kind: str, member_id: str = "", *, renewals: int | None = None
+    ) -> tuple[Event, ...]:
         """Let a deadline fire, whatever the time, as seen with so many renewals."""
         key = DeadlineKey(kind, member_id)
         seen = self.volatile.renewals.get(member_id, 0) if renewals is None else renewals
@@ -161,10 +163,17 @@ class Calls:
         assert isinstance(reply, LeaveReply), reply
         return reply
 
-    def stable(self, *instance_ids: str, **timeouts: int) -> list[MemberId]:
-        """Bring static members to Stable; each holds its own name. Their member ids, the leader's first."""
+    def stable(
+        self, *instance_ids: str, session_ms: int = SESSION_MS, rebalance_ms: int = REBALANCE_MS
+    ) -> list[MemberId]:
+        """Bring static members to Stable, each with its id as work; the ids, the leader's first."""
         for instance_id in instance_ids:
-            self.join(instance_id, fresh=f"{instance_id}-1", **timeouts)
+            self.join(
+                instance_id,
+                fresh=f"{instance_id}-1",
+                session_ms=session_ms,
+                rebalance_ms=rebalance_ms,
+            )
         self.core.advance(0)
         ids = [f"{instance_id}-1" for instance_id in instance_ids]
         for member_id in ids[1:]:

@@ -110,7 +110,8 @@ class Core:
 
     def advance(self, by_ms: int) -> tuple[Event, ...]:
         """Let time pass; what falls due fires at its moment."""
-        end_ms, events = self.now_ms + by_ms, []
+        events: list[Event] = []
+        end_ms = self.now_ms + by_ms
         while (at_ms := self.deadlines.next_due_ms()) is not None and at_ms <= end_ms:
             self.now_ms = max(self.now_ms, at_ms)
             due = deque(self.deadlines.due(self.now_ms))
@@ -128,7 +129,7 @@ class Core:
         return self._adopt(group_id, decision)
 
     def fail_over(self) -> None:
-        """Another leader takes over: what is not on the log is gone, parked calls end (L16, S16)."""
+        """Another leader: what is not on the log is gone, parked calls end (L16, S16)."""
         for volatile in self.volatile.values():
             for answer in on_dismissed(volatile):
                 self._answer(answer)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from holdfast.raft.api import SnapshotMark
+from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.storage.journal import HardState, JournalBatch, JournalImage
 
 if TYPE_CHECKING:
@@ -107,13 +107,24 @@ class SimDisk:
     journal: ModelJournal = field(default_factory=ModelJournal)
     snapshot: Snapshot = field(default_factory=Snapshot)
     slow_installs: bool = False
+    broken_reads: int = 0
+    broken_installs: int = 0
 
     def latest(self) -> SnapshotMark:
         return self.snapshot.mark
 
     def open(self, index: int) -> Iterator[bytes]:
+        """Deliver with pauses, and break off as often as the test wants it."""
         assert index == self.snapshot.mark.index
-        return iter([self.snapshot.encode()])
+        data = self.snapshot.encode()
+        half = len(data) // 2
+        yield b""
+        yield data[:half]
+        if self.broken_reads:
+            self.broken_reads -= 1
+            raise SnapshotFailed("the copy cannot be read")
+        yield b""
+        yield data[half:]
 
     def begin(self, mark: SnapshotMark) -> SimSink:
         return SimSink(self, mark)
@@ -136,6 +147,9 @@ class SimSink:
         self._state = "sealed"
 
     def ready(self) -> bool:
+        if self._disk.broken_installs:
+            self._disk.broken_installs -= 1
+            raise SnapshotFailed("the digest does not match")
         return self._state == "sealed" and not self._disk.slow_installs
 
     def install(self) -> None:

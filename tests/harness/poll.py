@@ -11,7 +11,7 @@ import time
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
 PAUSE_S = 0.01
 WITHIN_S = 30.0
@@ -32,6 +32,17 @@ async def until_async(
     """Wait in an event loop until `holds()` is true. Raises TimeoutError that names `what`."""
     deadline = time.monotonic() + within_s
     while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {within_s} s")
+        await asyncio.sleep(PAUSE_S)
+
+
+async def until_told(
+    asks: Callable[[], Awaitable[object]], what: str, *, within_s: float = WITHIN_S
+) -> None:
+    """Ask somebody else again and again until the answer is true; raises like `until_async`."""
+    deadline = time.monotonic() + within_s
+    while not await asks():
         if time.monotonic() > deadline:
             raise TimeoutError(f"{what}: not within {within_s} s")
         await asyncio.sleep(PAUSE_S)

@@ -14,7 +14,6 @@ class SyncObj:
     _poller: object
     _SyncObj__raftState: int
     _SyncObj__raftCurrentTerm: int
-    _SyncObj__votedForNodeId: str | None
     _SyncObj__raftLeader: Node | None
     _SyncObj__raftElectionDeadline: float
     _SyncObj__transferInProgress: bool
@@ -23,7 +22,6 @@ class SyncObj:
     _SyncObj__raftMatchIndex: dict[Node, int]
     _SyncObj__lastResponseTime: dict[Node, float]
     _SyncObj__connectedNodes: set[Node]
-    _SyncObj__otherNodes: set[Node]
     _SyncObj__noopIDx: int | None
     _SyncObj__commandsQueue: object
     _SyncObj__commandsWaitingCommit: dict[int, list[tuple[int, object]]]

@@ -7,7 +7,7 @@ of `invariants`. The replica quarantines the group; the leader never proposes su
 from __future__ import annotations
 
 
-class InvariantBroken(Exception):  # noqa: N818 - it names a state of affairs, not a failed action
+class InvariantBroken(Exception):
     """A rule does not hold. `rule` is its id, `problem` says what was found and where."""
 
     def __init__(self, rule: str, problem: str) -> None:

@@ -78,6 +78,8 @@ def _evolve_cluster(state: State, event: ClusterEvent | RequestRecorded, record:
 
 def evolve_group(group: Group | None, event: GroupEvent, record: Record) -> Group | None:
     """The group after its event; None if it is gone. Raise InvariantBroken as `evolve` does."""
+    if group is not None and group.quarantined and isinstance(event, GroupDeleted):
+        return None  # an operator ends the quarantine, whatever state it caught the group in (S6)
     to = transitions.target(group.state if group else transitions.ABSENT, event)
     if group is None:
         return Group(record.group_id, seq=record.group_seq, state_since_ms=record.log_time_ms)

@@ -12,11 +12,11 @@ from holdfast.coordinator.broken import InvariantBroken
 from holdfast.coordinator.events import GroupCreated, LogEntry, Part, Record
 from holdfast.coordinator.evolve import evolve
 from holdfast.coordinator.ids import GroupId, Position
-from holdfast.coordinator.state import State
+from holdfast.coordinator.state import Group, State
 
 
 class Skipped(NamedTuple):
-    """A part that was not applied, and why: `S1` (term) or `S2` (version)."""
+    """A part that was not applied, and why: `S1` (term), `S2` (version) or `S6` (impossible)."""
 
     group_id: GroupId
     rule: str
@@ -33,8 +33,8 @@ class Applied(NamedTuple):
 def apply_entry(state: State, index: int, term: int, entry: LogEntry) -> Applied:
     """The state after the entry at `index`, whose Raft term is `term`.
 
-    Raise InvariantBroken for an event that cannot be true (S6); then nothing of the entry is
-    applied, and the replica decides what to do without its part (`apply_part`).
+    A part with an event that cannot be true is skipped and its group quarantined, on every node
+    alike: one bad event must not stop all three (S6).
     """
     state = begin_entry(state, index, entry)
     records: list[Record] = []
@@ -44,9 +44,28 @@ def apply_entry(state: State, index: int, term: int, entry: LogEntry) -> Applied
         if rule is not None:
             skipped.append(Skipped(part.group_id, rule))
             continue
-        state, made = apply_part(state, Position(index, len(records)), entry, part)
+        try:
+            state, made = apply_part(state, Position(index, len(records)), entry, part)
+        except Exception as error:  # noqa: BLE001 - whatever it is, it is the same on every node
+            state = _quarantine(state, index, part.group_id, error)
+            skipped.append(Skipped(part.group_id, "S6"))
+            continue
         records.extend(made)
     return Applied(state, tuple(records), tuple(skipped))
+
+
+def _quarantine(state: State, index: int, group_id: GroupId, error: Exception) -> State:
+    """Serve the group no more until an operator deletes it; the rest of the cluster goes on.
+
+    The cluster's own part has no quarantine: what could not be applied of it is only skipped.
+    """
+    if not group_id:
+        return state
+    group = state.groups.get(group_id) or Group(group_id)
+    why = f"entry {index} cannot be applied: {error}"
+    return state._replace(
+        groups=state.groups.set(group_id, group._replace(quarantined=why, version=index))
+    )
 
 
 def begin_entry(state: State, index: int, entry: LogEntry) -> State:

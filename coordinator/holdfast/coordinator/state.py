@@ -89,6 +89,7 @@ class Group(NamedTuple):
     log time, a member that was replaced or removed may still act on an old grant (S12). Ids of
     replaced members are not kept: an unknown id is simply unknown, an instance id tells whom it
     belongs to now.
+    `quarantined`: why nothing but its deletion is decided for it any more (S6); "" as a rule.
     """
 
     group_id: GroupId
@@ -109,6 +110,7 @@ class Group(NamedTuple):
     state_since_ms: int = 0
     group_type: str = CLASSIC
     predecessors_until_ms: int = 0
+    quarantined: str = ""
 
     def is_leader(self, member_id: MemberId) -> bool:
         """Whether this member assigns in the present generation."""

@@ -210,6 +210,8 @@ class GroupState(_message.Message):
     SEQ_FIELD_NUMBER: _builtins.int
     STATE_SINCE_MS_FIELD_NUMBER: _builtins.int
     GROUP_TYPE_FIELD_NUMBER: _builtins.int
+    PREDECESSORS_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    QUARANTINED_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     """Its id."""
     state: _builtins.str
@@ -234,6 +236,10 @@ class GroupState(_message.Message):
     """Log time of its last change of state."""
     group_type: _builtins.str
     """"classic"."""
+    predecessors_until_ms: _builtins.int
+    """Until when, in log time, a member that was replaced or removed may still act on an old grant."""
+    quarantined: _builtins.str
+    """Why nothing but its deletion is decided for it any more; empty: it is served."""
     @_builtins.property
     def rejoined(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Who took part when the generation started."""
@@ -259,10 +265,12 @@ class GroupState(_message.Message):
         seq: _builtins.int = ...,
         state_since_ms: _builtins.int = ...,
         group_type: _builtins.str = ...,
+        predecessors_until_ms: _builtins.int = ...,
+        quarantined: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "last_rebalance", b"last_rebalance", "leader", b"leader", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "generation", b"generation", "group_id", b"group_id", "group_type", b"group_type", "initial", b"initial", "last_rebalance", b"last_rebalance", "leader", b"leader", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type", "rejoined", b"rejoined", "round_timeout_ms", b"round_timeout_ms", "seq", b"seq", "state", b"state", "state_since_ms", b"state_since_ms", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "generation", b"generation", "group_id", b"group_id", "group_type", b"group_type", "initial", b"initial", "last_rebalance", b"last_rebalance", "leader", b"leader", "predecessors_until_ms", b"predecessors_until_ms", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type", "quarantined", b"quarantined", "rejoined", b"rejoined", "round_timeout_ms", b"round_timeout_ms", "seq", b"seq", "state", b"state", "state_since_ms", b"state_since_ms", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__leader: _TypeAlias = _typing.Literal["leader"]  # noqa: Y015
     _WhichOneofArgType__leader: _TypeAlias = _typing.Literal["_leader", b"_leader"]  # noqa: Y015

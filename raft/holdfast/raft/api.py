@@ -71,6 +71,10 @@ class EngineStopped(RaftError):
         self.reason = reason
 
 
+class SnapshotFailed(RaftError):
+    """A snapshot cannot be read to its end, or what arrived cannot be used: begin another one."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProposalId:
     """One call of `propose`: the term it was decided in and its number in this process.
@@ -291,7 +295,11 @@ class SnapshotSource(Protocol):
         """Return the newest durable local snapshot, the one a start would load; (0, 0): none."""
 
     def open(self, index: int) -> Iterator[bytes]:
-        """Open the latest snapshot, which has this index, as chunks read from a local copy."""
+        """Open the latest snapshot, which has this index, as chunks read from a local copy.
+
+        An empty chunk means: nothing is ready yet, ask again later. Never blocks. The iterator
+        raises SnapshotFailed if the snapshot cannot be delivered whole.
+        """
 
     def begin(self, mark: SnapshotMark) -> SnapshotSink:
         """Begin to receive a snapshot; one begun earlier is dropped."""
@@ -307,7 +315,7 @@ class SnapshotSink(Protocol):
         """All bytes are there: begin to make them durable, without blocking."""
 
     def ready(self) -> bool:
-        """Tell whether it is durable, beside the present state."""
+        """Tell whether it is durable, beside the present state. Raises SnapshotFailed."""
 
     def install(self) -> None:
         """Make it what a start would load from now on (S18: a rename). Durable on return."""

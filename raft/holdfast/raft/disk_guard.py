@@ -13,9 +13,7 @@ LOOK_AGAIN_SECONDS = 1.0
 class DiskGuard:
     """Looks at the file system at most once a second; `low` never blocks for longer than that."""
 
-    def __init__(
-        self, path: Path, clock: Callable[[], float], reserve: int | None = None
-    ) -> None:
+    def __init__(self, path: Path, clock: Callable[[], float], reserve: int | None = None) -> None:
         """`reserve` in bytes; None: the larger of 256 MiB and 5 %."""
         self._path, self._clock, self._reserve = path, clock, reserve
         self._looked_at = float("-inf")

@@ -21,6 +21,7 @@ from holdfast.storage.codec import (
     decode_entry,
     encode_record,
 )
+from holdfast.storage.state_image import Digest
 
 ALL: Final = ""
 """The chain over all records; a deleted group's life stays covered by it (S3)."""
@@ -47,6 +48,16 @@ class Fold:
         """Begin at a snapshot's state and chain heads, or at nothing."""
         self.state = state
         self.heads: PMap[str, bytes] = PMap(heads or {})
+        self._digest = Digest()
+        self._digest.advance(state)
+
+    def digest(self) -> bytes:
+        """The digest of state and history (S3): equal on nodes that were given the same entries.
+
+        Costs time in proportion to what changed since it was last asked for.
+        """
+        total = self._digest.advance(self.state)
+        return total.to_bytes(8, "big") + self.heads.get(ALL, CHAIN_START)
 
     def step(self, index: int, term: int, payload: bytes) -> Folded:
         """Fold one entry. An empty payload is the engine's own and changes nothing but the index.

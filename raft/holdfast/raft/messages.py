@@ -172,6 +172,14 @@ class Hello:
     formed: tuple[Formed, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class StateDigest:
+    """The sender's state, evolved up to `index`, has this digest (S3)."""
+
+    index: int
+    digest: bytes
+
+
 Message = (
     PreVote
     | PreVoteGranted
@@ -185,6 +193,7 @@ Message = (
     | Ack
     | TimeoutNow
     | Hello
+    | StateDigest
 )
 
 _TYPES: tuple[type[Message], ...] = (
@@ -200,6 +209,7 @@ _TYPES: tuple[type[Message], ...] = (
     Ack,
     TimeoutNow,
     Hello,
+    StateDigest,
 )
 
 

@@ -42,6 +42,9 @@ logger = logging.getLogger(__name__)
 ITEMS_A_TURN = 256
 """How many items are evolved before the loop may serve its sockets again."""
 
+DIGEST_EVERY = 512
+"""At which indexes all nodes compare the digests of their states (S3)."""
+
 COALESCED_BYTES = 256 * 1024
 """Parts of one loop turn share an entry up to about this size (S7)."""
 
@@ -80,6 +83,9 @@ class Engine(Protocol):
 
     def evolved(self, index: int) -> None:
         """Tell that entries up to `index` are part of the state now (S4)."""
+
+    def publish(self, index: int, digest: bytes) -> None:
+        """Have the digest of the state at `index` compared with the peers' (S3)."""
 
     def status(self) -> Status:
         """Describe this moment, for people."""
@@ -145,6 +151,8 @@ class Replica:
         self.leading_term = 0
         self.leader: str | None = None
         self.stopped_because: str | None = None
+        self.record_bytes = 0
+        """Size of all records that were applied since the start."""
         self._engine, self._fold, self._snapshots = engine, fold, snapshots
         self._clocks, self._log_time = clocks, LogTime(clocks.boot)
         self._disk_low = disk_low
@@ -182,7 +190,7 @@ class Replica:
     def propose(self, part: Part) -> asyncio.Future[Committed]:
         """Have a part committed; parts of one loop turn share an entry.
 
-        The future's errors: `NotLeader`, `Overloaded` and `DiskLow` (not applied), `OutcomeUnknown`
+        The future's errors: `NotLeader`, `Overloaded`, `DiskLow` (not applied), `OutcomeUnknown`
         (S5).
         """
         future: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
@@ -242,14 +250,17 @@ class Replica:
         parts = tuple(part for part, _ in batch)
         entry = LogEntry(self.log_time_ms(), int(self._clocks.wall() * 1000), parts)
         try:
-            if self._disk_low():
-                raise DiskLow
+            self._check_disk()
             proposal = self._engine.propose(encode_entry(entry), term)
         except Exception as error:  # noqa: BLE001 - whoever waits is told, whatever it is
             for _, future in batch:
                 _fail(future, error)
             return
         self._waiting[proposal] = [(part.group_id, future) for part, future in batch]
+
+    def _check_disk(self) -> None:
+        if self._disk_low():
+            raise DiskLow
 
     async def _ask(self, begin: Callable[[], int]) -> None:
         if not self.leading_term:
@@ -308,16 +319,18 @@ class Replica:
             return
         self._term = item.term
         self._snapshots.note(folded, len(item.payload))
+        if item.index % DIGEST_EVERY == 0:
+            self._engine.publish(item.index, self._fold.digest())
         if folded.records:
             records = [stored.record for stored in folded.records]
+            self.record_bytes += sum(len(stored.content) for stored in folded.records)
             for listener in self._listeners:
                 listener.on_applied(records, item.index)
         if item.proposal is not None:
-            self._commit(item, folded)
+            self._commit(item.proposal, item, folded)
 
-    def _commit(self, item: Applied, folded: Folded) -> None:
-        assert item.proposal is not None
-        for group_id, future in self._waiting.pop(item.proposal, []):
+    def _commit(self, proposal: ProposalId, item: Applied, folded: Folded) -> None:
+        for group_id, future in self._waiting.pop(proposal, []):
             if not future.done():
                 applied = bool(item.payload) and group_id not in folded.skipped
                 future.set_result(Committed(item.index, applied))
@@ -332,9 +345,14 @@ class Replica:
             for listener in self._listeners:
                 listener.on_not_leading()
         if self.leading_term:
-            self._log_time.lead_from(self.state.log_time_ms)
+            self._log_time.lead_from(self._log_time_to_go_on_from())
             for listener in self._listeners:
                 listener.on_leading(self.leading_term)
+
+    def _log_time_to_go_on_from(self) -> int:
+        """S8: log time starts at the bootstrap's wall time; after that no wall clock counts."""
+        formed = bool(self.state.cluster_id)
+        return self.state.log_time_ms if formed else int(self._clocks.wall() * 1000)
 
     def _settle(self, proposal: ProposalId, error: Exception) -> None:
         for _, future in self._waiting.pop(proposal, []):

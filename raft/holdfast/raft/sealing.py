@@ -82,12 +82,11 @@ class Sealing:
             done = self._wanted
             try:
                 await self._seal(done)
-            except (StorageError, OSError, asyncio.TimeoutError) as error:
-                logger.error(
+            except (TimeoutError, StorageError, OSError):
+                logger.exception(
                     "records up to %s could not be sealed; they stay in the event log, and the "
-                    "next boundary or start tries again: %s",
+                    "next boundary or start tries again",
                     done,
-                    error,
                 )
 
     async def _seal(self, last: Position) -> None:

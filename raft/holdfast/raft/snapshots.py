@@ -20,7 +20,7 @@ from typing import Final
 
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.state import State
-from holdfast.raft.api import SnapshotMark
+from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.raft.fold import ALL, Fold, Folded, StoredRecord
 from holdfast.storage.codec import CHAIN_START
 from holdfast.storage.errors import StorageError, WriteRefused
@@ -166,6 +166,7 @@ class _ReadAhead(Iterator[bytes]):
     def __init__(self, store: StateStore, path: Path, index: int) -> None:
         self._chunks: Queue[bytes | None] = Queue(CHUNKS_AHEAD)
         self._dropped = Event()
+        self._failure = ""
         arguments = (store, path, index)
         Thread(target=self._read, args=arguments, name="stream-out", daemon=True).start()
 
@@ -174,6 +175,8 @@ class _ReadAhead(Iterator[bytes]):
             chunk = self._chunks.get_nowait()
         except Empty:
             return b""
+        if chunk is None and self._failure:
+            raise SnapshotFailed(self._failure)
         if chunk is None:
             raise StopIteration
         return chunk
@@ -190,11 +193,13 @@ class _ReadAhead(Iterator[bytes]):
         try:
             store.copy_to(path)
             if _covered(path) != index:
+                self._failure = f"the state has moved on from index {index}"
                 return
             for chunk in read_chunks(path, CHUNK_BYTES):
                 _put(chunks, chunk, dropped)
-        except (StorageError, OSError):
-            logger.exception("a snapshot could not be streamed; the peer will ask again")
+        except (StorageError, OSError) as error:
+            self._failure = str(error)
+            logger.exception("a snapshot could not be streamed; another will be begun")
         finally:
             _put(chunks, None, dropped)
             remove_tree(path)
@@ -229,6 +234,7 @@ class Incoming:
         self._chunks: Queue[bytes | None] = Queue()
         self._aborted = Event()
         self._prepared: StateInstall | None = None
+        self._failure = ""
         self._thread = Thread(target=self._receive, name="stream-in", daemon=True)
         self._thread.start()
 
@@ -245,12 +251,15 @@ class Incoming:
         self._chunks.put(None)
 
     def ready(self) -> bool:
-        """Tell whether it is durable, beside the present state."""
+        """Tell whether it is durable, beside the present state. Raises SnapshotFailed."""
+        if self._failure:
+            raise SnapshotFailed(self._failure)
         return self._prepared is not None
 
     def install(self) -> None:
         """Make it what a start would load from now on: a rename. Raises StorageError."""
-        assert self._prepared is not None, "ready comes first"
+        if self._prepared is None:
+            raise SnapshotFailed("it is not ready")
         self._prepared.install()
         self._installed(self._mark)
 
@@ -262,7 +271,8 @@ class Incoming:
     def _receive(self) -> None:
         try:
             install = StateInstall(self._store)
-        except StorageError:
+        except StorageError as error:
+            self._failure = str(error)
             logger.exception("a snapshot cannot be received; the leader will send another")
             return
         try:
@@ -272,12 +282,14 @@ class Incoming:
                 install.abort()
                 return
             meta = install.seal()
-        except (StorageError, OSError):
+        except (StorageError, OSError) as error:
             install.abort()
+            self._failure = str(error)
             logger.exception("a snapshot cannot be used; the leader will send another")
             return
         if (meta.index, meta.term) == (self._mark.index, self._mark.term):
             self._prepared = install
         else:
             install.abort()
+            self._failure = f"it covers {meta.index}, not {self._mark.index}"
             logger.error("a snapshot covers %s, not %s as announced", meta.index, self._mark.index)

@@ -138,17 +138,19 @@ class GrpcTransport:
 
     def poll(self) -> None:
         """Hand everything that has arrived to the handler."""
-        assert self._handler is not None, "start comes first"
+        handler = self._handler
+        if handler is None:
+            return
         for _ in range(len(self._inbox)):
             peer, epoch, what, size = self._inbox.popleft()
             with self._inbox_room:
                 self._inbox_bytes -= size
                 self._inbox_room.notify_all()
             if isinstance(what, bool):
-                notify = self._handler.on_connected if what else self._handler.on_disconnected
+                notify = handler.on_connected if what else handler.on_disconnected
                 notify(peer)
             elif self._epochs.get(peer) is epoch:
-                self._handler.on_message(peer, what)
+                handler.on_message(peer, what)
 
     def close(self) -> None:
         """End all streams; what is queued is lost, as on any broken connection."""
@@ -166,6 +168,7 @@ class GrpcTransport:
     def _serve(self) -> None:
         pool = futures.ThreadPoolExecutor(2 * len(self._links) + 2, thread_name_prefix="peer-in")
         self._server = grpc.server(pool, options=OPTIONS)
+        handler: grpc.RpcMethodHandler[bytes, bytes]
         handler = grpc.stream_stream_rpc_method_handler(self._receive)
         service, _, method = METHOD[1:].rpartition("/")
         self._server.add_generic_rpc_handlers(
@@ -185,9 +188,7 @@ class GrpcTransport:
         credentials = grpc.ssl_server_credentials(pair, self._tls.ca, require_client_auth=True)
         server.add_secure_port(self._listen, credentials)
 
-    def _receive(
-        self, packets: Iterator[bytes], context: grpc.ServicerContext
-    ) -> Iterator[bytes]:
+    def _receive(self, packets: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         """Serve one stream that a peer dialled, until it ends or a newer one takes its place."""
         peer = self._check_peer(context)
         epoch = self._epochs[peer] = object()
@@ -200,7 +201,7 @@ class GrpcTransport:
                     self._deliver(peer, epoch, decode(frame), len(frame))
                 self._wake()
         except BadMessage as error:
-            logger.error("peer sent what no node sends; its stream is ended", extra={"peer": peer})
+            logger.exception("%s sent what no node sends; its stream is ended", peer)
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
     def _check_peer(self, context: grpc.ServicerContext) -> str:
@@ -259,7 +260,8 @@ class GrpcTransport:
     def _send_on(self, link: _Link, channel: grpc.Channel) -> None:
         """Hold one stream until it breaks."""
         ended = threading.Event()
-        call = channel.stream_stream(METHOD)(
+        method: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(METHOD)
+        call = method(
             self._packets(link, ended),
             metadata=(
                 (CLUSTER_KEY, self._cluster_id),
@@ -309,4 +311,4 @@ class GrpcTransport:
 def _certificate_names(context: grpc.ServicerContext) -> set[str]:
     """All names in the certificate that the TLS handshake verified."""
     values = context.auth_context().get("x509_subject_alternative_name", ())
-    return {value.decode(errors="replace") for value in values}
+    return {bytes(value).decode(errors="replace") for value in values}

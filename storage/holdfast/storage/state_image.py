@@ -206,7 +206,9 @@ class _Builder:
     def build(self) -> State:
         orphans = (self._members.keys() | self._offsets.keys()) - self._groups.keys()
         if orphans:
-            raise CodecError(f"records of groups that are not there: {sorted(orphans)[:3]}", "state")
+            raise CodecError(
+                f"records of groups that are not there: {sorted(orphans)[:3]}", "state"
+            )
         cluster_settings = self._settings.pop("", PMap())
         return self._cluster._replace(
             groups=PMap((group_id, self._group(group_id)) for group_id in self._groups),

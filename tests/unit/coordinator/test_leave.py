@@ -1,7 +1,7 @@
 """Leaving and removal: one batch is one event and one rebalance; each entry has its result (G)."""
 
 from harness.calls import Calls
-from holdfast.coordinator.commands import LeavingMember, TriggerRebalance
+from holdfast.coordinator.commands import Caller, LeaveGroup, LeavingMember, TriggerRebalance
 from holdfast.coordinator.events import (
     GroupEmptied,
     MembersLeft,
@@ -131,8 +131,6 @@ def test_g13_but_not_in_an_empty_group(calls: Calls) -> None:
 
 
 def test_s14_a_repeated_leave_is_answered_from_the_table(calls: Calls) -> None:
-    from holdfast.coordinator.commands import Caller, LeaveGroup
-
     calls.stable("i1", "i2")
     request = "01890000-0000-7000-8000-000000000001"
     for call in (101, 102):

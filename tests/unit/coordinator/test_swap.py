@@ -1,8 +1,8 @@
-"""The static swap (KIP-345) and the planned restart (S12): exact events, and who is excluded how."""
+"""The static swap (KIP-345) and the planned restart (S12): exact events, who is excluded how."""
 
 import pytest
 
-from harness.calls import P, REBALANCE_MS, SESSION_MS, Calls
+from harness.calls import REBALANCE_MS, SESSION_MS, Calls, P
 from holdfast.coordinator.commands import LeavingMember
 from holdfast.coordinator.events import (
     InstanceReleased,
@@ -125,7 +125,7 @@ def test_b6_other_bytes_of_an_opaque_type_change_nothing(calls: Calls) -> None:
 def test_b6_bettered_a_followers_new_topics_start_a_rebalance(
     calls: Calls, instance_id: str, events: int
 ) -> None:
-    """A leader sees all subscriptions in its answer, and asks for a rebalance by itself (KIP-814)."""
+    """A leader sees all subscriptions in its answer, and asks for a rebalance itself (KIP-814)."""
     one = (Protocol("p", b"t", ("t",)),)
     for each in ("i1", "i2"):
         calls.join(each, fresh=f"{each}-1", protocol_type="consumer", protocols=one)
@@ -176,8 +176,7 @@ def test_s12_whoever_comes_after_a_release_need_not_wait(calls: Calls) -> None:
 
 
 def test_s12_a_release_does_not_hide_an_earlier_holder(calls: Calls) -> None:
-    """a is replaced by b, b releases 4 s later: a may still run for the 6 s that are left of its
-    session, whatever b says."""
+    """First a, replaced by b, which releases after 4 s: 6 s are left of the session of a."""
     calls.stable("i1")
     calls.join("i1", fresh="b")
     calls.core.advance(4_000)

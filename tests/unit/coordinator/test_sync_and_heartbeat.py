@@ -3,7 +3,7 @@
 import pytest
 
 from harness.calls import REBALANCE_MS, Calls
-from holdfast.coordinator.commands import CallBroken
+from holdfast.coordinator.commands import CallBroken, DeadlineFired, Heartbeat
 from holdfast.coordinator.decide import plain_heartbeat
 from holdfast.coordinator.events import Assigned, AssignmentStored, MemberExpired
 from holdfast.coordinator.rejections import (
@@ -14,7 +14,6 @@ from holdfast.coordinator.rejections import (
     Superseded,
     UnknownMemberId,
 )
-from holdfast.coordinator.commands import Heartbeat
 from holdfast.coordinator.volatile import SESSION, SYNC, DeadlineKey
 
 
@@ -189,8 +188,6 @@ def test_s9_a_heartbeat_beats_an_expiry_that_has_fired_already(calls: Calls) -> 
 
 
 def test_s9_an_old_arming_number_counts_for_nothing(calls: Calls) -> None:
-    from holdfast.coordinator.commands import DeadlineFired
-
     calls.stable("i1")
     key = DeadlineKey(SESSION, "i1-1")
     before = calls.volatile

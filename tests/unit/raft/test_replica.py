@@ -32,7 +32,7 @@ from holdfast.raft.api import (
     Stopped,
 )
 from holdfast.raft.fold import Fold, Folded
-from holdfast.raft.replica import Clocks, Replica
+from holdfast.raft.replica import DIGEST_EVERY, Clocks, Replica
 
 
 class ScriptedEngine:
@@ -42,6 +42,7 @@ class ScriptedEngine:
         self.items: list[Item] = []
         self.proposed: list[tuple[ProposalId, bytes]] = []
         self.evolved_to = 0
+        self.published: list[tuple[int, bytes]] = []
         self.lease = 0
         self._notify: Callable[[], None] = lambda: None
         self._numbers = iter(range(1, 1000))
@@ -80,6 +81,9 @@ class ScriptedEngine:
 
     def evolved(self, index: int) -> None:
         self.evolved_to = index
+
+    def publish(self, index: int, digest: bytes) -> None:
+        self.published.append((index, digest))
 
     def status(self) -> Status:
         raise NotImplementedError
@@ -278,6 +282,22 @@ async def test_nothing_behind_an_install_is_evolved_before_it(world: World) -> N
 
     assert world.replica.state.cluster_id == "c"
     assert world.replica.state.applied_index == 51
+
+
+@in_loop
+async def test_digests_are_published_at_the_same_indexes_on_every_node(world: World) -> None:
+    """S3: what is compared must be the state at one index, not whatever a node is at."""
+    await world.lead()
+    for index in range(2, 2 * DIGEST_EVERY + 3):
+        world.engine.push(Applied(index, 1, b""))
+    while world.replica.state.applied_index < 2 * DIGEST_EVERY + 2:
+        await settle()
+    twin = Fold(State())
+    for index in range(1, DIGEST_EVERY + 1):
+        twin.step(index, 1, b"")
+
+    assert [index for index, _ in world.engine.published] == [DIGEST_EVERY, 2 * DIGEST_EVERY]
+    assert world.engine.published[0][1] == twin.digest()
 
 
 @in_loop

@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.coordinator.events import Cause, GroupCreated, LogEntry, Part, Proposed
 from holdfast.coordinator.state import State
-from holdfast.raft.api import SnapshotMark
+from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.raft.fold import Fold
 from holdfast.raft.snapshots import StateSnapshots
 from holdfast.storage.codec import encode_entry
@@ -113,7 +113,9 @@ def test_a_streamed_snapshot_is_the_same_state_events_and_chains(nodes: tuple[No
     assert empty.store.events((0, 0), 1000) == full.store.events((0, 0), 1000)
 
 
-def test_a_stream_of_a_snapshot_that_is_gone_has_no_end(nodes: tuple[Node, Node]) -> None:
+def test_a_stream_of_a_snapshot_that_is_gone_fails_and_does_not_end(
+    nodes: tuple[Node, Node],
+) -> None:
     """The receiver resets its journal to the index that was announced: it must be that state."""
     node, _ = nodes
     node.evolve(1, 10)
@@ -121,10 +123,11 @@ def test_a_stream_of_a_snapshot_that_is_gone_has_no_end(nodes: tuple[Node, Node]
     node.evolve(11, 20)
     node.take()
 
-    assert list(drain(node.snapshots.open(10))) == []
+    with pytest.raises(SnapshotFailed, match="moved on from index 10"):
+        list(drain(node.snapshots.open(10)))
 
 
-def test_a_snapshot_that_differs_from_what_was_announced_is_not_ready(
+def test_a_snapshot_that_differs_from_what_was_announced_has_failed(
     nodes: tuple[Node, Node],
 ) -> None:
     full, empty = nodes
@@ -136,5 +139,6 @@ def test_a_snapshot_that_differs_from_what_was_announced_is_not_ready(
     sink.seal()
     sink.join(DEADLINE)
 
-    assert not sink.ready()
+    with pytest.raises(SnapshotFailed, match="covers 20, not 19"):
+        sink.ready()
     assert Fold(State()).state == empty.fold.state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import ipaddress
 import socket
 import threading
@@ -52,18 +52,22 @@ class Authority:
     def __init__(self) -> None:
         self.key = ec.generate_private_key(ec.SECP256R1())
         self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test CA")])
-        self.certificate = self._sign(self.name, self.key, x509.BasicConstraints(ca=True, path_length=None))
+        self.certificate = self._sign(
+            self.name, self.key, x509.BasicConstraints(ca=True, path_length=None)
+        )
 
-    def _sign(self, name: x509.Name, key: ec.EllipticCurvePrivateKey, *extra: x509.ExtensionType) -> x509.Certificate:
-        now = datetime.datetime.now(datetime.UTC)
+    def _sign(
+        self, name: x509.Name, key: ec.EllipticCurvePrivateKey, *extra: x509.ExtensionType
+    ) -> x509.Certificate:
+        now = dt.datetime.now(dt.UTC)
         builder = (
             x509.CertificateBuilder()
             .subject_name(name)
             .issuer_name(self.name)
             .public_key(key.public_key())
             .serial_number(x509.random_serial_number())
-            .not_valid_before(now - datetime.timedelta(hours=1))
-            .not_valid_after(now + datetime.timedelta(days=1))
+            .not_valid_before(now - dt.timedelta(hours=1))
+            .not_valid_after(now + dt.timedelta(days=1))
         )
         for extension in extra:
             builder = builder.add_extension(extension, critical=False)
@@ -94,7 +98,14 @@ class Nodes:
         self.transports: dict[str, GrpcTransport] = {}
         self.recorders: dict[str, Recorder] = {}
 
-    def start(self, node: str, listen: str, peers: dict[str, str], cluster: str = "c", tls: PeerTls | None = None) -> None:
+    def start(
+        self,
+        node: str,
+        listen: str,
+        peers: dict[str, str],
+        cluster: str = "c",
+        tls: PeerTls | None = None,
+    ) -> None:
         transport = GrpcTransport(cluster, node, listen, peers, tls)
         recorder = self.recorders[node] = Recorder()
         self.stack.callback(transport.close)
@@ -129,7 +140,10 @@ def test_messages_pass_in_order_between_nodes_that_know_each_other(nodes: Nodes)
         assert nodes.transports["a"].send("b", VoteGranted(term))
 
     expected = [("a", VoteGranted(term)) for term in range(300)]
-    received = lambda: [s for s in nodes.recorders["b"].seen if isinstance(s[1], VoteGranted)]  # noqa: E731
+
+    def received() -> list[tuple[str, object]]:
+        return [s for s in nodes.recorders["b"].seen if isinstance(s[1], VoteGranted)]
+
     assert nodes.until(lambda: len(received()) == 300)
     assert received() == expected
 
@@ -187,7 +201,7 @@ def test_a_port_in_use_is_one_clear_error(nodes: Nodes) -> None:
 @pytest.mark.parametrize("cut", range(1, 12))
 def test_half_a_packet_is_refused(cut: int) -> None:
     packet = frames.pack([b"1234", b"5678"])
-    if cut in (8,):  # exactly one whole frame: a shorter, valid packet
+    if cut == 8:  # exactly one whole frame: a shorter, valid packet
         assert list(frames.unpack(packet[:cut])) == [b"1234"]
         return
     with pytest.raises(BadMessage):

@@ -8,6 +8,7 @@ member. A shell over the aio shell and not over the session: one set of calls, w
 from __future__ import annotations
 
 import asyncio
+import atexit
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Literal, Self, TypedDict, TypeVar, Unpack
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     Listener = Callable[[Sequence[Partition]], None]
 
 ResultT = TypeVar("ResultT")
+_END_SECONDS_MAX = 5.0
 
 
 class _LoopThread:
@@ -37,15 +39,23 @@ class _LoopThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
+        self._thread = threading.Thread(target=self._serve, name="holdfast-client", daemon=True)
 
     def loop(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
-                threading.Thread(
-                    target=self._loop.run_forever, name="holdfast-client", daemon=True
-                ).start()
+                self._thread.start()
+                atexit.register(self._end)
             return self._loop
+
+    def _serve(self) -> None:
+        self.loop().run_forever()
+
+    def _end(self) -> None:
+        """Stop with the interpreter: it would wait two seconds for gRPC under a running loop."""
+        self.loop().call_soon_threadsafe(self.loop().stop)
+        self._thread.join(_END_SECONDS_MAX)
 
     def run(self, work: Coroutine[Any, Any, ResultT]) -> ResultT:
         """Run in the loop's thread and wait; what it raises is raised here."""

@@ -40,4 +40,4 @@ def acknowledged(request: Any, response: Any) -> Acknowledged | None:  # noqa: A
 
 
 Witness: TypeAlias = "Callable[[Acknowledged], None]"
-"""Called in the event loop's thread with each acknowledged change, before the caller hears of it."""
+"""Called in the event loop's thread with each acknowledged change, before the caller knows."""

@@ -1,9 +1,10 @@
-"""`decide`: what is to happen, given the state, the leader-local part, and a command. Pure and total.
+"""`decide`: what is to happen, given the state, the leader-local part, and a command. Pure.
 
 How the modules share the work: a decider of a one-shot effect (`offsets.commit`, `offsets.delete`,
-`groups.delete`, `cluster.*`, leave, trigger) takes `(draft, command)`, emits its events on the draft
-and *returns* its reply; it is answered here, and its answer is recorded for its request id (S14,
-S15). Joins, syncs and heartbeats answer or park by themselves: they are never answered from a table.
+`groups.delete`, `cluster.*`, leave, trigger) takes `(draft, command)`, emits its events on the
+draft and *returns* its reply; it is answered here, and its answer is recorded for its request id
+(S14, S15). Joins, syncs and heartbeats answer or park by themselves: they are never answered from a
+table.
 
 All functions here give a `Decision` whose events belong to one part of the log: the group's, or the
 cluster's ("") for topics and settings. An answer that carries a grant of the decision itself has
@@ -36,7 +37,7 @@ from holdfast.coordinator.commands import (
     SyncGroup,
     TriggerRebalance,
 )
-from holdfast.coordinator.decide import cluster, groups, offsets, requests
+from holdfast.coordinator.decide import cluster, groups, offsets, quarantine, requests
 from holdfast.coordinator.decide.classic import (
     deadline,
     heartbeat,
@@ -59,9 +60,7 @@ _Unasked: TypeAlias = DeadlineFired | CallBroken | ExpireOffsets | FormCluster |
 __all__ = ["decide", "decide_all", "group_of", "on_dismissed", "on_leading", "plain_heartbeat"]
 
 
-def decide(
-    state: State, volatile: Volatile, command: Command, log_time_ms: int = 0
-) -> Decision:
+def decide(state: State, volatile: Volatile, command: Command, log_time_ms: int = 0) -> Decision:
     """Choose events and effects for one command; `volatile` is the part of the command's group."""
     return decide_all(state, volatile, group_of(command), (command,), log_time_ms)
 
@@ -96,6 +95,8 @@ def on_leading(state: State, group_id: GroupId) -> Decision:
     """What a new leader does with a group before it serves it: every deadline anew (S9, S16)."""
     draft = Draft(state, Volatile(), group_id)
     draft.serve("Leading")
+    if draft.found is not None and draft.found.quarantined:
+        return draft.decision()
     leading.take_over(draft)
     return draft.decision()
 
@@ -117,10 +118,14 @@ def _decide(draft: Draft, command: Command) -> None:
     name = type(command).__name__
     if isinstance(command, _Unasked):
         draft.serve(name)
-        _decide_internal(draft, command)
+        if draft.found is None or not draft.found.quarantined:
+            _decide_internal(draft, command)
         return
     caller = command.caller
     draft.serve(name, caller.principal, caller.request_id)
+    if quarantine.holds(draft.found, command):
+        draft.answer(caller.call, quarantine.refusal(draft.group, command))
+        return
     match command:
         case Heartbeat():
             heartbeat.heartbeat(draft, command)
@@ -147,7 +152,7 @@ def _decide_internal(draft: Draft, command: _Unasked) -> None:
             cluster.seal(draft, command)
 
 
-def _one_shot(draft: Draft, command: requests.OneShot) -> Reply:
+def _one_shot(draft: Draft, command: requests.OneShot) -> Reply:  # noqa: PLR0911 - one a command
     match command:
         case LeaveGroup():
             return requests.once(draft, command, removal.leave)

@@ -1,4 +1,4 @@
-"""The scratch paper of one decision: state that moves as events are chosen, and what else was chosen.
+"""The scratch paper of one decision: state that moves as events are chosen, and what else is.
 
 A `Draft` lives inside one call of `decide`, so that the rules can be written as steps while
 `decide` stays pure from outside. Events go through `evolve` at once, so each rule sees what the one

@@ -43,7 +43,10 @@ def invalid_group_id(group_id: GroupId) -> InvalidGroupId | None:
 
 
 def delete(draft: Draft, command: DeleteGroup) -> NamedReply:
-    """Delete a group that has no members, with its offsets (K10); else refuse (K12, K13)."""
+    """Delete a group that has no members, with its offsets (K10); else refuse (K12, K13).
+
+    Deleting is also how an operator ends a quarantine, members or not (S6).
+    """
     error = _not_deletable(draft)
     if error is None:
         delete_empty(draft, "K10")
@@ -54,7 +57,9 @@ def _not_deletable(draft: Draft) -> Rejection | None:
     group = draft.found
     if group is None:
         return GroupIdNotFound(draft.group_id)
-    return None if group.state == EMPTY else NonEmptyGroup(len(group.members))
+    if group.state == EMPTY or group.quarantined:
+        return None
+    return NonEmptyGroup(len(group.members))
 
 
 def delete_empty(draft: Draft, rule: str) -> None:

@@ -7,9 +7,10 @@ conflicting term begins, so that repair takes a round per term and not per entry
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
-from holdfast.raft.api import EngineStopped, SnapshotMark
+from holdfast.raft.api import EngineStopped, SnapshotFailed, SnapshotMark
 from holdfast.raft.engine.rules import Rule
 from holdfast.raft.engine.streams import Cursor, StreamKey
 from holdfast.raft.messages import Ack, Append, ChunkAck, EntryChunk, LogEntry, SnapshotChunk
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
     from holdfast.raft.engine.disk import Disk
     from holdfast.raft.engine.rebuild import Rebuild
     from holdfast.raft.engine.votes import Votes
+
+logger = logging.getLogger(__name__)
 
 
 class Appending:
@@ -204,7 +207,7 @@ class Installing:
     def tick(self) -> None:
         """Go on behind a snapshot as soon as it is durable; the matching suffix is kept (D1)."""
         sink, key = self._sink, self._cursor.key
-        if not self._sealed or sink is None or key is None or not sink.ready():
+        if not self._sealed or sink is None or key is None or not self._is_ready(sink):
             return
         if key.index <= self._ctx.seam.handed_index:
             self._drop()
@@ -216,6 +219,15 @@ class Installing:
         self._sink, self._sealed = None, False
         self._cursor.drop()
         self._continue_behind(key)
+
+    def _is_ready(self, sink: SnapshotSink) -> bool:
+        """What cannot be used is forgotten; the next chunk makes the leader begin anew."""
+        try:
+            return sink.ready()
+        except SnapshotFailed as error:
+            logger.warning("the snapshot that arrived cannot be used: %s", error)
+            self._drop()
+            return False
 
     def _continue_behind(self, key: StreamKey) -> None:
         seam = self._ctx.seam

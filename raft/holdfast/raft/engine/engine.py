@@ -26,6 +26,7 @@ from holdfast.raft.messages import (
     PreVoteGranted,
     RequestVote,
     SnapshotChunk,
+    StateDigest,
     TermNotice,
     TimeoutNow,
     VoteGranted,
@@ -103,6 +104,7 @@ class Engine:
             ChunkAck: o.replication.on_chunk_ack,
             Ack: o.replication.on_ack,
             Hello: o.forming.on_hello,
+            StateDigest: o.agreement.on_digest,
         }
         return handlers
 
@@ -225,6 +227,10 @@ class Engine:
         delivery.evolved_index = max(delivery.evolved_index, index)
         if self.overlay.seam.is_leader and not self.overlay.lease.ready_term:
             self.overlay.pulse.wake()
+
+    def publish(self, index: int, digest: bytes) -> None:
+        """Have the digest of the state at `index` compared with the peers' (S3)."""
+        self.overlay.agreement.publish(index, digest)
 
     # -- for people -----------------------------------------------------------------------------
 

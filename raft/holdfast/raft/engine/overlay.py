@@ -15,6 +15,7 @@ from pysyncobj.config import SyncObjConf
 from pysyncobj.syncobj import SyncObj
 
 from holdfast.raft.api import EngineStopped
+from holdfast.raft.engine.agreement import Agreement
 from holdfast.raft.engine.append import Appending, Installing
 from holdfast.raft.engine.apply import Delivery
 from holdfast.raft.engine.context import Context
@@ -103,6 +104,7 @@ class Overlay(SyncObj):
         self.replication = Replication(ctx, self.lease, self.probes, newcomers, setup.snapshots)
         self.appending = Appending(ctx, self.disk, self.votes, Rebuild(ctx, self.disk))
         self.installing = Installing(ctx, self.appending, self.delivery, setup.snapshots)
+        self.agreement = Agreement(ctx)
 
     def _take_in(self) -> None:
         """Take in what arrived, and let go what became durable by it."""
@@ -120,6 +122,7 @@ class Overlay(SyncObj):
         """D5: nothing counts before it is flushed. Then each concern's own time."""
         self.settle()
         self.installing.tick()
+        self.agreement.tick()
         self.forming.tick()
         self.disk.lower_promise()
         self.votes.tick()

@@ -7,10 +7,12 @@ number of its round.
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from holdfast.raft.api import SnapshotFailed
 from holdfast.raft.engine.rules import Rule
 from holdfast.raft.engine.streams import OutStream, slices
 from holdfast.raft.messages import Ack, Append, ChunkAck, EntryChunk, LogEntry, SnapshotChunk
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from holdfast.raft.engine.lease import Lease, Probes
     from holdfast.raft.engine.rebuild import Newcomers
     from holdfast.raft.engine.streams import Piece
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
@@ -36,6 +40,7 @@ class Progress:
     flying: deque[tuple[int, int]] = field(default_factory=deque)
     flying_bytes: int = 0
     stream: OutStream | None = None
+    retry_at: float = 0.0
     incarnation: str = ""
 
     def sent(self, last: int, size: int) -> None:
@@ -163,7 +168,8 @@ class Replication:
         """The peer is behind what the journal holds: send it a snapshot (S18)."""
         mark = self._snapshots.latest()
         chunk = self._ctx.settings.chunk_bytes
-        if mark.index >= self._ctx.journal.anchor_index:
+        may = self._ctx.now() >= progress.retry_at
+        if may and mark.index >= self._ctx.journal.anchor_index:
             whole = self._snapshots.open(mark.index)
             chunks = (part for block in whole for part in slices(block, chunk))
             progress.stream = OutStream(mark.index, mark.term, chunks, self._ctx.now())
@@ -173,8 +179,14 @@ class Replication:
         if not stream.total and now - stream.begun_at > ctx.settings.stream_seconds_max:
             progress.go_back(progress.acked + 1)
             return
-        lost = stream.lost_pieces(now, 2 * ctx.settings.election_max)
-        for piece in lost + stream.next_pieces(now):
+        pieces = stream.lost_pieces(now, 2 * ctx.settings.election_max)
+        try:
+            pieces += stream.next_pieces(now)
+        except SnapshotFailed as error:
+            logger.warning("a snapshot for %s broke off, another follows: %s", peer, error)
+            progress.stream, progress.retry_at = None, now + ctx.settings.election_max
+            return
+        for piece in pieces:
             ctx.outbox.post(peer, self._chunk(stream, piece))
 
     def _chunk(self, stream: OutStream, piece: Piece) -> EntryChunk | SnapshotChunk:

@@ -20,6 +20,7 @@ class Rule(Enum):
     PRE_VOTE = "1.1: nobody raises a term that it could not win"
     S1_DROP = "S1: the engine drops what was decided in another term"
     S1_SKIP = "S1: every replica skips what was decided in another term"
+    S3_AGREE = "S3: a node whose state differs from the majority's stops"
     S4_ORDER = "S4: the leader role follows the own no-op"
     S4_BOUND = "S4: a full hand-over holds back delivery"
     S4_CUT = "S4: only what is evolved may be cut"

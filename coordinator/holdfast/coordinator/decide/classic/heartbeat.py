@@ -48,7 +48,7 @@ def plain(state: State, command: Heartbeat) -> HeartbeatReply | None:
     generation. It is up to the node to see that no batch of the group is under way.
     """
     group = state.groups.get(command.group_id)
-    if group is None or group.state == PREPARING or command.release:
+    if group is None or group.quarantined or group.state == PREPARING or command.release:
         return None
     member = group.members.get(command.member_id)
     if member is None or member.released or command.generation != group.generation:

@@ -1,4 +1,4 @@
-"""Members that come back: by their id, or as a static instance in a new process (A14-A20, B3-B18)."""
+"""Members that come back: by id, or as a static instance in a new process (A14-A20, B3-B18)."""
 
 from __future__ import annotations
 

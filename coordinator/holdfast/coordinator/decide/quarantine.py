@@ -1,0 +1,43 @@
+"""Commands for a group that is quarantined (S6): all are refused, but the one that ends it.
+
+Its state was left as it was before the event that could not be applied, so nothing that builds on
+it may be decided; deleting the group is what an operator can do, and says so to everybody.
+"""
+
+from __future__ import annotations
+
+from holdfast.coordinator.commands import (
+    DeleteGroup,
+    GroupCommand,
+    Heartbeat,
+    JoinGroup,
+    SyncGroup,
+)
+from holdfast.coordinator.decide import requests
+from holdfast.coordinator.rejections import UnknownServerError
+from holdfast.coordinator.replies import HeartbeatReply, JoinReply, Reply, SyncReply
+from holdfast.coordinator.state import Group
+
+Asked = JoinGroup | SyncGroup | Heartbeat | requests.OneShot
+
+
+def holds(group: Group | None, command: GroupCommand | requests.OneShot) -> bool:
+    """Whether a command must be refused for the group's quarantine."""
+    return group is not None and bool(group.quarantined) and not isinstance(command, DeleteGroup)
+
+
+def refusal(group: Group, command: Asked) -> Reply:
+    """The answer of a refused command, in the form that the call is answered in."""
+    error = UnknownServerError(
+        f"group {group.group_id!r} is quarantined ({group.quarantined}); "
+        "delete it to begin anew, and report this with the node's log"
+    )
+    match command:
+        case JoinGroup():
+            return JoinReply(error)
+        case SyncGroup():
+            return SyncReply(error)
+        case Heartbeat():
+            return HeartbeatReply(error)
+        case _:
+            return requests.refusal(command, error)

@@ -1,0 +1,81 @@
+"""S3, S6: nodes tell each other the digest of their state at the same indexes.
+
+One that differs from a majority cannot be trusted with anything that it says: it stops. A majority
+that disagrees with itself proves nothing about this node, so it goes on, loudly.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import OrderedDict, deque
+from typing import TYPE_CHECKING
+
+from holdfast.raft.api import EngineStopped
+from holdfast.raft.engine.rules import Rule
+from holdfast.raft.messages import StateDigest
+
+if TYPE_CHECKING:
+    from holdfast.raft.engine.context import Context
+
+logger = logging.getLogger(__name__)
+
+INDEXES_KEPT = 64
+"""How many indexes a slow node may be behind and still be compared."""
+
+
+class Agreement:
+    """Tick thread, except `publish`."""
+
+    def __init__(self, ctx: Context) -> None:
+        """Nothing is known."""
+        self._ctx = ctx
+        self._published: deque[StateDigest] = deque()
+        self._seen: OrderedDict[int, dict[str, bytes]] = OrderedDict()
+        self._unjudged: set[int] = set()
+
+    def publish(self, index: int, digest: bytes) -> None:
+        """Any thread: the state that was evolved up to `index` has this digest."""
+        self._published.append(StateDigest(index, digest))
+
+    def tick(self) -> None:
+        """Tell the peers; raises EngineStopped if they have proved this node wrong."""
+        while self._published:
+            mine = self._published.popleft()
+            for peer in self._ctx.seam.peers:
+                self._ctx.outbox.post(peer, mine)
+            self._note(self._ctx.node_id, mine)
+        while self._unjudged:
+            index = self._unjudged.pop()
+            self._judge(index, self._seen.get(index, {}))
+
+    def on_digest(self, peer: str, theirs: StateDigest) -> None:
+        """Note it; the next tick compares."""
+        self._note(peer, theirs)
+
+    def _note(self, node: str, told: StateDigest) -> None:
+        if self._seen and told.index < next(iter(self._seen)) and told.index not in self._seen:
+            return
+        self._seen.setdefault(told.index, {})[node] = told.digest
+        while len(self._seen) > INDEXES_KEPT:
+            self._seen.popitem(last=False)
+        self._unjudged.add(told.index)
+
+    def _judge(self, index: int, digests: dict[str, bytes]) -> None:
+        mine = digests.get(self._ctx.node_id)
+        if mine is None or not self._ctx.on(Rule.S3_AGREE):
+            return
+        others = [node for node, digest in digests.items() if digest != mine]
+        if not others:
+            return
+        values = list(digests.values())
+        if any(values.count(digests[node]) >= self._ctx.seam.majority for node in others):
+            raise EngineStopped(
+                f"the state at index {index} differs from the majority's ({', '.join(others)}): "
+                "this node stops before it tells anybody anything wrong. Keep its data directory "
+                "for an examination, give the node an empty one, and let it rebuild from its peers"
+            )
+        logger.critical(
+            "alarm: the state at index %s differs between nodes and no majority agrees yet: %s",
+            index,
+            {node: digest.hex()[:16] for node, digest in digests.items()},
+        )

@@ -1,0 +1,300 @@
+"""One group's actor on the leader: commands in, one batch at a time out to the log.
+
+A decision without events is carried out at once while no batch is under way. The first one with
+events opens a batch; whatever else arrives in the same turn of the loop joins it; then it is
+proposed as one part, and what comes meanwhile waits, but for heartbeats of members that the batch
+leaves alone (S9). Effects are carried out when the batch is committed. Knows no gRPC.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, Protocol
+
+from holdfast.coordinator.commands import Heartbeat
+from holdfast.coordinator.decide import decide
+from holdfast.coordinator.effects import Answer, Renew, settled
+from holdfast.coordinator.ids import Position, fencing_token
+from holdfast.coordinator.volatile import Volatile
+from holdfast.raft.api import DiskLow, EntryTooLarge, NotLeader, OutcomeUnknown, Overloaded
+from holdfast.server.calls import Answered
+from holdfast.server.faults import broken_rule, crashed, exhausted, not_coordinator, outcome_unknown
+from holdfast.server.hearing import Hearing
+from holdfast.server.scratch import Batch, call_of, waits
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from holdfast.coordinator.commands import Command
+    from holdfast.coordinator.effects import Decision, Effect
+    from holdfast.coordinator.events import Part
+    from holdfast.coordinator.ids import CallId, GroupId, MemberId
+    from holdfast.coordinator.state import State
+    from holdfast.raft.replica import Committed
+    from holdfast.server.calls import Calls
+    from holdfast.server.hearing import Heard
+
+logger = logging.getLogger(__name__)
+
+REFUSED_RETRY_S: Final = 1.0
+"""When a node that is full or overloaded offers again what no caller would repeat."""
+BROKEN_RETRY_S: Final = 60.0
+"""The same after a broken invariant: seldom, since each try raises the alarm again."""
+
+
+class Desk(Protocol):
+    """What an actor needs of its node."""
+
+    calls: Calls
+
+    @property
+    def state(self) -> State:
+        """The newest evolved state."""
+
+    @property
+    def term(self) -> int:
+        """The term in which this node leads."""
+
+    def propose(self, part: Part) -> asyncio.Future[Committed]:
+        """Have a part committed."""
+
+    def carry_out(self, group_id: GroupId, effect: Effect) -> None:
+        """Start, stop or renew a deadline."""
+
+    def address_of(self, node: str | None) -> str:
+        """`host:port` at which clients reach a node; "" if unknown."""
+
+    def idle(self, group_id: GroupId) -> None:
+        """The actor has nothing under way; it may be dropped if there is nothing to keep."""
+
+
+class Actor:
+    """Decides for one group; "" is the cluster itself."""
+
+    def __init__(self, group_id: GroupId, desk: Desk) -> None:
+        self.group_id = group_id
+        self.volatile = Volatile()
+        self._desk = desk
+        self._batch: Batch | None = None
+        self._proposed = False
+        self._inbox: list[Command] = []
+        self._hearing = Hearing()
+        self._dropped = False
+        self.applied_at: Position | None = None
+        """Position of the group's first record in the newest entry that changed it."""
+
+    def take_over(self, decision: Decision) -> None:
+        """Begin to lead this group: adopt what `on_leading` decided and arm every deadline (S9)."""
+        self.volatile = decision.volatile
+        self._carry_out(decision.effects)
+
+    def beat(self, generation: int, member_id: MemberId, instance_id: str | None) -> Heard | None:
+        """A plain heartbeat that was answered before and about which nothing has changed since.
+
+        The answer is the same and only the session is renewed. None: it has to be decided.
+        """
+        heard = self._hearing.recall((generation, member_id, instance_id))
+        if heard is None or (self._batch is not None and member_id in self._batch.touched):
+            return None
+        if heard.session_timeout_ms is not None:
+            count = self._hearing.renewed(self.volatile, member_id)
+            renew = Renew(member_id, heard.session_timeout_ms, count)
+            self._desk.carry_out(self.group_id, renew)
+        return heard
+
+    def submit(self, command: Command) -> None:
+        """Decide a command now, or as soon as it may be."""
+        self.volatile = self._hearing.folded(self.volatile)
+        batch = self._batch
+        if batch is None:
+            self._begin(command)
+        elif not waits(batch, command):
+            self._answer_aside(batch, command)
+        elif self._proposed or batch.full:
+            self._inbox.append(command)
+        else:
+            decision = self._decide(batch.state, batch.volatile, command)
+            if decision is not None:
+                batch.add(command, decision)
+
+    @property
+    def unsettled(self) -> set[CallId]:
+        """Calls whose fate hangs on a batch that is on its way (S5)."""
+        return self._batch.calls if self._batch is not None and self._proposed else set()
+
+    @property
+    def keeps_something(self) -> bool:
+        """Whether anything is parked, pending, armed or under way."""
+        v = self.volatile
+        return bool(self._batch or self._inbox or v.joins or v.syncs or v.pending or v.armed)
+
+    def drop(self) -> None:
+        """The leadership is lost: decide nothing more. Only a batch on its way is still settled."""
+        self._dropped = True
+        self._inbox.clear()
+
+    # --- deciding ---
+
+    def _begin(self, command: Command) -> None:
+        state = self._desk.state
+        decision = self._decide(state, self.volatile, command)
+        if decision is None:
+            return
+        if not decision.events:
+            self.volatile = decision.volatile
+            self._note(command, decision)
+            self._carry_out(decision.effects)
+            self._desk.idle(self.group_id)
+            return
+        self._hearing.batch_begins()
+        self._batch = Batch(self.group_id, state, self.volatile)
+        self._batch.add(command, decision)
+        asyncio.get_running_loop().call_soon(self._propose)
+
+    def _answer_aside(self, batch: Batch, command: Command) -> None:
+        """A heartbeat that the batch does not concern, decided on what is committed."""
+        decision = self._decide(batch.base, self.volatile, command)
+        if decision is None:
+            return
+        if decision.events:
+            self._inbox.append(command)
+            return
+        self.volatile = decision.volatile
+        if isinstance(command, Heartbeat):
+            self._hearing.note(command.member_id)
+        self._note(command, decision)
+        self._carry_out(decision.effects)
+
+    def _note(self, command: Command, decision: Decision) -> None:
+        """Remember a heartbeat's answer; any other decision may have changed them all."""
+        if isinstance(command, Heartbeat):
+            self._hearing.remember(command, decision)
+        else:
+            self._hearing.forget()
+
+    def _decide(self, state: State, volatile: Volatile, command: Command) -> Decision | None:
+        """Decide; a defect in a rule ends this command alone, loudly (S6)."""
+        try:
+            return decide(state, volatile, command)
+        except Exception as error:
+            logger.critical(
+                "alarm: deciding %s for group %r failed; nothing was changed",
+                type(command).__name__,
+                self.group_id,
+                exc_info=True,
+            )
+            self._desk.calls.fail(call_of(command), broken_rule(repr(error)))
+            return None
+
+    # --- proposing ---
+
+    def _propose(self) -> None:
+        """Check what the batch would make of the group (S6), then offer it."""
+        batch = self._batch
+        if batch is None or self._dropped:
+            return
+        problems = batch.problems()
+        if problems:
+            self._refuse_broken(batch, problems)
+            return
+        self._proposed = True
+        self._desk.propose(batch.part(self._desk.term)).add_done_callback(self._settled)
+
+    def _refuse_broken(self, batch: Batch, problems: Iterable[object]) -> None:
+        text = "; ".join(map(str, problems))
+        logger.critical(
+            "alarm: a batch of group %r would break an invariant and was not proposed: %s; "
+            "commands: %s",
+            self.group_id,
+            text,
+            [type(command).__name__ for command in batch.commands],
+        )
+        self._fail(batch, lambda: broken_rule(text))
+        self._try_later(batch, BROKEN_RETRY_S)
+        self._go_on()
+
+    def _settled(self, future: asyncio.Future[Committed]) -> None:
+        batch = self._batch
+        if batch is None or future.cancelled():
+            return
+        error = future.exception()
+        if error is not None:
+            self._log_fault(error)
+            self._fail(batch, lambda: self._fault(error))
+            self._try_later(batch, REFUSED_RETRY_S)
+            self._go_on()
+        elif future.result().applied:
+            self._adopt(batch, future.result().index)
+            self._go_on()
+        else:
+            self._decide_again(batch)
+
+    def _adopt(self, batch: Batch, index: int) -> None:
+        """The batch is committed: take over its volatile part and carry out its effects (S16)."""
+        before = self._hearing.folded(self.volatile)
+        self.volatile = self._hearing.merged(before, batch.volatile)
+        self._hearing.forget()
+        token = fencing_token(self._desk.state.recovery_number, index)
+        seen = self.applied_at
+        position = seen if seen is not None and seen.index == index else Position(index, 0)
+        self._carry_out(settled(tuple(batch.effects), token), position)
+
+    def _decide_again(self, batch: Batch) -> None:
+        """Every replica skipped the part, for the group had changed meanwhile (S2)."""
+        if self._dropped:
+            self._fail(batch, lambda: not_coordinator(""))
+            return
+        self._inbox[:0] = batch.commands
+        self._go_on()
+
+    def _go_on(self) -> None:
+        """No batch is under way any more; decide what has waited."""
+        self._batch, self._proposed = None, False
+        waiting, self._inbox = self._inbox, []
+        if self._dropped:
+            return
+        for command in waiting:
+            self.submit(command)
+        if self._batch is None:
+            self._desk.idle(self.group_id)
+
+    # --- settling ---
+
+    def _carry_out(self, effects: Iterable[Effect], position: Position | None = None) -> None:
+        for effect in effects:
+            if isinstance(effect, Answer):
+                self._desk.calls.answer(effect.call, Answered(effect.reply, position))
+            elif not self._dropped:
+                self._desk.carry_out(self.group_id, effect)
+
+    def _fail(self, batch: Batch, error: Callable[[], Exception]) -> None:
+        for command in batch.commands:
+            self._desk.calls.fail(call_of(command), error())
+
+    def _try_later(self, batch: Batch, seconds: float) -> None:
+        """What no caller would repeat (deadlines, broken calls) must not get lost (S9)."""
+        ours = [command for command in batch.commands if not call_of(command)]
+        if ours and not self._dropped:
+            asyncio.get_running_loop().call_later(seconds, self._try_again, ours)
+
+    def _try_again(self, commands: Iterable[Command]) -> None:
+        for command in commands:
+            if not self._dropped:
+                self.submit(command)
+
+    def _log_fault(self, error: BaseException) -> None:
+        if not isinstance(error, NotLeader | OutcomeUnknown):
+            logger.error("group %r: a batch was not proposed: %s", self.group_id, error)
+
+    def _fault(self, error: BaseException) -> Exception:
+        """What a failed proposal means to whoever waits (S5)."""
+        match error:
+            case NotLeader():
+                return not_coordinator(self._desk.address_of(error.leader))
+            case OutcomeUnknown():
+                return outcome_unknown()
+            case Overloaded() | EntryTooLarge() | DiskLow():
+                return exhausted(str(error))
+            case _:
+                return crashed("a change")

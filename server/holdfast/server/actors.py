@@ -1,0 +1,228 @@
+"""All group actors of this node, and the leadership they depend on.
+
+Actors exist while this node leads, one a group, made on demand and for every group when the lead
+begins. When it ends, every waiting call is told and nothing is decided any more (S1, S5). This is
+the replica's listener; it knows no gRPC and no rules.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.coordinator import commands as c
+from holdfast.coordinator.decide import on_leading
+from holdfast.raft.api import NotLeader
+from holdfast.server.actor import Actor
+from holdfast.server.calls import Calls
+from holdfast.server.faults import loading, not_coordinator
+from holdfast.server.scratch import call_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from holdfast.coordinator.effects import Effect
+    from holdfast.coordinator.events import Part, Record
+    from holdfast.coordinator.ids import CallId, GroupId
+    from holdfast.coordinator.state import State
+    from holdfast.raft.replica import Committed
+    from holdfast.server.calls import Answered
+    from holdfast.server.hearing import Heard
+    from holdfast.server.replica_like import ReplicaLike
+    from holdfast.server.timers import Timers
+    from holdfast.v1.group_pb2 import HeartbeatRequest
+
+logger = logging.getLogger(__name__)
+
+
+class Waiting(NamedTuple):
+    """A call on its way."""
+
+    call: CallId
+    command: c.Command
+    future: asyncio.Future[Answered]
+
+
+class Actors:
+    """The node's side of every group."""
+
+    def __init__(
+        self,
+        replica: ReplicaLike,
+        timers: Timers,
+        nodes: Mapping[str, str],
+        forming: c.FormCluster,
+    ) -> None:
+        """`nodes`: each node's client address. `forming`: what makes an empty log a cluster."""
+        self.calls = Calls()
+        self._replica, self._timers = replica, timers
+        self._nodes, self._forming = dict(sorted(nodes.items())), forming
+        self._actors: dict[GroupId, Actor] = {}
+        self._unleased: list[c.Command] = []
+        self._confirming: asyncio.Future[None] | None = None
+
+    # --- for services ---
+
+    async def ask(self, make: Callable[[CallId], c.Command]) -> Answered:
+        """Decide a command and wait for its answer; raises what ends a call without one.
+
+        `make` is given the call's number. A cancelled wait un-parks the call (S17).
+        """
+        waiting = self.offer(make)
+        try:
+            return await waiting.future
+        except asyncio.CancelledError:
+            self.give_up(waiting)
+            raise
+
+    def offer(self, make: Callable[[CallId], c.Command]) -> Waiting:
+        """Decide a command, without waiting; raises Refused or CallFailed at once."""
+        self.check_serving()
+        call, future = self.calls.open()
+        try:
+            command = make(call)
+            self._submit_leased(command)
+        except BaseException:
+            self.calls.close(call)
+            raise
+        return Waiting(call, command, future)
+
+    def beat(self, request: HeartbeatRequest) -> Heard | None:
+        """A plain heartbeat about which nothing has changed; None: it has to be decided."""
+        actor = self._actors.get(request.group_id)
+        if actor is None or request.HasField("holdfast") or not self._replica.lease_valid():
+            return None
+        instance = request.group_instance_id if request.HasField("group_instance_id") else None
+        return actor.beat(request.generation_id, request.member_id, instance)
+
+    def _submit_leased(self, command: c.Command) -> None:
+        """Decide at once while the lease holds; without it, once a majority was heard (S10 c).
+
+        An answer without events is a read: a leader that was deposed without knowing must not
+        tell a member that all is well, or two would own one partition (S11).
+        """
+        if self._replica.lease_valid():
+            self.submit(command)
+            return
+        self._unleased.append(command)
+        if len(self._unleased) == 1:
+            self._confirming = asyncio.ensure_future(self._confirm())
+
+    async def _confirm(self) -> None:
+        try:
+            await self._replica.read_barrier()
+        except NotLeader as error:
+            waiting, self._unleased = self._unleased, []
+            for command in waiting:
+                self.calls.fail(call_of(command), not_coordinator(self.address_of(error.leader)))
+            return
+        waiting, self._unleased = self._unleased, []
+        for command in waiting:
+            self.submit(command)
+
+    def give_up(self, waiting: Waiting) -> None:
+        """Nobody waits any more: un-park the call, so that the member's session runs on (S17)."""
+        self.calls.close(waiting.call)
+        if isinstance(waiting.command, c.JoinGroup | c.SyncGroup):
+            self.submit(c.CallBroken(waiting.command.group_id, waiting.call))
+
+    def check_serving(self) -> None:
+        """Raise Refused unless this node leads and is ready (S10 d)."""
+        if not self._replica.leading_term:
+            raise not_coordinator(self.leader_address)
+        if not self._replica.state.cluster_id:
+            raise loading()
+
+    @property
+    def leader_address(self) -> str:
+        """`host:port` of the node that leads, for clients; "" if unknown."""
+        return self.address_of(self._replica.leader)
+
+    def address_of(self, node: str | None) -> str:
+        """`host:port` at which clients reach a node; "" if unknown."""
+        return self._nodes.get(node or "", "")
+
+    def number_of(self, node: str | None) -> int:
+        """A node's place among the nodes by name, from 1; -1 for an unknown one."""
+        return list(self._nodes).index(node) + 1 if node in self._nodes else -1
+
+    def submit(self, command: c.Command) -> None:
+        """Give a command to its group's actor; nothing once the lead is lost."""
+        if not self._replica.leading_term:
+            return
+        group_id = "" if isinstance(command, c.ClusterCommand) else command.group_id
+        actor = self._actors.get(group_id)
+        if actor is None:
+            actor = self._actors[group_id] = Actor(group_id, self)
+        actor.submit(command)
+
+    def actor(self, group_id: GroupId) -> Actor | None:
+        """The group's actor, if there is one at the moment."""
+        return self._actors.get(group_id)
+
+    # --- what actors need (actor.Desk) ---
+
+    @property
+    def state(self) -> State:
+        """The newest evolved state."""
+        return self._replica.state
+
+    @property
+    def term(self) -> int:
+        """The term in which this node leads; 0: it does not."""
+        return self._replica.leading_term
+
+    def propose(self, part: Part) -> asyncio.Future[Committed]:
+        """Have a part committed."""
+        return self._replica.propose(part)
+
+    def carry_out(self, group_id: GroupId, effect: Effect) -> None:
+        """Start, stop or renew a deadline."""
+        self._timers.carry_out(group_id, effect)
+
+    def idle(self, group_id: GroupId) -> None:
+        """Forget the actor of a group that does not exist and has nothing parked or armed."""
+        if group_id in self._replica.state.groups:
+            return
+        actor = self._actors.get(group_id)
+        if actor is not None and not actor.keeps_something:
+            del self._actors[group_id]
+
+    # --- the replica's listener ---
+
+    def on_leading(self, term: int) -> None:
+        """Take over every group: deadlines in full, nobody parked, nobody rejoined (S9, S16)."""
+        state = self._replica.state
+        logger.info("leading in term %d with %d groups", term, len(state.groups))
+        for group_id in state.groups:
+            actor = self._actors[group_id] = Actor(group_id, self)
+            actor.take_over(on_leading(state, group_id))
+        if not state.cluster_id:
+            self.submit(self._forming)
+
+    def on_not_leading(self) -> None:
+        """Tell everyone who waits; decide nothing more."""
+        logger.info("not leading any more; %d calls are told", len(self.calls))
+        unsettled: set[CallId] = set()
+        for actor in self._actors.values():
+            unsettled |= actor.unsettled
+            actor.drop()
+        self._actors.clear()
+        self._unleased.clear()
+        self._timers.clear()
+        address = self.leader_address
+        self.calls.fail_all(lambda: not_coordinator(address), unsettled)
+
+    def on_applied(self, records: Sequence[Record], index: int) -> None:
+        """Note where each group's first record of the entry stands, for the answers."""
+        for record in records:
+            actor = self._actors.get(record.group_id)
+            if actor is not None and (actor.applied_at is None or actor.applied_at.index != index):
+                actor.applied_at = record.position
+
+    def on_stopped(self, reason: str) -> None:
+        """The node's log stopped."""
+        logger.critical("the replicated log of this node stopped: %s", reason)
+        if self._replica.leading_term:
+            self.on_not_leading()

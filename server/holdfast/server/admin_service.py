@@ -1,0 +1,210 @@
+"""AdminService: what operators and tools ask. Translates, asks the actor or reads, translates."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from holdfast.coordinator import replies
+from holdfast.coordinator.commands import DeleteGroup
+from holdfast.server.answering import Callers, Context, answered
+from holdfast.server.translate import admin, limits, responses, views
+from holdfast.v1 import admin_pb2 as a
+from holdfast.v1 import admin_pb2_grpc
+from holdfast.v1 import extras_pb2 as x
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from google.protobuf.message import Message
+
+    from holdfast.coordinator.commands import Caller, Command
+    from holdfast.coordinator.ids import CallId
+    from holdfast.server.actors import Actors
+    from holdfast.server.calls import Answered
+    from holdfast.server.nodes import Nodes
+    from holdfast.server.reads import Reads
+
+ResponseT = TypeVar("ResponseT", bound="Message")
+
+
+class AdminService(admin_pb2_grpc.AdminServiceServicer):
+    """Look at groups, topics, settings and nodes, and change them."""
+
+    def __init__(self, actors: Actors, reads: Reads, callers: Callers, nodes: Nodes) -> None:
+        self._actors, self._reads, self._callers = actors, reads, callers
+        self._nodes = nodes
+
+    # --- groups ---
+
+    @answered(a.DescribeGroupsResponse)
+    async def DescribeGroups(  # noqa: N802 - the contract's names, here and below
+        self, request: a.DescribeGroupsRequest, context: Context
+    ) -> a.DescribeGroupsResponse:
+        """Show groups with their members."""
+        del context
+        limits.items("groups", request.groups)
+        state, extras = await self._reads.state(request.holdfast)
+        response = a.DescribeGroupsResponse(holdfast=extras)
+        for group_id in request.groups:
+            response.groups.append(views.described(state, group_id))
+            await asyncio.sleep(0)  # a long list of groups must not hold up heartbeats
+        return response
+
+    @answered(a.ListGroupsResponse)
+    async def ListGroups(  # noqa: N802
+        self, request: a.ListGroupsRequest, context: Context
+    ) -> a.ListGroupsResponse:
+        """List groups."""
+        del context
+        state, extras = await self._reads.state(request.holdfast)
+        return a.ListGroupsResponse(groups=views.listed(state, request), holdfast=extras)
+
+    @answered(a.DeleteGroupsResponse)
+    async def DeleteGroups(  # noqa: N802
+        self, request: a.DeleteGroupsRequest, context: Context
+    ) -> a.DeleteGroupsResponse:
+        """Delete groups without members; each by a command of its own (S15)."""
+        limits.items("groups_names", request.groups_names)
+        makers = [self._deleting(name, request, context) for name in request.groups_names]
+        got = await asyncio.gather(*map(self._actors.ask, makers))
+        results = [r for one in got for r in cast("replies.NamedReply", one.reply).results]
+        return a.DeleteGroupsResponse(
+            results=[admin.deleted_group(r.name, r.error) for r in results],
+            holdfast=responses.extras(admin.first_error(results)),
+        )
+
+    def _deleting(
+        self, name: str, request: a.DeleteGroupsRequest, context: Context
+    ) -> Callable[[CallId], Command]:
+        return lambda call: DeleteGroup(
+            self._caller(call, request, request.holdfast, context), name
+        )
+
+    @answered(a.RemoveMembersResponse)
+    async def RemoveMembers(  # noqa: N802
+        self, request: a.RemoveMembersRequest, context: Context
+    ) -> a.RemoveMembersResponse:
+        """Remove members by an operator's hand."""
+        got = await self._actors.ask(
+            lambda call: admin.remove_members(
+                request,
+                self._caller(call, request, request.holdfast, context),
+                self._actors.state,
+            )
+        )
+        return _placed(admin.removed(cast("replies.LeaveReply", got.reply)), got)
+
+    @answered(a.TriggerRebalanceResponse)
+    async def TriggerRebalance(  # noqa: N802
+        self, request: a.TriggerRebalanceRequest, context: Context
+    ) -> a.TriggerRebalanceResponse:
+        """Open a join phase."""
+        got = await self._actors.ask(
+            lambda call: admin.trigger_rebalance(
+                request, self._caller(call, request, request.holdfast, context)
+            )
+        )
+        return _placed(admin.triggered(cast("replies.DoneReply", got.reply)), got)
+
+    # --- topics ---
+
+    @answered(a.CreateTopicsResponse)
+    async def CreateTopics(  # noqa: N802
+        self, request: a.CreateTopicsRequest, context: Context
+    ) -> a.CreateTopicsResponse:
+        """Make topics."""
+        got = await self._actors.ask(
+            lambda call: admin.create_topics(
+                request, self._caller(call, request, request.holdfast, context)
+            )
+        )
+        return _placed(admin.created_topics(cast("replies.NamedReply", got.reply), request), got)
+
+    @answered(a.CreatePartitionsResponse)
+    async def CreatePartitions(  # noqa: N802
+        self, request: a.CreatePartitionsRequest, context: Context
+    ) -> a.CreatePartitionsResponse:
+        """Raise the number of partitions of topics."""
+        got = await self._actors.ask(
+            lambda call: admin.create_partitions(
+                request, self._caller(call, request, request.holdfast, context)
+            )
+        )
+        return _placed(admin.created_partitions(cast("replies.NamedReply", got.reply)), got)
+
+    @answered(a.DeleteTopicsResponse)
+    async def DeleteTopics(  # noqa: N802
+        self, request: a.DeleteTopicsRequest, context: Context
+    ) -> a.DeleteTopicsResponse:
+        """Delete topics."""
+        got = await self._actors.ask(
+            lambda call: admin.delete_topics(
+                request, self._caller(call, request, request.holdfast, context)
+            )
+        )
+        return _placed(admin.deleted_topics(cast("replies.NamedReply", got.reply)), got)
+
+    @answered(a.ListTopicsResponse)
+    async def ListTopics(  # noqa: N802
+        self, request: a.ListTopicsRequest, context: Context
+    ) -> a.ListTopicsResponse:
+        """List topics with their partition counts."""
+        del context
+        state, extras = await self._reads.state(request.holdfast)
+        return a.ListTopicsResponse(topics=views.topics(state, request.names), holdfast=extras)
+
+    # --- settings ---
+
+    @answered(a.DescribeSettingsResponse)
+    async def DescribeSettings(  # noqa: N802
+        self, request: a.DescribeSettingsRequest, context: Context
+    ) -> a.DescribeSettingsResponse:
+        """Show the settings that are kept in the log."""
+        del context
+        state, extras = await self._reads.state(request.holdfast)
+        return views.settings(state, request, extras)
+
+    @answered(a.AlterSettingsResponse)
+    async def AlterSettings(  # noqa: N802
+        self, request: a.AlterSettingsRequest, context: Context
+    ) -> a.AlterSettingsResponse:
+        """Change settings: all of them or none."""
+        got = await self._actors.ask(
+            lambda call: admin.alter_settings(
+                request, self._caller(call, request, request.holdfast, context)
+            )
+        )
+        return _placed(admin.altered_settings(cast("replies.NamedReply", got.reply)), got)
+
+    # --- nodes ---
+
+    @answered(a.DescribeClusterResponse)
+    async def DescribeCluster(  # noqa: N802
+        self, request: a.DescribeClusterRequest, context: Context
+    ) -> a.DescribeClusterResponse:
+        """Show the nodes as this one sees them."""
+        del request, context
+        return self._nodes.described()
+
+    @answered(a.TransferLeadershipResponse)
+    async def TransferLeadership(  # noqa: N802
+        self, request: a.TransferLeadershipRequest, context: Context
+    ) -> a.TransferLeadershipResponse:
+        """Hand the leadership to another node."""
+        del context
+        self._actors.check_serving()
+        return self._nodes.transfer(request.node)
+
+    def _caller(
+        self, call: CallId, request: Message, extras: x.RequestExtras, context: Context
+    ) -> Caller:
+        return self._callers.of(call, request, extras, context)
+
+
+def _placed(response: ResponseT, got: Answered) -> ResponseT:
+    """Say where the change was recorded; nothing, if nothing was changed."""
+    if got.position is not None:
+        position = response.holdfast.position  # type: ignore[attr-defined]  # all of ours have it
+        position.index, position.ordinal = got.position
+    return response

@@ -1,0 +1,151 @@
+"""How a service's method ends: an answer, an error code, or a gRPC status with its outcome (S5).
+
+`answered` wraps a unary method; `end_stream` ends a stream. Whoever asks is read from the call's
+metadata and certificate here (`Callers`). Knows no rules.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import logging
+from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar
+from urllib.parse import unquote
+
+import grpc
+
+from holdfast.coordinator.commands import Caller
+from holdfast.server.faults import LEADER_KEY, OUTCOME_KEY, CallFailed, Refused, crashed, malformed
+from holdfast.server.logs import CALL
+from holdfast.server.security import ANONYMOUS, Principals
+from holdfast.server.translate import limits
+from holdfast.v1 import extras_pb2 as x
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from google.protobuf.message import Message
+
+    from holdfast.coordinator.ids import CallId
+
+logger = logging.getLogger(__name__)
+
+Context = grpc.aio.ServicerContext[Any, Any]
+Service = TypeVar("Service")
+Request = TypeVar("Request", bound="Message")
+Response = TypeVar("Response", bound="Message")
+P = ParamSpec("P")
+
+CLIENT_ID_KEY: Final = "holdfast-client-id"
+CLIENT_ID_MAX: Final = 255
+"""Characters; it becomes part of member ids and of every description of a group."""
+
+Method = "Callable[[Service, Request, Context], Awaitable[Response]]"
+
+
+def answered(
+    respond: Callable[..., Response],
+) -> Callable[
+    [Callable[[Service, Request, Context], Awaitable[Response]]],
+    Callable[[Service, Request, Context], Awaitable[Response]],
+]:
+    """Wrap a unary method; `respond` makes its response, if it has a top-level error_code.
+
+    A response type without one has its refusals sent as gRPC statuses.
+    """
+    coded = "error_code" in respond.DESCRIPTOR.fields_by_name  # type: ignore[attr-defined]
+
+    def wrap(
+        method: Callable[[Service, Request, Context], Awaitable[Response]],
+    ) -> Callable[[Service, Request, Context], Awaitable[Response]]:
+        @functools.wraps(method)
+        async def run(self: Service, request: Request, context: Context) -> Response:
+            try:
+                return await method(self, request, context)
+            except Refused as error:
+                if coded:
+                    return _refusal(respond, error, context)
+                await end(context, error)
+            except CallFailed as error:
+                await end(context, error)
+            except grpc.aio.AbortError:
+                raise
+            except Exception:
+                CALL.set(method.__name__)
+                logger.exception("a call failed inside")
+                await end(context, crashed(method.__name__))
+
+        return run
+
+    return wrap
+
+
+def _refusal(respond: Callable[..., Response], error: Refused, context: Context) -> Response:
+    if error.leader:
+        context.set_trailing_metadata(((LEADER_KEY, error.leader),))
+    extras = x.ResponseExtras(message=error.sentence)
+    if error.leader:
+        extras.leader_hint = error.leader
+    return respond(error_code=error.code, holdfast=extras)
+
+
+async def end(context: Context, error: CallFailed | Refused) -> NoReturn:
+    """End the call with a status and with what became of the change (S5)."""
+    outcome = error.outcome if isinstance(error, CallFailed) else "not-applied"
+    trailing: list[tuple[str, str]] = [(OUTCOME_KEY, outcome)]
+    if isinstance(error, Refused) and error.leader:
+        trailing.append((LEADER_KEY, error.leader))
+    await context.abort(error.status, error.sentence, tuple(trailing))
+
+
+class Callers:
+    """Who calls, read from a call's metadata and certificate."""
+
+    def __init__(self) -> None:
+        self._principals = Principals()
+
+    def of(
+        self, call: CallId, request: Message, extras: x.RequestExtras, context: Context
+    ) -> Caller:
+        """The caller of a command; raises CallFailed for a malformed request id or name."""
+        principal = self.principal(context)
+        request_id = limits.request_id(extras.request_id)
+        return Caller(
+            call=call,
+            principal=principal,
+            client_id=client_id(context) or principal,
+            client_host=_host(context.peer()),
+            request_id=request_id,
+            digest=_digest(request) if request_id else b"",
+        )
+
+    def principal(self, context: Context) -> str:
+        """The certificate's name; `anonymous` without one."""
+        auth = context.auth_context()
+        return self._principals.of(auth) if auth else ANONYMOUS
+
+
+def client_id(context: Context) -> str:
+    """The caller's name for itself, "" if it gave none."""
+    for key, value in context.invocation_metadata() or ():
+        if key == CLIENT_ID_KEY:
+            name = value.decode() if isinstance(value, bytes) else value
+            if len(name) > CLIENT_ID_MAX:
+                problem = f"{len(name)} characters; at most {CLIENT_ID_MAX} are allowed"
+                raise malformed(f"metadata {CLIENT_ID_KEY}", problem)
+            return name
+    return ""
+
+
+def _digest(request: Message) -> bytes:
+    """Of the whole request with its type, so that one id cannot serve two calls (S15)."""
+    body = request.SerializeToString(deterministic=True)
+    return hashlib.sha256(request.DESCRIPTOR.name.encode() + b"\0" + body).digest()[:16]
+
+
+def _host(peer: str) -> str:
+    """`ipv4:127.0.0.1:5000` becomes `/127.0.0.1`, as Kafka writes a client's host."""
+    kind, _, rest = peer.partition(":")
+    if kind not in {"ipv4", "ipv6"}:
+        return "/unknown"
+    return "/" + unquote(rest).rpartition(":")[0].strip("[]")

@@ -1,0 +1,74 @@
+"""When a segment of old events is due: the leader sets boundaries on the log (S22, S23).
+
+By count, by bytes and by age, as the settings say. Every node then seals up to the same position;
+how, is the business of `raft.sealing`. Counts begin anew with each leadership, so a boundary may
+come late by one leadership, never twice for the same records.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.coordinator import settings
+from holdfast.coordinator.commands import SealSegment
+from holdfast.coordinator.events import SegmentSealed
+from holdfast.coordinator.ids import Position
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.coordinator.events import Record
+    from holdfast.server.actors import Actors
+    from holdfast.server.replica_like import ReplicaLike
+
+
+class Boundaries:
+    """Sets boundaries while this node leads. A listener of the replica."""
+
+    def __init__(self, replica: ReplicaLike, actors: Actors) -> None:
+        self._replica, self._actors = replica, actors
+        self._asked = Position(0, 0)
+        self._begin_anew()
+
+    def _begin_anew(self) -> None:
+        self._count = 0
+        self._bytes_before = self._replica.record_bytes
+        self._oldest_ms: int | None = None
+
+    def on_leading(self, term: int) -> None:
+        """Count from here; a boundary that was asked for in an older term may never have come."""
+        del term
+        self._asked = Position(0, 0)
+        self._begin_anew()
+
+    def on_not_leading(self) -> None:
+        """The next leader goes on."""
+
+    def on_stopped(self, reason: str) -> None:
+        """Nothing to do."""
+
+    def on_applied(self, records: Sequence[Record], index: int) -> None:
+        """Count, and ask for a boundary behind this entry when one is due."""
+        del index
+        if not self._replica.leading_term or not records:
+            return
+        if any(isinstance(record.event, SegmentSealed) for record in records):
+            self._begin_anew()
+            return
+        self._count += len(records)
+        if self._oldest_ms is None:
+            self._oldest_ms = records[0].log_time_ms
+        last = records[-1]
+        if self._asked <= self._replica.state.sealed and self._due(last.log_time_ms):
+            self._asked = last.position
+            self._actors.submit(SealSegment(last.position))
+
+    def _due(self, now_ms: int) -> bool:
+        bounds = settings.of_cluster(self._replica.state)
+        size = self._replica.record_bytes - self._bytes_before
+        age_ms = now_ms - (now_ms if self._oldest_ms is None else self._oldest_ms)
+        return (
+            self._count >= bounds.segment_events_max
+            or size >= bounds.segment_bytes_max
+            or age_ms >= bounds.segment_age_ms_max
+        )

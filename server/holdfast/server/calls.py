@@ -1,0 +1,62 @@
+"""Calls that wait on this node for their answer, by number.
+
+A call is opened by a service, answered by a group actor's effect, and closed by the service.
+Parked calls are just calls that are still open (S17). Knows no rules.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Container
+
+    from holdfast.coordinator.ids import CallId, Position
+    from holdfast.coordinator.replies import Reply
+
+
+class Answered(NamedTuple):
+    """A reply, and where the change was recorded; None if nothing was."""
+
+    reply: Reply
+    position: Position | None = None
+
+
+class Calls:
+    """All open calls of the node."""
+
+    def __init__(self) -> None:
+        self._open: dict[CallId, asyncio.Future[Answered]] = {}
+        self._last = 0
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+    def open(self) -> tuple[CallId, asyncio.Future[Answered]]:
+        """A new call: its number, and what it waits for."""
+        self._last += 1
+        future: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
+        self._open[self._last] = future
+        return self._last, future
+
+    def close(self, call: CallId) -> None:
+        """Nobody waits for the call any more."""
+        self._open.pop(call, None)
+
+    def answer(self, call: CallId, answered: Answered) -> None:
+        """Answer a call; one that is closed already is passed over."""
+        future = self._open.pop(call, None)
+        if future is not None and not future.done():
+            future.set_result(answered)
+
+    def fail(self, call: CallId, error: Exception) -> None:
+        """End a call without an answer."""
+        future = self._open.pop(call, None)
+        if future is not None and not future.done():
+            future.set_exception(error)
+
+    def fail_all(self, error: Callable[[], Exception], spare: Container[CallId] = ()) -> None:
+        """End every call but those in `spare`; each gets an exception of its own."""
+        for call in [call for call in self._open if call not in spare]:
+            self.fail(call, error())

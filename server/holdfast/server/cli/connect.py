@@ -1,0 +1,181 @@
+"""How a command reaches the cluster: which nodes, with which certificate, and how a call ends.
+
+Walks the nodes and follows the leader. A call that may have happened is never repeated.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+
+import click
+import grpc
+
+from holdfast.server import cluster_file
+from holdfast.server.config import ConfigError, Tls
+from holdfast.server.faults import LEADER_KEY, OUTCOME_KEY
+from holdfast.server.grpc_options import channel_options
+from holdfast.server.security import channel_credentials
+from holdfast.v1 import admin_pb2, admin_pb2_grpc
+from holdfast.v1 import errors_pb2 as e
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from google.protobuf.message import Message
+
+FAILED: Final = 1
+UNREACHED: Final = 3
+UNKNOWN: Final = 4
+"""Exit codes beside click's 2 for wrong usage."""
+
+CALL_SECONDS: Final = 10.0
+WALK_SECONDS: Final = 15.0
+PAUSE_SECONDS: Final = 0.2
+_NOT_HERE: Final = {
+    e.ERROR_CODE_NOT_COORDINATOR,
+    e.ERROR_CODE_COORDINATOR_LOAD_IN_PROGRESS,
+    e.ERROR_CODE_COORDINATOR_NOT_AVAILABLE,
+}
+
+Response = TypeVar("Response", bound="Message")
+
+
+def fail(sentence: str, code: int = FAILED) -> NoReturn:
+    """End the command with one sentence on standard error."""
+    click.echo(f"holdfast: {sentence}", err=True)
+    raise SystemExit(code)
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The nodes to ask, and what to show them; `tls` None: an insecure loopback."""
+
+    addresses: tuple[str, ...]
+    tls: Tls | None
+
+
+def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None) -> Target:
+    """Which cluster a command is meant for; ends the command if that cannot be known."""
+    if addresses:
+        return Target(addresses, _tls_of(Path(tls)) if tls else None)
+    path = Path(cluster or ".")
+    path = path / cluster_file.NAME if path.is_dir() else path
+    try:
+        content = cluster_file.read(path)
+    except OSError:
+        fail(
+            f"no running cluster at {path}: name its directory with --cluster, or its nodes with "
+            "--address HOST:PORT"
+        )
+    except ValueError as error:
+        fail(str(error))
+    entry = content.tls
+    found = Tls(Path(entry.ca), Path(entry.certificate), Path(entry.key)) if entry else None
+    return Target(tuple(node.client_address for node in content.nodes), found)
+
+
+def _tls_of(directory: Path) -> Tls:
+    return Tls(directory / "ca.pem", directory / "certificate.pem", directory / "key.pem")
+
+
+class Cluster:
+    """The cluster as a command sees it."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self._channels: dict[str, grpc.Channel] = {}
+
+    def call(self, method: str, request: Message) -> Any:  # noqa: ANN401 - the method's response
+        """Call AdminService on the leader; ends the command with a sentence if that fails."""
+        return self._walk(lambda stub: getattr(stub, method)(request, timeout=CALL_SECONDS))
+
+    def change(self, method: str, request: Any) -> Any:  # noqa: ANN401 - any mutating method
+        """As `call`, with a request id, so that a repetition is done once (S15)."""
+        seen = self.call("DescribeCluster", admin_pb2.DescribeClusterRequest())
+        request.holdfast.request_id = new_request_id(seen.holdfast.log_time_ms)
+        return self.call(method, request)
+
+    def on_every_node(self, method: str, request: Message) -> list[tuple[str, Any]]:
+        """Each node's own answer; None where a node does not answer."""
+        return [
+            (address, self._try(address, method, request)) for address in self._target.addresses
+        ]
+
+    def _try(self, address: str, method: str, request: Message) -> Any:  # noqa: ANN401
+        try:
+            stub = admin_pb2_grpc.AdminServiceStub(self._channel(address))
+            return getattr(stub, method)(request, timeout=2.0)
+        except grpc.RpcError:
+            return None
+
+    def _walk(self, ask: Callable[[Any], Response]) -> Response:
+        until = time.monotonic() + WALK_SECONDS
+        ring, last = list(self._target.addresses), "no node was asked"
+        while True:
+            address = ring.pop(0)
+            ring.append(address)
+            try:
+                response = ask(admin_pb2_grpc.AdminServiceStub(self._channel(address)))
+            except grpc.RpcError as error:
+                last, leader = _judge(error, address), _trailing(error, LEADER_KEY)
+            else:
+                if getattr(response, "error_code", e.ERROR_CODE_NONE) not in _NOT_HERE:
+                    return response
+                extras: Any = getattr(response, "holdfast")  # noqa: B009 - every response has it
+                last, leader = f"{address}: {extras.message}", extras.leader_hint
+            if time.monotonic() > until:
+                fail(
+                    f"no node served the call within {WALK_SECONDS:.0f} s; last: {last}", UNREACHED
+                )
+            if leader:
+                ring = [leader, *(other for other in ring if other != leader)]
+            time.sleep(PAUSE_SECONDS)
+
+    def _channel(self, address: str) -> grpc.Channel:
+        if address not in self._channels:
+            try:
+                self._channels[address] = self._open(address)
+            except ConfigError as error:
+                fail(str(error))
+        return self._channels[address]
+
+    def _open(self, address: str) -> grpc.Channel:
+        if self._target.tls is None:
+            return grpc.insecure_channel(address, channel_options())
+        return grpc.secure_channel(
+            address, channel_credentials(self._target.tls), channel_options()
+        )
+
+
+def _judge(error: grpc.RpcError, address: str) -> str:
+    """Go on to the next node, or end the command: never repeat what may have happened (S5)."""
+    outcome = _trailing(error, OUTCOME_KEY)
+    assert isinstance(error, grpc.Call)  # noqa: S101 - what a stub raises is both
+    code, details = error.code(), error.details() or ""
+    if code is grpc.StatusCode.UNAVAILABLE and outcome != "unknown":
+        return f"{address}: {details}"
+    if outcome == "not-applied":
+        fail(details)
+    fail(f"{details or code.name}. Whether it happened is unknown: look, then repeat", UNKNOWN)
+
+
+def _trailing(error: grpc.RpcError, key: str) -> str:
+    assert isinstance(error, grpc.Call)  # noqa: S101
+    values = [value for name, value in error.trailing_metadata() or () if name == key]
+    return str(values[0]) if values else ""
+
+
+def code_name(code: int) -> str:
+    """An error code by Kafka's name."""
+    return e.ErrorCode.Name(code).removeprefix("ERROR_CODE_")  # type: ignore[arg-type]
+
+
+def new_request_id(log_time_ms: int) -> str:
+    """A UUIDv7 whose time part is the cluster's log time (S15)."""
+    random = uuid.uuid4().int
+    value = (log_time_ms & ((1 << 48) - 1)) << 80 | 0x7 << 76 | (random >> 52 & 0xFFF) << 64
+    return str(uuid.UUID(int=value | 0b10 << 62 | random & ((1 << 62) - 1)))

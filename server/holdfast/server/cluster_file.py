@@ -1,0 +1,76 @@
+"""`cluster.json`: where the nodes of a local cluster are, for programs. Written by rename.
+
+Present exactly while the cluster serves; a node that is brought back replaces its pid in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+from dataclasses import asdict, dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+NAME: Final = "cluster.json"
+
+
+@dataclass(frozen=True, slots=True)
+class NodeEntry:
+    """One node; addresses as `host:port`, `directory` absolute."""
+
+    name: str
+    client_address: str
+    peer_address: str
+    pid: int
+    directory: str
+
+
+@dataclass(frozen=True, slots=True)
+class TlsEntry:
+    """Absolute paths of what a client of this machine shows; PEM."""
+
+    ca: str
+    certificate: str
+    key: str
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFile:
+    """The whole file."""
+
+    cluster_id: str
+    nodes: tuple[NodeEntry, ...]
+    tls: TlsEntry | None
+
+
+def write(path: Path, content: ClusterFile) -> None:
+    """Replace the file in one step, so that nobody reads half of it."""
+    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft.write_text(json.dumps(asdict(content), indent=2) + "\n")
+    draft.replace(path)
+
+
+def read(path: Path) -> ClusterFile:
+    """Read the file. Raises OSError, or ValueError with a sentence if it is not one of ours."""
+    try:
+        raw: dict[str, Any] = json.loads(path.read_text())
+        nodes = tuple(NodeEntry(**node) for node in raw["nodes"])
+        tls = TlsEntry(**raw["tls"]) if raw["tls"] else None
+        return ClusterFile(raw["cluster_id"], nodes, tls)
+    except (KeyError, TypeError, json.JSONDecodeError) as error:
+        raise ValueError(f"{path} is not a cluster.json of Holdfast: {error!r}") from error
+
+
+def replace_pid(path: Path, name: str, cluster_id: str) -> None:
+    """A node of a running local cluster is back: put this process's id in its place."""
+    with contextlib.suppress(OSError, ValueError):  # no local cluster runs here: nothing to do
+        content = read(path)
+        if content.cluster_id == cluster_id:
+            nodes = (
+                replace(node, pid=os.getpid()) if node.name == name else node
+                for node in content.nodes
+            )
+            write(path, replace(content, nodes=tuple(nodes)))

@@ -1,0 +1,312 @@
+"""A node's configuration: one TOML file, overridden by HOLDFAST_... variables, then by --set.
+
+Everything is checked before anything is opened: a wrong key, type or combination is a `ConfigError`
+with one sentence. Only local matters are here; the tables of S23 are collected as text for the
+bootstrap. Reads files and the environment it is given, and nothing else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, cast
+
+from holdfast.coordinator import settings
+from holdfast.coordinator.events import SettingChange
+from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.coordinator.state import Settings
+from holdfast.server.address import Address, parse_address
+from holdfast.server.config_keys import BY_NAME, KEYS, PEER_KEYS, Key, Value
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+PEERS: Final = "cluster.peers."
+_PEER_FIELDS: Final = {key.name: key for key in PEER_KEYS}
+NOT_A_NODES: Final = frozenset({"HOLDFAST_CLUSTER"})
+"""Variables of the command line that resemble a key."""
+_TRUTH: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+
+
+class ConfigError(Exception):
+    """The configuration cannot be used; the text says where, why, and what would be right."""
+
+
+class CannotStart(Exception):
+    """The node cannot start; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """One node of the cluster, as every node's file names it."""
+
+    name: str
+    client_address: Address
+    peer_address: Address
+
+
+@dataclass(frozen=True, slots=True)
+class Tls:
+    """Paths of PEM files."""
+
+    ca: Path
+    certificate: Path
+    key: Path
+
+
+@dataclass(frozen=True, slots=True)
+class NodeConfig:
+    """All that is local to one node, checked. Durations are milliseconds.
+
+    `peers`: every node of the cluster, by name, this one included. `tls` None: insecure loopback.
+    `settings`: the tables that count at the bootstrap only (S23).
+    """
+
+    name: str
+    data_dir: Path
+    client_address: Address
+    peer_address: Address
+    cluster_id: str
+    peers: tuple[Peer, ...]
+    tls: Tls | None
+    election_min_ms: int
+    election_max_ms: int
+    heartbeat_ms: int
+    shutdown_ms: int
+    logger_level: str
+    logger_format: str
+    settings: tuple[SettingChange, ...]
+
+    def peer(self, name: str) -> Peer | None:
+        """The node of that name."""
+        return next((peer for peer in self.peers if peer.name == name), None)
+
+
+def load(
+    path: Path,
+    environment: Mapping[str, str],
+    overrides: Iterable[str],
+) -> NodeConfig:
+    """Read a node's file; `overrides` (`table.key=value`, from --set) have the last word.
+
+    Raises ConfigError.
+    """
+    logged = frozenset(REGISTRY)
+    values = dict(_flatten("", _read(path)))
+    values.update(_from_environment(environment, logged))
+    values.update(_from_overrides(overrides))
+    _refuse_unknown(values, logged)
+    return _build(values, logged, path.resolve().parent)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read the configuration {path}: {error.strerror}. Give the node's file with "
+            "--config"
+        ) from error
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not TOML: {error}. Correct that line") from error
+
+
+def _flatten(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    for name, value in table.items():
+        if isinstance(value, dict):
+            yield from _flatten(f"{prefix}{name}.", value)
+        else:
+            yield f"{prefix}{name}", value
+
+
+def _from_environment(
+    environment: Mapping[str, str], logged: Iterable[str]
+) -> Iterator[tuple[str, object]]:
+    """HOLDFAST_RAFT_ELECTION_MIN_MS is raft.election_min_ms, and so on.
+
+    A misspelt variable of one of our tables is an error as well; any other HOLDFAST_ variable is
+    somebody else's (Kubernetes makes such for a service of this name).
+    """
+    names = {key.variable: key.dotted for key in KEYS}
+    names |= {"HOLDFAST_" + s.replace(".", "_").upper(): s for s in logged}
+    for variable, value in environment.items():
+        if variable in names:
+            yield names[variable], value
+        elif (
+            variable.startswith("HOLDFAST_")
+            and variable not in NOT_A_NODES
+            and (near := _nearest(variable, names, 0.85))
+        ):
+            raise ConfigError(f"unknown environment variable {variable}; was {near} meant?")
+
+
+def _from_overrides(overrides: Iterable[str]) -> Iterator[tuple[str, object]]:
+    for override in overrides:
+        name, equals, value = override.partition("=")
+        if not equals:
+            raise ConfigError(f"--set {override}: write --set table.key=value")
+        yield name.strip(), value.strip()
+
+
+def _nearest(name: str, known: Iterable[str], cutoff: float = 0.6) -> str | None:
+    return next(iter(difflib.get_close_matches(name, list(known), n=1, cutoff=cutoff)), None)
+
+
+def _refuse_unknown(values: Iterable[str], logged: frozenset[str]) -> None:
+    known = {*BY_NAME, *logged}
+    for name in values:
+        node, _, field = name.removeprefix(PEERS).rpartition(".")
+        if name in known or (name.startswith(PEERS) and node and field in _PEER_FIELDS):
+            continue
+        near = _nearest(name, known | {f"{PEERS}{node}.{f}" for f in _PEER_FIELDS})
+        hint = f"; was {near} meant?" if near else ". docs/operations/config.md lists all keys"
+        raise ConfigError(f"unknown configuration key {name}{hint}")
+
+
+def _build(values: Mapping[str, object], logged: frozenset[str], base: Path) -> NodeConfig:
+    got = {key.dotted: _value_of(key, key.dotted, values) for key in KEYS}
+    config = NodeConfig(
+        name=cast("str", got["node.name"]),
+        data_dir=base / cast("str", got["node.data_dir"]),
+        client_address=parse_address(cast("str", got["node.client_address"])),
+        peer_address=parse_address(cast("str", got["node.peer_address"])),
+        cluster_id=cast("str", got["cluster.id"]),
+        peers=tuple(_peers(values)),
+        tls=_tls(got, base),
+        election_min_ms=cast("int", got["raft.election_min_ms"]),
+        election_max_ms=cast("int", got["raft.election_max_ms"]),
+        heartbeat_ms=cast("int", got["raft.heartbeat_ms"]),
+        shutdown_ms=cast("int", got["node.shutdown_ms"]),
+        logger_level=cast("str", got["logger.level"]),
+        logger_format=cast("str", got["logger.format"]),
+        settings=tuple(_settings(values, logged)),
+    )
+    return _checked(config)
+
+
+def _value_of(key: Key, dotted: str, values: Mapping[str, object]) -> Value | None:
+    raw = values.get(dotted)
+    if raw is not None:
+        return _typed(key, dotted, raw)
+    if key.default is None and not key.optional:
+        raise ConfigError(f"{dotted} is missing. {key.text}")
+    return key.default
+
+
+def _typed(key: Key, dotted: str, raw: object) -> Value:
+    """The value as the key's kind; text from the environment or --set is read as that kind."""
+    if key.kind == "integer":
+        return _integer(key, dotted, raw)
+    if key.kind == "boolean":
+        truth = _TRUTH.get(raw.lower()) if isinstance(raw, str) else raw
+        if not isinstance(truth, bool):
+            raise ConfigError(f"{dotted} = {raw!r}: write true or false")
+        return truth
+    if not isinstance(raw, str) or not raw:
+        raise ConfigError(f"{dotted} = {raw!r}: a text in quotes is needed. {key.text}")
+    if key.kind == "choice" and raw not in key.choices:
+        raise ConfigError(f"{dotted} = {raw!r}: choose one of {', '.join(key.choices)}")
+    if key.kind == "address":
+        _address(dotted, raw)
+    return raw
+
+
+def _integer(key: Key, dotted: str, raw: object) -> int:
+    try:
+        number = int(raw) if isinstance(raw, str) else raw
+    except ValueError:
+        number = None
+    if not isinstance(number, int) or isinstance(number, bool):
+        raise ConfigError(f"{dotted} = {raw!r}: a whole number of {key.unit} is needed")
+    if not key.least <= number <= key.most:
+        raise ConfigError(f"{dotted} = {number}: must lie in {key.least} to {key.most} {key.unit}")
+    return number
+
+
+def _address(dotted: str, raw: str) -> Address:
+    try:
+        return parse_address(raw)
+    except ValueError as error:
+        raise ConfigError(f"{dotted}: {error}") from error
+
+
+def _peers(values: Mapping[str, object]) -> Iterator[Peer]:
+    """Every `[cluster.peers.NAME]`, by name."""
+    names = {n.removeprefix(PEERS).rpartition(".")[0] for n in values if n.startswith(PEERS)}
+    for name in sorted(names):
+        addresses = {
+            key.name: parse_address(
+                cast("str", _value_of(key, f"{PEERS}{name}.{key.name}", values))
+            )
+            for key in PEER_KEYS
+        }
+        yield Peer(name, addresses["client_address"], addresses["peer_address"])
+
+
+def _tls(got: Mapping[str, Value | None], base: Path) -> Tls | None:
+    paths = {name: got[f"tls.{name}"] for name in ("ca", "certificate", "key")}
+    missing = [f"tls.{name}" for name, path in paths.items() if not path]
+    if got["tls.insecure_loopback"]:
+        if len(missing) < len(paths):
+            raise ConfigError("tls.insecure_loopback is true beside certificates; remove one")
+        return None
+    if missing:
+        raise ConfigError(
+            f"{', '.join(missing)} missing: give certificates, or set tls.insecure_loopback = true "
+            "for a cluster on one machine's loopback interface"
+        )
+    return Tls(*(base / cast("str", path) for path in paths.values()))
+
+
+def _settings(values: Mapping[str, object], known: frozenset[str]) -> Iterator[SettingChange]:
+    for name in sorted(known & values.keys()):
+        value = values[name]
+        text = str(value).lower() if isinstance(value, bool) else str(value)
+        yield SettingChange(name, text)
+
+
+def _checked(config: NodeConfig) -> NodeConfig:
+    """Refuse combinations that cannot work; a file without peers is a cluster of one."""
+    if not config.peers:
+        alone = Peer(config.name, config.client_address, config.peer_address)
+        config = replace(config, peers=(alone,))
+    if config.peer(config.name) is None:
+        names = ", ".join(peer.name for peer in config.peers)
+        raise ConfigError(
+            f"node.name is {config.name!r}, but [cluster.peers] has only {names}: add "
+            f"[cluster.peers.{config.name}] or correct the name"
+        )
+    if len(config.peers) % 2 == 0:
+        raise ConfigError(
+            f"a cluster of {len(config.peers)} nodes is no safer than one less; use 1, 3 or 5"
+        )
+    if not 3 * config.heartbeat_ms < config.election_min_ms < config.election_max_ms:
+        raise ConfigError(
+            "3 * raft.heartbeat_ms < raft.election_min_ms < raft.election_max_ms must hold"
+        )
+    _refuse_open_insecure(config)
+    _refuse_settings(config.settings)
+    return config
+
+
+def _refuse_settings(changes: tuple[SettingChange, ...]) -> None:
+    """A bootstrap with values out of bounds would begin no cluster at all (S23)."""
+    for problem in settings.check(Settings(), "", changes):
+        if problem is not None:
+            raise ConfigError(f"{problem.key}: {problem.problem}")
+
+
+def _refuse_open_insecure(config: NodeConfig) -> None:
+    if config.tls is not None:
+        return
+    addresses = [config.client_address, config.peer_address]
+    addresses += [a for p in config.peers for a in (p.client_address, p.peer_address)]
+    for address in addresses:
+        if not address.loopback:
+            raise ConfigError(
+                f"tls.insecure_loopback is true, but {address} is not on the loopback interface: "
+                "use 127.0.0.1, or give certificates in [tls]"
+            )

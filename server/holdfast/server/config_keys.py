@@ -1,0 +1,94 @@
+"""Every key of a node's file that is local to the node: meaning, unit, default, Kafka's name.
+
+`docs/operations/config.md` is generated from this table (a test compares). Settings that shape
+answers (`[group]`, `[offset]`, ...) are not here: they live in the log (S23), and
+`holdfast.coordinator.settings` is their table.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, NamedTuple
+
+Kind = Literal["text", "path", "address", "integer", "boolean", "choice"]
+Value = str | int | bool
+
+
+class Key(NamedTuple):
+    """One key. `default` None: it must be given, or (with `optional`) may be left out.
+
+    `least` and `most` bound an integer; `choices` lists what a choice may be.
+    """
+
+    table: str
+    name: str
+    kind: Kind
+    default: Value | None
+    text: str
+    unit: str = ""
+    kafka: str = ""
+    optional: bool = False
+    least: int = 0
+    most: int = (1 << 63) - 1
+    choices: tuple[str, ...] = ()
+
+    @property
+    def dotted(self) -> str:
+        """As `--set` and messages name it."""
+        return f"{self.table}.{self.name}"
+
+    @property
+    def variable(self) -> str:
+        """The environment variable that overrides it."""
+        return f"HOLDFAST_{self.table}_{self.name}".upper()
+
+
+_MINUTE: Final = 60_000
+
+KEYS: Final = (
+    Key("node", "name", "text", None, "The node's name, unique in the cluster.", kafka="node.id"),
+    Key("node", "data_dir", "path", None,
+        "Where the node keeps its log and its state. Relative to the file.", kafka="log.dirs"),
+    Key("node", "client_address", "address", None,
+        "host:port on which it listens for clients. They are told the one in [cluster.peers].",
+        kafka="listeners"),
+    Key("node", "peer_address", "address", None,
+        "host:port on which it listens for the other nodes.", kafka="controller.listener.names"),
+    Key("node", "shutdown_ms", "integer", 10_000,
+        "How long a graceful stop may take before what is left is cut off.",
+        "ms", least=100, most=10 * _MINUTE),
+    Key("cluster", "id", "text", None,
+        "The cluster's id, the same on all nodes. A directory of another cluster is refused.",
+        kafka="cluster.id"),
+    Key("tls", "ca", "path", None,
+        "Certificate authority (PEM) that signs nodes and clients.", optional=True,
+        kafka="ssl.truststore.location"),
+    Key("tls", "certificate", "path", None, "This node's certificate (PEM).", optional=True,
+        kafka="ssl.keystore.location"),
+    Key("tls", "key", "path", None, "This node's private key (PEM).", optional=True,
+        kafka="ssl.key.location"),
+    Key("tls", "insecure_loopback", "boolean", default=False,
+        text="No TLS at all; only allowed if every address is on the loopback interface."),
+    Key("raft", "election_min_ms", "integer", 400,
+        "Shortest time without a leader after which a node stands for election.",
+        "ms", "controller.quorum.election.timeout.ms", least=50, most=_MINUTE),
+    Key("raft", "election_max_ms", "integer", 800,
+        "Longest such time; each node draws one between the two.",
+        "ms", "controller.quorum.election.backoff.max.ms", least=60, most=2 * _MINUTE),
+    Key("raft", "heartbeat_ms", "integer", 80,
+        "How often the leader calls its followers; less than a third of election_min_ms.",
+        "ms", least=10, most=20_000),
+    Key("logger", "level", "choice", "info", "Least severe messages that are written.",
+        choices=("debug", "info", "warning", "error")),
+    Key("logger", "format", "choice", "text", "`text`: key=value for people; `json`: for programs.",
+        choices=("text", "json")),
+)  # fmt: skip
+
+BY_NAME: Final = {key.dotted: key for key in KEYS}
+PEER_KEYS: Final = (
+    Key("cluster.peers.NAME", "client_address", "address", None,
+        "host:port at which clients reach the node NAME.", kafka="advertised.listeners"),
+    Key("cluster.peers.NAME", "peer_address", "address", None,
+        "host:port at which the other nodes reach the node NAME.",
+        kafka="controller.quorum.bootstrap.servers"),
+)  # fmt: skip
+"""One table for each node of the cluster, this one included; all nodes have the same ones."""

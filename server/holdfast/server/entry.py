@@ -1,0 +1,50 @@
+"""The door of the `holdfast` command: opens the CLI, or says which extra is missing.
+
+`pip install holdfast` is the light client and brings nothing that a server needs, yet it installs
+the command as well. Before it has looked, this module imports only the standard library.
+"""
+
+import sys
+from importlib import import_module
+
+__all__ = ["main"]
+
+# A module that only the [server] extra brings, and one that only [spark] brings.
+_EXTRA_OF = {
+    "click": "server",
+    "cryptography": "server",
+    "grpc_health": "server",
+    "grpc_reflection": "server",
+    "lmdb": "server",
+    "pyarrow": "server",
+    "pysyncobj": "server",
+    "uvloop": "server",
+    "matplotlib": "spark",
+    "pandas": "spark",
+    "pyspark": "spark",
+}
+
+
+def main() -> None:
+    """Run the command line; end with code 2 and one sentence if its extra is not installed."""
+    try:
+        cli = import_module("holdfast.server.cli")
+        cli.main()
+    except ModuleNotFoundError as error:
+        sentence = missing_extra(error.name or "")
+        if sentence is None:
+            raise
+        print(sentence, file=sys.stderr)  # noqa: T201 - the one thing to say, before any logger
+        sys.exit(2)
+
+
+def missing_extra(module: str) -> str | None:
+    """Say how to install the extra that brings a module; None if no extra of ours does."""
+    package = module.partition(".")[0]
+    extra = _EXTRA_OF.get(package)
+    if extra is None:
+        return None
+    return (
+        f"holdfast: this needs the package {package}, which comes with the [{extra}] extra. "
+        f"Install it: pip install 'holdfast[{extra}]'"
+    )

@@ -1,0 +1,151 @@
+"""GroupService: join, sync, heartbeat, leave, and who serves. Translates and asks the actor."""
+
+from __future__ import annotations
+
+import uuid
+from typing import TYPE_CHECKING, cast
+
+from holdfast.coordinator import replies
+from holdfast.coordinator.commands import Caller
+from holdfast.server.address import parse_address
+from holdfast.server.answering import Callers, Context, answered
+from holdfast.server.faults import malformed
+from holdfast.server.translate import requests, responses
+from holdfast.v1 import errors_pb2 as e
+from holdfast.v1 import extras_pb2 as x
+from holdfast.v1 import group_pb2 as g
+from holdfast.v1 import group_pb2_grpc
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from holdfast.coordinator.commands import JoinGroup
+    from holdfast.coordinator.ids import CallId
+    from holdfast.server.actors import Actors
+    from holdfast.server.calls import Answered
+    from holdfast.server.pushes import Pushes
+    from holdfast.server.replica_like import ReplicaLike
+
+_GROUPS = 0
+"""FindCoordinator's key type for groups, the only one that is served."""
+
+
+class GroupService(group_pb2_grpc.GroupServiceServicer):
+    """What a member of a group calls."""
+
+    def __init__(
+        self, replica: ReplicaLike, actors: Actors, callers: Callers, pushes: Pushes
+    ) -> None:
+        self._replica, self._actors = replica, actors
+        self._callers, self._pushes = callers, pushes
+
+    @answered(g.JoinGroupResponse)
+    async def JoinGroup(  # noqa: N802 - the contract's name
+        self, request: g.JoinGroupRequest, context: Context
+    ) -> g.JoinGroupResponse:
+        """Join, or join again; parked until the join phase closes."""
+
+        def make(call: CallId) -> JoinGroup:
+            caller = self._callers.of(call, request, request.holdfast, context)
+            name = request.group_instance_id or caller.client_id
+            return requests.join_group(request, caller, f"{name}-{uuid.uuid4()}")
+
+        got = await self._actors.ask(make)
+        response = responses.join_group(cast("replies.JoinReply", got.reply))
+        self._stamp(response.holdfast, got)
+        return response
+
+    @answered(g.SyncGroupResponse)
+    async def SyncGroup(  # noqa: N802
+        self, request: g.SyncGroupRequest, context: Context
+    ) -> g.SyncGroupResponse:
+        """Hand in the assignment, or wait for one's own."""
+        got = await self._actors.ask(
+            lambda call: requests.sync_group(
+                request, self._callers.of(call, request, request.holdfast, context)
+            )
+        )
+        response = responses.sync_group(cast("replies.SyncReply", got.reply))
+        self._stamp(response.holdfast, got)
+        return response
+
+    @answered(g.HeartbeatResponse)
+    async def Heartbeat(  # noqa: N802
+        self, request: g.HeartbeatRequest, context: Context
+    ) -> g.HeartbeatResponse:
+        """One member's sign of life. A release names its caller, a mere heartbeat need not."""
+        if (heard := self._actors.beat(request)) is not None:
+            return responses.heard(heard)
+        got = await self._heartbeat(request, context)
+        response = responses.heartbeat(cast("replies.HeartbeatReply", got.reply))
+        if got.position is not None:
+            self._stamp(response.holdfast, got)
+        return response
+
+    async def _heartbeat(self, request: g.HeartbeatRequest, context: Context) -> Answered:
+        if not request.HasField("holdfast"):
+            return await self._actors.ask(lambda call: requests.heartbeat(request, Caller(call)))
+        return await self._actors.ask(
+            lambda call: requests.heartbeat(
+                request, self._callers.of(call, request, request.holdfast, context)
+            )
+        )
+
+    async def HeartbeatStream(  # type: ignore[override]  # noqa: N802
+        self, requests: AsyncIterator[g.HeartbeatBatch], context: Context
+    ) -> None:
+        """Heartbeats of many members, and pushes to them."""
+        await self._pushes.serve(requests, context)
+
+    @answered(g.LeaveGroupResponse)
+    async def LeaveGroup(  # noqa: N802
+        self, request: g.LeaveGroupRequest, context: Context
+    ) -> g.LeaveGroupResponse:
+        """Remove members at once."""
+        got = await self._actors.ask(
+            lambda call: requests.leave_group(
+                request, self._callers.of(call, request, request.holdfast, context)
+            )
+        )
+        response = responses.leave_group(cast("replies.LeaveReply", got.reply))
+        self._stamp(response.holdfast, got)
+        return response
+
+    @answered(g.FindCoordinatorResponse)
+    async def FindCoordinator(  # noqa: N802
+        self, request: g.FindCoordinatorRequest, context: Context
+    ) -> g.FindCoordinatorResponse:
+        """Name the leader and the log time; any node answers."""
+        del context
+        if request.key_type != _GROUPS:
+            raise malformed("key_type", f"{request.key_type} is not served; only 0, groups, is")
+        leader = self._actors.leader_address
+        extras = x.ResponseExtras(log_time_ms=self._replica.log_time_ms())
+        if leader:
+            extras.leader_hint = leader
+        found = [self._coordinator(key, leader) for key in request.coordinator_keys]
+        return g.FindCoordinatorResponse(coordinators=found, holdfast=extras)
+
+    def _coordinator(self, key: str, leader: str) -> g.FindCoordinatorResponseCoordinator:
+        if not leader:
+            return g.FindCoordinatorResponseCoordinator(
+                key=key,
+                node_id=-1,
+                port=-1,
+                error_code=e.ERROR_CODE_COORDINATOR_NOT_AVAILABLE,
+                error_message="no leader is known: an election is under way, or fewer than half of "
+                "the nodes can reach each other. Try again shortly",
+            )
+        address = parse_address(leader)
+        return g.FindCoordinatorResponseCoordinator(
+            key=key,
+            node_id=self._actors.number_of(self._replica.leader),
+            host=address.host,
+            port=address.port,
+        )
+
+    def _stamp(self, extras: x.ResponseExtras, got: Answered) -> None:
+        """Where the change stands, and the log time with which request ids begin (S15)."""
+        if got.position is not None:
+            extras.position.index, extras.position.ordinal = got.position
+        extras.log_time_ms = self._replica.log_time_ms()

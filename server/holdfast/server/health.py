@@ -1,0 +1,78 @@
+"""grpc.health.v1: "" says that the process serves, "holdfast.v1.GroupService" that it leads.
+
+A load balancer in front of all nodes asks for the first, one that must find the leader for the
+second. This is a listener of the replica.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from grpc_health.v1 import health_pb2
+from grpc_health.v1.health import aio
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.coordinator.events import Record
+    from holdfast.server.replica_like import ReplicaLike
+
+LEADING: Final = (
+    "holdfast.v1.GroupService",
+    "holdfast.v1.OffsetService",
+    "holdfast.v1.AdminService",
+)
+_SERVING: Final = health_pb2.HealthCheckResponse.SERVING
+_NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
+
+
+class Health:
+    """The node's health, told to whoever asks or watches."""
+
+    def __init__(self, replica: ReplicaLike) -> None:
+        self.servicer = aio.HealthServicer()
+        self._replica = replica
+        self._ready = False
+        self._telling: set[asyncio.Task[None]] = set()
+
+    async def begin(self) -> None:
+        """The process serves, but does not lead yet."""
+        await self.servicer.set("", _SERVING)
+        await self._tell(ready=self._ready)
+
+    async def end(self) -> None:
+        """The process is about to stop."""
+        await self.servicer.enter_graceful_shutdown()
+
+    def on_leading(self, term: int) -> None:
+        """Ready as soon as the log is a cluster."""
+        del term
+        self._look()
+
+    def on_not_leading(self) -> None:
+        """Ready no more."""
+        self._look()
+
+    def on_applied(self, records: Sequence[Record], index: int) -> None:
+        """The record that makes the log a cluster makes a new leader ready."""
+        del records, index
+        if not self._ready:
+            self._look()
+
+    def on_stopped(self, reason: str) -> None:
+        """Ready no more."""
+        del reason
+        self._look()
+
+    def _look(self) -> None:
+        ready = bool(self._replica.leading_term and self._replica.state.cluster_id)
+        if ready != self._ready:
+            self._ready = ready
+            task = asyncio.ensure_future(self._tell(ready=ready))
+            self._telling.add(task)
+            task.add_done_callback(self._telling.discard)
+
+    async def _tell(self, *, ready: bool) -> None:
+        for service in LEADING:
+            await self.servicer.set(service, _SERVING if ready else _NOT_SERVING)

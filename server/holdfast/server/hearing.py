@@ -1,0 +1,110 @@
+"""Heartbeats that change nothing, one group's: answered as before, at the cost of a look-up.
+
+A heartbeat that was decided without events has the same answer until something else is decided for
+the group; only the count of its member's renewals moves on. Those counts are kept here and folded
+into the volatile part before the next decision, so that `decide` never sees a stale one (S9, S16).
+Pure: no loop, no clock.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.coordinator.effects import Answer, Renew
+from holdfast.coordinator.replies import HeartbeatReply
+from holdfast.coordinator.volatile import SESSION, DeadlineKey
+
+if TYPE_CHECKING:
+    from holdfast.coordinator.commands import Heartbeat
+    from holdfast.coordinator.effects import Decision
+    from holdfast.coordinator.ids import MemberId
+    from holdfast.coordinator.volatile import Volatile
+    from holdfast.v1.group_pb2 import HeartbeatResponse
+
+Key = tuple[int, str, str | None]
+"""Generation, member id, instance id: what a plain heartbeat says."""
+
+
+@dataclass(slots=True)
+class Heard:
+    """How a heartbeat was answered last. `session_timeout_ms` None: it is suspended (A23).
+
+    `response`: the reply as a message, once a service has made it.
+    """
+
+    reply: HeartbeatReply
+    session_timeout_ms: int | None
+    response: HeartbeatResponse | None = None
+
+
+class Hearing:
+    """One group's heartbeats."""
+
+    __slots__ = ("_answers", "_during_batch", "_renewed")
+
+    def __init__(self) -> None:
+        self._answers: dict[Key, Heard] = {}
+        self._renewed: dict[MemberId, int] = {}
+        self._during_batch: set[MemberId] = set()
+
+    def recall(self, key: Key) -> Heard | None:
+        """The answer of the same heartbeat before, if nothing was decided since."""
+        return self._answers.get(key)
+
+    def remember(self, command: Heartbeat, decision: Decision) -> None:
+        """Note how a heartbeat was answered, if it was and if that changed nothing else."""
+        reply, timeout = None, None
+        for effect in decision.effects:
+            if isinstance(effect, Answer) and isinstance(effect.reply, HeartbeatReply):
+                reply = effect.reply
+            elif isinstance(effect, Renew) and effect.member_id == command.member_id:
+                timeout = effect.session_timeout_ms
+            else:
+                return
+        if reply is not None and not command.release:
+            key = (command.generation, command.member_id, command.instance_id)
+            self._answers[key] = Heard(reply, timeout)
+
+    def renewed(self, volatile: Volatile, member_id: MemberId) -> int:
+        """Count one more renewal; returns the new count."""
+        count = self._renewed.get(member_id)
+        if count is None:
+            count = volatile.renewals.get(member_id, 0)
+        self._renewed[member_id] = count + 1
+        return count + 1
+
+    def folded(self, volatile: Volatile) -> Volatile:
+        """The volatile part with all counts in it."""
+        if not self._renewed:
+            return volatile
+        self._during_batch.update(self._renewed)
+        renewals = volatile.renewals.update_all(self._renewed.items())
+        self._renewed.clear()
+        return volatile._replace(renewals=renewals)
+
+    def forget(self) -> None:
+        """Something was decided: answers may be others now."""
+        self._answers.clear()
+
+    def batch_begins(self) -> None:
+        """From here on the batch does not know of renewals."""
+        self._during_batch.clear()
+
+    def note(self, member_id: MemberId) -> None:
+        """A heartbeat was decided while a batch is under way."""
+        self._during_batch.add(member_id)
+
+    def merged(self, before: Volatile, after: Volatile) -> Volatile:
+        """What a batch leaves, with the renewals that came while it was under way.
+
+        Not for a session that the batch itself has started over or ended.
+        """
+        renewals = after.renewals
+        for member_id in self._during_batch:
+            key = DeadlineKey(SESSION, member_id)
+            armed = before.armed.get(key)
+            if armed is not None and after.armed.get(key) == armed:
+                renewals = renewals.set(member_id, before.renewals.get(member_id, 0))
+        self._during_batch.clear()
+        return after._replace(renewals=renewals)

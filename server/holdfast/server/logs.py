@@ -1,0 +1,73 @@
+"""The logger's form: one line an event, `key=value` for people or JSON for programs.
+
+Text for people goes to a `logger`, never to the replicated log (design §1). The call that a line
+belongs to (method, request id) is added by itself from a context variable.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import sys
+from contextvars import ContextVar
+from datetime import UTC, datetime
+from typing import Final, TextIO
+
+CALL: ContextVar[str] = ContextVar("holdfast_call", default="")
+"""Method and request id of the call that is being served, for every line it causes."""
+
+_ESCAPED: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
+
+
+class _Form(logging.Formatter):
+    """What both forms share: which values a line has."""
+
+    def __init__(self, node: str) -> None:
+        super().__init__()
+        self._node = node
+
+    def values(self, record: logging.LogRecord) -> dict[str, str]:
+        """The line's keys and values, in their order."""
+        at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
+        made = {
+            "time": at,
+            "level": record.levelname.lower(),
+            "node": self._node,
+            "logger": record.name.removeprefix("holdfast."),
+            "message": record.getMessage(),
+        }
+        if call := CALL.get():
+            made["call"] = call
+        if record.exc_info:
+            made["traceback"] = self.formatException(record.exc_info)
+        return made
+
+
+class TextForm(_Form):
+    """key=value; values with spaces in quotes, line breaks escaped, so a line stays one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        return " ".join(f"{key}={_quoted(value)}" for key, value in self.values(record).items())
+
+
+class JsonForm(_Form):
+    """One JSON object a line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One line."""
+        return json.dumps(self.values(record), ensure_ascii=False)
+
+
+def _quoted(value: str) -> str:
+    plain = value and not any(c in ' "=\n\r\\' for c in value)
+    return value if plain else f'"{value.translate(_ESCAPED)}"'
+
+
+def configure(node: str, level: str, form: str, stream: TextIO = sys.stderr) -> None:
+    """Send every logger's lines to `stream`, in the form and from the level configured."""
+    handler = logging.StreamHandler(stream)
+    handler.setFormatter(JsonForm(node) if form == "json" else TextForm(node))
+    root = logging.getLogger()
+    root.handlers[:] = [handler]
+    root.setLevel(level.upper())

@@ -1,0 +1,181 @@
+"""One node: puts the parts together, serves, and stops gracefully. The only file that knows all.
+
+Start: bind the client port (so that a second node fails at once), open the replica, begin to
+serve. Stop: hand the leadership over, answer what is parked, close within `node.shutdown_ms`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from typing import TYPE_CHECKING
+
+import grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from holdfast.coordinator import settings
+from holdfast.coordinator.commands import DeadlineFired, FormCluster
+from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.raft.api import RaftError
+from holdfast.server.actors import Actors
+from holdfast.server.admin_service import AdminService
+from holdfast.server.answering import Callers
+from holdfast.server.boundaries import Boundaries
+from holdfast.server.config import CannotStart
+from holdfast.server.faults import stopping
+from holdfast.server.group_service import GroupService
+from holdfast.server.grpc_options import server_options
+from holdfast.server.health import Health
+from holdfast.server.nodes import Nodes
+from holdfast.server.offset_service import OffsetService
+from holdfast.server.pushes import Pushes
+from holdfast.server.reads import Reads
+from holdfast.server.security import server_credentials
+from holdfast.server.sweeps import Sweeps
+from holdfast.server.timers import Timers
+from holdfast.v1 import (
+    admin_pb2,
+    admin_pb2_grpc,
+    group_pb2,
+    group_pb2_grpc,
+    offset_pb2,
+    offset_pb2_grpc,
+)
+
+if TYPE_CHECKING:
+    from holdfast.server.config import NodeConfig
+    from holdfast.server.replica_like import ReplicaLike
+
+logger = logging.getLogger(__name__)
+
+
+class Node:
+    """A serving node on top of a replica; tests give it a stand-in."""
+
+    def __init__(self, config: NodeConfig, replica: ReplicaLike, server: grpc.aio.Server) -> None:
+        self.config, self.replica = config, replica
+        self._server = server
+        self.stopped_because: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._led_out = asyncio.Event()
+        self.timers = Timers(replica, self._submit)
+        nodes = {peer.name: str(peer.client_address) for peer in config.peers}
+        forming = FormCluster(config.cluster_id, config.settings)
+        self.actors = Actors(replica, self.timers, nodes, forming)
+        self._callers = Callers()
+        self._reads = Reads(replica, self.actors)
+        self._pushes = Pushes(replica, self.actors, self._callers)
+        self._sweeps = Sweeps(replica, self.actors)
+        self._health = Health(replica)
+        boundaries = Boundaries(replica, self.actors)
+        listeners = (self._reads, self._pushes, self._health, self._sweeps, boundaries)
+        for listener in (self.actors, *listeners):
+            replica.subscribe(listener)
+        replica.subscribe(self)
+
+    def _submit(self, command: DeadlineFired) -> None:
+        self.actors.submit(command)
+
+    async def start(self) -> None:
+        """Begin to serve on the port that is bound already."""
+        server = self._server
+        group_pb2_grpc.add_GroupServiceServicer_to_server(
+            GroupService(self.replica, self.actors, self._callers, self._pushes), server
+        )
+        offset_pb2_grpc.add_OffsetServiceServicer_to_server(
+            OffsetService(self.actors, self._reads, self._callers), server
+        )
+        nodes = Nodes(self.replica, self.config.peers)
+        admin_pb2_grpc.add_AdminServiceServicer_to_server(
+            AdminService(self.actors, self._reads, self._callers, nodes), server
+        )
+        health_pb2_grpc.add_HealthServicer_to_server(self._health.servicer, server)
+        reflection.enable_server_reflection(_service_names(), server)
+        await server.start()
+        self.timers.start()
+        await self._health.begin()
+        logger.info("serving clients on %s as %s", self.config.client_address, self.config.name)
+
+    async def stop(self) -> None:
+        """Hand over, answer what is parked, and end, within `node.shutdown_ms`."""
+        logger.info("stopping")
+        bound = self.config.shutdown_ms / 1000
+        await self._health.end()
+        self.timers.stop()
+        self._sweeps.on_not_leading()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(bound / 2):
+                await self._hand_over()
+        self.actors.calls.fail_all(stopping)
+        await self._server.stop(bound / 4)
+
+    async def _hand_over(self) -> None:
+        """Give the leadership to the best of the others, if there is one that can take it."""
+        if not self.replica.leading_term:
+            return
+        ready = [p for p in self.replica.status().peers if p.connected and p.counted]
+        best = max(ready, key=lambda peer: peer.acked_index, default=None)
+        if best is None:
+            return
+        logger.info("handing the leadership to %s", best.peer)
+        with contextlib.suppress(RaftError):
+            self.replica.transfer(best.peer)
+        await self._led_out.wait()
+
+    # --- the replica's listener ---
+
+    def on_leading(self, term: int) -> None:
+        """Say when this node's file asks for settings that are not in force (S23)."""
+        del term
+        self._led_out.clear()
+        self._warn_of_settings()
+
+    def on_not_leading(self) -> None:
+        """Let a graceful stop go on; the actors have told everyone."""
+        self._led_out.set()
+
+    def on_applied(self, records: object, index: int) -> None:
+        """Nothing to do."""
+
+    def on_stopped(self, reason: str) -> None:
+        """The log stopped, so the process has to end."""
+        if not self.stopped_because.done():
+            self.stopped_because.set_result(reason)
+
+    def _warn_of_settings(self) -> None:
+        if not self.replica.state.cluster_id:
+            return
+        for name, value in self.config.settings:
+            current = str(settings.in_force(self.replica.state.settings, "", name).value)
+            if value != current:
+                logger.warning(
+                    "the configuration says %s = %s, but %s is in force: settings count at the "
+                    "bootstrap only. Change it with `holdfast settings set %s=%s`",
+                    name, value, current, name, value,
+                )  # fmt: skip
+
+
+def _service_names() -> list[str]:
+    files = (group_pb2, offset_pb2, admin_pb2, health_pb2)
+    services = [s for file in files for s in file.DESCRIPTOR.services_by_name.values()]
+    return [*(service.full_name for service in services), reflection.SERVICE_NAME]
+
+
+def bind(config: NodeConfig) -> grpc.aio.Server:
+    """A server that is bound to the node's client port; raises CannotStart if that is taken."""
+    server = grpc.aio.server(options=server_options(REGISTRY["log.entry_bytes_max"].default))
+    address = str(config.client_address)
+    try:
+        if config.tls is None:
+            bound = server.add_insecure_port(address)
+        else:
+            bound = server.add_secure_port(address, server_credentials(config.tls))
+    except RuntimeError:
+        bound = 0
+    if not bound:
+        raise CannotStart(
+            f"cannot listen for clients on {address}: the port is in use, or the address is not "
+            "this machine's. Stop what uses it, or change node.client_address"
+        )
+    return server

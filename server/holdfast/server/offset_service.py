@@ -1,0 +1,78 @@
+"""OffsetService: commit, fetch, delete. Translates, asks the actor or reads, translates."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from holdfast.coordinator import replies
+from holdfast.server import ordered
+from holdfast.server.answering import Callers, Context, answered
+from holdfast.server.translate import requests, responses, views
+from holdfast.v1 import offset_pb2 as o
+from holdfast.v1 import offset_pb2_grpc
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from holdfast.server.actors import Actors
+    from holdfast.server.reads import Reads
+
+
+class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
+    """Committed offsets."""
+
+    def __init__(self, actors: Actors, reads: Reads, callers: Callers) -> None:
+        self._actors, self._reads, self._callers = actors, reads, callers
+
+    @answered(o.OffsetCommitResponse)
+    async def OffsetCommit(  # noqa: N802 - the contract's name
+        self, request: o.OffsetCommitRequest, context: Context
+    ) -> o.OffsetCommitResponse:
+        """Commit many partitions at once."""
+        return await self._commit(request, context)
+
+    async def _commit(
+        self, request: o.OffsetCommitRequest, context: Context
+    ) -> o.OffsetCommitResponse:
+        got = await self._actors.ask(
+            lambda call: requests.commit_offsets(
+                request, self._callers.of(call, request, request.holdfast, context)
+            )
+        )
+        response = responses.commit_offsets(cast("replies.OffsetsReply", got.reply), request)
+        if got.position is not None:
+            position = response.holdfast.position
+            position.index, position.ordinal = got.position
+        return response
+
+    async def OffsetCommitStream(  # type: ignore[override]  # noqa: N802
+        self, requests: AsyncIterator[o.OffsetCommitRequest], context: Context
+    ) -> None:
+        """Commits of a caller with many in flight, answered in order."""
+        await ordered.serve(requests, context, lambda request: self._commit(request, context))
+
+    @answered(o.OffsetFetchResponse)
+    async def OffsetFetch(  # noqa: N802
+        self, request: o.OffsetFetchRequest, context: Context
+    ) -> o.OffsetFetchResponse:
+        """Read offsets of several groups."""
+        del context
+        state, extras = await self._reads.state(request.holdfast)
+        response = o.OffsetFetchResponse(holdfast=extras)
+        for group in request.groups:
+            response.groups.append(views.fetched(state, group))
+            await asyncio.sleep(0)  # a long list of groups must not hold up heartbeats
+        return response
+
+    @answered(o.OffsetDeleteResponse)
+    async def OffsetDelete(  # noqa: N802
+        self, request: o.OffsetDeleteRequest, context: Context
+    ) -> o.OffsetDeleteResponse:
+        """Forget offsets."""
+        got = await self._actors.ask(
+            lambda call: requests.delete_offsets(
+                request, self._callers.of(call, request, request.holdfast, context)
+            )
+        )
+        return responses.delete_offsets(cast("replies.OffsetsReply", got.reply))

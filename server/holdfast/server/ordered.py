@@ -1,0 +1,65 @@
+"""A stream of calls, many in flight, answered in the order in which they came.
+
+Bounded: at most so many calls of one stream are in flight; the rest waits in gRPC's flow control.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final, TypeVar
+
+from holdfast.server.answering import Context, end
+from holdfast.server.faults import CallFailed, Refused, crashed
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Awaitable, Callable
+
+logger = logging.getLogger(__name__)
+
+IN_FLIGHT_MAX: Final = 1_024
+
+Request = TypeVar("Request")
+Response = TypeVar("Response")
+
+
+async def serve(
+    requests: AsyncIterator[Request],
+    context: Context,
+    answer: Callable[[Request], Awaitable[Response]],
+) -> None:
+    """Serve a stream until it ends; the first call that fails ends it with its status."""
+    calls: asyncio.Queue[asyncio.Future[Response] | None] = asyncio.Queue(IN_FLIGHT_MAX)
+    reader = asyncio.ensure_future(_read(requests, answer, calls))
+    try:
+        while (call := await calls.get()) is not None:
+            await context.write(await call)
+        await reader
+    except (CallFailed, Refused) as error:
+        await end(context, error)
+    except asyncio.CancelledError:
+        raise
+    except Exception:
+        logger.exception("a stream failed inside")
+        await end(context, crashed("a stream"))
+    finally:
+        reader.cancel()
+        _cancel_all(calls)
+
+
+async def _read(
+    requests: AsyncIterator[Request],
+    answer: Callable[[Request], Awaitable[Response]],
+    calls: asyncio.Queue[asyncio.Future[Response] | None],
+) -> None:
+    try:
+        async for request in requests:
+            await calls.put(asyncio.ensure_future(answer(request)))
+    finally:
+        await calls.put(None)
+
+
+def _cancel_all(calls: asyncio.Queue[asyncio.Future[Response] | None]) -> None:
+    while not calls.empty():
+        if (call := calls.get_nowait()) is not None:
+            call.cancel()

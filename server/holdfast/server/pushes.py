@@ -1,0 +1,208 @@
+"""HeartbeatStream: batches in, answers out, and what members must know at once (design §4).
+
+When a join phase opens, every member whose heartbeat a stream has carried is told on it, in the
+turn of the loop in which the event was applied. A push is a hint: losing one only costs time.
+This is a listener of the replica; it decides nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import TYPE_CHECKING, Final, cast
+
+from holdfast.coordinator import events as ev
+from holdfast.coordinator.commands import Caller
+from holdfast.server.answering import end
+from holdfast.server.faults import CallFailed, Refused, malformed
+from holdfast.server.translate import requests, responses
+from holdfast.v1 import errors_pb2 as e
+from holdfast.v1 import extras_pb2 as x
+from holdfast.v1 import group_pb2 as g
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+
+    from holdfast.coordinator.commands import Heartbeat
+    from holdfast.coordinator.events import Record
+    from holdfast.coordinator.ids import CallId, GroupId, MemberId
+    from holdfast.coordinator.replies import HeartbeatReply
+    from holdfast.coordinator.state import Group
+    from holdfast.server.actors import Actors, Waiting
+    from holdfast.server.answering import Callers, Context
+    from holdfast.server.replica_like import ReplicaLike
+    from holdfast.server.translate.refusals import Code
+
+BATCH_MAX: Final = 10_000
+"""Heartbeats in one message; a larger one would hold up everybody else."""
+WAITING_MAX: Final = 64
+"""Messages that wait for a slow reader; above it, pushes (mere hints) are left out."""
+
+
+class _Stream:
+    """One open HeartbeatStream: which members it carries, and what is to be written on it."""
+
+    def __init__(self) -> None:
+        self.members: dict[GroupId, set[MemberId]] = defaultdict(set)
+        self._outbox: asyncio.Queue[g.HeartbeatBatchResponse | None] = asyncio.Queue()
+
+    async def put(self, answers: g.HeartbeatBatchResponse | None) -> None:
+        """Have a batch's answers written; None: nothing comes after."""
+        await self._outbox.put(answers)
+
+    def push(self, group_id: GroupId, told: Iterable[g.HeartbeatPush]) -> None:
+        """Tell this stream's members, in one message."""
+        mine = self.members.get(group_id, ())
+        pushes = [push for push in told if push.member_id in mine]
+        if pushes and self._outbox.qsize() < WAITING_MAX:
+            self._outbox.put_nowait(g.HeartbeatBatchResponse(pushes=pushes))
+
+    async def write(self, context: Context) -> None:
+        """Write what is put, in order, until the end."""
+        while (message := await self._outbox.get()) is not None:
+            await context.write(message)
+
+
+class Pushes:
+    """All open streams, by the groups whose members they carry."""
+
+    def __init__(self, replica: ReplicaLike, actors: Actors, callers: Callers) -> None:
+        self._replica, self._actors, self._callers = replica, actors, callers
+        self._streams: dict[GroupId, set[_Stream]] = defaultdict(set)
+
+    async def serve(self, batches: AsyncIterator[g.HeartbeatBatch], context: Context) -> None:
+        """Serve one stream until the client ends it."""
+        stream = _Stream()
+        writer = asyncio.ensure_future(stream.write(context))
+        try:
+            async for batch in batches:
+                await stream.put(await self._answer(stream, batch, context))
+            await stream.put(None)
+            await writer
+        except CallFailed as error:
+            await end(context, error)
+        finally:
+            writer.cancel()
+            self._forget(stream)
+
+    def _forget(self, stream: _Stream) -> None:
+        for group_id in stream.members:
+            self._streams[group_id].discard(stream)
+            if not self._streams[group_id]:
+                del self._streams[group_id]
+
+    async def _answer(
+        self, stream: _Stream, batch: g.HeartbeatBatch, context: Context
+    ) -> g.HeartbeatBatchResponse:
+        if len(batch.requests) > BATCH_MAX:
+            sent = len(batch.requests)
+            problem = f"{sent} heartbeats; at most {BATCH_MAX} are allowed, send more batches"
+            raise malformed("requests", problem)
+        begun = [self._begin(stream, request, context) for request in batch.requests]
+        return g.HeartbeatBatchResponse(
+            batch=batch.batch,
+            responses=[
+                one if isinstance(one, g.HeartbeatResponse) else await self._finish(one)
+                for one in begun
+            ],
+        )
+
+    def _begin(
+        self, stream: _Stream, request: g.HeartbeatRequest, context: Context
+    ) -> Waiting | g.HeartbeatResponse:
+        """Decide one heartbeat; what is wrong with it concerns its sender alone."""
+        if (heard := self._actors.beat(request)) is not None:
+            self._carry(stream, request)
+            return responses.heard(heard)
+        try:
+            waiting = self._actors.offer(lambda call: self._command(call, request, context))
+        except Refused as error:
+            return refused(error)
+        except CallFailed as error:
+            return g.HeartbeatResponse(
+                error_code=e.ERROR_CODE_INVALID_REQUEST,
+                holdfast=x.ResponseExtras(message=error.sentence),
+            )
+        self._carry(stream, request)
+        return waiting
+
+    def _carry(self, stream: _Stream, request: g.HeartbeatRequest) -> None:
+        """The stream carries this member from now on."""
+        if request.group_id not in stream.members:
+            self._streams[request.group_id].add(stream)
+        stream.members[request.group_id].add(request.member_id)
+
+    def _command(self, call: CallId, request: g.HeartbeatRequest, context: Context) -> Heartbeat:
+        if not request.HasField("holdfast"):
+            return requests.heartbeat(request, Caller(call))
+        caller = self._callers.of(call, request, request.holdfast, context)
+        return requests.heartbeat(request, caller)
+
+    async def _finish(self, waiting: Waiting) -> g.HeartbeatResponse:
+        try:
+            answered = await waiting.future
+        except Refused as error:
+            return refused(error)
+        except asyncio.CancelledError:
+            self._actors.give_up(waiting)
+            raise
+        return responses.heartbeat(cast("HeartbeatReply", answered.reply))
+
+    # --- the replica's listener ---
+
+    def on_leading(self, term: int) -> None:
+        """Nothing to tell: members learn of a new leader from their next heartbeat."""
+
+    def on_not_leading(self) -> None:
+        """Nothing to tell: the next heartbeat is refused with the leader's address."""
+
+    def on_stopped(self, reason: str) -> None:
+        """Nothing to tell."""
+
+    def on_applied(self, records: Sequence[Record], index: int) -> None:
+        """Tell members of what concerns them, in the turn in which it happened."""
+        del index
+        for record in records:
+            streams = self._streams.get(record.group_id)
+            if streams:
+                told = list(self._told(record))
+                for stream in streams if told else ():
+                    stream.push(record.group_id, told)
+
+    def _told(self, record: Record) -> Iterator[g.HeartbeatPush]:
+        group = self._replica.state.groups.get(record.group_id)
+        generation = group.generation if group else -1
+        for member_id, code, why in _news(record.event, group):
+            yield g.HeartbeatPush(
+                group_id=record.group_id,
+                member_id=member_id,
+                generation_id=generation,
+                error_code=code,
+                holdfast=x.ResponseExtras(reason=why),
+            )
+
+
+def refused(error: Refused) -> g.HeartbeatResponse:
+    """A heartbeat that this node does not serve."""
+    extras = x.ResponseExtras(message=error.sentence)
+    if error.leader:
+        extras.leader_hint = error.leader
+    return g.HeartbeatResponse(error_code=error.code, holdfast=extras)
+
+
+def _news(event: ev.Event, group: Group | None) -> Iterator[tuple[MemberId, Code, str]]:
+    """Whom an event concerns before the next heartbeat, and as what."""
+    gone = e.ERROR_CODE_UNKNOWN_MEMBER_ID
+    match event:
+        case ev.RebalanceStarted(reason=reason) if group is not None:
+            yield from ((m, e.ERROR_CODE_REBALANCE_IN_PROGRESS, reason) for m in group.members)
+        case ev.StaticMemberReplaced(old_member_id=old, instance_id=instance):
+            yield old, e.ERROR_CODE_FENCED_INSTANCE_ID, f"another process took over {instance}"
+        case ev.MembersRemoved(member_ids=ids, reason=reason):
+            yield from ((member_id, gone, reason) for member_id in ids)
+        case ev.MemberExpired(member_id=member_id):
+            yield member_id, gone, "its session ended"
+        case ev.GenerationStarted(removed=ids):
+            yield from ((member_id, gone, "it did not rejoin in time") for member_id in ids)
+        case _:
+            return

@@ -1,0 +1,77 @@
+"""Reads: linearizable by lease or barrier on the leader, or stale by wish on any node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.raft.api import NotLeader
+from holdfast.server.clock import boot_ms
+from holdfast.server.faults import not_coordinator
+from holdfast.v1 import extras_pb2 as x
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from holdfast.coordinator.events import Record
+    from holdfast.coordinator.state import State
+    from holdfast.server.actors import Actors
+    from holdfast.server.replica_like import ReplicaLike
+
+
+class Reads:
+    """Gives a state that may be answered from, and says how fresh it is.
+
+    As the replica's listener it notes when something was last applied: on a follower that is all
+    that is known about its age.
+    """
+
+    def __init__(
+        self, replica: ReplicaLike, actors: Actors, now_ms: Callable[[], int] = boot_ms
+    ) -> None:
+        self._replica, self._actors, self._now_ms = replica, actors, now_ms
+        self._heard_ms = now_ms()
+
+    async def state(self, extras: x.RequestExtras) -> tuple[State, x.ResponseExtras]:
+        """A state to answer from, and Holdfast's part of the answer; raises Refused."""
+        if extras.stale_ok:
+            return self._stale()
+        self._actors.check_serving()
+        if not self._replica.lease_valid():
+            await self._barrier()
+        state = self._replica.state
+        return state, x.ResponseExtras(
+            applied_index=state.applied_index, log_time_ms=self._replica.log_time_ms()
+        )
+
+    async def _barrier(self) -> None:
+        try:
+            await self._replica.read_barrier()
+        except NotLeader as error:
+            raise not_coordinator(self._actors.address_of(error.leader)) from error
+
+    def _stale(self) -> tuple[State, x.ResponseExtras]:
+        state = self._replica.state
+        fresh = self._replica.lease_valid()
+        return state, x.ResponseExtras(
+            applied_index=state.applied_index,
+            log_time_ms=self._replica.log_time_ms(),
+            age_ms=0 if fresh else self._now_ms() - self._heard_ms,
+            leader_hint=self._actors.leader_address,
+        )
+
+    def on_leading(self, term: int) -> None:
+        """The own no-op was applied just now."""
+        del term
+        self._heard_ms = self._now_ms()
+
+    def on_not_leading(self) -> None:
+        """Until here the state was the newest there was."""
+        self._heard_ms = self._now_ms()
+
+    def on_applied(self, records: Sequence[Record], index: int) -> None:
+        """Something newer was applied just now."""
+        del records, index
+        self._heard_ms = self._now_ms()
+
+    def on_stopped(self, reason: str) -> None:
+        """Nothing to note: the age grows."""

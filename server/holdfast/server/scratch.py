@@ -1,0 +1,181 @@
+"""A batch that is being decided: commands in order, on a state that nobody else sees yet.
+
+The state holds the batch's own events, folded in ahead of their commit; what they grant has the
+entry index `UNCOMMITTED` until the entry has one. Pure: no loop, no replica.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holdfast.coordinator import events as ev
+from holdfast.coordinator.commands import CommitOffsets, Heartbeat, JoinGroup, SyncGroup
+from holdfast.coordinator.ids import UNCOMMITTED, Position
+from holdfast.coordinator.invariants import check_group
+from holdfast.coordinator.pmap import PMap
+from holdfast.coordinator.replay import apply_part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from holdfast.coordinator.commands import Command
+    from holdfast.coordinator.effects import Decision, Effect
+    from holdfast.coordinator.ids import CallId, GroupId, MemberId
+    from holdfast.coordinator.state import Group, State
+    from holdfast.coordinator.volatile import Volatile
+
+COMMANDS_MAX: Final = 1_024
+WEIGHT_MAX: Final = 256 * 1024
+"""Where a batch is cut: S7's target for one entry, about, in bytes."""
+
+
+class Batch:
+    """What one part of an entry will hold, and what is to be done once it is committed."""
+
+    __slots__ = (
+        "_named",
+        "base",
+        "commands",
+        "effects",
+        "events",
+        "group_id",
+        "state",
+        "touched",
+        "volatile",
+        "weight",
+    )
+
+    def __init__(self, group_id: GroupId, base: State, volatile: Volatile) -> None:
+        """`base`: the evolved state that the batch is decided on; its version is expected (S2)."""
+        self.group_id = group_id
+        self.base = self.state = base
+        self.volatile = volatile
+        self.commands: list[Command] = []
+        self.events: list[ev.Proposed] = []
+        self.effects: list[Effect] = []
+        self.touched: set[MemberId] = set()
+        self._named: set[MemberId] | None = set()
+        self.weight = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether further commands should wait for the next batch."""
+        return self.weight >= WEIGHT_MAX or len(self.commands) >= COMMANDS_MAX
+
+    @property
+    def calls(self) -> set[CallId]:
+        """The calls whose commands are in it; their fate is the batch's (S5)."""
+        return {call for command in self.commands if (call := call_of(command))}
+
+    def add(self, command: Command, decision: Decision) -> None:
+        """Take in a decision that was made on this batch's state and volatile part."""
+        self.commands.append(command)
+        self.weight += _weight(command)
+        self.volatile = decision.volatile
+        self.effects.extend(decision.effects)
+        for proposed in decision.events:
+            self._note(proposed.event)
+        self._fold(decision.events)
+
+    def _fold(self, events: tuple[ev.Proposed, ...]) -> None:
+        """As every replica will, but for the index that is not known yet."""
+        if not events:
+            return
+        first = Position(UNCOMMITTED, len(self.events))
+        entry = ev.LogEntry(self.state.log_time_ms, 0, ())
+        part = ev.Part(self.group_id, 0, 0, events)
+        self.state, _ = apply_part(self.state, first, entry, part)
+        self.events.extend(events)
+
+    def _note(self, event: ev.Event) -> None:
+        """Remember whom the event names (None: the whole group), and whose calls must wait."""
+        group = self.state.groups.get(self.group_id)
+        self.touched.update(_touched(event, group.members if group else ()))
+        if isinstance(event, _WHOLE):
+            self._named = None
+        elif self._named is not None:
+            self._named.update(
+                value
+                for field in ("member_id", "new_member_id")
+                if (value := getattr(event, field, ""))
+            )
+
+    def problems(self) -> Sequence[str]:
+        """Broken invariants of what the batch touched (S6), in time that follows the batch."""
+        group = self.state.groups.get(self.group_id)
+        if group is None:
+            return ()
+        return check_group(group if self._named is None else _excerpt(group, self._named))
+
+    def part(self, term: int) -> ev.Part:
+        """What is proposed: the whole batch, or nothing of it."""
+        version = self.base.version_of(self.group_id)
+        return ev.Part(self.group_id, term, version, tuple(self.events))
+
+
+_WHOLE: Final = (ev.GenerationStarted, ev.AssignmentStored, ev.GroupEmptied)
+"""Events that concern every member, so that their cost follows the group's size anyway."""
+
+
+def _excerpt(group: Group, named: Iterable[MemberId]) -> Group:
+    """The group with these members and its leader only."""
+    ids = {*named, *([group.leader] if group.leader else [])}
+    members = [member for i in ids if (member := group.members.get(i)) is not None]
+    held = [m.instance_id for m in members if m.instance_id]
+    if group.members and not members:
+        return group
+    return group._replace(
+        members=PMap((m.member_id, m) for m in members),
+        instances=PMap((i, group.instances[i]) for i in held if i in group.instances),
+    )
+
+
+def call_of(command: Command) -> CallId:
+    """The call that waits for this command's answer; 0: nobody does."""
+    caller = getattr(command, "caller", None)
+    return caller.call if caller is not None else 0
+
+
+def _weight(command: Command) -> int:
+    match command:
+        case JoinGroup(protocols=protocols):
+            return 256 + sum(len(p.metadata) for p in protocols)
+        case SyncGroup(assignments=assignments):
+            return 64 + sum(64 + len(a.assignment) for a in assignments)
+        case CommitOffsets(offsets=offsets):
+            return 64 + sum(64 + len(o.metadata) for o in offsets)
+        case _:
+            return 128
+
+
+def _touched(event: ev.Event, everyone: object) -> Iterator[MemberId]:
+    """Members whose calls must wait for the batch: removed, replaced or fenced by it (S9)."""
+    match event:
+        case ev.MembersLeft(member_ids=ids) | ev.MembersRemoved(member_ids=ids):
+            yield from ids
+        case ev.MemberExpired(member_id=gone) | ev.MemberRefused(member_id=gone):
+            yield gone
+        case ev.StaticMemberReplaced(old_member_id=old, new_member_id=new):
+            yield from (old, new)
+        case ev.InstanceReleased(member_id=fenced):
+            yield fenced
+        case ev.GenerationStarted(removed=removed):
+            yield from removed
+        case ev.GroupDeleted():
+            yield from everyone  # type: ignore[misc]
+        case _:
+            return
+
+
+def waits(batch: Batch, command: Command) -> bool:
+    """Whether a command that came meanwhile must wait for the batch (S9).
+
+    Only a plain heartbeat of a member that the batch leaves alone need not.
+    """
+    if not isinstance(command, Heartbeat) or command.release:
+        return True
+    if command.member_id in batch.touched:
+        return True
+    group = batch.base.groups.get(command.group_id)
+    holder = group.instances.get(command.instance_id or "") if group else None
+    return holder in batch.touched

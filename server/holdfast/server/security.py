@@ -1,0 +1,111 @@
+"""TLS for clients: credentials of the server and of the command line, and who a caller is.
+
+Mutual: a client without a certificate of the cluster's authority is not let in. The principal is
+the first URI, else DNS name, else common name of the certificate (design §4). Reads PEM files;
+knows no services.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import grpc
+from cryptography import x509
+from cryptography.x509.oid import ExtensionOID, NameOID
+
+from holdfast.server.config import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from holdfast.server.config import Tls
+
+ANONYMOUS: Final = "anonymous"
+"""Everybody's principal on an insecure loopback."""
+
+
+def read_pem(path: Path, what: str) -> bytes:
+    """A PEM file's bytes; raises ConfigError with a sentence."""
+    try:
+        return path.read_bytes()
+    except OSError as error:
+        raise ConfigError(
+            f"cannot read the {what} {path}: {error.strerror}. Correct the path in [tls], or its "
+            "permissions"
+        ) from error
+
+
+def server_credentials(tls: Tls) -> grpc.ServerCredentials:
+    """Mutual TLS: every client must show a certificate of our authority."""
+    certificate = read_pem(tls.certificate, "certificate")
+    _refuse_foreign_key(tls, certificate)
+    return grpc.ssl_server_credentials(
+        [(read_pem(tls.key, "private key"), certificate)],
+        root_certificates=read_pem(tls.ca, "certificate authority"),
+        require_client_auth=True,
+    )
+
+
+def _refuse_foreign_key(tls: Tls, certificate: bytes) -> None:
+    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - slow, rarely used
+        Encoding,
+        PublicFormat,
+        load_pem_private_key,
+    )
+
+    try:
+        parsed = x509.load_pem_x509_certificate(certificate)
+        key = load_pem_private_key(read_pem(tls.key, "private key"), None)
+    except ValueError as error:
+        raise ConfigError(f"{tls.certificate} or {tls.key} is not valid PEM: {error}") from error
+    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+    if parsed.public_key().public_bytes(*form) != key.public_key().public_bytes(*form):
+        raise ConfigError(f"the key {tls.key} does not belong to the certificate {tls.certificate}")
+
+
+def channel_credentials(tls: Tls) -> grpc.ChannelCredentials:
+    """What a command of this machine shows to a node."""
+    return grpc.ssl_channel_credentials(
+        root_certificates=read_pem(tls.ca, "certificate authority"),
+        private_key=read_pem(tls.key, "private key"),
+        certificate_chain=read_pem(tls.certificate, "certificate"),
+    )
+
+
+class Principals:
+    """Names of callers by certificate; each certificate is parsed once."""
+
+    _KEPT_MAX: Final = 4_096
+
+    def __init__(self) -> None:
+        self._known: dict[bytes, str] = {}
+
+    def of(self, auth: Mapping[str, Iterable[bytes]]) -> str:
+        """The principal of a connection, from gRPC's authentication context."""
+        pem = next(iter(auth.get("x509_pem_cert", ())), None)
+        if pem is None:
+            return ANONYMOUS
+        if pem not in self._known:
+            if len(self._known) >= self._KEPT_MAX:
+                self._known.clear()
+            self._known[pem] = principal_of(pem)
+        return self._known[pem]
+
+
+def principal_of(pem: bytes) -> str:
+    """First URI, then DNS name, then common name of a certificate; `anonymous` if it has none."""
+    certificate = x509.load_pem_x509_certificate(pem)
+    try:
+        names = certificate.extensions.get_extension_for_oid(
+            ExtensionOID.SUBJECT_ALTERNATIVE_NAME
+        ).value
+    except x509.ExtensionNotFound:
+        names = x509.SubjectAlternativeName([])
+    assert isinstance(names, x509.SubjectAlternativeName)  # noqa: S101 - what this OID means
+    for kind in (x509.UniformResourceIdentifier, x509.DNSName):
+        found = names.get_values_for_type(kind)
+        if found:
+            return str(found[0])
+    common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+    return str(common[0].value) if common else ANONYMOUS

@@ -1,0 +1,114 @@
+"""Runs a node in this process, from its configuration to a graceful end.
+
+Every way in which a start can fail ends here as `CannotStart` with one sentence.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+from typing import TYPE_CHECKING
+
+from holdfast.raft.api import EngineStopped, RaftError, Settings
+from holdfast.raft.open import ReplicaConfig, open_replica
+from holdfast.raft.transport import PeerTls, TransportFailed
+from holdfast.server import cluster_file
+from holdfast.server.config import CannotStart
+from holdfast.server.node import Node, bind
+from holdfast.server.security import read_pem
+from holdfast.storage.errors import DirectoryRefused, Refusal, StorageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from holdfast.raft.open import OpenReplica
+    from holdfast.server.config import NodeConfig
+
+logger = logging.getLogger(__name__)
+
+
+async def serve(config: NodeConfig, shared: Path, *, bootstrap: bool, rebuild: bool) -> None:
+    """Serve until SIGTERM or SIGINT; `shared`: where a local cluster's cluster.json would be.
+
+    Raises CannotStart, or EngineStopped if the log ends.
+    """
+    server = bind(config)
+    opened = await _open(config, bootstrap=bootstrap, rebuild=rebuild)
+    node = Node(config, opened.replica, server)
+    asked = _until_signal()
+    try:
+        await node.start()
+        cluster_file.replace_pid(shared, config.name, config.cluster_id)
+        await asyncio.wait((asked, node.stopped_because), return_when=asyncio.FIRST_COMPLETED)
+        broken = node.stopped_because.done()  # looked at now: our own close ends the log, too
+        await node.stop()
+    finally:
+        await opened.close()
+    if broken:
+        raise EngineStopped(node.stopped_because.result())
+    logger.info("stopped")
+
+
+async def _open(config: NodeConfig, *, bootstrap: bool, rebuild: bool) -> OpenReplica:
+    try:
+        return await open_replica(_replica_config(config, bootstrap=bootstrap, rebuild=rebuild))
+    except DirectoryRefused as error:
+        raise CannotStart(f"{error}{_HINTS.get(error.refusal, '')}") from error
+    except (StorageError, TransportFailed, RaftError) as error:
+        raise CannotStart(str(error)) from error
+    except OSError as error:
+        raise CannotStart(
+            f"cannot use the data directory {config.data_dir}: {error.strerror or error}. Correct "
+            "node.data_dir, its permissions, or the disk"
+        ) from error
+
+
+_HINTS = {
+    Refusal.EMPTY: " (`holdfast node --bootstrap` begins a new cluster, on every node alike; "
+    "`--rebuild` lets this node fetch everything from its peers)",
+}
+
+
+def _replica_config(config: NodeConfig, *, bootstrap: bool, rebuild: bool) -> ReplicaConfig:
+    tls = config.tls
+    return ReplicaConfig(
+        cluster_id=config.cluster_id,
+        node_id=config.name,
+        directory=config.data_dir,
+        listen=str(config.peer_address),
+        peers={p.name: str(p.peer_address) for p in config.peers if p.name != config.name},
+        tls=PeerTls(
+            read_pem(tls.ca, "certificate authority"),
+            read_pem(tls.certificate, "certificate"),
+            read_pem(tls.key, "private key"),
+        )
+        if tls
+        else None,
+        settings=Settings(
+            heartbeat=config.heartbeat_ms / 1000,
+            election_min=config.election_min_ms / 1000,
+            election_max=config.election_max_ms / 1000,
+        ),
+        bootstrap=bootstrap,
+        rebuild=rebuild,
+    )
+
+
+def _until_signal() -> asyncio.Future[None]:
+    """Done at the first SIGTERM or SIGINT; a second one ends the process at once."""
+    loop = asyncio.get_running_loop()
+    asked: asyncio.Future[None] = loop.create_future()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, _asked, loop, number, asked)
+    return asked
+
+
+def _asked(
+    loop: asyncio.AbstractEventLoop, number: signal.Signals, asked: asyncio.Future[None]
+) -> None:
+    remove: Callable[[int], bool] = loop.remove_signal_handler
+    remove(number)
+    if not asked.done():
+        asked.set_result(None)

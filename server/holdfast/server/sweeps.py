@@ -1,0 +1,62 @@
+"""Sweeps over the groups: the leader looks now and then for offsets that nobody needs any more.
+
+Log time decides what is old, not this node's clock (S8); the interval is a setting (S23). Each
+group is swept by a command of its own, a few at a time, so that a sweep holds up nobody.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from holdfast.coordinator import settings
+from holdfast.coordinator.commands import ExpireOffsets
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.coordinator.events import Record
+    from holdfast.server.actors import Actors
+    from holdfast.server.replica_like import ReplicaLike
+
+GROUPS_A_TURN: Final = 100
+
+
+class Sweeps:
+    """Sweeps while this node leads. A listener of the replica."""
+
+    def __init__(self, replica: ReplicaLike, actors: Actors) -> None:
+        self._replica, self._actors = replica, actors
+        self._task: asyncio.Task[None] | None = None
+
+    def on_leading(self, term: int) -> None:
+        """Begin."""
+        del term
+        self.on_not_leading()
+        self._task = asyncio.ensure_future(self._run())
+
+    def on_not_leading(self) -> None:
+        """End."""
+        if self._task is not None:
+            self._task.cancel()
+            self._task = None
+
+    def on_applied(self, records: Sequence[Record], index: int) -> None:
+        """Nothing to do."""
+
+    def on_stopped(self, reason: str) -> None:
+        """End."""
+        del reason
+        self.on_not_leading()
+
+    async def _run(self) -> None:
+        while True:
+            interval = settings.of_cluster(self._replica.state).retention_check_interval_ms
+            await asyncio.sleep(interval / 1000)
+            await self._sweep()
+
+    async def _sweep(self) -> None:
+        for number, group_id in enumerate(self._replica.state.groups):
+            self._actors.submit(ExpireOffsets(group_id, self._replica.log_time_ms()))
+            if number % GROUPS_A_TURN == GROUPS_A_TURN - 1:
+                await asyncio.sleep(0)

@@ -1,0 +1,120 @@
+"""Drives the table of deadlines by the node's clock; what fires is judged again by `decide` (S9).
+
+An expiry reaches its actor only after the loop has drained its sockets and a quorum probe begun
+after it fired has succeeded: a heartbeat that has arrived is heard first, and a leader that nobody
+follows any more expires nobody. Stalls of the process put everything off.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+from holdfast.coordinator.commands import DeadlineFired
+from holdfast.coordinator.deadlines import Deadlines
+from holdfast.raft.api import RaftError
+from holdfast.server.clock import Watchdog, boot_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from holdfast.coordinator.deadlines import Due
+    from holdfast.coordinator.effects import Effect
+    from holdfast.coordinator.ids import GroupId
+    from holdfast.server.replica_like import ReplicaLike
+
+logger = logging.getLogger(__name__)
+
+EXPIRIES_A_TURN: Final = 128
+"""How many are handed over before the loop serves its sockets again."""
+
+
+STALL_TOLD_MS: Final = 500
+"""From here on people are told: something takes the processor away, or holds up the loop."""
+
+
+class Timers:
+    """All deadlines of a leading node."""
+
+    def __init__(
+        self,
+        replica: ReplicaLike,
+        submit: Callable[[DeadlineFired], None],
+        now_ms: Callable[[], int] = boot_ms,
+    ) -> None:
+        self._replica, self._submit, self._now_ms = replica, submit, now_ms
+        self._deadlines = Deadlines()
+        self._watchdog = Watchdog(self.stalled, now_ms)
+        self._handle: asyncio.TimerHandle | None = None
+        self._wake_ms = 0
+        self._judging: set[asyncio.Task[None]] = set()
+
+    def start(self) -> None:
+        """Begin to measure stalls in the running loop."""
+        self._watchdog.start()
+
+    def stop(self) -> None:
+        """Let nothing fire any more."""
+        self._watchdog.stop()
+        self.clear()
+
+    def clear(self) -> None:
+        """Drop all deadlines, and what fired and is not yet judged: the lead is lost."""
+        self._deadlines.clear()
+        self._forget_wake()
+        for task in self._judging:
+            task.cancel()
+
+    def carry_out(self, group_id: GroupId, effect: Effect) -> None:
+        """Arm, cancel or renew a deadline."""
+        self._deadlines.carry_out(group_id, effect, self._now_ms())
+        self._plan()
+
+    def _plan(self) -> None:
+        """Be woken for the earliest deadline."""
+        due_ms = self._deadlines.next_due_ms()
+        if due_ms is None or (self._handle is not None and self._wake_ms <= due_ms):
+            return
+        self._forget_wake()
+        self._wake_ms = due_ms
+        delay = max(0, due_ms - self._now_ms()) / 1000
+        self._handle = asyncio.get_running_loop().call_later(delay, self.wake)
+
+    def _forget_wake(self) -> None:
+        if self._handle is not None:
+            self._handle.cancel()
+            self._handle = None
+
+    def wake(self) -> None:
+        """Look what is due."""
+        self._handle = None
+        self._watchdog.look()
+        due = self._deadlines.due(self._now_ms())
+        if due:
+            task = asyncio.ensure_future(self._judge(due))
+            self._judging.add(task)
+            task.add_done_callback(self._judging.discard)
+        self._plan()
+
+    async def _judge(self, due: Sequence[Due]) -> None:
+        """Hear what has arrived, make sure of a majority, then propose (S9 a, b)."""
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        try:
+            await self._replica.quorum_probe()
+        except RaftError as error:
+            logger.info("%d deadlines fired, but this node leads no more: %s", len(due), error)
+            return
+        for number, fired in enumerate(due, 1):
+            self._submit(DeadlineFired(fired.group_id, fired.key, fired.arming, fired.renewals))
+            if number % EXPIRIES_A_TURN == 0:
+                await asyncio.sleep(0)
+
+    def stalled(self, for_ms: int) -> None:
+        """The process stood still: put everything off, since nobody could be heard (S9)."""
+        level = logging.WARNING if for_ms >= STALL_TOLD_MS else logging.DEBUG
+        logger.log(level, "the process stood still for %d ms; deadlines are put off", for_ms)
+        self._deadlines.shift(for_ms)
+        self._forget_wake()
+        self._plan()

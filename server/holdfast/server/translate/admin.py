@@ -1,0 +1,181 @@
+"""What operators change: their messages become commands, and the replies messages."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.coordinator import commands as c
+from holdfast.coordinator.events import SettingChange, TopicSize
+from holdfast.server.faults import malformed
+from holdfast.server.translate import limits
+from holdfast.server.translate.refusals import code_of, sentence
+from holdfast.server.translate.responses import extras
+from holdfast.v1 import admin_pb2 as a
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.coordinator import replies
+    from holdfast.coordinator.rejections import Rejection
+    from holdfast.coordinator.state import State
+
+
+def remove_members(request: a.RemoveMembersRequest, caller: c.Caller, state: State) -> c.LeaveGroup:
+    """RemoveMembers: a leave by an operator's hand (KIP-345). `all`: everyone in `state`."""
+    limits.items("members", request.members)
+    reason = limits.text("reason", request.reason)
+    if request.all and request.members:
+        raise malformed("members", "must be empty beside `all`; name members, or remove all")
+    if not request.all:
+        members = tuple(_removed(member, reason) for member in request.members)
+        return c.LeaveGroup(caller, request.group_id, members, operator=True)
+    group = state.groups.get(request.group_id)
+    everyone = group.members.values() if group else ()
+    members = tuple(c.LeavingMember(m.member_id, m.instance_id, reason) for m in everyone)
+    return c.LeaveGroup(caller, request.group_id, members, operator=True)
+
+
+def _removed(member: a.MemberToRemove, reason: str) -> c.LeavingMember:
+    instance = member.group_instance_id if member.HasField("group_instance_id") else None
+    if instance is not None:
+        limits.text("members.group_instance_id", instance)
+    return c.LeavingMember(limits.text("members.member_id", member.member_id), instance, reason)
+
+
+def removed(reply: replies.LeaveReply) -> a.RemoveMembersResponse:
+    """RemoveMembers' answer, members in the order of the request (G16)."""
+    return a.RemoveMembersResponse(
+        error_code=code_of(reply.error),
+        members=[
+            a.RemovedMember(
+                member_id=m.member_id,
+                group_instance_id=m.instance_id,
+                error_code=code_of(m.error),
+            )
+            for m in reply.members
+        ],
+        holdfast=extras(reply.error),
+    )
+
+
+def trigger_rebalance(request: a.TriggerRebalanceRequest, caller: c.Caller) -> c.TriggerRebalance:
+    """TriggerRebalance."""
+    reason = limits.text("reason", request.reason) or "an operator asked for it"
+    return c.TriggerRebalance(caller, request.group_id, reason)
+
+
+def triggered(reply: replies.DoneReply) -> a.TriggerRebalanceResponse:
+    """TriggerRebalance's answer."""
+    return a.TriggerRebalanceResponse(error_code=code_of(reply.error), holdfast=extras(reply.error))
+
+
+def deleted_group(name: str, error: Rejection | None) -> a.DeletableGroupResult:
+    """One group's line of DeleteGroups' answer."""
+    return a.DeletableGroupResult(group_id=name, error_code=code_of(error))
+
+
+def create_topics(request: a.CreateTopicsRequest, caller: c.Caller) -> c.CreateTopics:
+    """CreateTopics."""
+    limits.items("topics", request.topics)
+    sizes = (
+        TopicSize(limits.text("topics.name", t.name), t.num_partitions) for t in request.topics
+    )
+    return c.CreateTopics(caller, tuple(sizes))
+
+
+def created_topics(
+    reply: replies.NamedReply, request: a.CreateTopicsRequest
+) -> a.CreateTopicsResponse:
+    """CreateTopics' answer."""
+    asked = {topic.name: topic.num_partitions for topic in request.topics}
+    return a.CreateTopicsResponse(
+        topics=[
+            a.CreatableTopicResult(
+                name=r.name,
+                error_code=code_of(r.error),
+                error_message=_message(r.error),
+                num_partitions=asked.get(r.name, -1) if r.error is None else -1,
+            )
+            for r in reply.results
+        ],
+        holdfast=extras(first_error(reply.results)),
+    )
+
+
+def create_partitions(request: a.CreatePartitionsRequest, caller: c.Caller) -> c.CreatePartitions:
+    """CreatePartitions."""
+    limits.items("topics", request.topics)
+    sizes = (TopicSize(limits.text("topics.name", t.name), t.count) for t in request.topics)
+    return c.CreatePartitions(caller, tuple(sizes))
+
+
+def created_partitions(reply: replies.NamedReply) -> a.CreatePartitionsResponse:
+    """CreatePartitions' answer."""
+    return a.CreatePartitionsResponse(
+        results=[
+            a.CreatePartitionsTopicResult(
+                name=r.name, error_code=code_of(r.error), error_message=_message(r.error)
+            )
+            for r in reply.results
+        ],
+        holdfast=extras(first_error(reply.results)),
+    )
+
+
+def delete_topics(request: a.DeleteTopicsRequest, caller: c.Caller) -> c.DeleteTopics:
+    """DeleteTopics."""
+    limits.items("topics", request.topics)
+    return c.DeleteTopics(
+        caller, tuple(limits.text("topics.name", topic.name) for topic in request.topics)
+    )
+
+
+def deleted_topics(reply: replies.NamedReply) -> a.DeleteTopicsResponse:
+    """DeleteTopics' answer."""
+    return a.DeleteTopicsResponse(
+        responses=[
+            a.DeletableTopicResult(
+                name=r.name, error_code=code_of(r.error), error_message=_message(r.error)
+            )
+            for r in reply.results
+        ],
+        holdfast=extras(first_error(reply.results)),
+    )
+
+
+def alter_settings(request: a.AlterSettingsRequest, caller: c.Caller) -> c.AlterSettings:
+    """AlterSettings, of the cluster or of one group."""
+    limits.items("settings", request.settings)
+    changes = (
+        SettingChange(
+            limits.text("settings.name", s.name), s.value if s.HasField("value") else None
+        )
+        for s in request.settings
+    )
+    if request.HasField("group_id") and not request.group_id:
+        raise malformed("group_id", "is set but empty; name a group, or leave it out")
+    return c.AlterSettings(caller, request.group_id, tuple(changes))
+
+
+def altered_settings(reply: replies.NamedReply) -> a.AlterSettingsResponse:
+    """AlterSettings' answer: all of them or none, so one error stands for the call too."""
+    error = first_error(reply.results)
+    return a.AlterSettingsResponse(
+        error_code=code_of(error),
+        settings=[
+            a.AlteredSetting(
+                name=r.name, error_code=code_of(r.error), error_message=_message(r.error)
+            )
+            for r in reply.results
+        ],
+        holdfast=extras(error),
+    )
+
+
+def first_error(results: Iterable[replies.NamedResult]) -> Rejection | None:
+    """The first refusal of a call over several names."""
+    return next((r.error for r in results if r.error is not None), None)
+
+
+def _message(error: Rejection | None) -> str | None:
+    return None if error is None else sentence(error)

@@ -1,0 +1,168 @@
+"""The one table of refusals: each rejection's error code and its sentence for people.
+
+A test proves it total and every sentence renderable. Sentences tell what happened, why, and what to
+do next; the caller of `sentence` adds what it happened to. Placeholders are the rejection's fields.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+
+import grpc
+
+from holdfast.coordinator import rejections as r
+from holdfast.server.faults import CallFailed, Outcome, not_coordinator
+from holdfast.v1 import errors_pb2 as e
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from holdfast.coordinator.rejections import Rejection
+
+Code: TypeAlias = e.ErrorCode.ValueType
+
+
+class Coded(NamedTuple):
+    """A refusal that the group protocol has a code for."""
+
+    code: Code
+    text: str
+
+
+class Status(NamedTuple):
+    """A refusal that is no answer of the protocol, so it is a gRPC status."""
+
+    status: grpc.StatusCode
+    outcome: Outcome
+    text: str
+
+
+TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
+    r.InvalidGroupId: Coded(
+        e.ERROR_CODE_INVALID_GROUP_ID, "the group id is not allowed: {problem}. Use another one"
+    ),
+    r.InvalidRequest: Coded(e.ERROR_CODE_INVALID_REQUEST, "{field}: {problem}"),
+    r.InvalidSessionTimeout: Coded(
+        e.ERROR_CODE_INVALID_SESSION_TIMEOUT,
+        "a session timeout of {session_timeout_ms} ms is out of bounds: ask for {least_ms} to "
+        "{most_ms} ms, or let an operator change group.min_session_timeout_ms or "
+        "group.max_session_timeout_ms",
+    ),
+    r.MemberIdRequired: Coded(
+        e.ERROR_CODE_MEMBER_ID_REQUIRED, "join again with the member id {member_id!r}"
+    ),
+    r.UnknownMemberId: Coded(
+        e.ERROR_CODE_UNKNOWN_MEMBER_ID,
+        "the group has no member {member_id!r}: its session ended, it left, or it was removed. "
+        "Join again with an empty member id",
+    ),
+    r.FencedInstanceId: Coded(
+        e.ERROR_CODE_FENCED_INSTANCE_ID,
+        "the instance id {instance_id!r} is held by member {holder!r} of client "
+        "{holder_client_id!r} since log time {holder_since_ms} ms. Stop this process, or give it "
+        "an instance id of its own",
+    ),
+    r.IllegalGeneration: Coded(
+        e.ERROR_CODE_ILLEGAL_GENERATION,
+        "the call speaks of generation {sent}, the group is at {current}. Join again with the same "
+        "member id",
+    ),
+    r.RebalanceInProgress: Coded(
+        e.ERROR_CODE_REBALANCE_IN_PROGRESS, "a rebalance is under way. Join again, then sync"
+    ),
+    r.InconsistentGroupProtocol: Coded(
+        e.ERROR_CODE_INCONSISTENT_GROUP_PROTOCOL,
+        "the member does not fit the group: {problem}. Offer a protocol that all members have, of "
+        "the group's protocol type",
+    ),
+    r.GroupMaxSizeReached: Coded(
+        e.ERROR_CODE_GROUP_MAX_SIZE_REACHED,
+        "the group already has {group_size_max} members. Let one leave, or let an operator raise "
+        "group.max_size",
+    ),
+    r.GroupIdNotFound: Coded(
+        e.ERROR_CODE_GROUP_ID_NOT_FOUND,
+        "there is no group {group_id!r}. Check the name with `holdfast group list`",
+    ),
+    r.NonEmptyGroup: Coded(
+        e.ERROR_CODE_NON_EMPTY_GROUP,
+        "the group still has {members} members. Stop them or remove them first",
+    ),
+    r.GroupSubscribedToTopic: Coded(
+        e.ERROR_CODE_GROUP_SUBSCRIBED_TO_TOPIC,
+        "a member subscribes to the topic {topic!r}, so its offsets stay. Stop the member first",
+    ),
+    r.OffsetMetadataTooLarge: Coded(
+        e.ERROR_CODE_OFFSET_METADATA_TOO_LARGE,
+        "the metadata beside the offset has {length} characters, {most} are allowed. Shorten it",
+    ),
+    r.UnknownTopic: Coded(
+        e.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION,
+        "there is no topic or partition {topic!r}. Check it with `holdfast topic list`",
+    ),
+    r.TopicExists: Coded(
+        e.ERROR_CODE_TOPIC_ALREADY_EXISTS,
+        "a topic {topic!r} exists already. Use it, or choose another name",
+    ),
+    r.InvalidTopic: Coded(
+        e.ERROR_CODE_INVALID_TOPIC_EXCEPTION, "no topic can be called {topic!r}: {problem}"
+    ),
+    r.InvalidTopic: Coded(
+        e.ERROR_CODE_INVALID_TOPIC_EXCEPTION,
+        "no topic can be named {topic!r}: {problem}. Choose another name",
+    ),
+    r.InvalidPartitions: Coded(
+        e.ERROR_CODE_INVALID_PARTITIONS,
+        "topic {topic!r} cannot have this number of partitions: {problem}",
+    ),
+    r.InvalidConfig: Coded(
+        e.ERROR_CODE_INVALID_CONFIG,
+        "setting {key!r}: {problem}. See `holdfast settings list`",
+    ),
+    r.UnknownServerError: Coded(
+        e.ERROR_CODE_UNKNOWN_SERVER_ERROR,
+        "a rule was broken inside the node, so nothing was changed: {problem}. The node's log has "
+        "an alarm; please report it",
+    ),
+    r.NotCoordinator: Coded(
+        e.ERROR_CODE_NOT_COORDINATOR,
+        "this node lost the leadership while the call was waiting. Ask the leader, with the same "
+        "request id",
+    ),
+    r.Superseded: Status(
+        grpc.StatusCode.ABORTED,
+        "unknown",
+        "a later call of the same member took this one's place; wait for that one's answer",
+    ),
+    r.RequestIdReused: Status(
+        grpc.StatusCode.INVALID_ARGUMENT,
+        "not-applied",
+        "holdfast.request_id: {request_id} was used for another request. Make a new id for each "
+        "request, and keep it only when you repeat the same one",
+    ),
+    r.RequestTooOld: Status(
+        grpc.StatusCode.FAILED_PRECONDITION,
+        "unknown",
+        "holdfast.request_id: {request_id} is older than the {window_ms} ms for which answers are "
+        "kept, so nobody can tell whether it was done. Look at the state, then use a new id",
+    ),
+}
+
+
+def sentence(rejection: Rejection) -> str:
+    """What happened, why, and what to do next."""
+    values = {field.name: getattr(rejection, field.name) for field in fields(rejection)}
+    return TABLE[type(rejection)].text.format_map(values)
+
+
+def code_of(rejection: Rejection | None) -> Code:
+    """The error code; raises CallFailed or Refused for a refusal that is a status."""
+    if rejection is None:
+        return e.ERROR_CODE_NONE
+    row = TABLE[type(rejection)]
+    if isinstance(row, Status):
+        raise CallFailed(row.status, sentence(rejection), row.outcome)
+    if isinstance(rejection, r.NotCoordinator):
+        raise not_coordinator("")
+    return row.code

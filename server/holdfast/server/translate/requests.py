@@ -1,0 +1,149 @@
+"""Messages of members become commands. Total: a command, or CallFailed naming field and limit."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from google.protobuf.message import DecodeError
+
+from holdfast.coordinator import commands as c
+from holdfast.coordinator.events import Assigned, OffsetCommitted, Protocol
+from holdfast.coordinator.ids import TopicPartition
+from holdfast.server.translate import limits
+from holdfast.v1 import group_pb2 as g
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holdfast.v1 import offset_pb2 as o
+
+CONSUMER = "consumer"
+"""The protocol type whose metadata the service reads (design §4)."""
+
+
+def join_group(request: g.JoinGroupRequest, caller: c.Caller, fresh_member_id: str) -> c.JoinGroup:
+    """JoinGroup; `fresh_member_id` was never used before."""
+    limits.items("protocols", request.protocols)
+    return c.JoinGroup(
+        caller=caller,
+        group_id=request.group_id,
+        member_id=limits.text("member_id", request.member_id),
+        instance_id=_instance_id(request),
+        session_timeout_ms=request.session_timeout_ms,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        protocol_type=limits.text("protocol_type", request.protocol_type),
+        protocols=tuple(_protocols(request)),
+        fresh_member_id=fresh_member_id,
+        reason=limits.text("reason", request.reason),
+    )
+
+
+def _instance_id(
+    message: g.JoinGroupRequest
+    | g.SyncGroupRequest
+    | g.HeartbeatRequest
+    | o.OffsetCommitRequest
+    | g.LeaveGroupRequestMember,
+) -> str | None:
+    if not message.HasField("group_instance_id"):
+        return None
+    return limits.text("group_instance_id", message.group_instance_id)
+
+
+def _protocols(request: g.JoinGroupRequest) -> Iterator[Protocol]:
+    for item in request.protocols:
+        topics = subscribed(item.metadata) if request.protocol_type == CONSUMER else None
+        yield Protocol(limits.text("protocols.name", item.name), item.metadata, topics)
+
+
+def subscribed(metadata: bytes) -> tuple[str, ...] | None:
+    """The topics of a ConsumerProtocolSubscription, sorted; None for bytes that cannot be read.
+
+    No bytes at all say nothing, so they are not taken for a subscription to nothing.
+    """
+    if not metadata:
+        return None
+    try:
+        subscription = g.ConsumerProtocolSubscription.FromString(metadata)
+    except DecodeError:
+        return None
+    return tuple(sorted(set(subscription.topics)))
+
+
+def sync_group(request: g.SyncGroupRequest, caller: c.Caller) -> c.SyncGroup:
+    """SyncGroup."""
+    limits.items("assignments", request.assignments)
+    named = request.HasField("protocol_name")
+    return c.SyncGroup(
+        caller=caller,
+        group_id=request.group_id,
+        generation=request.generation_id,
+        member_id=limits.text("member_id", request.member_id),
+        instance_id=_instance_id(request),
+        protocol_type=request.protocol_type if request.HasField("protocol_type") else None,
+        protocol_name=request.protocol_name if named else None,
+        assignments=tuple(Assigned(a.member_id, a.assignment) for a in request.assignments),
+    )
+
+
+def heartbeat(request: g.HeartbeatRequest, caller: c.Caller) -> c.Heartbeat:
+    """Heartbeat, one of a batch or alone."""
+    return c.Heartbeat(
+        caller,
+        request.group_id,
+        request.generation_id,
+        limits.text("member_id", request.member_id),
+        _instance_id(request),
+        request.HasField("holdfast") and request.holdfast.release,
+    )
+
+
+def leave_group(request: g.LeaveGroupRequest, caller: c.Caller) -> c.LeaveGroup:
+    """LeaveGroup."""
+    limits.items("members", request.members)
+    return c.LeaveGroup(caller, request.group_id, tuple(_leaving(request.members)))
+
+
+def _leaving(members: Iterable[g.LeaveGroupRequestMember]) -> Iterator[c.LeavingMember]:
+    for member in members:
+        yield c.LeavingMember(
+            limits.text("members.member_id", member.member_id),
+            _instance_id(member),
+            limits.text("members.reason", member.reason),
+        )
+
+
+def commit_offsets(request: o.OffsetCommitRequest, caller: c.Caller) -> c.CommitOffsets:
+    """OffsetCommit; an unset generation is -1: not as a member."""
+    outside = not request.HasField("generation_id_or_member_epoch")
+    return c.CommitOffsets(
+        caller=caller,
+        group_id=request.group_id,
+        generation=-1 if outside else request.generation_id_or_member_epoch,
+        member_id=limits.text("member_id", request.member_id),
+        instance_id=_instance_id(request),
+        offsets=tuple(_offsets(request)),
+    )
+
+
+def _offsets(request: o.OffsetCommitRequest) -> Iterator[OffsetCommitted]:
+    limits.items("topics", request.topics)
+    for topic in request.topics:
+        limits.items("topics.partitions", topic.partitions)
+        name = limits.text("topics.name", topic.name)
+        for part in topic.partitions:
+            epoch = part.committed_leader_epoch if part.HasField("committed_leader_epoch") else -1
+            yield OffsetCommitted(
+                name, part.partition_index, part.committed_offset, epoch, part.committed_metadata
+            )
+
+
+def delete_offsets(request: o.OffsetDeleteRequest, caller: c.Caller) -> c.DeleteOffsets:
+    """OffsetDelete."""
+    limits.items("topics", request.topics)
+    partitions = tuple(
+        TopicPartition(limits.text("topics.name", topic.name), part.partition_index)
+        for topic in request.topics
+        for part in topic.partitions
+    )
+    return c.DeleteOffsets(caller, request.group_id, partitions)

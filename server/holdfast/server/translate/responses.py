@@ -1,0 +1,182 @@
+"""Replies of the core become messages to members. Adds sentences for people, decides nothing.
+
+A reply whose rejection is a gRPC status raises it (`refusals.code_of`).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.coordinator import rejections as r
+from holdfast.server.translate.refusals import code_of, sentence
+from holdfast.v1 import extras_pb2 as x
+from holdfast.v1 import group_pb2 as g
+from holdfast.v1 import offset_pb2 as o
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from holdfast.coordinator import replies
+    from holdfast.coordinator.rejections import Rejection
+    from holdfast.coordinator.replies import Grant
+    from holdfast.server.hearing import Heard
+    from holdfast.server.translate.refusals import Code
+
+
+def extras(error: Rejection | None, grant: Grant | None = None) -> x.ResponseExtras:
+    """Holdfast's own part: the grant, or the sentence and the holder."""
+    made = x.ResponseExtras()
+    if grant is not None and grant.session_timeout_ms:
+        made.session_timeout_ms = grant.session_timeout_ms
+        made.rebalance_timeout_ms = grant.rebalance_timeout_ms
+        if grant.fencing_token:
+            made.fencing_token = grant.fencing_token
+            made.predecessor_ms = grant.predecessor_ms
+    if error is not None:
+        made.message = sentence(error)
+    if isinstance(error, r.FencedInstanceId):
+        made.holder = error.holder
+        made.holder_since_ms = error.holder_since_ms
+    return made
+
+
+def join_group(reply: replies.JoinReply) -> g.JoinGroupResponse:
+    """JoinGroup's answer."""
+    return g.JoinGroupResponse(
+        error_code=code_of(reply.error),
+        generation_id=reply.generation,
+        protocol_type=reply.protocol_type,
+        protocol_name=reply.protocol_name,
+        leader=reply.leader,
+        skip_assignment=reply.skip_assignment,
+        member_id=reply.member_id,
+        members=[
+            g.JoinGroupResponseMember(
+                member_id=m.member_id, group_instance_id=m.instance_id, metadata=m.metadata
+            )
+            for m in reply.members
+        ],
+        holdfast=extras(reply.error, reply.grant),
+    )
+
+
+def sync_group(reply: replies.SyncReply) -> g.SyncGroupResponse:
+    """SyncGroup's answer."""
+    return g.SyncGroupResponse(
+        error_code=code_of(reply.error),
+        protocol_type=reply.protocol_type,
+        protocol_name=reply.protocol_name,
+        assignment=reply.assignment,
+        holdfast=extras(reply.error, reply.grant),
+    )
+
+
+def heartbeat(reply: replies.HeartbeatReply) -> g.HeartbeatResponse:
+    """Heartbeat's answer."""
+    return g.HeartbeatResponse(
+        error_code=code_of(reply.error), holdfast=extras(reply.error, reply.grant)
+    )
+
+
+def heard(answer: Heard) -> g.HeartbeatResponse:
+    """A heartbeat's answer that was given before; made once, sent many times."""
+    if answer.response is None:
+        answer.response = heartbeat(answer.reply)
+    return answer.response
+
+
+def leave_group(reply: replies.LeaveReply) -> g.LeaveGroupResponse:
+    """LeaveGroup's answer, members in the order of the request (G16)."""
+    return g.LeaveGroupResponse(
+        error_code=code_of(reply.error),
+        members=[
+            g.LeaveGroupResponseMember(
+                member_id=m.member_id,
+                group_instance_id=m.instance_id,
+                error_code=code_of(m.error),
+            )
+            for m in reply.members
+        ],
+        holdfast=extras(reply.error),
+    )
+
+
+def commit_offsets(
+    reply: replies.OffsetsReply, request: o.OffsetCommitRequest
+) -> o.OffsetCommitResponse:
+    """OffsetCommit's answer: it has no top-level error, so each partition carries it (J9)."""
+    error = _first_error(reply)
+    if reply.error is not None:
+        return refused_commit(request, code_of(reply.error), extras(error))
+    return o.OffsetCommitResponse(
+        topics=[
+            o.OffsetCommitResponseTopic(
+                name=name,
+                partitions=[
+                    o.OffsetCommitResponsePartition(
+                        partition_index=p.partition.partition, error_code=code_of(p.error)
+                    )
+                    for p in results
+                ],
+            )
+            for name, results in _by_topic(reply.partitions)
+        ],
+        holdfast=extras(error),
+    )
+
+
+def refused_commit(
+    request: o.OffsetCommitRequest, code: Code, holdfast: x.ResponseExtras
+) -> o.OffsetCommitResponse:
+    """Every partition of the request with one code."""
+    return o.OffsetCommitResponse(
+        topics=[
+            o.OffsetCommitResponseTopic(
+                name=topic.name,
+                partitions=[
+                    o.OffsetCommitResponsePartition(
+                        partition_index=p.partition_index, error_code=code
+                    )
+                    for p in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ],
+        holdfast=holdfast,
+    )
+
+
+def delete_offsets(reply: replies.OffsetsReply) -> o.OffsetDeleteResponse:
+    """OffsetDelete's answer."""
+    return o.OffsetDeleteResponse(
+        error_code=code_of(reply.error),
+        topics=[
+            o.OffsetDeleteResponseTopic(
+                name=name,
+                partitions=[
+                    o.OffsetDeleteResponsePartition(
+                        partition_index=p.partition.partition, error_code=code_of(p.error)
+                    )
+                    for p in results
+                ],
+            )
+            for name, results in _by_topic(reply.partitions)
+        ],
+        holdfast=extras(_first_error(reply)),
+    )
+
+
+def _first_error(reply: replies.OffsetsReply) -> Rejection | None:
+    if reply.error is not None:
+        return reply.error
+    return next((p.error for p in reply.partitions if p.error is not None), None)
+
+
+def _by_topic(
+    results: Iterable[replies.PartitionResult],
+) -> Iterator[tuple[str, Sequence[replies.PartitionResult]]]:
+    """Runs of one topic, in the order of the request."""
+    topics: dict[str, list[replies.PartitionResult]] = {}
+    for result in results:
+        topics.setdefault(result.partition.topic, []).append(result)
+    yield from topics.items()

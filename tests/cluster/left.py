@@ -1,0 +1,56 @@
+"""What a stopped node left on disk: its event log, its state, and the digest of both.
+
+Read offline, with the storage's own functions, from the sealed segments and the rest in LMDB.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.coordinator.ids import Position
+from holdfast.storage.codec import decode_record, split_chain
+from holdfast.storage.seal import rows_through
+from holdfast.storage.segments import read_rows, segments_in
+from holdfast.storage.state_image import digest_of, restore
+from holdfast.storage.state_store import StateStore
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from holdfast.coordinator.events import Record
+    from holdfast.coordinator.state import State
+    from holdfast.storage.segments import Row
+
+_EVERYTHING = Position((1 << 63) - 1, 0)
+_CHAINS = "chains"
+
+
+class Left(NamedTuple):
+    """One node's whole history and what it makes. `index`: the last entry that it covers."""
+
+    index: int
+    chain: bytes
+    digest: int
+    state: State
+    records: tuple[Record, ...]
+
+
+def read_left(data: Path) -> Left:
+    """Read the data directory of a node that was stopped gracefully."""
+    store = StateStore(data / "state")
+    try:
+        meta = store.meta()
+        assert meta is not None, f"{data} holds no snapshot"
+        contents = [record.content for record in store.load() if record.database != _CHAINS]
+        rows = rows_through(store, _EVERYTHING)
+    finally:
+        store.close()
+    sealed = [row for segment in segments_in(data / "segments") for row in read_rows(segment)]
+    state = restore(contents)
+    records = tuple(_record(row) for row in sorted({*sealed, *rows}))
+    return Left(meta.index, meta.chain, digest_of(state), state, records)
+
+
+def _record(row: Row) -> Record:
+    payload, _ = split_chain(row.content)
+    return decode_record(payload)

@@ -1,0 +1,317 @@
+"""Real nodes in real processes, on 127.0.0.1 and free ports; each ends with its test.
+
+Everything goes through the public commands and what they leave behind: `cluster.json`, the nodes'
+files and logs, and gRPC. Processes stay in the tests' process group, so that whatever ends the
+tests ends them too.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import grpc
+
+from harness.poll import until
+from holdfast.client import Tls
+from holdfast.v1.admin_pb2 import DescribeClusterRequest, DescribeClusterResponse
+from holdfast.v1.admin_pb2_grpc import AdminServiceStub
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+PATIENCE_SECONDS = 60.0
+"""How long a test waits for what must come about; far more than it ever takes."""
+INSECURE = ("--insecure-loopback", "--set", "group.initial_rebalance_delay_ms=0")
+_COMMAND = (sys.executable, "-m", "holdfast.server")
+
+poll = partial(until, within_s=PATIENCE_SECONDS)
+
+
+def environment() -> dict[str, str]:
+    """Ours, with the checkout importable even where it is not installed."""
+    roots = [path for path in sys.path if path.startswith(str(Path(__file__).parents[2]))]
+    inherited = os.environ.get("PYTHONPATH", "")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
+    return {**kept, "PYTHONPATH": os.pathsep.join([*roots, inherited])}
+
+
+def holdfast(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run the command to its end."""
+    return subprocess.run(
+        [*_COMMAND, *arguments],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE_SECONDS,
+        check=False,
+    )
+
+
+def refused(*arguments: str) -> str:
+    """The one sentence with which a command was refused."""
+    done = holdfast(*arguments)
+    lines = [line for line in done.stderr.splitlines() if line.startswith("holdfast: ")]
+
+    assert done.returncode == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    assert len(lines) == 1, done.stderr
+    return lines[0]
+
+
+class RunningCluster:
+    """A cluster that `holdfast cluster start` runs, and the nodes that were brought back."""
+
+    def __init__(self, directory: Path, process: subprocess.Popen[bytes]) -> None:
+        self.directory, self.process = directory, process
+        self._brought_back: dict[str, subprocess.Popen[bytes]] = {}
+        self._channels: dict[str, grpc.Channel] = {}
+        self._seen_pids: set[int] = set()
+
+    # --- what it says of itself ---
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """What cluster.json says."""
+        made: dict[str, Any] = json.loads((self.directory / "cluster.json").read_text())
+        self._seen_pids.update(node["pid"] for node in made["nodes"])
+        return made
+
+    @property
+    def names(self) -> list[str]:
+        """All nodes, dead ones included."""
+        return [node["name"] for node in self.content["nodes"]]
+
+    @property
+    def addresses(self) -> list[str]:
+        """Where clients find the nodes."""
+        return [node["client_address"] for node in self.content["nodes"]]
+
+    @property
+    def tls(self) -> Tls | None:
+        """What a client shows; None for an insecure loopback."""
+        tls = self.content["tls"]
+        return Tls(tls["ca"], tls["certificate"], tls["key"]) if tls else None
+
+    def node(self, name: str) -> dict[str, Any]:
+        """One node's line of cluster.json."""
+        return next(node for node in self.content["nodes"] if node["name"] == name)
+
+    def file(self, name: str) -> Path:
+        """A node's configuration."""
+        return self.directory / name / "node.toml"
+
+    def data(self, name: str) -> Path:
+        """A node's data directory."""
+        return self.directory / name / "data"
+
+    def words(self, name: str) -> str:
+        """What a node has written to its logger since the first start."""
+        return (self.directory / name / "node.log").read_text(errors="replace")
+
+    # --- asking ---
+
+    def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        """Run an administrative command against this cluster."""
+        return holdfast(*arguments, "--cluster", str(self.directory))
+
+    def channel(self, name: str) -> grpc.Channel:
+        """The tests' one channel to a node."""
+        if name not in self._channels:
+            address = self.node(name)["client_address"]
+            # A pool of its own, and short pauses: a node that is back must be found at once.
+            options = [
+                ("grpc.use_local_subchannel_pool", 1),
+                ("grpc.initial_reconnect_backoff_ms", 50),
+                ("grpc.min_reconnect_backoff_ms", 50),
+                ("grpc.max_reconnect_backoff_ms", 100),
+            ]
+            tls = self.tls
+            self._channels[name] = (
+                grpc.secure_channel(address, tls.credentials(), options)
+                if tls
+                else grpc.insecure_channel(address, options)
+            )
+        return self._channels[name]
+
+    def describe(self, name: str) -> DescribeClusterResponse | None:
+        """The cluster as one node sees it; None if it does not answer."""
+        try:
+            stub = AdminServiceStub(self.channel(name))
+            seen: DescribeClusterResponse = stub.DescribeCluster(
+                DescribeClusterRequest(), timeout=2.0
+            )
+        except grpc.RpcError:
+            return None
+        return seen
+
+    def leader(self, *, among: Sequence[str] = (), other_than: str = "") -> str:
+        """Wait until one of these nodes (default: any) says of itself that it leads."""
+        names: list[str] = []
+        asked = [name for name in among or self.names if name != other_than]
+
+        def found() -> bool:
+            answers = [answer for answer in map(self.describe, asked) if answer]
+            names[:] = [a.node for a in answers if a.leader == a.node]
+            return len(names) == 1
+
+        poll(found, "one leader")
+        return names[0]
+
+    def follower(self) -> str:
+        """A node that does not lead."""
+        leader = self.leader()
+        return next(name for name in self.names if name != leader)
+
+    def settled(self) -> list[DescribeClusterResponse]:
+        """Wait until all nodes have applied the same entries, all there are."""
+        seen: list[DescribeClusterResponse] = []
+
+        def equal() -> bool:
+            answers = [self.describe(name) for name in self.names]
+            seen[:] = [answer for answer in answers if answer]
+            indexes = {i for a in seen for i in (a.applied_index, a.commit_index)}
+            return len(seen) == len(answers) and len(indexes) == 1
+
+        poll(equal, "all nodes have applied the same entries")
+        return seen
+
+    # --- faults ---
+
+    def kill(self, *names: str) -> None:
+        """Kill -9, all at once."""
+        pids = [int(self.node(name)["pid"]) for name in names]
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+        poll(lambda: not any(_runs(pid) for pid in pids), f"{names} are dead")
+
+    @contextmanager
+    def frozen(self, name: str) -> Iterator[None]:
+        """SIGSTOP for as long as the block runs, then SIGCONT."""
+        pid = int(self.node(name)["pid"])
+        os.kill(pid, signal.SIGSTOP)
+        try:
+            yield
+        finally:
+            os.kill(pid, signal.SIGCONT)
+
+    def bring_back(self, *names: str) -> None:
+        """Start dead nodes as an operator would, and wait until cluster.json has their pids."""
+        for name in names:
+            with (self.directory / name / "node.log").open("ab") as log:
+                self._brought_back[name] = subprocess.Popen(
+                    [*_COMMAND, "node", "--config", str(self.file(name))],
+                    env=environment(),
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                )
+        for name in names:
+            process = self._brought_back[name]
+            poll(partial(self._is_back, name, process), f"{name} is back")
+            assert process.poll() is None, self.words(name)
+
+    def _is_back(self, name: str, process: subprocess.Popen[bytes]) -> bool:
+        return process.poll() is not None or self.node(name)["pid"] == process.pid
+
+    def stop_gracefully(self, name: str) -> None:
+        """SIGTERM, and wait for the end."""
+        pid = int(self.node(name)["pid"])
+        os.kill(pid, signal.SIGTERM)
+        poll(lambda: not self._ran_on(name, pid), f"{name} stopped")
+
+    def _ran_on(self, name: str, pid: int) -> bool:
+        process = self._brought_back.get(name)
+        if process is not None and process.pid == pid:
+            return process.poll() is None
+        return _runs(pid)
+
+    def stop_at_one_index(self) -> None:
+        """Stop followers first: nobody takes over, no entry is added, so all end at one index."""
+        self.settled()
+        leader = self.leader()
+        for name in sorted(self.names, key=lambda name: name == leader):
+            self.stop_gracefully(name)
+
+    # --- the end ---
+
+    def end(self) -> None:
+        """End everything that was started, politely first. Nothing may be left."""
+        with contextlib.suppress(OSError):
+            _ = self.content
+        for channel in self._channels.values():
+            channel.close()
+        for process in self._brought_back.values():
+            process.terminate()
+        self.process.send_signal(signal.SIGINT)
+        for process in [*self._brought_back.values(), self.process]:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(PATIENCE_SECONDS)
+            process.kill()
+            process.wait()
+        for pid in self._seen_pids:
+            if _command(pid).count(os.fsencode(self.directory)):  # pids are used again
+                os.kill(pid, signal.SIGKILL)
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""
+
+
+def _runs(pid: int) -> bool:
+    """Whether the process lives; one that only waits to be reaped has no command any more."""
+    return bool(_command(pid))
+
+
+@contextmanager
+def running(directory: Path, nodes: int, *arguments: str) -> Iterator[RunningCluster]:
+    """A local cluster that serves; it is stopped, and its processes are gone, at the end."""
+    command = ["cluster", "start", "--nodes", str(nodes), "--dir", str(directory), *arguments]
+    out = directory.parent / f"{directory.name}.out"
+    with out.open("ab") as stream:
+        process = subprocess.Popen(
+            [*_COMMAND, *command], env=environment(), stdout=stream, stderr=stream
+        )
+    cluster = RunningCluster(directory, process)
+    try:
+        poll(lambda: (directory / "cluster.json").exists() or process.poll() is not None, "start")
+        assert process.poll() is None, out.read_text()
+        _ = cluster.content
+        yield cluster
+    finally:
+        cluster.end()
+
+
+@contextmanager
+def node_process(
+    file: Path, *arguments: str, before: Callable[[], None] | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """A single `holdfast node`, its output readable; it is gone at the end.
+
+    `before` runs in the child before the program (for resource limits).
+    """
+    process = subprocess.Popen(
+        [*_COMMAND, "node", "--config", str(file), *arguments],
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=before,  # noqa: PLW1509 - sets a limit and nothing else
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()

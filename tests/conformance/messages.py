@@ -1,0 +1,146 @@
+"""The neutral JSON of the transcripts as messages of `holdfast.v1`, and back.
+
+Goes by the descriptors of the messages, so no API is spelled out here. Each transcript has a corner
+of its own: its groups and topics carry the corner's name in front, on the wire only.
+"""
+
+from __future__ import annotations
+
+from base64 import b64decode, b64encode
+from typing import TYPE_CHECKING, Any, Final
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from holdfast.v1 import admin_pb2, errors_pb2, group_pb2, offset_pb2
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+Json = Any
+
+FILES: Final = (group_pb2, offset_pb2, admin_pb2)
+GROUP_FIELDS: Final = {"group_id", "groups", "groups_names"}
+OURS: Final = {"holdfast", "error_message", "client_host"}
+"""Fields of answers that no transcript has."""
+DEFAULTS: Final = {"JoinGroupRequest": {"rebalance_timeout_ms": -1}}
+"""Kafka's defaults of fields whose default with us is zero."""
+
+
+def message_class(name: str) -> Any:  # noqa: ANN401 - the classes are made at run time
+    """The class of a message by its name."""
+    return next(getattr(file, name) for file in FILES if hasattr(file, name))
+
+
+def error_name(code: int) -> str:
+    """Kafka's name of an error."""
+    return errors_pb2.ErrorCode.Name(code).removeprefix("ERROR_CODE_")  # type: ignore[arg-type]
+
+
+class Corner:
+    """One transcript's names and bytes."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._told: dict[bytes, Json] = {}
+
+    def request(self, api: str, body: Json) -> Message:
+        """The message of a transcript's request; null fields stay unset."""
+        name = f"{api}Request"
+        made: Message = message_class(name)()
+        self._fill(made, {**DEFAULTS.get(name, {}), **body})
+        return made
+
+    def response(self, answer: Message) -> Json:
+        """A transcript's form of an answer."""
+        made = self._read(answer)
+        if answer.DESCRIPTOR.name == "ListGroupsResponse":  # others have groups, too
+            ours = [group.group_id for group in answer.groups if self._is_ours(group.group_id)]  # type: ignore[attr-defined]
+            neutral = {self._neutral(group_id) for group_id in ours}
+            made["groups"] = [each for each in made["groups"] if each["group_id"] in neutral]
+        return made
+
+    # --- names ---
+
+    def own(self, name: str) -> str:
+        """A group or topic as the service knows it; an empty name stays empty."""
+        return f"{self.name}.{name}" if name else ""
+
+    def _is_ours(self, name: str) -> bool:
+        return name.startswith(f"{self.name}.")
+
+    def _neutral(self, name: str) -> str:
+        return name.removeprefix(f"{self.name}.")
+
+    # --- to the wire ---
+
+    def _fill(self, message: Message, body: Json) -> None:
+        fields = message.DESCRIPTOR.fields_by_name
+        for key, value in body.items():
+            if value is None:
+                continue
+            field = fields[key]
+            if field.message_type is not None:
+                for each in value:
+                    self._fill(getattr(message, key).add(), each)
+            elif field.is_repeated:
+                getattr(message, key).extend(self._written(field, each) for each in value)
+            else:
+                setattr(message, key, self._written(field, value))
+
+    def _written(self, field: FieldDescriptor, value: Json) -> Json:
+        if field.type == FieldDescriptor.TYPE_BYTES:
+            made = self._to_bytes(value)
+            self._told[made] = value
+            return made
+        return self.own(value) if _is_named(field) else value
+
+    def _to_bytes(self, value: Json) -> bytes:
+        if isinstance(value, str):
+            return value.encode()
+        if "base64" in value:
+            return b64decode(value["base64"])
+        topics = map(self.own, value["topics"])
+        return group_pb2.ConsumerProtocolSubscription(topics=topics).SerializeToString()
+
+    # --- from the wire ---
+
+    def _read(self, message: Message) -> Json:
+        return {
+            field.name: self._field(message, field)
+            for field in message.DESCRIPTOR.fields
+            if field.name not in OURS
+        }
+
+    def _field(self, message: Message, field: FieldDescriptor) -> Json:
+        value = getattr(message, field.name)
+        if field.message_type is not None:
+            return [self._read(each) for each in value]
+        if field.is_repeated:
+            return [self._spoken(field, each) for each in value]
+        if field.has_presence and not message.HasField(field.name):
+            return None
+        return self._spoken(field, value)
+
+    def _spoken(self, field: FieldDescriptor, value: Json) -> Json:
+        if field.enum_type is not None:
+            return error_name(value)
+        if field.type == FieldDescriptor.TYPE_BYTES:
+            return self._text(value)
+        return self._neutral(value) if _is_named(field) else value
+
+    def _text(self, value: bytes) -> Json:
+        """Bytes as the transcript wrote them; what it did not write, as text if it is text."""
+        if value in self._told:
+            return self._told[value]
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return {"base64": b64encode(value).decode()}
+
+
+def _is_named(field: FieldDescriptor) -> bool:
+    """Whether a field names a group or a topic."""
+    if field.type != FieldDescriptor.TYPE_STRING:
+        return False
+    of_topic = field.name == "name" and "Topic" in field.containing_type.name
+    return of_topic or field.name in GROUP_FIELDS

@@ -1,0 +1,507 @@
+"""D1, D2, D5, r7, S7, S18: what enters a log, what leaves it, and what travels."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from harness.cluster import HEARTBEAT, SETTINGS, Cluster
+from harness.journal import PowerCut
+from harness.teeth import Rules, first_harm, guards
+from holdfast.raft.api import Applied, EngineStopped
+from holdfast.raft.engine.rules import Rule
+from holdfast.raft.messages import Append, EntryChunk, LogEntry, SnapshotChunk
+
+if TYPE_CHECKING:
+    from holdfast.storage.journal import JournalBatch
+
+SMALL = replace(SETTINGS, batch_bytes=100, chunk_bytes=100)
+
+
+def ten_commands_reach_b_in_batches(rules: Rules) -> tuple[Cluster, int]:
+    """A leads, C lags; ten commands go to B in batches; B has acked all of them."""
+    c = Cluster(rules=rules, settings=SMALL)
+    c.elect("A")
+    c.network.cut("A", "C")
+    engine, term = c.engine("A"), c.engine("A").status().term
+    for i in range(10):
+        engine.propose(f"v{i}".encode() + b"x" * 40, term)
+    c.tick("A")
+    return c, engine.status().last_index
+
+
+@guards(Rule.CUT_ON_CONFLICT, harm="acknowledged_entries_cut")
+def test_d1_a_follower_never_cuts_what_it_holds_already(rules: Rules) -> str:
+    """An old batch arrives again (a duplicate, or a leader that went back): nothing is cut."""
+    c, last = ten_commands_reach_b_in_batches(rules)
+    first = next(m for m in c.network.waiting("A", "B") if isinstance(m, Append) and m.entries)
+    c.exchange("A", "B")
+    c.tick("A")
+    assert c.engine("A").status().commit_index == last
+    c.engine("B").on_message("A", first)
+    c.engine("B").overlay.settle()
+    return first_harm(acknowledged_entries_cut=c.disks["B"].journal.last_index < last)
+
+
+@guards(Rule.ACK_NO_REWIND, harm="sent_again")
+def test_d1_an_ack_does_not_make_the_leader_send_again(rules: Rules) -> str:
+    """The first batch is acked while the others are under way."""
+    c, _ = ten_commands_reach_b_in_batches(rules)
+    before = len(c.network.waiting("A", "B"))
+    assert before > 2
+    c.network.deliver("A", "B", count=before - 1)
+    c.engine("B").overlay.settle()
+    c.network.deliver("B", "A")
+    again = [m for m in c.network.waiting("A", "B") if isinstance(m, Append) and m.entries]
+    return first_harm(sent_again=len(again) > 1)
+
+
+def test_d1_a_committed_entry_is_never_cut_the_node_stops() -> None:
+    """A leader with another entry below our commit index means a fork: loudly no."""
+    c = Cluster()
+    c.elect("A")
+    c.put("A", "x")
+    c.pump(rounds=4, seconds=HEARTBEAT)
+    b = c.engine("B").status()
+    forged = Append(b.term + 1, 1, 0, 1, 1, "", (LogEntry(b.term + 1, b"\x01"),))
+    assert b.commit_index >= 2
+    b_transport = c.engine("B").overlay
+    b_transport._transport.poll = lambda: c.engine("B").on_message("A", forged)  # type: ignore[method-assign]
+    with pytest.raises(EngineStopped, match="committed"):
+        c.tick("B")
+    with pytest.raises(EngineStopped):
+        c.tick("B")
+    c.consumer("B").evolve()
+    assert "committed" in c.consumer("B").stopped
+    assert c.disks["B"].journal.last_index == b.last_index
+
+
+def test_d2_a_heartbeat_commits_only_what_it_verified() -> None:
+    """A deposed leader's own tail lies above what the new leader's message vouches for."""
+    c = Cluster()
+    c.elect("A")
+    c.isolate("A")
+    c.put("A", "orphan")
+    a = c.engine("A").status()
+    beat = Append(a.term + 1, 1, a.last_index, 1, 1, "", ())
+    c.engine("A").on_message("B", beat)
+    assert c.engine("A").status().commit_index < a.last_index
+
+
+def test_d2_a_snapshot_chunk_commits_nothing() -> None:
+    """D2: the stock engine raises commit to its own tail on any chunk; the orphan was applied."""
+    c = Cluster()
+    c.elect("A")
+    c.isolate("A")
+    orphan = c.put("A", "orphan")
+    a = c.engine("A").status()
+    c.engine("A").on_message("B", SnapshotChunk(a.term + 1, 1, 50, a.term, 0, False, b"x"))  # noqa: FBT003
+    c.tick("A")
+    c.consumer("A").evolve()
+    assert c.engine("A").status().commit_index == a.commit_index
+    assert orphan in c.consumer("A").unsettled
+
+
+@guards(Rule.ACK_AFTER_FLUSH, harm="acknowledged_and_lost")
+def test_d5_nothing_acknowledged_is_lost_in_a_power_cut(rules: Rules) -> str:
+    """Both followers lose power in the sync of the entry; the leader's disk burns."""
+    c = Cluster(rules=rules)
+    c.elect("A")
+    c.pump(rounds=3, seconds=HEARTBEAT)
+    proposal = c.put("A", "x")
+
+    def cut(batch: object) -> None:
+        if getattr(batch, "append", ()):
+            raise PowerCut
+
+    for node in "BC":
+        c.disks[node].journal.before_commit = cut
+        c.network.deliver("A", node)
+        with pytest.raises((EngineStopped, PowerCut)):
+            c.engine(node).overlay.settle()
+        c.network.deliver(node, "A")
+    c.tick("A")
+    c.tick("A")
+    c.consumer("A").evolve()
+    held = any(e.payload.endswith(b"x") for n in "BC" for e in c.disks[n].journal.load().entries)
+    return first_harm(acknowledged_and_lost=proposal in c.consumer("A").acknowledged and not held)
+
+
+def test_d5_a_vote_is_durable_before_it_leaves() -> None:
+    """The voter loses power while it stores the vote: the candidate never hears of it."""
+    c = Cluster()
+    c.clock.advance(2)
+    c.calm()
+    c.engine("A").overlay.seam.election_deadline = 0
+    c.tick("A")
+    c.exchange("A", "B")
+    c.tick("A")
+
+    def cut(_batch: object) -> None:
+        raise PowerCut
+
+    c.disks["B"].journal.before_commit = cut
+    c.network.deliver("A", "B")
+    with pytest.raises(PowerCut):
+        c.engine("B").overlay.settle()
+    assert c.network.waiting("B", "A") == []
+
+
+def test_d5_a_leader_counts_itself_only_when_it_is_durable() -> None:
+    """A cluster of one whose disk fails in the sync of the entry has not acknowledged it."""
+    c = Cluster("A")
+    c.elect("A")
+    term = c.engine("A").status().term
+    proposal = c.engine("A").propose(b"x", term)
+
+    def fail(_batch: object) -> None:
+        raise OSError("input/output error")
+
+    c.disks["A"].journal.before_commit = fail
+    with pytest.raises(EngineStopped, match="input/output"):
+        c.tick("A")
+    c.consumer("A").evolve()
+    assert proposal not in c.consumer("A").acknowledged
+    assert "input/output" in c.consumer("A").stopped
+    assert not c.lease("A")
+
+
+def test_r7_a_divergent_tail_is_repaired_in_rounds_per_term() -> None:
+    """200 divergent entries took the stock engine 20 s of virtual time, one index a round."""
+    c = Cluster()
+    c.elect("A")
+    c.isolate("A")
+    for i in range(200):
+        c.put("A", f"lost{i}")
+    c.elect("B", "BC")
+    for i in range(300):
+        c.put("B", f"n{i}")
+    c.pump("BC", rounds=4, seconds=HEARTBEAT)
+    c.network.connect("A", "B")
+    c.pump("AB", rounds=8, seconds=HEARTBEAT)
+    assert c.consumer("A").values == [f"n{i}" for i in range(300)]
+
+
+@guards(Rule.S7_CHUNKS, harm="one_frame_blocks_the_link")
+def test_s7_a_long_entry_travels_in_chunks(rules: Rules) -> str:
+    """r6: the stock chunks raised in the follower; here each frame is bounded and acked."""
+    c = Cluster(rules=rules, settings=SMALL)
+    c.elect("A")
+    c.put("A", "y" * 5000)
+    longest = 0
+    for _ in range(60):
+        waiting = c.network.waiting("A", "B")
+        chunks = [len(m.data) for m in waiting if isinstance(m, EntryChunk)]
+        whole = [len(e.command) for m in waiting if isinstance(m, Append) for e in m.entries]
+        longest = max([longest, sum(chunks), *whole])
+        c.pump()
+    c.pump(rounds=3, seconds=HEARTBEAT)
+    assert all(c.consumer(n).values == ["y" * 5000] for n in "ABC")
+    return first_harm(one_frame_blocks_the_link=longest > 4 * 100)
+
+
+def test_s7_an_entry_above_the_own_limit_stops_the_node() -> None:
+    """Limits that differ between nodes are a mistake that must be seen, not a silent gap."""
+    c = Cluster("AB", settings=replace(SMALL, entry_bytes_max=1000))
+    c.elect("A")
+    a = c.engine("A").status()
+    chunk = EntryChunk(a.term, 1, 0, a.last_index, a.term, a.term, 1001, 0, b"x" * 100)
+    with pytest.raises(EngineStopped, match="entry_bytes_max is 1000 here"):
+        c.engine("B").on_message("A", chunk)
+
+
+def test_what_is_under_way_to_a_silent_peer_is_bounded_in_bytes() -> None:
+    """The stock engine has no limit: a peer that answers nothing is sent everything."""
+    c = Cluster("AB", settings=replace(SETTINGS, inflight_bytes_max=2000, batch_bytes=500))
+    c.elect("A")
+    engine, term = c.engine("A"), c.engine("A").status().term
+    c.network.lose("A", "B")
+    for _ in range(100):
+        engine.propose(b"x" * 200, term)
+    for _ in range(5):
+        c.calm()
+        c.tick("A")
+    flying = [m for m in c.network.waiting("A", "B") if isinstance(m, Append)]
+    assert 2000 <= sum(len(e.command) for m in flying for e in m.entries) < 3000
+    c.pump(rounds=20)
+    c.pump(rounds=3, seconds=HEARTBEAT)
+    assert len(c.consumer("B").values) == 100
+
+
+def test_a_stale_leader_is_told_the_term() -> None:
+    """1.1: the stock engine ignores it without a word."""
+    c = Cluster()
+    c.elect("A")
+    c.isolate("A")
+    c.clock.advance(0.45)
+    assert c.campaign("B", "C")
+    assert c.engine("A").status().role == "leader"
+    c.network.connect("A", "C")
+    c.network.deaf.add(("C", "B"))
+    c.tick("A")
+    c.exchange("A", "C")
+    assert c.engine("A").status().role == "follower"
+    assert c.engine("A").status().term == c.engine("C").status().term
+
+
+def test_d6_a_consumer_that_raises_holds_up_nobody() -> None:
+    """Nothing is executed in the tick: the engine goes on, and delivers everything once."""
+    c = Cluster()
+    c.elect("A")
+    c.put("A", "bad")
+    c.put("A", "good")
+    for _ in range(4):
+        c.pump(seconds=HEARTBEAT, evolve=False)
+    b = c.engine("B")
+    items = b.take()
+    assert [i.payload for i in items if isinstance(i, Applied)][-2:] == [b"bad", b"good"]
+    c.pump(rounds=4, seconds=HEARTBEAT, evolve=False)
+    assert not [i for i in b.take() if isinstance(i, Applied)]
+
+
+def test_d4_a_cut_is_one_batch_that_rewrites_nothing() -> None:
+    """D4: the stock journal is rewritten in place by every compaction."""
+    c = Cluster("A")
+    c.elect("A")
+    for i in range(20):
+        c.put("A", f"v{i}")
+    c.pump(rounds=2)
+    batches: list[JournalBatch] = []
+    c.disks["A"].journal.before_commit = batches.append
+    c.consumer("A").snapshot()
+    c.pump(rounds=2)
+    assert [(b.cut_to is not None, list(b.append), b.reset_to) for b in batches] == [
+        (True, [], None)
+    ]
+
+
+def test_a_tail_is_kept_for_peers_that_lag_a_little() -> None:
+    """1.4: without one, a peer that is a few entries behind needs the whole snapshot."""
+    c = Cluster(settings=replace(SETTINGS, trailing_bytes=100_000))
+    c.elect("A")
+    c.isolate("C")
+    for i in range(20):
+        c.put("A", f"v{i}")
+    c.pump("AB", rounds=3, seconds=HEARTBEAT)
+    c.consumer("A").snapshot()
+    c.pump("AB", rounds=2)
+    c.connect_all()
+    c.pump(rounds=4, seconds=HEARTBEAT)
+    assert c.consumer("C").values == [f"v{i}" for i in range(20)]
+    assert c.disks["C"].snapshot.mark.index == 0, "a snapshot was sent"
+
+
+def test_s18_a_stream_has_a_time_limit_and_the_journal_waits_no_longer() -> None:
+    """A peer that never takes its snapshot must not keep the journal for ever."""
+    c = cut_off_c_and_compact(replace(SMALL, stream_seconds_max=5.0))
+    c.disks["C"].slow_installs = True
+    c.connect_all()
+    c.pump(rounds=6, seconds=HEARTBEAT)
+    assert next(p for p in c.engine("A").status().peers if p.peer == "C").streaming
+    streamed = c.disks["A"].snapshot.mark.index
+    for i in range(60, 90):
+        c.put("A", f"v{i}")
+    c.pump(rounds=3, seconds=HEARTBEAT)
+    c.consumer("A").snapshot()
+    c.pump(rounds=3, seconds=HEARTBEAT)
+    assert c.engine("A").status().first_index == streamed + 1
+    c.pump(rounds=60, seconds=HEARTBEAT)
+    assert c.engine("A").status().first_index > streamed + 1
+    c.disks["C"].slow_installs = False
+    c.pump(rounds=10, seconds=HEARTBEAT)
+    assert c.consumer("C").values == [f"v{i}" for i in range(90)]
+
+
+def test_s7_heartbeats_pass_between_the_chunks_of_an_entry() -> None:
+    """A slow link: one message a round; no election, the lease holds, the entry arrives."""
+    c = Cluster("AB", settings=SMALL)
+    c.elect("A")
+    c.put("A", "y" * 3000)
+    for _ in range(80):
+        c.clock.advance(0.05)
+        c.network.deliver("A", "B", count=2)
+        c.network.deliver("B", "A")
+        for node in "AB":
+            c.tick(node)
+            c.consumer(node).evolve()
+        assert c.lease("A")
+    assert c.consumer("B").values == ["y" * 3000]
+
+
+def test_s7_lost_chunks_are_sent_again() -> None:
+    """The transport may lose what does not fit its queue; the stream goes on from the gap."""
+    c = Cluster("AB", settings=SMALL)
+    c.elect("A")
+    c.put("A", "y" * 2000)
+    for round_ in range(120):
+        if round_ % 5 == 2:
+            c.network.lose("A", "B", 1)
+        c.pump(seconds=HEARTBEAT)
+    assert c.consumer("B").values == ["y" * 2000]
+
+
+def cut_off_c_and_compact(settings: object = None) -> Cluster:
+    c = Cluster(settings=settings or SMALL)  # type: ignore[arg-type]
+    c.elect("A")
+    c.isolate("C")
+    for i in range(60):
+        c.put("A", f"v{i}")
+    c.pump("AB", rounds=4, seconds=HEARTBEAT)
+    c.consumer("A").snapshot()
+    c.pump("AB", rounds=2, seconds=HEARTBEAT)
+    assert c.engine("A").status().first_index > 50
+    return c
+
+
+def test_s18_a_follower_behind_the_journal_gets_a_snapshot_and_goes_on() -> None:
+    """While it is streamed, the leader commits on; nothing is skipped or doubled."""
+    c = cut_off_c_and_compact()
+    c.connect_all()
+    for i in range(60, 70):
+        c.put("A", f"v{i}")
+        c.pump(seconds=0.02)
+    c.pump(rounds=10, seconds=HEARTBEAT)
+    assert c.consumer("C").values == [f"v{i}" for i in range(70)]
+    assert c.disks["C"].journal.load().anchor[0] > 50
+
+
+def test_s18_no_second_install_before_the_first_is_evolved() -> None:
+    """The consumer stalls; what it finds on disk must be what its next item says."""
+    c = cut_off_c_and_compact()
+    c.connect_all()
+    first = c.disks["A"].snapshot.mark
+    c.pump(rounds=8, seconds=HEARTBEAT, evolve=False)
+    assert c.disks["C"].snapshot.mark == first
+    c.isolate("C")
+    c.consumer("A").evolve()
+    for i in range(60, 90):
+        c.put("A", f"v{i}")
+    c.pump("AB", rounds=3, seconds=HEARTBEAT)
+    c.consumer("A").snapshot()
+    c.pump("AB", rounds=3, seconds=HEARTBEAT)
+    c.connect_all()
+    c.pump(rounds=8, seconds=HEARTBEAT, evolve=False)
+    assert c.disks["C"].snapshot.mark == first
+    c.pump(rounds=8, seconds=HEARTBEAT)
+    assert c.consumer("C").values == [f"v{i}" for i in range(90)]
+
+
+def test_s18_a_snapshot_that_breaks_off_or_arrives_broken_is_sent_anew() -> None:
+    """A copy that cannot be read, a digest that does not match: neither stalls the peer."""
+    c = cut_off_c_and_compact()
+    c.disks["A"].broken_reads, c.disks["C"].broken_installs = 2, 2
+    c.connect_all()
+    c.pump(rounds=80, seconds=HEARTBEAT)
+    assert c.consumer("C").values == [f"v{i}" for i in range(60)]
+    assert c.engine("A").status().role == "leader"
+
+
+def test_s18_a_slow_install_changes_nothing_until_it_is_durable() -> None:
+    """A crash before that finds the old state and the old journal."""
+    c = cut_off_c_and_compact()
+    c.disks["C"].slow_installs = True
+    c.connect_all()
+    c.pump(rounds=10, seconds=HEARTBEAT)
+    assert c.consumer("C").values == []
+    assert c.engine("A").status().role == "leader"
+    c.restart("C")
+    c.disks["C"].slow_installs = False
+    c.connect_all()
+    c.pump(rounds=12, seconds=HEARTBEAT)
+    assert c.consumer("C").values == [f"v{i}" for i in range(60)]
+
+
+def test_s18_a_crash_between_install_and_journal_is_repaired_at_start() -> None:
+    """The state is renamed, the journal not yet reset: the start joins them."""
+    c = cut_off_c_and_compact()
+    c.crash("C")
+    c.disks["C"].snapshot = c.disks["A"].snapshot
+    c.start("C")
+    c.connect_all()
+    c.put("A", "after")
+    c.pump(rounds=6, seconds=HEARTBEAT)
+    assert c.consumer("C").values == [*[f"v{i}" for i in range(60)], "after"]
+
+
+def test_s18_lost_chunks_of_a_snapshot_and_a_receiver_that_forgets() -> None:
+    """Loss, then a crash of the receiver in the middle: it ends whole all the same."""
+    c = cut_off_c_and_compact()
+    c.connect_all()
+    for round_ in range(60):
+        if round_ % 4 == 1:
+            c.network.lose("A", "C", 1)
+        if round_ == 3:
+            c.restart("C")
+            c.connect_all()
+        c.pump(seconds=HEARTBEAT)
+    assert c.consumer("C").values == [f"v{i}" for i in range(60)]
+
+
+def test_d1_a_snapshot_keeps_the_suffix_that_matches() -> None:
+    """The stock engine wipes the follower's log past the snapshot, acknowledged entries too."""
+    c = Cluster()
+    c.elect("A")
+    for i in range(5):
+        c.put("A", f"v{i}")
+    c.network.deliver("A", "B")
+    c.engine("B").overlay.settle()
+    c.tick("B")
+    b = c.engine("B").status()
+    index = b.commit_index + 2
+    assert b.last_index > index
+    c.engine("B").overlay.journal.rebase(index, b.term)
+    c.engine("B").overlay.settle()
+    assert c.engine("B").status().last_index == b.last_index
+    assert c.disks["B"].journal.last_index == b.last_index
+
+
+def test_s18_a_state_that_ends_before_the_journal_begins_is_refused() -> None:
+    """The state's directory was replaced alone: what lies between is nowhere on this node."""
+    c = Cluster("A")
+    c.elect("A")
+    for i in range(5):
+        c.put("A", f"v{i}")
+    c.pump(rounds=2)
+    c.consumer("A").snapshot()
+    c.pump(rounds=2)
+    c.crash("A")
+    c.disks["A"].snapshot = type(c.disks["A"].snapshot)()
+    with pytest.raises(EngineStopped, match="what lies between is lost"):
+        c.start("A")
+
+
+def test_a_restart_finds_term_vote_and_entries() -> None:
+    """Raft thesis 3.4, 3.8: all of it, from the model journal."""
+    c = Cluster()
+    c.elect("A")
+    c.put("A", "x")
+    c.pump(rounds=3, seconds=HEARTBEAT)
+    before = c.engine("B").status()
+    c.restart("B")
+    after = c.engine("B").status()
+    assert (after.term, after.last_index) == (before.term, before.last_index)
+    assert c.disks["B"].journal.load().hard_state.voted_for == "A"
+
+
+def test_kill_all_three_and_nothing_acknowledged_is_lost() -> None:
+    """All at once, in the middle of a load."""
+    c = Cluster()
+    c.elect("A")
+    for i in range(50):
+        c.put("A", f"v{i}")
+        if i % 7 == 0:
+            c.pump(seconds=0.02)
+    acknowledged = len(c.consumer("A").acknowledged)
+    assert acknowledged > 20
+    for node in "ABC":
+        c.crash(node)
+    for node in "ABC":
+        c.start(node)
+    c.connect_all()
+    c.clock.advance(2)
+    assert any(c.campaign(who, "ABC") for who in "BCA")
+    c.pump(rounds=6, seconds=HEARTBEAT)
+    for node in "ABC":
+        assert c.consumer(node).values[:acknowledged] == [f"v{i}" for i in range(acknowledged)]

@@ -1,0 +1,111 @@
+"""S4: one FIFO, in order, bounded; only what is evolved may be cut. D6: nothing runs in a tick."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from harness.cluster import HEARTBEAT, SETTINGS, Cluster
+from harness.teeth import Rules, first_harm, guards
+from holdfast.raft.api import Applied, LeaderSeen, RoleChanged
+from holdfast.raft.engine.handover import Handover
+from holdfast.raft.engine.rules import Rule
+
+
+@guards(Rule.S4_ORDER, harm="decides_on_stale_state")
+def test_s4_the_leader_role_comes_after_all_older_entries(rules: Rules) -> str:
+    """A becomes leader while entries of B are in its log and not yet known to be committed."""
+    c = Cluster(rules=rules)
+    c.elect("B")
+    for i in range(3):
+        c.put("B", f"x{i}")
+    c.network.deliver("B", "A")
+    c.tick("A")
+    c.isolate("B")
+    a = c.consumer("A")
+    a.evolve()
+    assert a.values == []
+    c.clock.advance(2)
+    assert c.campaign("A", "C")
+    harm = ""
+    for _ in range(6):
+        c.pump("AC", seconds=HEARTBEAT, evolve=False)
+        for item in c.engine("A").take():
+            a.take(item)
+            if a.may_decide and len(a.values) < 3:
+                harm = "decides_on_stale_state"
+    return harm or first_harm(never_starts=not a.may_decide)
+
+
+@guards(Rule.S4_BOUND, harm="unbounded")
+def test_s4_a_consumer_that_stands_still_holds_back_delivery_not_ticks(rules: Rules) -> str:
+    """The engine keeps its lead and commits; memory stays bounded; nothing is lost or reordered."""
+    c = Cluster(rules=rules, settings=replace(SETTINGS, handover_items_max=5))
+    c.elect("A")
+    term = c.engine("A").status().term
+    for i in range(100):
+        c.put("A", f"v{i}")
+    c.pump(rounds=30, seconds=HEARTBEAT, evolve=False)
+    status = c.engine("A").status()
+    harm = first_harm(
+        unbounded=len(c.engine("A").overlay.handover) > 7,
+        engine_stopped=status.role != "leader" or status.term != term or status.commit_index < 100,
+    )
+    c.pump(rounds=100)
+    return harm or first_harm(order=c.consumer("A").values != [f"v{i}" for i in range(100)])
+
+
+@guards(Rule.S4_CUT, harm="entries_lost")
+def test_s4_the_journal_is_never_cut_above_what_is_evolved(rules: Rules) -> str:
+    """The consumer lags and the process dies: what it had not evolved must still be there."""
+    c = Cluster("A", rules=rules)
+    c.elect("A")
+    for i in range(10):
+        c.put("A", f"v{i}")
+    c.pump(rounds=2, evolve=False)
+    c.engine("A").cut(c.engine("A").status().commit_index)
+    c.pump(rounds=2, evolve=False)
+    first = c.engine("A").status().first_index
+    return first_harm(entries_lost=first > c.engine("A").status().evolved_index + 1)
+
+
+def test_s4_adjacent_role_changes_merge_and_keep_every_unknown_proposal() -> None:
+    """Roles pass the bound, so they must not pile up."""
+    fifo = Handover(items_max=1, bytes_max=1)
+    fifo.push(Applied(1, 1, b"x"))
+    assert not fifo.has_room
+    for term in range(2, 50):
+        fifo.push(RoleChanged("follower", term, None))
+    assert fifo.take(9) == [Applied(1, 1, b"x"), RoleChanged("follower", 49, None)]
+    assert fifo.has_room
+    fifo.push(LeaderSeen("A", 1))
+    fifo.push(LeaderSeen("B", 2))
+    assert fifo.take(9) == [LeaderSeen("B", 2)]
+
+
+def test_s4_the_consumer_is_told_once_when_there_is_something_again() -> None:
+    """The asyncio side is woken for the first item only; it drains the rest."""
+    fifo, calls = Handover(items_max=9, bytes_max=99), []
+    fifo.on_items = lambda: calls.append(len(fifo))
+    fifo.push(Applied(1, 1, b""))
+    fifo.push(Applied(2, 1, b""))
+    assert calls == [1]
+    fifo.take(9)
+    fifo.push(Applied(3, 1, b""))
+    assert calls == [1, 1]
+
+
+def test_s4_after_a_restart_delivery_goes_on_behind_the_state() -> None:
+    """The snapshot holds v0..v4; the journal's tail brings the rest, once."""
+    c = Cluster("A")
+    c.elect("A")
+    for i in range(10):
+        c.put("A", f"v{i}")
+        c.pump()
+        if i == 4:
+            c.consumer("A").snapshot()
+    c.pump(rounds=2)
+    c.restart("A")
+    assert c.consumer("A").values == [f"v{i}" for i in range(5)]
+    c.clock.advance(2)
+    c.elect("A")
+    assert c.consumer("A").values == [f"v{i}" for i in range(10)]

@@ -1,0 +1,203 @@
+"""S19, empty is not new: forming a cluster once, and rebuilding a disk without a vote."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.cluster import HEARTBEAT, SETTINGS, Cluster
+from harness.teeth import Rules, first_harm, guards
+from holdfast.raft.api import EngineStopped
+from holdfast.raft.engine.rules import Rule
+from holdfast.raft.messages import Ack
+
+
+def stage(c: Cluster, node: str) -> str:
+    return c.engine(node).status().stage
+
+
+def x_is_on_a_and_b_and_the_disk_of_b_is_replaced(rules: Rules, *, bootstrap: bool) -> Cluster:
+    c = Cluster(rules=rules)
+    c.elect("A")
+    c.network.cut("A", "C")
+    proposal = c.put("A", "X")
+    c.pump("AB", rounds=4, seconds=HEARTBEAT)
+    assert proposal in c.consumer("A").acknowledged
+    c.restart("B", wiped=True, bootstrap=bootstrap)
+    return c
+
+
+@guards(Rule.S19_REBUILD, harm="x_is_lost")
+def test_s19_a_replaced_disk_elects_nobody(rules: Rules) -> str:
+    """A and B have X, C lags; B's disk is replaced; A dies; B must not vote for C."""
+    c = x_is_on_a_and_b_and_the_disk_of_b_is_replaced(rules, bootstrap=False)
+    c.crash("A")
+    c.network.connect("B", "C")
+    c.clock.advance(3)
+    by_c = c.campaign("C", "B")
+    c.clock.advance(3)
+    by_b = c.campaign("B", "C")
+    return first_harm(x_is_lost=by_c or by_b)
+
+
+@guards(Rule.S19_FORM, harm="x_is_lost")
+def test_s19_a_bootstrap_flag_left_in_a_unit_file_does_no_harm(rules: Rules) -> str:
+    """The same with --bootstrap: C, a member, does not know this disk."""
+    c = x_is_on_a_and_b_and_the_disk_of_b_is_replaced(rules, bootstrap=True)
+    c.crash("A")
+    c.network.connect("B", "C")
+    c.clock.advance(3)
+    c.pump("BC", rounds=4, seconds=HEARTBEAT)
+    led = c.campaign("C", "B")
+    return first_harm(x_is_lost=led, votes=stage(c, "B") == "member")
+
+
+def test_s19_a_rebuild_ends_behind_a_barrier_that_the_others_committed() -> None:
+    """Nothing of B counts before that; after it, A may die."""
+    c = x_is_on_a_and_b_and_the_disk_of_b_is_replaced(Cluster("A").rules, bootstrap=False)
+    held_by_c = c.disks["C"].journal.last_index
+    c.network.connect("A", "B")
+    c.network.connect("B", "C")
+    c.pump(rounds=6, seconds=HEARTBEAT)
+    assert stage(c, "B") == "rebuilding"
+    assert c.engine("A").status().commit_index <= held_by_c + 1, "an ack of B was counted"
+    c.network.connect("A", "C")
+    c.pump(rounds=20, seconds=HEARTBEAT)
+    c.elect("A") if c.engine("A").status().role != "leader" else None
+    c.pump(rounds=20, seconds=HEARTBEAT)
+    assert stage(c, "B") == "member"
+    assert c.consumer("B").values == ["X"]
+    c.crash("A")
+    c.clock.advance(3)
+    assert c.campaign("C", "B")
+    c.pump("BC", rounds=6, seconds=HEARTBEAT)
+    assert c.consumer("C").values == ["X"]
+
+
+@guards(Rule.S19_BARRIER, harm="fork")
+def test_s19_a_stale_leader_elected_without_it_admits_no_new_disk(rules: Rules) -> str:
+    """C leads a later term by B's vote and commits X with it; B is wiped; A is stale."""
+    c = Cluster(rules=rules)
+    c.isolate("B")
+    c.elect("A", "AC")
+    c.network.connect("A", "B")
+    c.network.connect("B", "C")
+    c.pump(rounds=4, seconds=HEARTBEAT)
+    c.isolate("A")
+    c.clock.advance(SETTINGS.election_min + 0.05)
+    assert c.campaign("C", "B")
+    x = c.put("C", "X")
+    c.pump("BC", rounds=4)
+    assert x in c.consumer("C").acknowledged
+    c.restart("B", wiped=True)
+    c.network.connect("A", "B")
+    lost = None
+    for _ in range(4):
+        c.clock.advance(0.101)
+        c.pump("AB", rounds=3)
+        lost = lost or c.put("A", "Y")
+    assert lost
+    assert c.engine("A").status().role == "leader", "the scenario needs a stale leader"
+    return first_harm(fork=lost in c.consumer("A").acknowledged, admitted=stage(c, "B") == "member")
+
+
+@guards(Rule.S19_RESET, harm="never_caught_up")
+def test_s19_a_new_disk_resets_the_leaders_progress(rules: Rules) -> str:
+    """The engine's match index only rises: the same leader would never send the old entries."""
+    c = Cluster(rules=rules)
+    c.elect("A")
+    for i in range(5):
+        c.put("A", f"v{i}")
+    c.pump(rounds=4, seconds=HEARTBEAT)
+    c.restart("B", wiped=True)
+    c.connect_all()
+    c.pump(rounds=20, seconds=HEARTBEAT)
+    return first_harm(never_caught_up=c.consumer("B").values != [f"v{i}" for i in range(5)])
+
+
+def test_s19_an_ack_of_a_disk_that_is_gone_counts_for_nothing() -> None:
+    """It was under way when the disk was replaced, and arrives after the leader knows."""
+    c = Cluster()
+    c.elect("A")
+    c.pump(rounds=3, seconds=HEARTBEAT)
+    gone = c.engine("B").overlay.disk.incarnation
+    c.network.cut("A", "C")
+    c.restart("B", wiped=True)
+    c.network.connect("A", "B")
+    c.pump("AB", rounds=4, seconds=HEARTBEAT)
+    status = c.engine("A").status()
+    late = Ack(status.term, status.last_index + 1, True, False, 1, 400, "member", gone)  # noqa: FBT003
+    c.engine("A").on_message("B", late)
+    c.tick("A")
+    assert c.engine("A").status().commit_index < status.last_index
+    assert not next(p for p in c.engine("A").status().peers if p.peer == "B").counted
+
+
+def test_s19_nobody_votes_before_every_peer_is_forming() -> None:
+    """Two of three configured nodes are there: no cluster yet."""
+    c = Cluster(formed=False)
+    c.network.connect("A", "B")
+    c.pump("AB", rounds=10, seconds=HEARTBEAT)
+    assert not c.campaign("A", "B")
+    assert [stage(c, n) for n in "AB"] == ["forming", "forming"]
+    c.connect_all()
+    c.pump(rounds=6, seconds=HEARTBEAT)
+    assert [stage(c, n) for n in "ABC"] == ["member"] * 3
+    c.clock.advance(2)
+    assert c.campaign("A", "B")
+
+
+def test_s19_a_disk_replaced_while_the_cluster_forms_must_rebuild() -> None:
+    """B has met the new disk of C, but A, a member, knows the old one: A's word decides."""
+    c = Cluster(formed=False)
+    c.connect_all()
+    c.pump(rounds=2)
+    c.network.deaf |= {("A", "B"), ("C", "B")}
+    for node in "AC":
+        c.network.lose(node, "B")
+    c.pump(rounds=6, seconds=HEARTBEAT)
+    assert [stage(c, n) for n in "ABC"] == ["member", "forming", "member"]
+    c.restart("C", wiped=True, bootstrap=True)
+    c.network.deaf.clear()
+    c.network.connect("B", "C")
+    c.network.cut("A", "B")
+    c.pump("BC", rounds=6, seconds=HEARTBEAT)
+    assert [stage(c, n) for n in "BC"] == ["forming", "forming"]
+    c.network.connect("A", "C")
+    c.pump("AC", rounds=6, seconds=HEARTBEAT)
+    assert stage(c, "C") == "rebuilding"
+
+
+def test_s19_a_cluster_of_one_forms_leads_and_commits() -> None:
+    """It has its own path: nobody to wait for."""
+    c = Cluster("A")
+    c.elect("A")
+    proposal = c.put("A", "X")
+    c.pump(rounds=2)
+    assert c.consumer("A").acknowledged == [proposal]
+    assert c.lease("A")
+
+
+def test_s19_a_cluster_of_one_has_nobody_to_rebuild_from() -> None:
+    """It says so, instead of waiting for ever."""
+    c = Cluster("A")
+    with pytest.raises(EngineStopped, match="restore a backup"):
+        c.restart("A", wiped=True)
+
+
+def test_a_directory_of_another_node_is_refused() -> None:
+    """Design 6: it would vote twice."""
+    c = Cluster("AB")
+    c.crash("A")
+    c.disks["A"], c.disks["B"] = c.disks["B"], c.disks["A"]
+    with pytest.raises(EngineStopped, match="belongs to node 'B'"):
+        c.start("A")
+
+
+def test_s19_the_incarnation_is_durable_before_the_first_message() -> None:
+    """Otherwise a crash could give two disks one name, or one disk two."""
+    c = Cluster("AB", settings=SETTINGS, formed=False)
+    identity = c.disks["A"].journal.load().identity
+    assert identity is not None
+    assert identity.incarnation == c.engine("A").overlay.disk.incarnation
+    c.restart("A", bootstrap=True)
+    assert identity.incarnation == c.engine("A").overlay.disk.incarnation

@@ -1,0 +1,122 @@
+"""The table of deadlines: fires what is due, once, with the numbers that S9 asks for."""
+
+from holdfast.coordinator.deadlines import Deadlines, Due
+from holdfast.coordinator.effects import Answer, Arm, Cancel, Renew
+from holdfast.coordinator.replies import HeartbeatReply
+from holdfast.coordinator.volatile import ROUND, SESSION, DeadlineKey
+
+M = DeadlineKey(SESSION, "m")
+N = DeadlineKey(SESSION, "n")
+
+
+def armed(*arms: Arm) -> Deadlines:
+    table = Deadlines()
+    for arm in arms:
+        table.carry_out("g", arm, 0)
+    return table
+
+
+def test_a_deadline_fires_once_at_its_time() -> None:
+    table = armed(Arm(M, 7, 100))
+
+    assert table.due(99) == []
+    assert table.due(100) == [Due("g", M, 7, 0)]
+    assert table.due(100) == []
+    assert len(table) == 0
+
+
+def test_what_is_due_comes_in_order_of_time() -> None:
+    table = armed(Arm(M, 1, 100), Arm(N, 2, 50))
+
+    assert [due.key for due in table.due(1_000)] == [N, M]
+
+
+def test_a_renewed_session_runs_from_then_and_carries_the_count() -> None:
+    table = armed(Arm(M, 7, 100))
+    table.carry_out("g", Renew("m", 100, 1), 60)
+    table.carry_out("g", Renew("m", 100, 2), 90)
+
+    assert table.due(189) == []
+    assert table.due(190) == [Due("g", M, 7, 2)]
+
+
+def test_a_renewal_may_shorten_a_session() -> None:
+    table = armed(Arm(M, 7, 1_000))
+    table.carry_out("g", Renew("m", 50, 1), 10)
+
+    assert table.due(60) == [Due("g", M, 7, 1)]
+    assert table.due(5_000) == []
+
+
+def test_arming_again_replaces() -> None:
+    table = armed(Arm(M, 7, 100), Arm(M, 8, 300))
+
+    assert table.due(200) == []
+    assert table.due(300) == [Due("g", M, 8, 0)]
+
+
+def test_arming_again_for_the_same_moment_fires_once() -> None:
+    table = armed(Arm(M, 7, 100), Arm(M, 8, 100))
+
+    assert table.due(100) == [Due("g", M, 8, 0)]
+
+
+def test_cancelled_is_cancelled() -> None:
+    table = armed(Arm(M, 7, 100))
+    table.carry_out("g", Cancel(M), 0)
+    table.carry_out("g", Cancel(N), 0)
+
+    assert table.due(1_000) == []
+
+
+def test_what_does_not_run_cannot_be_renewed() -> None:
+    """A heartbeat after the deadline fired must be decided: there it counts against it (S9)."""
+    table = armed(Arm(M, 7, 100))
+    assert table.extend("g", "m", 100, 50)
+    table.due(150)
+
+    assert not table.extend("g", "m", 100, 151)
+    table.carry_out("g", Renew("m", 100, 1), 151)
+    assert table.due(10_000) == []
+
+
+def test_extending_moves_the_time_and_not_the_count() -> None:
+    table = armed(Arm(M, 7, 100))
+    table.extend("g", "m", 100, 80)
+
+    assert table.due(179) == []
+    assert table.due(180) == [Due("g", M, 7, 0)]
+
+
+def test_s9_a_stall_puts_everything_off() -> None:
+    """The process stood still for 500 ms and heard nobody: nobody may be expired for that."""
+    table = armed(Arm(M, 7, 100), Arm(DeadlineKey(ROUND), 8, 200))
+    table.carry_out("g", Renew("m", 100, 1), 50)
+    table.shift(500)
+
+    assert table.due(649) == []
+    assert [due.key for due in table.due(650)] == [M]
+    assert table.next_due_ms() == 700
+
+
+def test_groups_do_not_share_deadlines() -> None:
+    table = armed(Arm(M, 7, 100))
+    table.carry_out("h", Arm(M, 1, 100), 0)
+    table.forget_group("g")
+
+    assert table.due(100) == [Due("h", M, 1, 0)]
+
+
+def test_next_due_is_never_late() -> None:
+    table = armed(Arm(M, 7, 100), Arm(N, 8, 60))
+
+    assert table.next_due_ms() == 60
+    table.clear()
+    assert table.next_due_ms() is None
+
+
+def test_answers_are_not_its_business() -> None:
+    table = Deadlines()
+    table.carry_out("g", Answer(1, HeartbeatReply(None)), 0)
+
+    assert len(table) == 0

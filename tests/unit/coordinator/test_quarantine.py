@@ -1,0 +1,78 @@
+"""One bad event must not stop all three nodes (S6)."""
+
+from __future__ import annotations
+
+from holdfast.coordinator.commands import Caller, DeleteGroup, Heartbeat
+from holdfast.coordinator.decide import decide, on_leading
+from holdfast.coordinator.effects import Answer
+from holdfast.coordinator.events import (
+    Cause,
+    ClusterFormed,
+    Event,
+    GroupCreated,
+    GroupEmptied,
+    LogEntry,
+    Part,
+    Proposed,
+)
+from holdfast.coordinator.rejections import UnknownServerError
+from holdfast.coordinator.replay import apply_entry
+from holdfast.coordinator.replies import HeartbeatReply
+from holdfast.coordinator.state import State
+from holdfast.coordinator.volatile import Volatile
+
+
+def entry(*parts: tuple[str, int, Event]) -> LogEntry:
+    cause = Cause("test", "test")
+    made = [Part(group, 1, version, (Proposed(event, cause),)) for group, version, event in parts]
+    return LogEntry(1, 1, tuple(made))
+
+
+def formed() -> State:
+    return apply_entry(State(), 1, 1, entry(("", 0, ClusterFormed("c", ())))).state
+
+
+def with_bad_event() -> State:
+    """Group g is empty already, so it cannot become so again; h shares the entry."""
+    state = apply_entry(formed(), 2, 1, entry(("g", 0, GroupCreated()))).state
+    applied = apply_entry(state, 3, 1, entry(("g", 2, GroupEmptied(1)), ("h", 0, GroupCreated())))
+    assert [(skip.group_id, skip.rule) for skip in applied.skipped] == [("g", "S6")]
+    return applied.state
+
+
+def test_the_group_is_quarantined_and_its_neighbours_go_on() -> None:
+    state = with_bad_event()
+
+    assert "entry 3" in state.groups["g"].quarantined
+    assert not state.groups["h"].quarantined
+    assert state.applied_index == 3
+
+
+def test_a_bad_event_for_a_group_that_is_not_there_quarantines_it_too() -> None:
+    state = apply_entry(formed(), 2, 1, entry(("g", 0, GroupEmptied(1)))).state
+
+    assert state.groups["g"].quarantined
+
+
+def test_members_of_a_quarantined_group_are_told_and_nothing_is_decided() -> None:
+    state = with_bad_event()
+    beat = Heartbeat(Caller(7), "g", 0, "m", None)
+    decision = decide(state, Volatile(), beat)
+
+    (effect,) = decision.effects
+    assert isinstance(effect, Answer)
+    assert isinstance(effect.reply, HeartbeatReply)
+    assert isinstance(effect.reply.error, UnknownServerError)
+    assert "delete it" in effect.reply.error.problem
+    assert decision.events == ()
+    assert on_leading(state, "g").effects == ()
+
+
+def test_an_operator_ends_it_by_deleting_the_group() -> None:
+    state = with_bad_event()
+    decision = decide(state, Volatile(), DeleteGroup(Caller(7), "g"))
+    part = Part("g", 1, state.version_of("g"), decision.events)
+    after = apply_entry(state, 4, 1, LogEntry(1, 1, (part,)))
+
+    assert after.skipped == ()
+    assert "g" not in after.state.groups

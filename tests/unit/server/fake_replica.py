@@ -1,0 +1,145 @@
+"""A replica in memory, for one node: everything commits, unless a test says otherwise.
+
+It folds with the core's own `apply_entry`, so versions, positions and skips are the real ones. A
+test holds back commits (`hold`), has them fail (`fail_next`), or slips in a change of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import TYPE_CHECKING
+
+from holdfast.coordinator.events import Cause, LogEntry, Part, Proposed
+from holdfast.coordinator.replay import apply_entry
+from holdfast.coordinator.state import State
+from holdfast.raft.api import NotLeader, PeerStatus, Role, Status
+from holdfast.raft.replica import Committed
+
+if TYPE_CHECKING:
+    from holdfast.coordinator.events import Event, Record
+    from holdfast.raft.replica import Listener
+
+
+class FakeReplica:
+    """One node's log; `hold` set: what is proposed waits for `release`."""
+
+    def __init__(self) -> None:
+        self.record_bytes = 0
+        self.node_id = "node-1"
+        self.leading_term = 0
+        self.leader: str | None = None
+        self.state = State()
+        self.chain_heads: dict[str, bytes] = {}
+        self.hold = False
+        self.fail_next: Exception | None = None
+        self.probes_pass = True
+        self.lease = True
+        self.barrier_passes = True
+        self.barriers = 0
+        self.probes = 0
+        self.records: list[Record] = []
+        self.proposed: list[Part] = []
+        self.transferred_to: str | None = None
+        self._listeners: list[Listener] = []
+        self._waiting: deque[tuple[Part, asyncio.Future[Committed]]] = deque()
+        self._now_ms = 1_700_000_000_000
+
+    def subscribe(self, listener: Listener) -> None:
+        self._listeners.append(listener)
+
+    def lead(self, term: int = 1) -> None:
+        """Win an election and apply the own no-op."""
+        self.leading_term, self.leader = term, self.node_id
+        self.state = self.state._replace(applied_index=self.state.applied_index + 1)
+        for listener in self._listeners:
+            listener.on_leading(term)
+
+    def step_down(self, leader: str | None = None) -> None:
+        """Lose the leadership; what was proposed and not committed stays undecided."""
+        self.leading_term, self.leader = 0, leader
+        for listener in self._listeners:
+            listener.on_not_leading()
+
+    def propose(self, part: Part) -> asyncio.Future[Committed]:
+        future: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
+        self.proposed.append(part)
+        if self.fail_next is not None:
+            future.set_exception(self.fail_next)
+            self.fail_next = None
+            return future
+        self._waiting.append((part, future))
+        if not self.hold:
+            asyncio.get_running_loop().call_soon(self.release)
+        return future
+
+    @property
+    def waits(self) -> bool:
+        """Whether something is proposed and not committed."""
+        return bool(self._waiting)
+
+    def release(self) -> None:
+        """Commit everything that waits."""
+        while self._waiting:
+            part, future = self._waiting.popleft()
+            applied = self._apply(part)
+            if not future.done():
+                future.set_result(Committed(self.state.applied_index, applied))
+
+    def settle(self, error: Exception) -> None:
+        """End everything that waits with an error, as a lost leadership does."""
+        while self._waiting:
+            self._waiting.popleft()[1].set_exception(error)
+
+    def slip_in(self, group_id: str, *events: Event) -> None:
+        """Change a group behind its actor's back, so that what it has proposed is skipped (S2)."""
+        made = tuple(Proposed(event, Cause("test", "test")) for event in events)
+        version = self.state.version_of(group_id)
+        assert self._apply(Part(group_id, self.leading_term, version, made))
+
+    def _apply(self, part: Part) -> bool:
+        self._now_ms += 1
+        entry = LogEntry(self._now_ms, self._now_ms, (part,))
+        index = self.state.applied_index + 1
+        done = apply_entry(self.state, index, self.leading_term or part.term, entry)
+        self.state = done.state
+        self.records.extend(done.records)
+        for listener in self._listeners if done.records else ():
+            listener.on_applied(done.records, index)
+        return not done.skipped
+
+    def lease_valid(self) -> bool:
+        return self.lease and bool(self.leading_term)
+
+    async def read_barrier(self) -> None:
+        self.barriers += 1
+        if not self.leading_term or not self.barrier_passes:
+            raise NotLeader(self.leader)
+
+    async def quorum_probe(self) -> None:
+        self.probes += 1
+        if not self.probes_pass:
+            raise NotLeader(None)
+
+    def log_time_ms(self) -> int:
+        return self._now_ms
+
+    def transfer(self, peer: str) -> None:
+        self.transferred_to = peer
+
+    def status(self) -> Status:
+        peers = (
+            PeerStatus(
+                "node-2",
+                connected=True,
+                acked_index=5,
+                next_index=6,
+                streaming=False,
+                counted=True,
+            ),
+        )
+        index = self.state.applied_index
+        role: Role = "leader" if self.leading_term else "follower"
+        return Status(
+            role, self.leading_term, self.leader, "member", index, index, index, 1, index, peers
+        )

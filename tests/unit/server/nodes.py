@@ -1,0 +1,144 @@
+"""A real node on a fake replica, served on 127.0.0.1, and what tests say to it."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import grpc
+import pytest
+
+from holdfast.coordinator.events import SettingChange
+from holdfast.server.address import Address
+from holdfast.server.config import NodeConfig, Peer
+from holdfast.server.grpc_options import server_options
+from holdfast.server.node import Node
+from holdfast.v1 import admin_pb2_grpc, extras_pb2, group_pb2, group_pb2_grpc, offset_pb2_grpc
+from unit.server.fake_replica import FakeReplica
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Callable
+
+QUICK = (
+    SettingChange("group.initial_rebalance_delay_ms", "0"),
+    SettingChange("group.min_session_timeout_ms", "100"),
+)
+TURNS_MAX = 1_000_000
+OTHER = Address("127.0.0.1", 7402)
+
+
+def config(name: str = "node-1") -> NodeConfig:
+    """A node of a cluster of two names; nothing of it is opened."""
+    here = Address("127.0.0.1", 7401)
+    return NodeConfig(
+        name=name,
+        data_dir=Path("unused"),
+        client_address=here,
+        peer_address=here,
+        cluster_id="c",
+        peers=(Peer("node-1", here, here), Peer("node-2", OTHER, OTHER)),
+        tls=None,
+        election_min_ms=400,
+        election_max_ms=800,
+        heartbeat_ms=80,
+        shutdown_ms=1_000,
+        logger_level="info",
+        logger_format="text",
+        settings=QUICK,
+    )
+
+
+class Served(NamedTuple):
+    """A node and the ways to it."""
+
+    node: Node
+    replica: FakeReplica
+    channel: grpc.aio.Channel
+    group: group_pb2_grpc.GroupServiceAsyncStub
+    offset: offset_pb2_grpc.OffsetServiceAsyncStub
+    admin: admin_pb2_grpc.AdminServiceAsyncStub
+
+
+async def until(holds: Callable[[], bool]) -> None:
+    """Let the loop turn until something holds; a test that waits in vain fails."""
+    for _ in range(TURNS_MAX):
+        if holds():
+            return
+        await asyncio.sleep(0)
+    pytest.fail(f"it did not come about within {TURNS_MAX} turns of the loop")
+
+
+@asynccontextmanager
+async def served(*, leading: bool = True) -> AsyncIterator[Served]:
+    """A node that serves; it leads and its cluster is formed, unless told otherwise."""
+    replica = FakeReplica()
+    server = grpc.aio.server(options=server_options(8 << 20))
+    port = server.add_insecure_port("127.0.0.1:0")
+    node = Node(config(), replica, server)
+    await node.start()
+    if leading:
+        replica.lead()
+        await until(lambda: bool(replica.state.cluster_id))
+    try:
+        async with grpc.aio.insecure_channel(f"127.0.0.1:{port}") as channel:
+            yield Served(
+                node,
+                replica,
+                channel,
+                group_pb2_grpc.GroupServiceStub(channel),
+                offset_pb2_grpc.OffsetServiceStub(channel),
+                admin_pb2_grpc.AdminServiceStub(channel),
+            )
+    finally:
+        replica.step_down()
+        await node.stop()
+
+
+def join(
+    group_id: str = "g", member_id: str = "", instance_id: str | None = "i1", request_id: str = ""
+) -> group_pb2.JoinGroupRequest:
+    """A join of the type `test`, whose bytes the service does not read."""
+    return group_pb2.JoinGroupRequest(
+        group_id=group_id,
+        session_timeout_ms=10_000,
+        rebalance_timeout_ms=10_000,
+        member_id=member_id,
+        group_instance_id=instance_id,
+        protocol_type="test",
+        protocols=[group_pb2.JoinGroupRequestProtocol(name="p", metadata=b"m")],
+        holdfast=extras_pb2.RequestExtras(request_id=request_id) if request_id else None,
+    )
+
+
+def sync(
+    joined: group_pb2.JoinGroupResponse, instance_id: str = "i1"
+) -> group_pb2.SyncGroupRequest:
+    """A sync that gives every member the bytes `to <member id>`, if the member leads."""
+    return group_pb2.SyncGroupRequest(
+        group_id="g",
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,
+        group_instance_id=instance_id,
+        protocol_type="test",
+        protocol_name="p",
+        assignments=[
+            group_pb2.SyncGroupRequestAssignment(
+                member_id=m.member_id, assignment=b"to " + m.member_id.encode()
+            )
+            for m in joined.members
+        ],
+    )
+
+
+def beat(
+    joined: group_pb2.JoinGroupResponse, instance_id: str = "i1"
+) -> group_pb2.HeartbeatRequest:
+    """A heartbeat of the member that was joined."""
+    return group_pb2.HeartbeatRequest(
+        group_id="g",
+        generation_id=joined.generation_id,
+        member_id=joined.member_id,
+        group_instance_id=instance_id,
+    )

@@ -1,0 +1,109 @@
+"""A node's configuration: every mistake is one sentence that says what would be right."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from holdfast.coordinator.events import SettingChange
+from holdfast.server import config_text
+from holdfast.server.config import ConfigError, NodeConfig, load
+
+GOOD = """
+[node]
+name = "node-1"
+data_dir = "data"
+client_address = "127.0.0.1:7400"
+peer_address = "127.0.0.1:7500"
+[cluster]
+id = "c"
+[tls]
+insecure_loopback = true
+"""
+
+
+def loaded(
+    folder: Path, text: str = GOOD, environment: dict[str, str] | None = None, *overrides: str
+) -> NodeConfig:
+    """The configuration of this text."""
+    file = folder / "node.toml"
+    file.write_text(text)
+    return load(file, environment or {}, overrides)
+
+
+def test_a_small_file_is_enough(tmp_path: Path) -> None:
+    config = loaded(tmp_path)
+
+    assert config.data_dir == tmp_path / "data"
+    assert [peer.name for peer in config.peers] == ["node-1"]
+    assert (config.election_min_ms, config.election_max_ms) == (400, 800)
+
+
+def test_set_wins_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
+    """Design §11."""
+    environment = {"HOLDFAST_NODE_NAME": "by-env", "HOLDFAST_RAFT_HEARTBEAT_MS": "70"}
+    config = loaded(tmp_path, GOOD, environment, "node.name=by-set")
+
+    assert (config.name, config.heartbeat_ms) == ("by-set", 70)
+
+
+def test_settings_of_the_log_are_collected_as_text(tmp_path: Path) -> None:
+    """S23: they count at the bootstrap only."""
+    config = loaded(tmp_path, GOOD + "[group]\nmin_session_timeout_ms = 200\n")
+
+    assert config.settings == (SettingChange("group.min_session_timeout_ms", "200"),)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GOOD + "[raft]\nelection_mn_ms = 5\n", "raft.election_min_ms"),
+        (GOOD + "[group]\nmax_siz = 5\n", "group.max_size"),
+        (GOOD + "[raft]\nelection_min_ms = 5\n", "50 to 60000 ms"),
+        (GOOD + "[raft]\nheartbeat_ms = 300\n", "3 * raft.heartbeat_ms"),
+        (GOOD + '[raft]\nheartbeat_ms = "soon"\n', "whole number"),
+        (GOOD + '[logger]\nlevel = "loud"\n', "debug, info, warning, error"),
+        (GOOD.replace("127.0.0.1:7400", "10.0.0.1:7400"), "not on the loopback"),
+        (GOOD.replace("127.0.0.1:7400", "7400"), "host:port"),
+        (GOOD.replace("127.0.0.1:7400", "127.0.0.1:70000"), "65535"),
+        (GOOD.replace('name = "node-1"\n', ""), "node.name is missing"),
+        (GOOD.replace("insecure_loopback = true", ""), "tls.ca"),
+        (GOOD.replace("insecure_loopback = true", 'insecure_loopback = true\nca = "x"'), "remove"),
+        (GOOD + "[group]\nmax_size = 0\n", "group.max_size: 0 is out of bounds"),
+        ("[node\n", "not TOML"),
+        (GOOD + '[cluster.peers.other]\nclient_address="127.0.0.1:1"\n', "peer_address"),
+    ],
+)
+def test_a_mistake_is_one_sentence_that_says_what_would_be_right(
+    tmp_path: Path, text: str, said: str
+) -> None:
+    """Issue A, bad input: unknown keys name the near one, bounds are told."""
+    with pytest.raises(ConfigError) as refused:
+        loaded(tmp_path, text)
+
+    assert said in str(refused.value)
+    assert "\n" not in str(refused.value).removeprefix(str(tmp_path))
+
+
+def test_a_misspelt_variable_is_refused_and_a_foreign_one_is_not(tmp_path: Path) -> None:
+    """Kubernetes makes HOLDFAST_SERVICE_HOST for a service of this name."""
+    loaded(tmp_path, GOOD, {"HOLDFAST_SERVICE_HOST": "10.0.0.1", "HOLDFAST_PORT": "tcp://x"})
+    with pytest.raises(ConfigError, match="HOLDFAST_RAFT_ELECTION_MIN_MS"):
+        loaded(tmp_path, GOOD, {"HOLDFAST_RAFT_ELECTION_MIN": "5"})
+
+
+def test_an_even_number_of_nodes_is_refused(tmp_path: Path) -> None:
+    peers = "".join(
+        f'[cluster.peers.node-{n}]\nclient_address="127.0.0.1:{n}"\npeer_address="127.0.0.1:{n}"\n'
+        for n in (1, 2)
+    )
+    with pytest.raises(ConfigError, match="1, 3 or 5"):
+        loaded(tmp_path, GOOD + peers)
+
+
+def test_the_page_about_the_keys_is_what_the_table_says() -> None:
+    """docs/operations/config.md is generated: `python -m holdfast.server.config_text`."""
+    page = Path(__file__).parents[3] / "docs" / "operations" / "config.md"
+
+    assert page.read_text() == config_text.page()

@@ -23,7 +23,7 @@ transport: Any = importlib.import_module("pysyncobj.transport")
 ALL_OF_THEM = 1 << 30
 
 
-class StockNode(stock.SyncObj):  # type: ignore[misc]
+class StockNode(stock.SyncObj):  # type: ignore[misc]  # untyped on purpose
     """A list that is replicated by the engine as published."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -31,18 +31,18 @@ class StockNode(stock.SyncObj):  # type: ignore[misc]
         self.items: list[str] = []
         self.tries = 0
 
-    @stock.replicated  # type: ignore[untyped-decorator]
+    @stock.replicated  # type: ignore[untyped-decorator]  # the same
     def put(self, value: str) -> int:
         self.items.append(value)
         return len(self.items)
 
-    @stock.replicated  # type: ignore[untyped-decorator]
+    @stock.replicated  # type: ignore[untyped-decorator]  # the same
     def fail(self) -> None:
         self.tries += 1
         raise ValueError("a command that raises")
 
 
-class _Wire(transport.Transport):  # type: ignore[misc]
+class _Wire(transport.Transport):  # type: ignore[misc]  # untyped on purpose
     def __init__(self, world: StockWorld, node: str) -> None:
         super().__init__(None, None, [])
         self.world, self.node = world, node
@@ -92,7 +92,7 @@ class StockWorld:
     def deliver(self, a: str, b: str, count: int = ALL_OF_THEM) -> None:
         queue = self.queues.get((a, b), deque())
         for _ in range(min(count, len(queue))):
-            message = pickle.loads(queue.popleft())  # noqa: S301 (its own, two lines above)
+            message = pickle.loads(queue.popleft())  # noqa: S301 - its own, from above
             self.wires[b]._onMessageReceived(Node(a), message)
 
     def tick(self, node: str) -> None:

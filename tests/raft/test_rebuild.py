@@ -125,7 +125,7 @@ def test_s19_an_ack_of_a_disk_that_is_gone_counts_for_nothing() -> None:
     c.network.connect("A", "B")
     c.pump("AB", rounds=4, seconds=HEARTBEAT)
     status = c.engine("A").status()
-    late = Ack(status.term, status.last_index + 1, True, False, 1, 400, "member", gone)  # noqa: FBT003
+    late = Ack(status.term, status.last_index + 1, True, False, 1, 400, "member", gone)  # noqa: FBT003 - fields
     c.engine("A").on_message("B", late)
     c.tick("A")
     assert c.engine("A").status().commit_index < status.last_index

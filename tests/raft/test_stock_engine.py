@@ -177,7 +177,7 @@ def test_r6_a_long_command_raises_in_the_followers_handler() -> None:
     while w.queues["A", "B"]:
         try:
             w.deliver("A", "B", 1)
-        except Exception:  # noqa: BLE001 (whatever it is, it must not happen)
+        except Exception:  # noqa: BLE001 - whatever it is, it must not happen
             failures += 1
     assert failures > 0
 

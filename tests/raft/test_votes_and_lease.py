@@ -351,7 +351,7 @@ def test_an_ack_of_another_term_does_not_count(rules: Rules) -> str:
     c.put("A", "x")
     last = c.engine("A").status().last_index
     disk = c.engine("B").overlay.disk
-    stale = Ack(term - 1, last + 1, True, False, 0, 400, "member", disk.incarnation)  # noqa: FBT003
+    stale = Ack(term - 1, last + 1, True, False, 0, 400, "member", disk.incarnation)  # noqa: FBT003 - fields
     c.engine("A").on_message("B", stale)
     c.tick("A")
     return first_harm(counted=c.engine("A").status().commit_index >= last)

@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from holdfast.coordinator.events import Assigned, OffsetCommitted, Protocol, SettingChange, TopicSize
+from holdfast.coordinator.events import (
+    Assigned,
+    OffsetCommitted,
+    Protocol,
+    SettingChange,
+    TopicSize,
+)
 from holdfast.coordinator.ids import (
     CallId,
     GroupId,
@@ -25,7 +31,7 @@ from holdfast.coordinator.volatile import DeadlineKey
 
 
 class Caller(NamedTuple):
-    """Who calls, and as what. `digest`: of the request's body, for S15; empty without a request id."""
+    """Who calls, and as what. `digest`: of the body, for S15; empty without a request id."""
 
     call: CallId
     principal: Principal = ""
@@ -119,7 +125,7 @@ class DeadlineFired:
 
 @dataclass(frozen=True, slots=True)
 class CallBroken:
-    """A parked call was cancelled or its connection broke: un-park it, its session runs on (S17)."""
+    """A parked call was cancelled or its connection broke: its member's session runs on (S17)."""
 
     group_id: GroupId
     call: CallId
@@ -224,11 +230,6 @@ GroupCommand: TypeAlias = (
     | ExpireOffsets
 )
 ClusterCommand: TypeAlias = (
-    CreateTopics
-    | CreatePartitions
-    | DeleteTopics
-    | AlterSettings
-    | FormCluster
-    | SealSegment
+    CreateTopics | CreatePartitions | DeleteTopics | AlterSettings | FormCluster | SealSegment
 )
 Command: TypeAlias = GroupCommand | ClusterCommand

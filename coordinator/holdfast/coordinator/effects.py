@@ -26,7 +26,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Arm:
-    """Start, or start over, a deadline; it fires as `DeadlineFired` with this arming number (S9)."""
+    """Start a deadline, or start it over; it fires as `DeadlineFired` with this arming (S9)."""
 
     key: DeadlineKey
     arming: int

@@ -45,7 +45,7 @@ class OffsetCommitted(NamedTuple):
 
 
 class Rejoin(NamedTuple):
-    """A member that is in a new generation, and the request id of the join that it answers (S14)."""
+    """A member of a new generation, and the request id of the join that is answered (S14)."""
 
     member_id: MemberId
     request_id: RequestId

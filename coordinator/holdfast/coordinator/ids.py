@@ -11,11 +11,11 @@ TopicName: TypeAlias = str
 RequestId: TypeAlias = str
 Principal: TypeAlias = str
 CallId: TypeAlias = int
-"""A call that waits on this node for its answer; leader-local, never on the log. 0: nobody waits."""
+"""A call that waits on this node for its answer; never on the log. 0: nobody waits."""
 
 
 class Position(NamedTuple):
-    """Where a record stands in the log (S3): entry index (from 1) and ordinal in the entry (from 0)."""
+    """Where a record stands in the log (S3): entry index, from 1, and ordinal in it, from 0."""
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which a position has no use for
     ordinal: int

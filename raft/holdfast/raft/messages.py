@@ -300,7 +300,7 @@ def _write_u64(out: list[bytes], value: int) -> None:
     out.append(_U64.pack(value))
 
 
-def _write_flag(out: list[bytes], value: bool) -> None:  # noqa: FBT001 (a value, not a switch)
+def _write_flag(out: list[bytes], value: bool) -> None:  # noqa: FBT001 - a value, not a switch
     out.append(b"\x01" if value else b"\x00")
 
 

@@ -35,7 +35,8 @@ class ReplicaConfig:
     """What a replica needs to know. `peers`: the other nodes' peer addresses by node id.
 
     `bootstrap`: the operator says that this cluster is new. `rebuild`: he says that this disk is,
-    and that its peers have the data (S19). `tls` None: loopback only.
+    and that its peers have the data (S19). `tls` None: loopback only. `disk_reserve_bytes` None:
+    the reserve of S20.
     """
 
     cluster_id: str
@@ -47,6 +48,7 @@ class ReplicaConfig:
     settings: Settings
     bootstrap: bool = False
     rebuild: bool = False
+    disk_reserve_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +92,7 @@ async def open_replica(config: ReplicaConfig) -> OpenReplica:
         raise
     snapshots.on_durable = engine.cut
     clocks = Clocks(boot=boot_seconds, wall=time.time)
-    guard = DiskGuard(config.directory, boot_seconds)
+    guard = DiskGuard(config.directory, boot_seconds, config.disk_reserve_bytes)
     replica = Replica(config.node_id, engine, fold, snapshots, clocks, guard.low)
     place = SealingPlace(
         directory.state_path, directory.segments_path, config.cluster_id, config.node_id

@@ -222,7 +222,7 @@ class Actors:
                 actor.applied_at = record.position
 
     def on_stopped(self, reason: str) -> None:
-        """The node's log stopped."""
-        logger.critical("the replicated log of this node stopped: %s", reason)
+        """The node's log stopped: nobody can be served any more."""
+        del reason
         if self._replica.leading_term:
             self.on_not_leading()

@@ -38,7 +38,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     # --- groups ---
 
     @answered(a.DescribeGroupsResponse)
-    async def DescribeGroups(  # noqa: N802 - the contract's names, here and below
+    async def DescribeGroups(
         self, request: a.DescribeGroupsRequest, context: Context
     ) -> a.DescribeGroupsResponse:
         """Show groups with their members."""
@@ -52,7 +52,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         return response
 
     @answered(a.ListGroupsResponse)
-    async def ListGroups(  # noqa: N802
+    async def ListGroups(
         self, request: a.ListGroupsRequest, context: Context
     ) -> a.ListGroupsResponse:
         """List groups."""
@@ -61,7 +61,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         return a.ListGroupsResponse(groups=views.listed(state, request), holdfast=extras)
 
     @answered(a.DeleteGroupsResponse)
-    async def DeleteGroups(  # noqa: N802
+    async def DeleteGroups(
         self, request: a.DeleteGroupsRequest, context: Context
     ) -> a.DeleteGroupsResponse:
         """Delete groups without members; each by a command of its own (S15)."""
@@ -82,7 +82,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         )
 
     @answered(a.RemoveMembersResponse)
-    async def RemoveMembers(  # noqa: N802
+    async def RemoveMembers(
         self, request: a.RemoveMembersRequest, context: Context
     ) -> a.RemoveMembersResponse:
         """Remove members by an operator's hand."""
@@ -96,7 +96,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         return _placed(admin.removed(cast("replies.LeaveReply", got.reply)), got)
 
     @answered(a.TriggerRebalanceResponse)
-    async def TriggerRebalance(  # noqa: N802
+    async def TriggerRebalance(
         self, request: a.TriggerRebalanceRequest, context: Context
     ) -> a.TriggerRebalanceResponse:
         """Open a join phase."""
@@ -110,7 +110,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     # --- topics ---
 
     @answered(a.CreateTopicsResponse)
-    async def CreateTopics(  # noqa: N802
+    async def CreateTopics(
         self, request: a.CreateTopicsRequest, context: Context
     ) -> a.CreateTopicsResponse:
         """Make topics."""
@@ -122,7 +122,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         return _placed(admin.created_topics(cast("replies.NamedReply", got.reply), request), got)
 
     @answered(a.CreatePartitionsResponse)
-    async def CreatePartitions(  # noqa: N802
+    async def CreatePartitions(
         self, request: a.CreatePartitionsRequest, context: Context
     ) -> a.CreatePartitionsResponse:
         """Raise the number of partitions of topics."""
@@ -134,7 +134,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         return _placed(admin.created_partitions(cast("replies.NamedReply", got.reply)), got)
 
     @answered(a.DeleteTopicsResponse)
-    async def DeleteTopics(  # noqa: N802
+    async def DeleteTopics(
         self, request: a.DeleteTopicsRequest, context: Context
     ) -> a.DeleteTopicsResponse:
         """Delete topics."""
@@ -146,7 +146,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         return _placed(admin.deleted_topics(cast("replies.NamedReply", got.reply)), got)
 
     @answered(a.ListTopicsResponse)
-    async def ListTopics(  # noqa: N802
+    async def ListTopics(
         self, request: a.ListTopicsRequest, context: Context
     ) -> a.ListTopicsResponse:
         """List topics with their partition counts."""
@@ -157,7 +157,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     # --- settings ---
 
     @answered(a.DescribeSettingsResponse)
-    async def DescribeSettings(  # noqa: N802
+    async def DescribeSettings(
         self, request: a.DescribeSettingsRequest, context: Context
     ) -> a.DescribeSettingsResponse:
         """Show the settings that are kept in the log."""
@@ -166,7 +166,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         return views.settings(state, request, extras)
 
     @answered(a.AlterSettingsResponse)
-    async def AlterSettings(  # noqa: N802
+    async def AlterSettings(
         self, request: a.AlterSettingsRequest, context: Context
     ) -> a.AlterSettingsResponse:
         """Change settings: all of them or none."""
@@ -180,7 +180,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     # --- nodes ---
 
     @answered(a.DescribeClusterResponse)
-    async def DescribeCluster(  # noqa: N802
+    async def DescribeCluster(
         self, request: a.DescribeClusterRequest, context: Context
     ) -> a.DescribeClusterResponse:
         """Show the nodes as this one sees them."""
@@ -188,7 +188,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         return self._nodes.described()
 
     @answered(a.TransferLeadershipResponse)
-    async def TransferLeadership(  # noqa: N802
+    async def TransferLeadership(
         self, request: a.TransferLeadershipRequest, context: Context
     ) -> a.TransferLeadershipResponse:
         """Hand the leadership to another node."""

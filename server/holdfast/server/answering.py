@@ -53,7 +53,7 @@ def answered(
 
     A response type without one has its refusals sent as gRPC statuses.
     """
-    coded = "error_code" in respond.DESCRIPTOR.fields_by_name  # type: ignore[attr-defined]
+    coded = "error_code" in respond.DESCRIPTOR.fields_by_name  # type: ignore[attr-defined]  # a message class
 
     def wrap(
         method: Callable[[Service, Request, Context], Awaitable[Response]],

@@ -75,6 +75,7 @@ class NodeConfig:
     election_max_ms: int
     heartbeat_ms: int
     shutdown_ms: int
+    disk_reserve_bytes: int | None
     logger_level: str
     logger_format: str
     settings: tuple[SettingChange, ...]
@@ -180,6 +181,7 @@ def _build(values: Mapping[str, object], logged: frozenset[str], base: Path) -> 
         election_max_ms=cast("int", got["raft.election_max_ms"]),
         heartbeat_ms=cast("int", got["raft.heartbeat_ms"]),
         shutdown_ms=cast("int", got["node.shutdown_ms"]),
+        disk_reserve_bytes=cast("int | None", got["node.disk_reserve_bytes"]),
         logger_level=cast("str", got["logger.level"]),
         logger_format=cast("str", got["logger.format"]),
         settings=tuple(_settings(values, logged)),

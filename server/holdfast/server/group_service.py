@@ -40,9 +40,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         self._callers, self._pushes = callers, pushes
 
     @answered(g.JoinGroupResponse)
-    async def JoinGroup(  # noqa: N802 - the contract's name
-        self, request: g.JoinGroupRequest, context: Context
-    ) -> g.JoinGroupResponse:
+    async def JoinGroup(self, request: g.JoinGroupRequest, context: Context) -> g.JoinGroupResponse:
         """Join, or join again; parked until the join phase closes."""
 
         def make(call: CallId) -> JoinGroup:
@@ -56,9 +54,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         return response
 
     @answered(g.SyncGroupResponse)
-    async def SyncGroup(  # noqa: N802
-        self, request: g.SyncGroupRequest, context: Context
-    ) -> g.SyncGroupResponse:
+    async def SyncGroup(self, request: g.SyncGroupRequest, context: Context) -> g.SyncGroupResponse:
         """Hand in the assignment, or wait for one's own."""
         got = await self._actors.ask(
             lambda call: requests.sync_group(
@@ -70,9 +66,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         return response
 
     @answered(g.HeartbeatResponse)
-    async def Heartbeat(  # noqa: N802
-        self, request: g.HeartbeatRequest, context: Context
-    ) -> g.HeartbeatResponse:
+    async def Heartbeat(self, request: g.HeartbeatRequest, context: Context) -> g.HeartbeatResponse:
         """One member's sign of life. A release names its caller, a mere heartbeat need not."""
         if (heard := self._actors.beat(request)) is not None:
             return responses.heard(heard)
@@ -91,14 +85,14 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
             )
         )
 
-    async def HeartbeatStream(  # type: ignore[override]  # noqa: N802
+    async def HeartbeatStream(  # type: ignore[override]  # writes by itself
         self, requests: AsyncIterator[g.HeartbeatBatch], context: Context
     ) -> None:
         """Heartbeats of many members, and pushes to them."""
         await self._pushes.serve(requests, context)
 
     @answered(g.LeaveGroupResponse)
-    async def LeaveGroup(  # noqa: N802
+    async def LeaveGroup(
         self, request: g.LeaveGroupRequest, context: Context
     ) -> g.LeaveGroupResponse:
         """Remove members at once."""
@@ -112,7 +106,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         return response
 
     @answered(g.FindCoordinatorResponse)
-    async def FindCoordinator(  # noqa: N802
+    async def FindCoordinator(
         self, request: g.FindCoordinatorRequest, context: Context
     ) -> g.FindCoordinatorResponse:
         """Name the leader and the log time; any node answers."""

@@ -59,6 +59,7 @@ class Node:
         self._server = server
         self.stopped_because: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._led_out = asyncio.Event()
+        self._stopping = False
         self.timers = Timers(replica, self._submit)
         nodes = {peer.name: str(peer.client_address) for peer in config.peers}
         forming = FormCluster(config.cluster_id, config.settings)
@@ -100,6 +101,7 @@ class Node:
     async def stop(self) -> None:
         """Hand over, answer what is parked, and end, within `node.shutdown_ms`."""
         logger.info("stopping")
+        self._stopping = True
         bound = self.config.shutdown_ms / 1000
         await self._health.end()
         self.timers.stop()
@@ -140,6 +142,9 @@ class Node:
 
     def on_stopped(self, reason: str) -> None:
         """The log stopped, so the process has to end."""
+        if self._stopping:
+            return
+        logger.critical("the replicated log of this node stopped: %s", reason)
         if not self.stopped_because.done():
             self.stopped_because.set_result(reason)
 

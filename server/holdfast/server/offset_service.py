@@ -26,7 +26,7 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         self._actors, self._reads, self._callers = actors, reads, callers
 
     @answered(o.OffsetCommitResponse)
-    async def OffsetCommit(  # noqa: N802 - the contract's name
+    async def OffsetCommit(
         self, request: o.OffsetCommitRequest, context: Context
     ) -> o.OffsetCommitResponse:
         """Commit many partitions at once."""
@@ -46,14 +46,14 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
             position.index, position.ordinal = got.position
         return response
 
-    async def OffsetCommitStream(  # type: ignore[override]  # noqa: N802
+    async def OffsetCommitStream(  # type: ignore[override]  # writes by itself
         self, requests: AsyncIterator[o.OffsetCommitRequest], context: Context
     ) -> None:
         """Commits of a caller with many in flight, answered in order."""
         await ordered.serve(requests, context, lambda request: self._commit(request, context))
 
     @answered(o.OffsetFetchResponse)
-    async def OffsetFetch(  # noqa: N802
+    async def OffsetFetch(
         self, request: o.OffsetFetchRequest, context: Context
     ) -> o.OffsetFetchResponse:
         """Read offsets of several groups."""
@@ -66,7 +66,7 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         return response
 
     @answered(o.OffsetDeleteResponse)
-    async def OffsetDelete(  # noqa: N802
+    async def OffsetDelete(
         self, request: o.OffsetDeleteRequest, context: Context
     ) -> o.OffsetDeleteResponse:
         """Forget offsets."""

@@ -148,7 +148,7 @@ def _weight(command: Command) -> int:
             return 128
 
 
-def _touched(event: ev.Event, everyone: object) -> Iterator[MemberId]:
+def _touched(event: ev.Event, everyone: Iterable[MemberId]) -> Iterator[MemberId]:
     """Members whose calls must wait for the batch: removed, replaced or fenced by it (S9)."""
     match event:
         case ev.MembersLeft(member_ids=ids) | ev.MembersRemoved(member_ids=ids):
@@ -162,7 +162,7 @@ def _touched(event: ev.Event, everyone: object) -> Iterator[MemberId]:
         case ev.GenerationStarted(removed=removed):
             yield from removed
         case ev.GroupDeleted():
-            yield from everyone  # type: ignore[misc]
+            yield from everyone
         case _:
             return
 

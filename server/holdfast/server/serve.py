@@ -93,6 +93,7 @@ def _replica_config(config: NodeConfig, *, bootstrap: bool, rebuild: bool) -> Re
         ),
         bootstrap=bootstrap,
         rebuild=rebuild,
+        disk_reserve_bytes=config.disk_reserve_bytes,
     )
 
 

@@ -35,7 +35,7 @@ def test_a_sound_state_breaks_nothing() -> None:
 
 
 def with_member(group: Group, member_id: str, **changes: object) -> Group:
-    changed: Member = group.members[member_id]._replace(**changes)  # type: ignore[arg-type]
+    changed: Member = group.members[member_id]._replace(**changes)  # type: ignore[arg-type]  # any field
     return group._replace(members=group.members.set(member_id, changed))
 
 
@@ -77,7 +77,7 @@ def test_s6_a_broken_group_is_found(name: str) -> None:
 
 
 def _in_group(state: State, **changes: object) -> State:
-    group = state.groups["g"]._replace(**changes)  # type: ignore[arg-type]
+    group = state.groups["g"]._replace(**changes)  # type: ignore[arg-type]  # any field
     return state._replace(groups=state.groups.set("g", group))
 
 

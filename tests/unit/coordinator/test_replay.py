@@ -40,7 +40,7 @@ def state() -> State:
 
 
 def test_s1_a_part_of_another_term_is_skipped(state: State) -> None:
-    """L1 decides in term 1, stalls, and its proposal is stamped with term 3: nothing comes of it."""
+    """L1 decides in term 1, stalls, and the entry has term 3: nothing comes of it."""
     stale = part("g", 1, OFFSETS, term=1)
     applied = apply_entry(state, 2, 3, entry(stale, part("h", 1, OFFSETS, term=3)))
 

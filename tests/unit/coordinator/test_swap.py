@@ -258,6 +258,16 @@ def test_s14_a_retried_swap_finds_its_member_and_starts_nothing(calls: Calls) ->
     assert calls.joined().member_id == "i2-x"
 
 
+def test_s14_the_same_id_with_other_protocols_is_no_retry(calls: Calls) -> None:
+    """Found by random calls: it changed what a member speaks under a running generation."""
+    calls.stable("i1", "i2")
+    calls.join("i2", fresh="i2-x", request_id="r")
+
+    both = (Protocol("q", b""), Protocol("p", b""))
+    events = calls.join("i2", fresh="i2-y", request_id="r", protocols=both)
+    assert [type(event) for event in events] == [StaticMemberReplaced]
+
+
 def test_s14_a_retried_leader_swap_is_told_the_same(calls: Calls) -> None:
     calls.stable("i1", "i2")
     calls.join("i1", fresh="i1-x", request_id="r")

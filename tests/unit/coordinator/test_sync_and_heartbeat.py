@@ -52,7 +52,7 @@ def test_e5_strangers_are_dropped_and_the_forgotten_get_nothing(completing: Call
 def test_e8_the_order_of_the_checks(
     completing: Calls, given: dict[str, object], error: type
 ) -> None:
-    assert completing.sync("i1-1", **given) == ()  # type: ignore[arg-type] # one of the options
+    assert completing.sync("i1-1", **given) == ()  # type: ignore[arg-type]  # one option each
     assert isinstance(completing.synced().error, error)
 
 

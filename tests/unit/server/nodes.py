@@ -44,6 +44,7 @@ def config(name: str = "node-1") -> NodeConfig:
         election_max_ms=800,
         heartbeat_ms=80,
         shutdown_ms=1_000,
+        disk_reserve_bytes=None,
         logger_level="info",
         logger_format="text",
         settings=QUICK,

@@ -9,139 +9,26 @@ import pytest
 
 from holdfast.coordinator import commands as c
 from holdfast.coordinator.events import (
-    Assigned,
     OffsetCommitted,
     OffsetsCommitted,
-    Protocol,
     SettingChange,
-    TopicSize,
 )
 from holdfast.coordinator.ids import TopicPartition
 from holdfast.coordinator.rejections import FencedInstanceId, RebalanceInProgress, UnknownMemberId
 from holdfast.coordinator.replies import JoinReply
 from holdfast.raft.api import OutcomeUnknown, Overloaded
 from holdfast.server import scratch
-from holdfast.server.actors import Actors
 from holdfast.server.faults import CallFailed, Refused
-from holdfast.server.timers import Timers
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
-from unit.server.fake_replica import FakeReplica
-from unit.server.nodes import QUICK
+from unit.server.world import World, beating, committing, joining, with_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.coordinator.events import Event
     from holdfast.coordinator.ids import CallId
-    from holdfast.coordinator.replies import HeartbeatReply, SyncReply
-    from holdfast.server.calls import Answered
-
-
-class World:
-    """One leading node: its actors, its log, and a clock that a test turns."""
-
-    def __init__(self) -> None:
-        self.now_ms = 1_000
-        self.replica = FakeReplica()
-        self.timers = Timers(self.replica, self._submit, lambda: self.now_ms)
-        forming = c.FormCluster("c", QUICK)
-        self.actors = Actors(self.replica, self.timers, {"node-1": "127.0.0.1:1"}, forming)
-        self.replica.subscribe(self.actors)
-
-    def _submit(self, command: c.DeadlineFired) -> None:
-        self.actors.submit(command)
-
-    async def lead(self) -> World:
-        """Lead, with one topic `t` of four partitions."""
-        self.replica.lead()
-        await self.until(lambda: bool(self.replica.state.cluster_id))
-        return self
-
-    async def until(self, holds: Callable[[], bool]) -> None:
-        """Let the loop turn until something holds; a test that waits in vain fails."""
-        for _ in range(10_000):
-            if holds():
-                return
-            await asyncio.sleep(0)
-        pytest.fail("it did not come about within 10,000 turns of the loop")
-
-    async def settle(self) -> None:
-        """Let everything happen that can happen without time or commits."""
-        for _ in range(50):
-            await asyncio.sleep(0)
-
-    async def at(self, now_ms: int) -> None:
-        """Turn the clock, let what is due fire, and let it be judged."""
-        self.now_ms = now_ms
-        self.timers.wake()
-        await self.settle()
-
-    def ask(self, make: Callable[[CallId], c.Command]) -> asyncio.Task[Answered]:
-        """A call that is on its way."""
-        return asyncio.ensure_future(self.actors.ask(make))
-
-    async def join(self, instance: str, member_id: str = "", fresh: str = "") -> JoinReply:
-        """A static member's join, answered."""
-        answered = await self.ask(joining(instance, member_id, fresh))
-        return cast("JoinReply", answered.reply)
-
-    async def member(self, instance: str = "i1") -> JoinReply:
-        """Join alone and sync."""
-        joined = await self.join(instance)
-        assert joined.error is None
-        synced = await self.ask(syncing(instance, joined))
-        assert cast("SyncReply", synced.reply).error is None
-        return joined
-
-    async def beat(self, instance: str, joined: JoinReply) -> HeartbeatReply:
-        """A heartbeat, answered."""
-        answered = await self.ask(beating(instance, joined))
-        return cast("HeartbeatReply", answered.reply)
-
-    def events(self, kind: str) -> list[Event]:
-        """What the log has of a kind."""
-        found = (record.event for record in self.replica.records)
-        return [event for event in found if type(event).__name__ == kind]
-
-
-def joining(instance: str, member_id: str = "", fresh: str = "") -> Callable[[CallId], c.Command]:
-    return lambda call: c.JoinGroup(
-        c.Caller(call, "p", "client"),
-        "g",
-        member_id,
-        instance,
-        10_000,
-        10_000,
-        "test",
-        (Protocol("p", b"m"),),
-        fresh or f"{instance}-{call}",
-    )
-
-
-def syncing(instance: str, joined: JoinReply) -> Callable[[CallId], c.Command]:
-    given = tuple(Assigned(m.member_id, b"a") for m in joined.members)
-    return lambda call: c.SyncGroup(
-        c.Caller(call), "g", joined.generation, joined.member_id, instance, "test", "p", given
-    )
-
-
-def beating(
-    instance: str, joined: JoinReply, *, release: bool = False
-) -> Callable[[CallId], c.Command]:
-    return lambda call: c.Heartbeat(
-        c.Caller(call), "g", joined.generation, joined.member_id, instance, release
-    )
-
-
-def committing(group: str, offset: int) -> Callable[[CallId], c.Command]:
-    return lambda call: c.CommitOffsets(
-        c.Caller(call), group, -1, "", None, (OffsetCommitted("t", 0, offset, -1, ""),)
-    )
-
-
-async def with_topic(world: World) -> None:
-    await world.ask(lambda call: c.CreateTopics(c.Caller(call), (TopicSize("t", 4),)))
+    from holdfast.coordinator.replies import HeartbeatReply
 
 
 def test_commands_of_one_turn_share_one_part() -> None:

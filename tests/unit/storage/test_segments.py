@@ -95,5 +95,5 @@ def test_a_segment_of_another_format_is_refused_with_what_to_do(tmp_path: Path) 
     path = segments_in(tmp_path)[0] / MANIFEST
     path.write_text(json.dumps({**asdict(manifest), "format_version": 99}))
 
-    with pytest.raises(ValueError, match="version 99.*upgrade"):
+    with pytest.raises(ValueError, match=r"version 99.*upgrade"):
         read_manifest(path.parent)

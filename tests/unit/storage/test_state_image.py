@@ -1,4 +1,4 @@
-"""The state as records: what changes is written, what was written restores, digests agree (S3, S18)."""
+"""The state as records: changes are written, what was written restores, digests agree (S3, S18)."""
 
 from __future__ import annotations
 

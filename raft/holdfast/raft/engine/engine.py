@@ -45,7 +45,7 @@ logger = logging.getLogger(__name__)
 class Engine:
     """One node's part of the replicated log."""
 
-    def __init__(  # noqa: PLR0913 (what a node is made of, by keyword only)
+    def __init__(  # noqa: PLR0913 - what a node is made of, by keyword only
         self,
         *,
         node_id: str,

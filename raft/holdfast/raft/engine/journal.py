@@ -211,7 +211,7 @@ def adopt_journals() -> None:
 
     def create(journal_file: object = None) -> pysyncobj.journal.Journal:
         ready = isinstance(journal_file, EngineJournal)
-        return journal_file if ready else stock(journal_file)  # type: ignore[return-value]
+        return journal_file if ready else stock(journal_file)  # type: ignore[return-value]  # told by isinstance
 
-    create.takes_ready_journals = True  # type: ignore[attr-defined]
+    create.takes_ready_journals = True  # type: ignore[attr-defined]  # a mark
     pysyncobj.syncobj.createJournal = create

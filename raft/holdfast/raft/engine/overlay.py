@@ -185,7 +185,7 @@ class Overlay(SyncObj):
 
     # -- what must never run --------------------------------------------------------------
 
-    def _SyncObj__loadDumpFile(self, clearJournal: bool) -> NoReturn:  # noqa: FBT001
+    def _SyncObj__loadDumpFile(self, clearJournal: bool) -> NoReturn:  # noqa: FBT001 - the engine's
         """D3: there is no dump; the state is found by `SnapshotSource.latest`."""
         raise AssertionError(f"the engine wants to load a dump (clearJournal={clearJournal})")
 

@@ -105,7 +105,7 @@ class Cluster:
             (address, self._try(address, method, request)) for address in self._target.addresses
         ]
 
-    def _try(self, address: str, method: str, request: Message) -> Any:  # noqa: ANN401
+    def _try(self, address: str, method: str, request: Message) -> Any:  # noqa: ANN401 - the response
         try:
             stub = admin_pb2_grpc.AdminServiceStub(self._channel(address))
             return getattr(stub, method)(request, timeout=2.0)
@@ -164,14 +164,14 @@ def _judge(error: grpc.RpcError, address: str) -> str:
 
 
 def _trailing(error: grpc.RpcError, key: str) -> str:
-    assert isinstance(error, grpc.Call)  # noqa: S101
+    assert isinstance(error, grpc.Call)  # noqa: S101 - as above
     values = [value for name, value in error.trailing_metadata() or () if name == key]
     return str(values[0]) if values else ""
 
 
 def code_name(code: int) -> str:
     """An error code by Kafka's name."""
-    return e.ErrorCode.Name(code).removeprefix("ERROR_CODE_")  # type: ignore[arg-type]
+    return e.ErrorCode.Name(code).removeprefix("ERROR_CODE_")  # type: ignore[arg-type]  # a plain number will do
 
 
 def new_request_id(log_time_ms: int) -> str:

@@ -35,8 +35,13 @@ def _why(*, unchanged: bool) -> str:
 
 
 def _is_retry(command: JoinGroup, member: Member) -> bool:
-    """Whether this join was served before and only its answer was lost (S14)."""
-    return bool(command.caller.request_id) and command.caller.request_id == member.request_id
+    """Whether this join was served before and only its answer was lost (S14).
+
+    The same id with other protocols is no repetition; it is taken for the new join that it is.
+    """
+    request_id = command.caller.request_id
+    same = request_id == member.request_id and command.protocols == member.protocols
+    return bool(request_id) and same
 
 
 def _park(draft: Draft, command: JoinGroup, member_id: MemberId) -> None:

@@ -25,6 +25,8 @@ from holdfast.coordinator.volatile import ROUND, SYNC, DeadlineKey, ParkedJoin
 _ROUND_KEY = DeadlineKey(ROUND)
 _SYNC_KEY = DeadlineKey(SYNC)
 _REASON_MAX = 255
+_AGAIN_MS = 1_000
+"""The least time between two looks at a round that nobody joined: a rebalance timeout may be 0."""
 
 
 def open_round(
@@ -114,7 +116,7 @@ def close(draft: Draft, rule: str) -> None:
     _expire(draft, removed)
     if draft.group.members:  # D8: only static members, and none came
         draft.volatile = draft.volatile._replace(holding=False)
-        draft.arm(_ROUND_KEY, draft.group.round_timeout_ms)
+        draft.arm(_ROUND_KEY, max(draft.group.round_timeout_ms, _AGAIN_MS))
     else:
         draft.volatile = draft.volatile._replace(holding=False)
         draft.emit(GroupEmptied(draft.group.generation + 1), "D9")

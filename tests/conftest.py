@@ -21,3 +21,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in MARKED_FOLDERS:
             item.add_marker(MARKED_FOLDERS[folder])
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """`--rewrite`: stories are not judged but told anew (tests/stories)."""
+    parser.addoption("--rewrite", action="store_true", help="write what happens now into stories")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -22,11 +23,17 @@ import grpc
 
 from harness.poll import until
 from holdfast.client import Tls
-from holdfast.v1.admin_pb2 import DescribeClusterRequest, DescribeClusterResponse
+from holdfast.v1.admin_pb2 import (
+    CreatableTopic,
+    CreateTopicsRequest,
+    DescribeClusterRequest,
+    DescribeClusterResponse,
+)
 from holdfast.v1.admin_pb2_grpc import AdminServiceStub
+from holdfast.v1.errors_pb2 import ERROR_CODE_NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
 PATIENCE_SECONDS = 60.0
 """How long a test waits for what must come about; far more than it ever takes."""
@@ -72,7 +79,7 @@ class RunningCluster:
 
     def __init__(self, directory: Path, process: subprocess.Popen[bytes]) -> None:
         self.directory, self.process = directory, process
-        self._brought_back: dict[str, subprocess.Popen[bytes]] = {}
+        self._brought_back: list[subprocess.Popen[bytes]] = []
         self._channels: dict[str, grpc.Channel] = {}
         self._seen_pids: set[int] = set()
 
@@ -184,6 +191,13 @@ class RunningCluster:
         poll(equal, "all nodes have applied the same entries")
         return seen
 
+    def create_topic(self, name: str, partitions: int) -> None:
+        """Make a topic on the node that leads."""
+        topic = CreatableTopic(name=name, num_partitions=partitions)
+        stub = AdminServiceStub(self.channel(self.leader()))
+        made = stub.CreateTopics(CreateTopicsRequest(topics=[topic]), timeout=PATIENCE_SECONDS)
+        assert [result.error_code for result in made.topics] == [ERROR_CODE_NONE]
+
     # --- faults ---
 
     def kill(self, *names: str) -> None:
@@ -203,21 +217,28 @@ class RunningCluster:
         finally:
             os.kill(pid, signal.SIGCONT)
 
-    def bring_back(self, *names: str) -> None:
+    def limit_file_size(self, name: str, most: int) -> None:
+        """No file of a running node may grow beyond this size, in bytes (RLIMIT_FSIZE)."""
+        resource.prlimit(int(self.node(name)["pid"]), resource.RLIMIT_FSIZE, (most, most))
+
+    def bring_back(self, *names: str, options: Sequence[str] = ()) -> None:
         """Start dead nodes as an operator would, and wait until cluster.json has their pids."""
-        for name in names:
-            with (self.directory / name / "node.log").open("ab") as log:
-                self._brought_back[name] = subprocess.Popen(
-                    [*_COMMAND, "node", "--config", str(self.file(name))],
-                    env=environment(),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=log,
-                )
-        for name in names:
-            process = self._brought_back[name]
+        started = {name: self._start(name, options) for name in names}
+        for name, process in started.items():
             poll(partial(self._is_back, name, process), f"{name} is back")
             assert process.poll() is None, self.words(name)
+
+    def _start(self, name: str, options: Sequence[str]) -> subprocess.Popen[bytes]:
+        with (self.directory / name / "node.log").open("ab") as log:
+            process = subprocess.Popen(
+                [*_COMMAND, "node", "--config", str(self.file(name)), *options],
+                env=environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+            )
+        self._brought_back.append(process)
+        return process
 
     def _is_back(self, name: str, process: subprocess.Popen[bytes]) -> bool:
         return process.poll() is not None or self.node(name)["pid"] == process.pid
@@ -226,13 +247,7 @@ class RunningCluster:
         """SIGTERM, and wait for the end."""
         pid = int(self.node(name)["pid"])
         os.kill(pid, signal.SIGTERM)
-        poll(lambda: not self._ran_on(name, pid), f"{name} stopped")
-
-    def _ran_on(self, name: str, pid: int) -> bool:
-        process = self._brought_back.get(name)
-        if process is not None and process.pid == pid:
-            return process.poll() is None
-        return _runs(pid)
+        poll(lambda: not _runs(pid), f"{name} stopped")
 
     def stop_at_one_index(self) -> None:
         """Stop followers first: nobody takes over, no entry is added, so all end at one index."""
@@ -249,10 +264,10 @@ class RunningCluster:
             _ = self.content
         for channel in self._channels.values():
             channel.close()
-        for process in self._brought_back.values():
+        for process in self._brought_back:
             process.terminate()
         self.process.send_signal(signal.SIGINT)
-        for process in [*self._brought_back.values(), self.process]:
+        for process in [*self._brought_back, self.process]:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(PATIENCE_SECONDS)
             process.kill()
@@ -291,27 +306,3 @@ def running(directory: Path, nodes: int, *arguments: str) -> Iterator[RunningClu
         yield cluster
     finally:
         cluster.end()
-
-
-@contextmanager
-def node_process(
-    file: Path, *arguments: str, before: Callable[[], None] | None = None
-) -> Iterator[subprocess.Popen[str]]:
-    """A single `holdfast node`, its output readable; it is gone at the end.
-
-    `before` runs in the child before the program (for resource limits).
-    """
-    process = subprocess.Popen(
-        [*_COMMAND, "node", "--config", str(file), *arguments],
-        env=environment(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=before,  # noqa: PLW1509 - sets a limit and nothing else
-    )
-    try:
-        yield process
-    finally:
-        process.kill()
-        process.communicate()

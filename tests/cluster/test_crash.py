@@ -24,8 +24,14 @@ from holdfast.v1.offset_pb2_grpc import OffsetServiceStub
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.coordinator.events import Record
+
 MORE = 100
 """Commits, begun after a fault, that must be acknowledged before the next one."""
+
+
+NOWHERE = (0, 0)
+"""What the answer to a repeated call says today: not where its first execution was."""
 
 
 class Crew(NamedTuple):
@@ -56,7 +62,7 @@ def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Aftermath]:
     """Run the workload through all faults, once."""
     directory = tmp_path_factory.mktemp("crash") / "c"
     with running(directory, 3, "--set", "group.initial_rebalance_delay_ms=0") as cluster:
-        cluster.ask("topic", "create", TOPIC, "--partitions", str(PARTITIONS))
+        cluster.create_topic(TOPIC, PARTITIONS)
         with Load(cluster.addresses, cluster.tls) as load:
             load.await_crew()
             before = stable_crew(cluster)
@@ -177,18 +183,25 @@ def test_no_acknowledged_commit_is_lost(aftermath: Aftermath) -> None:
 
 
 def test_every_acknowledged_change_is_in_every_nodes_log(aftermath: Aftermath) -> None:
-    """S3, S5: at the position that the answer told, under its request id, on all three nodes."""
+    """S3, S5, S15: under its request id, in the entry that the answer told, on all three nodes."""
     assert len(aftermath.left) == 3
-    for name, left in aftermath.left.items():
-        by_position = {tuple(record.position): record for record in left.records}
+    for left in aftermath.left.values():
+        places = {(record.position, record.group_id) for record in left.records}
+        found = {r.request_id: r for r in left.records if isinstance(r.event, OffsetsCommitted)}
         for acked in aftermath.witness:
-            record = by_position[acked.position]
-            event = record.event
-            assert isinstance(event, OffsetsCommitted), (name, acked)
-            assert (record.request_id, record.group_id) == (acked.request_id, acked.place.group)
-            assert [(p.partition, p.offset) for p in event.offsets] == [
-                (acked.place.partition, acked.offset)
-            ]
+            record = found[acked.request_id]
+
+            assert contents(record) == [(TOPIC, acked.place.partition, acked.offset)]
+            assert record.group_id == acked.place.group
+            if acked.position != NOWHERE or acked.request_id not in aftermath.unknown:
+                assert record.position.index == acked.position[0]
+                assert (acked.position, record.group_id) in places
+
+
+def contents(record: Record) -> list[tuple[str, int, int]]:
+    """What a record of commits holds."""
+    assert isinstance(record.event, OffsetsCommitted)
+    return [(p.topic, p.partition, p.offset) for p in record.event.offsets]
 
 
 def test_a_retry_after_an_unknown_outcome_has_one_effect(aftermath: Aftermath) -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
 import re
-import signal
 import socket
+import subprocess
+import sys
 from pathlib import Path
 
-from cluster.processes import INSECURE, poll, refused, running
+import pytest
+
+from cluster.processes import INSECURE, environment, holdfast, poll, refused, running
 
 
 def edited(file: Path, *changes: tuple[str, str]) -> Path:
@@ -25,7 +27,7 @@ def edited(file: Path, *changes: tuple[str, str]) -> Path:
 def test_every_way_in_which_a_start_fails_is_told_in_one_sentence(tmp_path: Path) -> None:
     """Issue A, bad input; S19: a directory in use, of another node or cluster, or empty."""
     with running(tmp_path / "c", 1, *INSECURE) as cluster:
-        file = tmp_path / "c" / "node-1" / "node.toml"
+        file = cluster.file("node-1")
         in_use = refused("node", "--config", str(file))
         own_ports = edited(file, (r"127\.0\.0\.1:\d+", "127.0.0.1:0"))
         same_directory = refused("node", "--config", str(own_ports))
@@ -45,36 +47,86 @@ def test_every_way_in_which_a_start_fails_is_told_in_one_sentence(tmp_path: Path
 
 
 def test_a_taken_port_of_the_peers_is_told(tmp_path: Path) -> None:
-    with running(tmp_path / "c", 1, *INSECURE):
-        pass
-    file = tmp_path / "c" / "node-1" / "node.toml"
-    peer = re.search(r'peer_address = "127\.0\.0\.1:(\d+)"', file.read_text())
-    assert peer is not None
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        file = cluster.file("node-1")
+        peer = int(cluster.node("node-1")["peer_address"].rpartition(":")[2])
     with socket.socket() as taken:
-        taken.bind(("127.0.0.1", int(peer[1])))
+        taken.bind(("127.0.0.1", peer))
         taken.listen()
         sentence = refused("node", "--config", str(file))
 
     assert "peer" in sentence
-    assert peer[1] in sentence
+    assert str(peer) in sentence
+
+
+def test_a_directory_that_is_somebody_elses_is_left_alone(tmp_path: Path) -> None:
+    """S19: not even --bootstrap begins a cluster among a stranger's files, or under a file."""
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.tex").write_text("years of work")
+    (tmp_path / "file").write_text("")
+    node = tmp_path / "node.toml"
+    node.write_text(
+        '[node]\nname = "a"\ndata_dir = "home"\nclient_address = "127.0.0.1:0"\n'
+        'peer_address = "127.0.0.1:0"\n[cluster]\nid = "c"\n[tls]\ninsecure_loopback = true\n'
+    )
+    strangers = refused("node", "--config", str(node), "--bootstrap")
+    no_directory = refused(
+        "node", "--config", str(node), "--bootstrap", "--set", "node.data_dir=file"
+    )
+
+    assert "thesis.tex" in strangers
+    assert (tmp_path / "home" / "thesis.tex").read_text() == "years of work"
+    assert "directory" in no_directory
+
+
+@pytest.mark.parametrize(
+    ("module", "extra"), [("uvloop", "server"), ("lmdb", "server"), ("grpc_health", "server")]
+)
+def test_a_missing_extra_is_told_with_the_command_to_install_it(module: str, extra: str) -> None:
+    """Design §2: the light client installs the command as well; it says what it lacks, code 2."""
+    code = f"import sys; sys.modules[{module!r}] = None; sys.argv = ['holdfast', 'node']\n"
+    code += "from holdfast.server.entry import main; main()"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment(),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr
+    assert f"pip install 'holdfast[{extra}]'" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
+    """The configuration itself, and a certificate in it."""
+    no_file = refused("node", "--config", str(tmp_path / "none.toml"))
+    with running(tmp_path / "c", 1) as cluster:
+        file = cluster.file("node-1")
+    (file.parent / "certificate.pem").unlink()
+    no_certificate = refused("node", "--config", str(file))
+
+    assert "none.toml" in no_file
+    assert "certificate.pem" in no_certificate
 
 
 def test_a_dead_node_is_left_dead_and_comes_back_by_hand(tmp_path: Path) -> None:
     """Design §11: reported, left dead; `holdfast node` brings it back and replaces its pid."""
     with running(tmp_path / "c", 3) as cluster:
         victim = cluster.leader()
-        pid = cluster.node(victim)["pid"]
-        os.kill(pid, signal.SIGKILL)
+        cluster.kill(victim)
         out = tmp_path / "c.out"
         poll(lambda: f"{victim} died: signal SIGKILL" in out.read_text(), "the report")
         created = cluster.ask("topic", "create", "t", "--partitions", "4")
+        before = cluster.node(victim)["pid"]
         cluster.bring_back(victim)
         listed = cluster.ask("topic", "list", "--json")
-        replaced = cluster.node(victim)["pid"] != pid
 
         assert created.returncode == 0, created.stderr
+        assert cluster.node(victim)["pid"] != before
         assert '"t"' in listed.stdout
-        assert replaced
 
 
 def test_a_cluster_starts_again_with_what_it_had(tmp_path: Path) -> None:
@@ -90,3 +142,12 @@ def test_a_cluster_starts_again_with_what_it_had(tmp_path: Path) -> None:
     assert stopped
     assert re.search(r"^t\s+4$", topics, re.MULTILINE)
     assert re.search(r"^group\.max_size\s+77", settings, re.MULTILINE)
+
+
+def test_a_command_without_a_cluster_says_so(tmp_path: Path) -> None:
+    """One sentence that names the option, no traceback."""
+    done = holdfast("topic", "list", "--cluster", str(tmp_path))
+
+    assert done.returncode == 1
+    assert "--cluster" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 Json = Any
+Field = Any
+"""A field's descriptor: one class in pure Python, another in C; both have the same attributes."""
 
 FILES: Final = (group_pb2, offset_pb2, admin_pb2)
 GROUP_FIELDS: Final = {"group_id", "groups", "groups_names"}
@@ -87,7 +89,7 @@ class Corner:
             else:
                 setattr(message, key, self._written(field, value))
 
-    def _written(self, field: FieldDescriptor, value: Json) -> Json:
+    def _written(self, field: Field, value: Json) -> Json:
         if field.type == FieldDescriptor.TYPE_BYTES:
             made = self._to_bytes(value)
             self._told[made] = value
@@ -111,7 +113,7 @@ class Corner:
             if field.name not in OURS
         }
 
-    def _field(self, message: Message, field: FieldDescriptor) -> Json:
+    def _field(self, message: Message, field: Field) -> Json:
         value = getattr(message, field.name)
         if field.message_type is not None:
             return [self._read(each) for each in value]
@@ -121,7 +123,7 @@ class Corner:
             return None
         return self._spoken(field, value)
 
-    def _spoken(self, field: FieldDescriptor, value: Json) -> Json:
+    def _spoken(self, field: Field, value: Json) -> Json:
         if field.enum_type is not None:
             return error_name(value)
         if field.type == FieldDescriptor.TYPE_BYTES:
@@ -138,7 +140,7 @@ class Corner:
             return {"base64": b64encode(value).decode()}
 
 
-def _is_named(field: FieldDescriptor) -> bool:
+def _is_named(field: Field) -> bool:
     """Whether a field names a group or a topic."""
     if field.type != FieldDescriptor.TYPE_STRING:
         return False

@@ -36,7 +36,10 @@ Json = Any
 PATIENCE_S: Final = 15.0
 """How long an answer that must come may take; far more than it ever does."""
 QUIET_S: Final = 0.06
-"""How long nothing more must be answered for a step to be over, after the barrier."""
+"""How long nothing more must be answered for a step to be over, after the barrier.
+
+It is also the time that deadlines of 0 ms have to fire: a round that nobody can join closes by one.
+"""
 ASIDE: Final = {"NOT_COORDINATOR", "COORDINATOR_LOAD_IN_PROGRESS", "COORDINATOR_NOT_AVAILABLE"}
 """Answers that are about the cluster, not about the group: ask the leader again."""
 OPTIONS: Final = (
@@ -179,11 +182,10 @@ class GrpcSession:
         while wanted - {each.of for each in self._found}:
             if not await self._take(until):
                 break
-        if any(not task.done() for task in self._open.values()):
-            self._barriers += 1
-            await self._service.barrier(self._corner, self._barriers)
-            while await self._take(asyncio.get_running_loop().time() + QUIET_S):
-                pass
+        self._barriers += 1
+        await self._service.barrier(self._corner, self._barriers)
+        while await self._take(asyncio.get_running_loop().time() + QUIET_S):
+            pass
         found, self._found = self._found, []
         self._answered.update(each.of for each in found)
         return found

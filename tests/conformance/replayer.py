@@ -1,7 +1,7 @@
 """Replays one transcript against a service, step by step, and tells the first difference.
 
 The service is reached through `Service` and `Session`, which the in-process core, one node, and
-three nodes implement. What crosses them is neutral JSON, as `docs/internals` describes the format.
+three nodes implement. What crosses them is neutral JSON; README.md beside this file describes it.
 """
 
 from __future__ import annotations

@@ -1,34 +1,98 @@
-"""The transcripts of a real Kafka coordinator, replayed over gRPC against one node and against three.
+"""The transcripts of a real Kafka coordinator, replayed against one node and three, over gRPC.
 
-Those that were selected run together before the first is judged: a timed transcript waits in real
-time. What restarts the coordinator runs alone, after the others.
+What was selected runs together before the first is judged: a timed transcript waits in real time.
+What restarts the coordinator runs alone, after the others.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Any
+import random
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import pytest
 
 from cluster.processes import running
 from conformance.over_grpc import GrpcSession, Service, overrides
 from conformance.replayer import deviations, load, replay, transcripts
+from conformance.test_strictness import SEED, WITHOUT_DEVIATION, falsify
 from conformance.test_transcripts import LEFT_OUT, TRANSCRIPTS_MIN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-    from pathlib import Path
-
-    from cluster.processes import RunningCluster
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
 Json = Any
 Outcomes = dict[str, str | None]
 pytestmark = pytest.mark.cluster
 
-AT_ONCE = 12
+AT_ONCE: Final = 12
 """Transcripts under way; more would stretch the steps of the timed ones on two cores."""
+FALSIFIED: Final = 10
+
+
+# --- which transcripts ---
+
+
+def wanted(path: Path) -> list[Json]:
+    """The transcript, unless it is left out."""
+    return [] if path.stem in LEFT_OUT else [load(path)]
+
+
+def falsified() -> list[Json]:
+    """Copies with one wrong answer each, under names of their own."""
+    rng = random.Random(SEED)
+    timeless = [each for each in map(load, WITHOUT_DEVIATION) if not each["timed"]]
+    plain = [each for each in timeless if not each["config"] and not each["exclusive"]]
+    copies = [falsify(each, rng) for each in rng.sample(plain, FALSIFIED)]
+    return [{**each, "name": f"false-{each['name']}"} for each in copies]
+
+
+def chosen(session: pytest.Session) -> list[Json]:
+    """What this run of pytest asks for."""
+    functions = [item for item in session.items if isinstance(item, pytest.Function)]
+    ours = [f for f in functions if f.originalname == test_answers_over_grpc_are_kafkas.__name__]
+    false = any(f.originalname == test_a_false_answer_is_seen.__name__ for f in functions)
+    paths = {path for f in ours if isinstance(path := f.callspec.params["path"], Path)}
+    plan = [each for path in sorted(paths) for each in wanted(path)]
+    return plan + falsified() if false else plan
+
+
+def by_configuration(plan: Iterable[Json]) -> Mapping[str, list[Json]]:
+    """One cluster serves those that agree in their configuration."""
+    found: dict[str, list[Json]] = {}
+    for transcript in plan:
+        found.setdefault(json.dumps(transcript["config"], sort_keys=True), []).append(transcript)
+    return found
+
+
+# --- running them ---
+
+
+@asynccontextmanager
+async def service_on(directory: Path, nodes: int, config: str) -> AsyncIterator[Service]:
+    """A cluster, started and ended beside others."""
+    settings = overrides(json.loads(config))
+    cluster = running(directory, nodes, "--insecure-loopback", *settings)
+    service = Service(await asyncio.to_thread(cluster.__enter__))
+    try:
+        yield service
+    finally:
+        await service.close()
+        await asyncio.to_thread(cluster.__exit__, None, None, None)
+
+
+async def replay_one(transcript: Json, service: Service) -> str | None:
+    session = GrpcSession(service, transcript["name"])
+    differing = deviations().get(transcript["name"])
+    try:
+        await session.start(transcript["topics"])
+        problem = await replay(transcript, session, differing)
+        return problem if problem or differing else parked(transcript, session)
+    finally:
+        await session.close()
 
 
 def parked(transcript: Json, session: GrpcSession) -> str | None:
@@ -39,76 +103,52 @@ def parked(transcript: Json, session: GrpcSession) -> str | None:
     return f"at the end {expected} were to be parked, {session.unanswered} are"
 
 
-async def replay_one(transcript: Json, service: Service) -> str | None:
-    session = GrpcSession(service, transcript["name"])
-    try:
-        await session.start(transcript["topics"])
-        differing = deviations().get(transcript["name"])
-        problem = await replay(transcript, session, differing)
-        if problem is None and differing is None:
-            return parked(transcript, session)
-        return problem
-    finally:
-        await session.close()
-
-
-async def replay_all(wanted: Iterable[Json], cluster: RunningCluster) -> Outcomes:
+async def replay_group(plan: Iterable[Json], service: Service) -> Outcomes:
     """The longest waits begin first; one by one what cannot bear company."""
-    gate, outcomes = asyncio.Semaphore(AT_ONCE), Outcomes()
+    gate, found = asyncio.Semaphore(AT_ONCE), Outcomes()
 
-    async def one(transcript: Json, service: Service) -> None:
+    async def one(transcript: Json) -> None:
         async with gate:
-            outcomes[transcript["name"]] = await replay_one(transcript, service)
+            found[transcript["name"]] = await replay_one(transcript, service)
 
-    queue = sorted(wanted, key=lambda each: -sum(s.get("wait_ms", 0) for s in each["steps"]))
-    service = Service(cluster)
-    try:
-        async with asyncio.TaskGroup() as group:
-            for transcript in queue:
-                if not transcript["exclusive"]:
-                    group.create_task(one(transcript, service))
+    queue = sorted(plan, key=lambda each: -sum(s.get("wait_ms", 0) for s in each["steps"]))
+    async with asyncio.TaskGroup() as group:
         for transcript in queue:
-            if transcript["exclusive"]:
-                await one(transcript, service)
-    finally:
-        await service.close()
-    return outcomes
+            if not transcript["exclusive"]:
+                group.create_task(one(transcript))
+    for transcript in queue:
+        if transcript["exclusive"]:
+            await one(transcript)
+    return found
 
 
-def chosen(session: pytest.Session) -> list[Path]:
-    """The transcripts that this run of pytest asks for."""
-    functions = [item for item in session.items if isinstance(item, pytest.Function)]
-    ours = [f for f in functions if f.originalname == test_answers_over_grpc_are_kafkas.__name__]
-    return sorted({function.callspec.params["path"] for function in ours})
+async def replay_all(plan: Iterable[Json], place: Path, nodes: int) -> Outcomes:
+    """All configurations at once, each on its own cluster."""
+    found = Outcomes()
 
+    async def one(number: int, config: str, group: list[Json]) -> None:
+        async with service_on(place / f"c{number}", nodes, config) as service:
+            found.update(await replay_group(group, service))
 
-def by_configuration(paths: Iterable[Path]) -> Mapping[str, list[Json]]:
-    found: dict[str, list[Json]] = {}
-    for path in paths:
-        if path.stem not in LEFT_OUT:
-            transcript = load(path)
-            found.setdefault(json.dumps(transcript["config"], sort_keys=True), []).append(transcript)
+    async with asyncio.TaskGroup() as tasks:
+        for number, (config, group) in enumerate(by_configuration(plan).items()):
+            tasks.create_task(one(number, config, group))
     return found
 
 
 @pytest.fixture(scope="module", params=[1, 3], ids=["one-node", "three-nodes"])
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
-    """What came of each transcript; a cluster for each configuration."""
-    found = Outcomes()
-    for config, wanted in by_configuration(chosen(request.session)).items():
-        directory = tmp_path_factory.mktemp("conformance") / "c"
-        settings = overrides(json.loads(config))
-        with running(directory, request.param, "--insecure-loopback", *settings) as cluster:
-            found |= asyncio.run(replay_all(wanted, cluster))
-    return found
+    """What came of each transcript: None, or the first difference."""
+    place = tmp_path_factory.mktemp("conformance")
+    return asyncio.run(replay_all(chosen(request.session), place, request.param))
 
 
 def test_every_transcript_is_asked_for() -> None:
     """A run that finds fewer than it should has tested nothing."""
-    planned = [each for group in by_configuration(transcripts()).values() for each in group]
+    names = [each["name"] for path in transcripts() for each in wanted(path)]
 
-    assert len(planned) >= TRANSCRIPTS_MIN - len(LEFT_OUT)
-    assert len(planned) == len({each["name"] for each in planned})
+    assert len(names) >= TRANSCRIPTS_MIN - len(LEFT_OUT)
+    assert len(names) == len(set(names))
 
 
 @pytest.mark.parametrize("path", transcripts(), ids=lambda path: path.stem)
@@ -116,4 +156,13 @@ def test_answers_over_grpc_are_kafkas(path: Path, outcomes: Outcomes) -> None:
     """Same request, same state: same answer through translate, actor, log and leader."""
     if path.stem in LEFT_OUT:
         pytest.skip("shows a defect of Kafka; deviations.toml says what we do instead")
-    assert outcomes[path.stem] is None
+    problem = outcomes[path.stem]
+    assert problem is None, problem
+
+
+def test_a_false_answer_is_seen(outcomes: Outcomes) -> None:
+    """Without this, an adapter that swallows answers would pass every transcript."""
+    false = {name: problem for name, problem in outcomes.items() if name.startswith("false-")}
+
+    assert len(false) == FALSIFIED
+    assert all(false.values()), f"seed {SEED}: {false}"

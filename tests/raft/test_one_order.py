@@ -109,3 +109,18 @@ def test_s4_after_a_restart_delivery_goes_on_behind_the_state() -> None:
     c.clock.advance(2)
     c.elect("A")
     assert c.consumer("A").values == [f"v{i}" for i in range(10)]
+
+
+def test_a_cluster_of_one_does_not_wait_for_a_timer_before_it_commits() -> None:
+    """No peer will ever wake it: the tick that syncs an entry must make the next one come."""
+    c = Cluster("A")
+    c.elect("A")
+    pulse, waits = c.engine("A").overlay.pulse, []
+    pulse._event.wait = lambda timeout: waits.append(pulse._event.is_set()) or True  # type: ignore[assignment]
+    c.engine("A").propose(b"x", c.engine("A").status().term)
+    pulse._event.clear()  # the proposal's own wake-up has brought this tick
+    c.engine("A").tick(1.0)
+    c.engine("A").tick()
+    c.consumer("A").evolve()
+    assert waits == [True], "the tick that synced the entry waited"
+    assert c.consumer("A").values == ["x"]

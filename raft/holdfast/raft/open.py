@@ -17,6 +17,7 @@ from random import SystemRandom
 from holdfast.raft.api import Settings
 from holdfast.raft.disk_guard import DiskGuard
 from holdfast.raft.engine.engine import Engine
+from holdfast.raft.history import History
 from holdfast.raft.replica import Clocks, Replica
 from holdfast.raft.sealing import Sealing, SealingPlace
 from holdfast.raft.snapshots import StateSnapshots
@@ -56,6 +57,7 @@ class OpenReplica:
     """A running replica and how to end it."""
 
     replica: Replica
+    history: History
     snapshots: StateSnapshots
     sealing: Sealing
     store: StateStore
@@ -63,12 +65,17 @@ class OpenReplica:
     _thread: EngineThread
 
     async def close(self) -> None:
-        """Stop the engine, make what is evolved durable, release the directory."""
+        """Stop the engine, make what is evolved durable, release the directory.
+
+        Raises StorageError if the last snapshot was not written; the journal has what it lacks.
+        """
         await self.sealing.idle()
         await asyncio.to_thread(self._thread.stop)
-        await self.replica.close()
-        self.store.close()
-        self.directory.close()
+        try:
+            await self.replica.close()
+        finally:
+            self.store.close()
+            self.directory.close()
 
 
 def boot_seconds() -> float:
@@ -99,11 +106,14 @@ async def open_replica(config: ReplicaConfig) -> OpenReplica:
     )
     sealing = Sealing(place, store, replica.snapshot)
     replica.subscribe(sealing)
+    history = History(
+        snapshots.tail, store, directory.segments_path, lambda: replica.state.applied_index
+    )
     replica.start()
     sealing.start(fold.state.sealed)
     thread = EngineThread(engine, config.node_id)
     thread.start()
-    return OpenReplica(replica, snapshots, sealing, store, directory, thread)
+    return OpenReplica(replica, history, snapshots, sealing, store, directory, thread)
 
 
 def _open_directory(config: ReplicaConfig) -> DataDirectory:

@@ -25,6 +25,7 @@ from holdfast.raft.api import (
     LeaderSeen,
     NotLeader,
     OutcomeUnknown,
+    Overloaded,
     ProbeFailed,
     ProbePassed,
     ProposalId,
@@ -35,6 +36,7 @@ from holdfast.raft.api import (
 )
 from holdfast.raft.fold import Fold, Folded
 from holdfast.raft.log_time import LogTime
+from holdfast.raft.outbox import ENTRIES_IN_FLIGHT, Outbox, Waiting
 from holdfast.storage.codec import CodecError, encode_entry
 
 logger = logging.getLogger(__name__)
@@ -44,9 +46,6 @@ ITEMS_A_TURN = 256
 
 DIGEST_EVERY = 512
 """At which indexes all nodes compare the digests of their states (S3)."""
-
-COALESCED_BYTES = 256 * 1024
-"""Parts of one loop turn share an entry up to about this size (S7)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,7 +156,7 @@ class Replica:
         self._clocks, self._log_time = clocks, LogTime(clocks.boot)
         self._disk_low = disk_low
         self._listeners: list[Listener] = []
-        self._outbox: deque[tuple[Part, asyncio.Future[Committed]]] = deque()
+        self._outbox, self._flushing = Outbox(), False
         self._waiting: dict[ProposalId, list[tuple[str, asyncio.Future[Committed]]]] = {}
         self._probes: dict[int, asyncio.Future[None]] = {}
         self._items: deque[Item] = deque()
@@ -188,15 +187,17 @@ class Replica:
         self._listeners.append(listener)
 
     def propose(self, part: Part) -> asyncio.Future[Committed]:
-        """Have a part committed; parts of one loop turn share an entry.
+        """Have a part committed; parts that come while entries are under way share one.
 
         The future's errors: `NotLeader`, `Overloaded`, `DiskLow` (not applied), `OutcomeUnknown`
         (S5).
         """
         future: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
-        if not self._outbox:
-            asyncio.get_running_loop().call_soon(self._flush)
-        self._outbox.append((part, future))
+        try:
+            self._outbox.add(part, future)
+        except Overloaded as error:
+            _fail(future, error)
+        self._flush_soon()
         return future
 
     def lease_valid(self) -> bool:
@@ -236,22 +237,30 @@ class Replica:
 
     # --- proposals ---
 
-    def _flush(self) -> None:
-        """Put what this turn collected into as few entries as the target size allows."""
-        while self._outbox:
-            term = self._outbox[0][0].term
-            batch, size = [], 0
-            while self._outbox and self._outbox[0][0].term == term and size < COALESCED_BYTES:
-                batch.append(self._outbox.popleft())
-                size += _size_hint(batch[-1][0])
-            self._offer(batch, term)
+    def _flush_soon(self) -> None:
+        """With what else this turn of the loop collects."""
+        if self._outbox and not self._flushing:
+            self._flushing = True
+            asyncio.get_running_loop().call_soon(self._flush)
 
-    def _offer(self, batch: list[tuple[Part, asyncio.Future[Committed]]], term: int) -> None:
+    def _flush(self) -> None:
+        """Put what waits into as few entries as the target size allows."""
+        self._flushing = False
+        while self._outbox and self._may_offer():
+            self._offer(self._outbox.take())
+
+    def _may_offer(self) -> bool:
+        """What was decided in another term need not wait: the engine refuses it (S1)."""
+        term = self._outbox.term
+        under_way = sum(proposal.term == term for proposal in self._waiting)
+        return term != self.leading_term or under_way < ENTRIES_IN_FLIGHT
+
+    def _offer(self, batch: list[Waiting]) -> None:
         parts = tuple(part for part, _ in batch)
         entry = LogEntry(self.log_time_ms(), int(self._clocks.wall() * 1000), parts)
         try:
             self._check_disk()
-            proposal = self._engine.propose(encode_entry(entry), term)
+            proposal = self._engine.propose(encode_entry(entry), parts[0].term)
         except Exception as error:  # noqa: BLE001 - whoever waits is told, whatever it is
             for _, future in batch:
                 _fail(future, error)
@@ -286,6 +295,7 @@ class Replica:
             self._handle(self._items.popleft())
         self._engine.evolved(self.state.applied_index)
         self._snapshots.maybe_take(self._fold, self._term)
+        self._flush_soon()
         if self._items or (more := self._engine.take(ITEMS_A_TURN)):
             if not self._items:
                 self._items.extend(more)
@@ -390,19 +400,6 @@ class Replica:
             self._end_probe(ProbeFailed(number, None), NotLeader(None))
         for listener in self._listeners:
             listener.on_stopped(reason)
-
-
-def _size_hint(part: Part) -> int:
-    """About how many bytes a part will take; exactness does not matter below the hard limit."""
-    return 64 + sum(_event_hint(proposed.event) for proposed in part.events)
-
-
-def _event_hint(event: object) -> int:
-    size = 64
-    for name in ("protocols", "assignments", "offsets"):
-        for piece in getattr(event, name, ()):
-            size += 16 + sum(len(field) for field in piece if isinstance(field, bytes | str))
-    return size
 
 
 def _fail(future: asyncio.Future[Committed], error: Exception) -> None:

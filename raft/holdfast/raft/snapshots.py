@@ -21,7 +21,8 @@ from typing import Final
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.state import State
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
-from holdfast.raft.fold import ALL, Fold, Folded, StoredRecord
+from holdfast.raft.fold import ALL, Fold, Folded
+from holdfast.raft.tail import Tail
 from holdfast.storage.codec import CHAIN_START
 from holdfast.storage.errors import StorageError, WriteRefused
 from holdfast.storage.files import remove_tree
@@ -50,7 +51,7 @@ class StateSnapshots:
         self._store, self._copy_path = store, copy_path
         self._copies = itertools.count(1)
         self._writer = ThreadPoolExecutor(1, thread_name_prefix="snapshot")
-        self._records: list[StoredRecord] = []
+        self.tail = Tail()
         self._dirty = 0
         self._under_way: Future[None] | None = None
         self._written = State()
@@ -73,13 +74,15 @@ class StateSnapshots:
                 contents.append(record.content)
         state = restore(contents)
         self._written, self._written_heads = state, PMap(heads)
+        meta = self._store.meta()
+        self.tail.begin_at(meta.index if meta else 0)
         return Fold(state, heads)
 
     # --- the loop ---
 
     def note(self, folded: Folded, size: int) -> None:
         """Remember what one entry of `size` bytes added to the event log."""
-        self._records.extend(folded.records)
+        self.tail.add(folded.records)
         self._dirty += size
 
     def maybe_take(self, fold: Fold, term: int) -> None:
@@ -89,14 +92,9 @@ class StateSnapshots:
 
     def take(self, fold: Fold, term: int) -> Future[None]:
         """Begin a snapshot of this moment; snapshots are written one after another."""
-        state, heads, records = fold.state, fold.heads, self._records
-        self._records, self._dirty = [], 0
-        self._under_way = self._writer.submit(self._write, state, heads, records, term)
+        self._dirty = 0
+        self._under_way = self._writer.submit(self._write, fold.state, fold.heads, term)
         return self._under_way
-
-    def unsealed_tail(self) -> list[StoredRecord]:
-        """Records that no snapshot has yet, for readers of the event log."""
-        return list(self._records)
 
     async def take_now(self, fold: Fold, term: int) -> None:
         """Take a snapshot of this moment and wait until it is durable."""
@@ -104,7 +102,7 @@ class StateSnapshots:
 
     async def reload(self) -> Fold:
         """Read the state of a snapshot that was just installed."""
-        self._records, self._dirty = [], 0
+        self._dirty = 0
         return await asyncio.get_running_loop().run_in_executor(self._writer, self.load)
 
     async def close(self, fold: Fold, term: int) -> None:
@@ -115,10 +113,13 @@ class StateSnapshots:
 
     # --- the writer's thread ---
 
-    def _write(
-        self, state: State, heads: PMap[str, bytes], records: list[StoredRecord], term: int
-    ) -> None:
-        """One transaction: what changed, the event records since, and what that covers."""
+    def _write(self, state: State, heads: PMap[str, bytes], term: int) -> None:
+        """One transaction: what changed, the event records since, and what that covers.
+
+        Records leave the tail only when they are durable: a reader of the history finds them at
+        any moment, and a snapshot that failed leaves them to the next one.
+        """
+        records = self.tail.through(state.applied_index)
         changed = [*changes(self._written, state), *_head_changes(self._written_heads, heads)]
         events = [EventRecord(*stored.record.position, stored.content) for stored in records]
         whole = heads.get(ALL, CHAIN_START)
@@ -128,6 +129,10 @@ class StateSnapshots:
         except WriteRefused as refused:  # an install has overtaken it
             logger.info("snapshot %s was overtaken: %s", meta.index, refused)
             return
+        except StorageError as error:
+            logger.error("snapshot %s failed: %s The next one holds it", meta.index, error)  # noqa: TRY400 - the sentence says it all
+            raise
+        self.tail.durable(meta.index)
         self._written, self._written_heads = state, heads
         self._mark = SnapshotMark(meta.index, meta.term)
         self.on_durable(meta.index)

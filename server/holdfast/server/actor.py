@@ -56,6 +56,10 @@ class Desk(Protocol):
     def term(self) -> int:
         """The term in which this node leads."""
 
+    @property
+    def log_time_ms(self) -> int:
+        """The cluster's log time now (S8)."""
+
     def propose(self, part: Part) -> asyncio.Future[Committed]:
         """Have a part committed."""
 
@@ -176,7 +180,7 @@ class Actor:
     def _decide(self, state: State, volatile: Volatile, command: Command) -> Decision | None:
         """Decide; a defect in a rule ends this command alone, loudly (S6)."""
         try:
-            return decide(state, volatile, command)
+            return decide(state, volatile, command, self._desk.log_time_ms)
         except Exception as error:
             logger.critical(
                 "alarm: deciding %s for group %r failed; nothing was changed",

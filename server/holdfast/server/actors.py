@@ -173,6 +173,11 @@ class Actors:
         """The term in which this node leads; 0: it does not."""
         return self._replica.leading_term
 
+    @property
+    def log_time_ms(self) -> int:
+        """The cluster's log time now (S8)."""
+        return self._replica.log_time_ms()
+
     def propose(self, part: Part) -> asyncio.Future[Committed]:
         """Have a part committed."""
         return self._replica.propose(part)

@@ -24,6 +24,7 @@ from holdfast.server.admin_service import AdminService
 from holdfast.server.answering import Callers
 from holdfast.server.boundaries import Boundaries
 from holdfast.server.config import CannotStart
+from holdfast.server.decoding import Door
 from holdfast.server.faults import stopping
 from holdfast.server.group_service import GroupService
 from holdfast.server.grpc_options import server_options
@@ -80,18 +81,18 @@ class Node:
 
     async def start(self) -> None:
         """Begin to serve on the port that is bound already."""
-        server = self._server
+        server, door = self._server, Door(self._server)
         group_pb2_grpc.add_GroupServiceServicer_to_server(
-            GroupService(self.replica, self.actors, self._callers, self._pushes), server
+            GroupService(self.replica, self.actors, self._callers, self._pushes), door
         )
         offset_pb2_grpc.add_OffsetServiceServicer_to_server(
-            OffsetService(self.actors, self._reads, self._callers), server
+            OffsetService(self.actors, self._reads, self._callers), door
         )
         nodes = Nodes(self.replica, self.config.peers)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(
-            AdminService(self.actors, self._reads, self._callers, nodes), server
+            AdminService(self.actors, self._reads, self._callers, nodes), door
         )
-        health_pb2_grpc.add_HealthServicer_to_server(self._health.servicer, server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health.servicer, door)
         reflection.enable_server_reflection(_service_names(), server)
         await server.start()
         self.timers.start()

@@ -1,4 +1,4 @@
-"""What the server needs of a replica: `holdfast.raft.replica.Replica`, or a test's stand-in."""
+"""What the server needs of `holdfast.raft`: a replica and its history, or a test's stand-ins."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ if TYPE_CHECKING:
     import asyncio
 
     from holdfast.coordinator.events import Part
+    from holdfast.coordinator.ids import Position
     from holdfast.coordinator.state import State
     from holdfast.raft.api import Status
+    from holdfast.raft.history import Page
     from holdfast.raft.replica import Committed, Listener
 
 
@@ -52,3 +54,10 @@ class ReplicaLike(Protocol):
 
     def status(self) -> Status:
         """The engine's moment."""
+
+
+class HistoryLike(Protocol):
+    """One node's event log: `holdfast.raft.history.History`."""
+
+    async def read(self, start: Position | None, limit: int) -> Page:
+        """Read at most `limit` records from `start` (None: the first held) on. Raises NotHeld."""

@@ -45,10 +45,18 @@ async def serve(config: NodeConfig, shared: Path, *, bootstrap: bool, rebuild: b
         broken = node.stopped_because.done()  # looked at now: our own close ends the log, too
         await node.stop()
     finally:
-        await opened.close()
+        await _close(opened)
     if broken:
         raise EngineStopped(node.stopped_because.result())
     logger.info("stopped")
+
+
+async def _close(opened: OpenReplica) -> None:
+    """Let go of log and directory; a last snapshot that finds no room costs time, not data."""
+    try:
+        await opened.close()
+    except StorageError as error:
+        logger.error("%s The next start takes what this snapshot lacks from the journal", error)  # noqa: TRY400 - the sentence says it all
 
 
 async def _open(config: NodeConfig, *, bootstrap: bool, rebuild: bool) -> OpenReplica:

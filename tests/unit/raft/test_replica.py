@@ -24,6 +24,7 @@ from holdfast.raft.api import (
     Item,
     NotLeader,
     OutcomeUnknown,
+    Overloaded,
     ProbeFailed,
     ProposalId,
     Refused,
@@ -32,6 +33,7 @@ from holdfast.raft.api import (
     Stopped,
 )
 from holdfast.raft.fold import Fold, Folded
+from holdfast.raft.outbox import ENTRIES_IN_FLIGHT, WAITING_MAX
 from holdfast.raft.replica import DIGEST_EVERY, Clocks, Replica
 
 
@@ -183,6 +185,59 @@ async def test_parts_of_one_turn_share_an_entry_and_learn_their_index(world: Wor
     assert [(await f).index for f in futures] == [2, 2]
     assert world.diary.entries == [("leading", 1), (2, ("g", "h"))]
     assert world.engine.evolved_to == 2
+
+
+@in_loop
+async def test_what_comes_while_entries_are_under_way_shares_the_next_one(world: World) -> None:
+    """Design 3, group commit: an idle log makes nobody wait, a busy one takes many at once."""
+    await world.lead()
+    futures = []
+    for name in ("a", "b", "c", "d", "e"):
+        futures.append(world.replica.propose(part(name)))
+        await settle()
+    assert len(world.engine.proposed) == ENTRIES_IN_FLIGHT == 2
+    world.engine.commit(index=2)
+    await settle()
+    assert len(world.engine.proposed) == ENTRIES_IN_FLIGHT
+    world.engine.commit(index=3)
+    world.engine.commit(index=4)
+
+    assert [(await f).index for f in futures] == [2, 3, 4, 4, 4]
+
+
+@in_loop
+async def test_what_waits_when_the_leadership_ends_is_offered_and_refused(world: World) -> None:
+    """S1, S5: it was decided in a term that is over; nobody is left without an answer."""
+    await world.lead()
+    sent = []
+    for name in ("a", "b"):
+        sent.append(world.replica.propose(part(name)))
+        await settle()
+    waiting = world.replica.propose(part("c"))
+    await settle()
+    unknown = tuple(proposal for proposal, _ in world.engine.proposed)
+    world.engine.push(RoleChanged("follower", 2, "n2", unknown=unknown))
+    await settle()
+    world.engine.push(Refused(world.engine.proposed[-1][0], "decided in term 1", "n2"))
+
+    for future in sent:
+        with pytest.raises(OutcomeUnknown):
+            await future
+    with pytest.raises(NotLeader):
+        await waiting
+
+
+@in_loop
+async def test_no_more_parts_wait_than_memory_allows(world: World) -> None:
+    """A log without a majority must not let what is proposed meanwhile fill the memory."""
+    await world.lead()
+    futures = [world.replica.propose(part("g")) for _ in range(WAITING_MAX + 1)]
+
+    with pytest.raises(Overloaded):
+        await futures[-1]
+    assert not futures[0].done()
+    for future in futures:
+        future.cancel()
 
 
 @in_loop

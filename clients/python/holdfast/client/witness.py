@@ -24,7 +24,7 @@ class Acknowledged(NamedTuple):
     request_id: str
     group: str
     kind: str
-    index: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
     ordinal: int
 
 

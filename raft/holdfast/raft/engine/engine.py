@@ -31,6 +31,7 @@ from holdfast.raft.messages import (
     TimeoutNow,
     VoteGranted,
 )
+from holdfast.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -136,7 +137,9 @@ class Engine:
         """Nothing leaves this node any more, and nobody may read from it."""
         self.overlay.lease.revoke()
         self._stopped = f"the replicated log stopped: {type(error).__name__}: {error}"
-        logger.critical("%s", self._stopped, exc_info=error)
+        # A disk's failure says what and what to do; anything else is a defect, and where it was.
+        told = None if isinstance(error, StorageError) else error
+        logger.critical("%s", self._stopped, exc_info=told)
         self.overlay.handover.push(Stopped(self._stopped))
 
     def on_message(self, peer: str, message: Message) -> None:

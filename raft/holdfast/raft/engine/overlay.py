@@ -139,6 +139,8 @@ class Overlay(SyncObj):
         super()._checkCommandsToApply()
         if self.seam.is_leader and self.journal.last_index != before:
             self.replication.send_round()
+            if not self.seam.peers:
+                self.pulse.wake()  # its own sync commits: no ack will end the wait before a timer
         self.settle()
 
     def _SyncObj__applyLogEntries(self) -> bool:

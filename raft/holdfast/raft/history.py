@@ -1,0 +1,201 @@
+"""The event log as a whole, page by page: sealed segments, the event log in `state/`, the tail.
+
+A record moves from the tail to the store and from the store to a segment, and leaves a place only
+when it is durable in the next. So places are read in that order, youngest first: what has moved on
+meanwhile is found twice and merged, never missed. What this node does not hold is refused, not
+skipped: after the install of a snapshot, segments that were sealed elsewhere may be missing here
+(S22). Knows positions and bytes; neither events' meaning nor gRPC.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple, Protocol
+
+from holdfast.coordinator.events import ClusterFormed
+from holdfast.coordinator.ids import Position
+from holdfast.raft.tail import Captured, Tail
+from holdfast.storage.codec import decode_record
+from holdfast.storage.segment_reader import SegmentReader, boundary_in
+from holdfast.storage.segments import Manifest
+from holdfast.storage.state_store import EventRecord
+
+SCAN: Final = 2_000
+"""Records that are read at once when a boundary is looked for."""
+
+
+class Page(NamedTuple):
+    """Records in order. `next`: where to read on; `end`: nothing is behind this page yet.
+
+    `first`: the first position held; None while there is none, or where nobody looked for it.
+    """
+
+    records: list[tuple[Position, bytes]]
+    next: Position
+    end: bool
+    first: Position | None = None
+
+
+class NotHeld(Exception):
+    """Records from `start` on are asked for, and this node holds them only from `first` on."""
+
+    def __init__(self, start: Position, first: Position) -> None:
+        self.start, self.first = start, first
+        super().__init__(
+            f"this node does not hold the log from {start.index}.{start.ordinal} on: its history "
+            f"begins at {first.index}.{first.ordinal}. Read what lies before it from another node, "
+            "or from a copy of the sealed segments"
+        )
+
+
+class EventLog(Protocol):
+    """What the history needs of a `StateStore`."""
+
+    def events(self, start: tuple[int, int], limit: int) -> list[EventRecord]:
+        """At most `limit` records of the event log from position `start` on, in order."""
+
+
+class Stretch(NamedTuple):
+    """The unbroken history up to now: reads may begin at `least`, its first record is `first`."""
+
+    first: Position | None
+    least: Position
+
+
+BEGINNING: Final = Position(0, 0)
+
+
+class History:
+    """Reads one node's event log. `read` belongs to the loop; the rest runs in its threads."""
+
+    def __init__(
+        self, tail: Tail, store: EventLog, segments: Path, applied: Callable[[], int]
+    ) -> None:
+        """`segments`: the folder of sealed segments. `applied`: the index that is evolved now."""
+        self._tail, self._store, self._applied = tail, store, applied
+        self._sealed = SegmentReader(segments)
+        self._live_begins: tuple[Position, Position | None] | None = None
+
+    async def read(self, start: Position | None, limit: int) -> Page:
+        """At most `limit` records from `start` (None: the first held) on.
+
+        What is young enough is answered from memory, without a thread. Raises `NotHeld`,
+        `StorageError`, OSError, ValueError for a segment that cannot be read.
+        """
+        applied = self._applied()
+        recent = self._tail.since(start or BEGINNING, limit)
+        if start is not None and start.index > recent.floor:
+            return _page(start, _from_tail(recent), applied, limit, None)
+        recent = self._tail.since(BEGINNING)
+        return await asyncio.to_thread(self._read, start, limit, recent, applied)
+
+    def _read(self, start: Position | None, limit: int, recent: Captured, applied: int) -> Page:
+        """The order of these steps is what makes it whole: see the file's head."""
+        found = _from_tail(recent)
+        stored = self._store.events(start or BEGINNING, limit)
+        found.update((Position(e.index, e.ordinal), e.payload) for e in stored)
+        live = self._live_first(recent)
+        stretch = self._stretch(live, recent)
+        begin = _begin(start, stretch)
+        if live is None or begin < live:
+            found.update(self._from_segments(begin, limit))
+        else:
+            self._sealed.release()
+        return _page(begin, found, applied, limit, stretch.first)
+
+    def _from_segments(self, begin: Position, limit: int) -> dict[Position, bytes]:
+        found: dict[Position, bytes] = {}
+        for path, manifest in self._sealed.segments():
+            if len(found) >= limit:
+                break
+            if Position(*manifest.last) >= begin:
+                found.update(self._sealed.page(path, begin, limit))
+        return found
+
+    # --- what is held ---
+
+    def _live_first(self, recent: Captured) -> Position | None:
+        """The first record that is not only in a segment."""
+        for event in self._store.events(BEGINNING, 1):
+            return Position(event.index, event.ordinal)
+        return recent.records[0].record.position if recent.records else None
+
+    def _stretch(self, live: Position | None, recent: Captured) -> Stretch:
+        """The longest history that ends now and has no gap."""
+        sealed = self._sealed.segments()
+        if live is not None and not _reaches(sealed, live):
+            before = self._boundary_before(live, recent)
+            sealed = self._sealed.segments()  # again: one may have been finished meanwhile
+            if not sealed:
+                return Stretch(live, _behind(before))
+            if not _reaches(sealed, before or live):
+                return Stretch(live, _behind(before) if before else live)
+        return self._sealed_stretch(sealed) if sealed else Stretch(None, BEGINNING)
+
+    def _sealed_stretch(self, sealed: list[tuple[Path, Manifest]]) -> Stretch:
+        """How far back the segments reach without a gap."""
+        for number in range(len(sealed) - 1, -1, -1):
+            (path, manifest), older = sealed[number], sealed[:number]
+            first = Position(*manifest.first)
+            if _reaches(older, first):
+                continue  # they overlap, after a crash while the event log was being shortened
+            before = self._sealed.boundary_before(path)
+            if before is None or not _reaches(older, before):
+                return Stretch(first, _behind(before))
+        raise AssertionError("the oldest segment has none before it, so the loop has returned")
+
+    def _boundary_before(self, live: Position, recent: Captured) -> Position | None:
+        """Where the segment ends that precedes `live`; None: `live` is the first of the log."""
+        known = self._live_begins
+        if known is None or known[0] != live:
+            known = self._live_begins = (live, self._scan(live, recent))
+        return known[1]
+
+    def _scan(self, live: Position, recent: Captured) -> Position | None:
+        start = (live.index, live.ordinal)
+        while events := self._store.events(start, SCAN):
+            payloads = [event.payload for event in events]
+            if isinstance(decode_record(payloads[0]).event, ClusterFormed):
+                return None
+            if (found := boundary_in(payloads, live)) is not None:
+                return found
+            start = (events[-1].index, events[-1].ordinal + 1)
+        return boundary_in([stored.content for stored in recent.records], live)
+
+
+def _from_tail(recent: Captured) -> dict[Position, bytes]:
+    return {stored.record.position: stored.content for stored in recent.records}
+
+
+def _begin(start: Position | None, stretch: Stretch) -> Position:
+    """Where to read from. Raises `NotHeld`."""
+    if start is None:
+        return stretch.first or BEGINNING
+    if start < stretch.least and stretch.first is not None:
+        raise NotHeld(start, stretch.first)
+    return start
+
+
+def _reaches(sealed: list[tuple[Path, Manifest]], position: Position) -> bool:
+    return any(Position(*manifest.last) >= position for _, manifest in sealed)
+
+
+def _behind(position: Position | None) -> Position:
+    return Position(position.index, position.ordinal + 1) if position else BEGINNING
+
+
+def _page(
+    start: Position,
+    found: dict[Position, bytes],
+    applied: int,
+    limit: int,
+    first: Position | None,
+) -> Page:
+    """The first `limit` of what was found, in order."""
+    records = sorted((at, content) for at, content in found.items() if at >= start)[:limit]
+    after = _behind(records[-1][0]) if records else start
+    end = len(records) < limit
+    following = max(after, Position(applied + 1, 0)) if end else after
+    return Page(records, following, end, first)

@@ -1,0 +1,63 @@
+"""The youngest records of the event log: evolved, and not yet in the state store (S18).
+
+The loop adds, the snapshot writer's thread removes what has become durable, and readers of the
+history look. A record leaves only after it is in the store, so it is always in at least one place.
+Knows no disk and no loop.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from threading import Lock
+from typing import NamedTuple
+
+from holdfast.coordinator.ids import Position
+from holdfast.raft.fold import StoredRecord
+
+
+class Captured(NamedTuple):
+    """A moment of the tail. All records of entries behind `floor` that were evolved are in it."""
+
+    floor: int
+    records: list[StoredRecord]
+
+
+class Tail:
+    """Records behind the newest durable snapshot. Any thread may call any method."""
+
+    def __init__(self) -> None:
+        self._floor = 0
+        self._records: list[StoredRecord] = []
+        self._lock = Lock()
+
+    def add(self, records: Sequence[StoredRecord]) -> None:
+        """An entry was evolved."""
+        with self._lock:
+            self._records.extend(records)
+
+    def through(self, index: int) -> list[StoredRecord]:
+        """What a snapshot at `index` has to make durable, earlier failed attempts included."""
+        with self._lock:
+            return self._records[: self._find(Position(index + 1, 0))]
+
+    def durable(self, index: int) -> None:
+        """The store holds everything up to and including entry `index` now."""
+        with self._lock:
+            del self._records[: self._find(Position(index + 1, 0))]
+            self._floor = max(self._floor, index)
+
+    def begin_at(self, index: int) -> None:
+        """Another state was loaded, and the store holds everything up to its entry `index`."""
+        with self._lock:
+            self._records, self._floor = [], index
+
+    def since(self, start: Position, limit: int | None = None) -> Captured:
+        """The records from `start` on, at most `limit` of them."""
+        with self._lock:
+            first = self._find(start)
+            end = None if limit is None else first + limit
+            return Captured(self._floor, self._records[first:end])
+
+    def _find(self, start: Position) -> int:
+        return bisect_left(self._records, start, key=lambda stored: stored.record.position)

@@ -1,0 +1,24 @@
+"""Replay: the event log read, verified, folded and analysed with Spark, away from any node.
+
+Imports `storage` and `coordinator`, never `raft` or `server`: a log must be provable without the
+code that wrote it. `app` is the way in; `session` and `java` start Spark; `read` finds the logs;
+`hashes`, `gaps`, `sql_state`, `fold` and `compare` are the layers of `verify`; `ownership` and
+`analyse` say what happened; `tables`, `picture` and `report` show it.
+"""
+
+from importlib.util import find_spec
+
+__all__ = ["SparkMissing"]
+
+
+class SparkMissing(ImportError):
+    """The extra is not installed; the sentence holds the command that installs it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "replay needs the extra [spark], which is not installed: pip install 'holdfast[spark]'"
+        )
+
+
+if find_spec("pyspark") is None:
+    raise SparkMissing

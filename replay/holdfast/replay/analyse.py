@@ -1,0 +1,245 @@
+"""What happened: rebalances and their causes, owners over time, gaps, moves, restless instances.
+
+The workers make intervals, rounds and turns (`history`); here Spark sums them up, so that only what
+people read is gathered. Times are log time in milliseconds (S8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, NamedTuple, TypeVar
+
+import pyarrow as pa
+from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
+from pyspark.sql import functions as f
+
+from holdfast.replay import history
+from holdfast.replay.fold_job import Task, run_tasks
+from holdfast.replay.ownership import Interval
+from holdfast.replay.read import NodeLog, rows, sources_by_bucket
+from holdfast.replay.rounds import Round, Turn
+
+T = TypeVar("T", bound="tuple[object, ...]")
+
+LISTED_MAX: Final = 1_000
+DRAWN_MAX: Final = 20_000
+CLOCK_STEP_MS: Final = 50
+RESTLESS_TURNS: Final = 3
+"""An instance that was lost or swapped so often within the window is restless."""
+
+RESTLESS_WINDOW_MS: Final = 10 * 60 * 1000
+
+
+class Mark(NamedTuple):
+    """Something that happened outside the log, by the wall clock in milliseconds, and its name."""
+
+    wall_ms: int
+    label: str
+
+
+class Step(NamedTuple):
+    """From one owner of a partition to the next. Negative `gap_ms`: both at once, for so long.
+
+    `moved`: to another owner. Otherwise the partition stayed with its instance, or was granted to
+    the same member again.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    before: str
+    after: str
+    ended: str
+    at_ms: int
+    gap_ms: int
+    moved: bool
+
+
+class GroupSummary(NamedTuple):
+    """One group in numbers. `kept`: partitions that stayed with an instance through its restarts.
+
+    Dynamic members would have moved them, twice for each restart. `ownerless_ms` is summed over
+    partitions and counts only time between two owners.
+    """
+
+    group: str
+    rebalances: int
+    moves: int
+    kept: int
+    ownerless_ms: int
+    ownerless_max_ms: int
+    overlaps: int
+    stable_p50_ms: int | None
+    stable_max_ms: int | None
+
+
+class Restless(NamedTuple):
+    """An instance that keeps coming and going, and how it did."""
+
+    group: str
+    owner: str
+    turns: int
+    kinds: str
+    first_ms: int
+    last_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Analysis:
+    """All of it, for `tables`, `picture` and `report`. Lists are cut at LISTED_MAX.
+
+    `clock_offsets`: log time minus wall time in milliseconds, and from which wall time on, to place
+    marks: a new leader goes on from the last log time, so log time falls behind at each failover.
+    """
+
+    node: str
+    records: int
+    first_ms: int
+    last_ms: int
+    clock_offsets: tuple[tuple[int, int], ...]
+    groups: tuple[GroupSummary, ...]
+    rounds: tuple[Round, ...]
+    steps: tuple[Step, ...]
+    restless: tuple[Restless, ...]
+    intervals: tuple[Interval, ...]
+    marks: tuple[Mark, ...]
+
+
+def analyse(spark: SparkSession, log: NodeLog, marks: Sequence[Mark] = ()) -> Analysis:
+    """Analyse a node's log. Raises ValueError for a log without records."""
+    table = rows(spark, log)
+    records, first_ms, last_ms = _extent(table)
+    owned = interval_frame(spark, log, last_ms).persist()
+    rounds = round_frame(spark, log).persist()
+    try:
+        steps = step_frame(owned).persist()
+        analysis = Analysis(
+            node=log.node,
+            records=records,
+            first_ms=first_ms,
+            last_ms=last_ms,
+            clock_offsets=_clock_offsets(table),
+            groups=tuple(_summaries(steps, rounds)),
+            rounds=tuple(_gathered(rounds.orderBy("entry", "ordinal"), Round, LISTED_MAX)),
+            steps=tuple(_gathered(_telling(steps), Step, LISTED_MAX)),
+            restless=tuple(_gathered(restless_frame(spark, log), Restless, LISTED_MAX)),
+            intervals=tuple(_gathered(owned.orderBy("start_ms", "token"), Interval, DRAWN_MAX)),
+            marks=tuple(sorted(marks)),
+        )
+        steps.unpersist()
+        return analysis
+    finally:
+        owned.unpersist()
+        rounds.unpersist()
+
+
+def interval_frame(spark: SparkSession, log: NodeLog, end_ms: int) -> DataFrame:
+    """All intervals of ownership, with the fields of `Interval`."""
+    tasks = [partial(history.intervals, s, end_ms) for s in sources_by_bucket(log).values()]
+    return _frame(spark, tasks, Interval, {"group", "topic", "owner", "member_id", "ended"})
+
+
+def round_frame(spark: SparkSession, log: NodeLog) -> DataFrame:
+    """All rebalances, with the fields of `Round`."""
+    tasks = [partial(history.rounds, sources) for sources in sources_by_bucket(log).values()]
+    return _frame(spark, tasks, Round, {"group", "reason", "who", "rule", "command"})
+
+
+def step_frame(owned: DataFrame) -> DataFrame:
+    """From each interval of a partition to its next, with the fields of `Step` and `kept`."""
+    order = Window.partitionBy("group", "topic", "partition").orderBy("start_ms", "token", "end_ms")
+    before = order.rowsBetween(Window.unboundedPreceding, -1)
+    linked = owned.select(
+        "group",
+        "topic",
+        "partition",
+        f.lag("owner").over(order).alias("before"),
+        f.col("owner").alias("after"),
+        f.lag("ended").over(order).alias("ended"),
+        f.col("start_ms").alias("at_ms"),
+        (f.col("start_ms") - f.max("end_ms").over(before)).alias("gap_ms"),
+        (f.lag("member_id").over(order) != f.col("member_id")).alias("other_member"),
+    )
+    moved = f.col("before") != f.col("after")
+    steps = linked.where("before is not null").withColumn("moved", moved)
+    return steps.withColumn("kept", ~f.col("moved") & f.col("other_member")).drop("other_member")
+
+
+def restless_frame(spark: SparkSession, log: NodeLog) -> DataFrame:
+    """Instances that were swapped or lost RESTLESS_TURNS times within RESTLESS_WINDOW_MS."""
+    tasks = [partial(history.turns, sources) for sources in sources_by_bucket(log).values()]
+    turns = _frame(spark, tasks, Turn, {"group", "owner", "kind"})
+    order = Window.partitionBy("group", "owner").orderBy("at_ms")
+    near = order.rangeBetween(-RESTLESS_WINDOW_MS, Window.currentRow)
+    telling = turns.where(f.col("kind").isin("swapped", "expired"))
+    counted = telling.withColumn("near", f.count("*").over(near))
+    found = counted.groupBy("group", "owner").agg(
+        f.max("near").alias("turns"),
+        f.concat_ws(", ", f.sort_array(f.collect_set("kind"))).alias("kinds"),
+        f.min("at_ms").alias("first_ms"),
+        f.max("at_ms").alias("last_ms"),
+    )
+    return found.where(f.col("turns") >= RESTLESS_TURNS).orderBy(f.desc("turns"), "group", "owner")
+
+
+def _telling(steps: DataFrame) -> DataFrame:
+    """Steps that somebody has to know of: moves, gaps, overlaps; the longest gaps first."""
+    told = steps.where("moved or gap_ms <> 0")
+    return told.orderBy(f.desc("gap_ms"), "at_ms", "group", "topic", "partition")
+
+
+def _summaries(steps: DataFrame, rounds: DataFrame) -> Iterator[GroupSummary]:
+    def total(condition: str) -> Column:
+        return f.coalesce(f.sum(f.expr(f"int({condition})")), f.lit(0))
+
+    moved = steps.groupBy("group").agg(
+        total("moved").alias("moves"),
+        total("kept").alias("kept"),
+        f.sum(f.greatest("gap_ms", f.lit(0))).alias("ownerless_ms"),
+        f.max(f.greatest("gap_ms", f.lit(0))).alias("ownerless_max_ms"),
+        total("gap_ms < 0").alias("overlaps"),
+    )
+    balanced = rounds.groupBy("group").agg(
+        f.count("*").alias("rebalances"),
+        f.expr("int(percentile_approx(stable_ms, 0.5))").alias("stable_p50_ms"),
+        f.max("stable_ms").alias("stable_max_ms"),
+    )
+    numbers = ["rebalances", "moves", "kept", "ownerless_ms", "ownerless_max_ms", "overlaps"]
+    joined = balanced.join(moved, "group", "full_outer").fillna(0, numbers)
+    yield from _gathered(joined.orderBy("group"), GroupSummary, LISTED_MAX)
+
+
+def _extent(table: DataFrame) -> tuple[int, int, int]:
+    row = table.agg(
+        f.count("*").alias("n"),
+        f.min("log_time_ms").alias("first"),
+        f.max("log_time_ms").alias("last"),
+    ).collect()[0]
+    if not row.n:
+        raise ValueError("the log has no records")
+    return row.n, row["first"], row["last"]
+
+
+def _clock_offsets(table: DataFrame) -> tuple[tuple[int, int], ...]:
+    """From when on log time was how far from wall time; less than CLOCK_STEP_MS is not told."""
+    offset = f.col("log_time_ms") - f.col("wall_time_ms")
+    steps = table.groupBy(f.round(offset / CLOCK_STEP_MS).alias("step")).agg(
+        f.min("wall_time_ms").alias("since"), f.percentile_approx(offset, 0.5).alias("offset")
+    )
+    return tuple((row["since"], row["offset"]) for row in steps.orderBy("since").collect())
+
+
+def _gathered(frame: DataFrame, kind: type[T], most: int) -> Iterator[T]:
+    fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]  # T is a NamedTuple
+    found: list[Row] = frame.select(*fields).limit(most).collect()
+    return (kind(*row) for row in found)
+
+
+def _frame(spark: SparkSession, tasks: Sequence[Task], kind: type[T], texts: set[str]) -> DataFrame:
+    """The rows of tasks as a table: fields named in `texts` are strings, all others integers."""
+    fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]  # T is a NamedTuple
+    schema = ", ".join(f"`{n}` {'string' if n in texts else 'bigint'}" for n in fields)
+    arrow = pa.schema([(n, pa.string() if n in texts else pa.int64()) for n in fields])
+    return run_tasks(spark, tasks, schema, arrow)

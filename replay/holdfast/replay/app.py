@@ -1,0 +1,104 @@
+"""The way in: verify logs, make a state, write a report. Used by `holdfast replay` and by programs.
+
+Each function takes the directories of nodes and starts a Spark session of its own unless it is
+given one. Raises `SparkMissing` at import, `NoJava` where Spark cannot start, FileNotFoundError and
+ValueError for directories that are none; what is wrong *in* a log is never raised but reported.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+from holdfast.coordinator.ids import Position
+from holdfast.coordinator.state import State
+from holdfast.replay import report as reports
+from holdfast.replay.analyse import Mark, analyse
+from holdfast.replay.compare import Expected
+from holdfast.replay.findings import Report
+from holdfast.replay.fold_job import fold
+from holdfast.replay.lines import Cut
+from holdfast.replay.read import NodeLog, node_logs
+from holdfast.replay.session import session
+from holdfast.replay.verify import verify_logs
+
+__all__ = ["Expected", "Mark", "Report", "report", "session", "state", "verify"]
+
+
+def verify(
+    node_dirs: Sequence[Path],
+    *,
+    expected_digest: Expected | None = None,
+    witness: Sequence[Path] = (),
+    spark: SparkSession | None = None,
+) -> Report:
+    """Prove the logs of some nodes, or say what is wrong with them (`Report.passed`, `.table()`).
+
+    `node_dirs`: data directories of nodes, or folders of segments; the more of them, the more is
+    compared. `expected_digest`: what a live node published. `witness`: files of what was
+    acknowledged to clients.
+    """
+    logs = node_logs(node_dirs)
+    with _session(spark) as running:
+        return verify_logs(running, logs, expected_digest, witness)
+
+
+def state(
+    node_dirs: Sequence[Path],
+    *,
+    at: Position | None = None,
+    log_time_ms: int | None = None,
+    spark: SparkSession | None = None,
+) -> State:
+    """The whole state after the record at `at`, or after all records up to a log time (S8).
+
+    Without either: after the last record. Made from the longest log of those given. Raises
+    ValueError if there is none.
+    """
+    log = _longest(node_logs(node_dirs))
+    with _session(spark) as running:
+        folded = fold(running, log, Cut(at, log_time_ms))
+        try:
+            return folded.state()
+        finally:
+            folded.release()
+
+
+def report(
+    node_dirs: Sequence[Path],
+    out: Path,
+    *,
+    marks: Sequence[Mark] = (),
+    spark: SparkSession | None = None,
+) -> reports.Written:
+    """Say what happened: `ownership.png`, `report.html` and `report.txt` in the folder `out`.
+
+    `marks` are events from outside the log, such as the kill of a node, drawn as vertical lines.
+    Made from the longest log of those given. Raises ValueError if there is none, OSError if `out`
+    cannot be written.
+    """
+    log = _longest(node_logs(node_dirs))
+    with _session(spark) as running:
+        return reports.write(analyse(running, log, marks), out)
+
+
+@contextmanager
+def _session(spark: SparkSession | None) -> Iterator[SparkSession]:
+    if spark is not None:
+        yield spark
+        return
+    with session() as made:
+        yield made
+
+
+def _longest(logs: Sequence[NodeLog]) -> NodeLog:
+    readable = [log for log in logs if log.segments]
+    if not readable:
+        raise ValueError(
+            "none of these directories holds a readable segment; wait for one, or export the tail "
+            "with: holdfast log export"
+        )
+    return max(readable, key=lambda log: log.last)

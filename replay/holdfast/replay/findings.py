@@ -1,0 +1,86 @@
+"""What a verification found, as values, and as a table for people. Knows no Spark."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from holdfast.coordinator.ids import Position
+
+
+class Finding(NamedTuple):
+    """Something that is wrong. `node` is "" if no single node is at fault.
+
+    `kind`: a word that programs may compare: unreadable, missing, lost, extra, duplicated, changed,
+    manifest, gap, chain, payload, rules, state, digest (see docs/replay.md).
+    """
+
+    kind: str
+    node: str
+    group: str
+    position: Position | None
+    text: str
+
+    def __str__(self) -> str:
+        """One line for people."""
+        where = [f"node {self.node}" if self.node else "", f"group {self.group!r}"]
+        place = f"at {self.position.index}.{self.position.ordinal}" if self.position else ""
+        parts = [where[0], where[1] if self.group else "", place]
+        return f"{self.kind}: {self.text} ({', '.join(part for part in parts if part) or 'log'})"
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """One thing that was checked: what about it was wrong, and what it covered."""
+
+    name: str
+    covered: str
+    findings: tuple[Finding, ...] = ()
+    seconds: float = 0.0
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was found."""
+        return not self.findings
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """The outcome of a verification.
+
+    `digest`: of the replayed state at `last`, by the rules of `storage.state_image`; None if the
+    log could not be folded. `notes`: what was not covered, and is not wrong.
+    """
+
+    checks: tuple[Check, ...]
+    last: Position | None = None
+    records: int = 0
+    digest: int | None = None
+    group_digests: dict[str, int] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        """Everything that is wrong, cheapest check first."""
+        return tuple(finding for check in self.checks for finding in check.findings)
+
+    @property
+    def passed(self) -> bool:
+        """Whether something was checked and nothing was found."""
+        return bool(self.checks) and self.records > 0 and not self.findings
+
+    def table(self) -> str:
+        """The outcome for people: a line a check, then what was found."""
+        width = max([len(check.name) for check in self.checks], default=0)
+        lines = [
+            f"{'ok    ' if check.passed else 'FAILED'}  {check.name:<{width}}  {check.covered}"
+            f"  ({check.seconds:.1f} s)"
+            for check in self.checks
+        ]
+        lines += [f"  - {finding}" for finding in self.findings]
+        lines += [f"note: {note}" for note in self.notes]
+        last = f"{self.last.index}.{self.last.ordinal}" if self.last else "nothing"
+        digest = "none" if self.digest is None else f"{self.digest:016x}"
+        verdict = "verified" if self.passed else "NOT verified"
+        lines.append(f"{verdict}: {self.records} records up to {last}, state digest {digest}")
+        return "\n".join(lines)

@@ -1,0 +1,139 @@
+"""Runs the folds of `fold` and `spine` on Spark, and gathers what they give back.
+
+A task is a list of files; the workers open them themselves, so the folder must be visible to them
+under the same path (any local session; on a cluster, a shared file system).
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import islice
+from typing import Final, TypeAlias
+
+import pyarrow as pa
+from pyspark import StorageLevel
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from holdfast.coordinator.ids import Position
+from holdfast.coordinator.state import State
+from holdfast.replay.findings import Finding
+from holdfast.replay.fold import fold_bucket
+from holdfast.replay.lines import COUNT, ENTRY, FINDING, HEAD, RECORD, Cut
+from holdfast.replay.read import NodeLog, sources_by_bucket, sources_by_segment
+from holdfast.replay.spine import fold_spine
+from holdfast.storage.state_image import restore
+
+Task: TypeAlias = Callable[[], Iterator[tuple[object, ...]]]
+"""Something for a worker to do: gives rows."""
+
+_BATCH: Final = 10_000
+_SPAN: Final = 1 << 64
+_OUT_SCHEMA: Final = (
+    "tag string, grp string, kind string, key string, text string, content binary, "
+    "idx bigint, ordinal bigint"
+)
+_OUT_ARROW: Final = pa.schema(
+    [
+        *[(name, pa.string()) for name in ("tag", "grp", "kind", "key", "text")],
+        ("content", pa.binary()),
+        ("idx", pa.int64()),
+        ("ordinal", pa.int64()),
+    ]
+)
+
+
+def run_tasks(
+    spark: SparkSession, tasks: Sequence[Task], schema: str, arrow: pa.Schema
+) -> DataFrame:
+    """The rows of all tasks, one task a partition. The tasks travel to the workers by pickle."""
+    work = partial(_work, tuple(tasks), arrow)
+    numbers = spark.range(0, len(tasks), 1, numPartitions=len(tasks))
+    return numbers.mapInArrow(work, schema)
+
+
+@dataclass(frozen=True, slots=True)
+class Folded:
+    """The outcome of a fold; `rows` is kept by Spark until `release`."""
+
+    rows: DataFrame
+
+    def findings(self) -> list[Finding]:
+        """What the workers found wrong, in the order of the log."""
+        found = self.rows.where(f.col("tag") == FINDING).orderBy("idx", "ordinal").collect()
+        return [Finding(r.kind, "", r.grp, Position(r.idx, r.ordinal), r.text) for r in found]
+
+    def entries(self) -> DataFrame:
+        """The groups in words, as `sql_state` has them."""
+        entries = self.rows.where(f.col("tag") == ENTRY)
+        return entries.select("grp", "kind", "key", f.col("text").alias("value"))
+
+    def head(self) -> tuple[Position, bytes]:
+        """The last position, and the head of the chain over all records."""
+        row = self.rows.where(f.col("tag") == HEAD).collect()[0]
+        return Position(row.idx, row.ordinal), bytes(row.content)
+
+    def count(self) -> int:
+        """Number of records folded."""
+        total = self.rows.where(f.col("tag") == COUNT).agg(f.sum("idx").alias("n")).collect()
+        return int(total[0].n or 0)
+
+    def digest(self) -> int:
+        """The digest of the whole state, by the rules of `storage.state_image`."""
+        return sum(self.group_digests(None).values()) % _SPAN
+
+    def group_digests(self, groups: Sequence[str] | None) -> dict[str, int]:
+        """Sums over the state records of each group, or of some; "" is what belongs to none."""
+        records = self.rows.where(f.col("tag") == RECORD)
+        if groups is not None:
+            records = records.where(f.col("grp").isin(list(groups)))
+        hashed = records.select("grp", f.sha2("content", 256).alias("hash"))
+        halves = [
+            f.sum(f.conv(f.substring("hash", start, 8), 16, 10).cast("bigint")).alias(name)
+            for start, name in ((1, "high"), (9, "low"))
+        ]
+        sums = hashed.groupBy("grp").agg(*halves).collect()
+        return {r.grp: ((r.high << 32) + r.low) % _SPAN for r in sums}
+
+    def state(self) -> State:
+        """The whole state as the coordinator has it. For states that fit into the driver."""
+        records = self.rows.where(f.col("tag") == RECORD).select("content").collect()
+        return restore(bytes(record.content) for record in records)
+
+    def release(self) -> None:
+        """Let Spark forget the rows."""
+        self.rows.unpersist()
+
+
+def fold(spark: SparkSession, log: NodeLog, cut: Cut | None = None) -> Folded:
+    """Fold a node's log, whole or up to a cut."""
+    until = cut or Cut()
+    tasks: list[Task] = [
+        partial(fold_bucket, sources, until) for sources in sources_by_bucket(log).values()
+    ]
+    tasks.append(partial(fold_spine, sources_by_segment(log), until))
+    rows = run_tasks(spark, tasks, _OUT_SCHEMA, _OUT_ARROW)
+    return Folded(rows.persist(StorageLevel.MEMORY_AND_DISK))
+
+
+def _work(
+    tasks: tuple[Task, ...], arrow: pa.Schema, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Do the tasks whose numbers come in. Garbage collection would only walk living state."""
+    gc.disable()
+    try:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                yield from _batches(tasks[number](), arrow)
+    finally:
+        gc.enable()
+
+
+def _batches(rows: Iterator[tuple[object, ...]], arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
+    while chunk := list(islice(rows, _BATCH)):
+        columns = zip(*chunk, strict=True)
+        arrays = [pa.array(c, kind) for c, kind in zip(columns, arrow.types, strict=True)]
+        yield pa.RecordBatch.from_arrays(arrays, schema=arrow)

@@ -1,0 +1,62 @@
+"""Gaps that one log shows by itself: in the ordinals of an entry, and in the counts of a group.
+
+Numbers of entries may be missing by right (an entry without records has no place in the event log);
+ordinals within an entry and records within a group's life may not (S3). All in the JVM.
+"""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame, Window
+from pyspark.sql import functions as f
+
+from holdfast.coordinator.ids import Position
+from holdfast.replay.findings import Finding
+
+FINDINGS_MAX = 100
+
+
+def ordinal_gaps(rows: DataFrame) -> list[Finding]:
+    """Entries whose records are not numbered 0, 1, 2, … each once."""
+    entries = rows.groupBy("idx").agg(
+        f.sort_array(f.collect_list("ordinal")).alias("ordinals"), f.min("grp").alias("grp")
+    )
+    right = f.transform("ordinals", lambda _, nth: nth)
+    bad = entries.where(f.col("ordinals") != right).orderBy("idx").limit(FINDINGS_MAX)
+    return [_ordinal_finding(r.idx, r.grp, list(r.ordinals)) for r in bad.collect()]
+
+
+def _ordinal_finding(index: int, group: str, ordinals: list[int]) -> Finding:
+    """The first number that is wrong in an entry: missing, or there more than once."""
+    wrong = next(nth for nth, ordinal in enumerate(ordinals) if nth != ordinal)
+    if ordinals[wrong] < wrong:
+        text = "the record is there more than once"
+        return Finding("duplicated", "", group, Position(index, ordinals[wrong]), text)
+    text = "the entry has later records, but not this one"
+    return Finding("gap", "", group, Position(index, wrong), text)
+
+
+def sequence_gaps(rows: DataFrame) -> list[Finding]:
+    """Groups whose records are not counted 1, 2, 3, … in each life (S3).
+
+    A life begins with `GroupCreated`. What the dedupe table keeps of a group that is not there any
+    more (S15) is counted by no rule.
+    """
+    order = Window.partitionBy("grp").orderBy("idx", "ordinal")
+    marks = f.when(f.col("type").isin("GroupCreated", "GroupDeleted"), f.col("type"))
+    absent = f.coalesce(f.last(marks, ignorenulls=True).over(order), f.lit("")) != "GroupCreated"
+    uncounted = (f.col("type") == "RequestRecorded") & (f.col("grp") != "") & absent
+    born = f.col("type") == "GroupCreated"
+    before = f.when(born, 0).otherwise(f.lag("grp_seq", 1, 0).over(order)).alias("before")
+    steps = rows.select("grp", "idx", "ordinal", "grp_seq", before, uncounted.alias("uncounted"))
+    wrong = ~f.col("uncounted") & (f.col("grp_seq") != f.col("before") + 1)
+    bad = steps.where(wrong).orderBy("idx", "ordinal")
+    return [
+        Finding(
+            "gap",
+            "",
+            r.grp,
+            Position(r.idx, r.ordinal),
+            f"record {r.grp_seq} follows record {r.before}",
+        )
+        for r in bad.limit(FINDINGS_MAX).collect()
+    ]

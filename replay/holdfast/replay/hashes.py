@@ -1,0 +1,170 @@
+"""The cheapest layer: hashes of all records, summed per block in the JVM, then narrowed down.
+
+Each record's hash covers its position and its payload (`storage.segments.record_hash`), so a plain
+sum notices a loss, a repetition, a swap and a changed bit, needs no order and no Python. Sums are
+compared with the manifests and between nodes; only blocks that differ are opened. Knows no events.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from functools import reduce
+from typing import Final, NamedTuple
+
+from pyspark.sql import Column, DataFrame, Row, SparkSession
+from pyspark.sql import functions as f
+
+from holdfast.coordinator.ids import Position
+from holdfast.replay.findings import Finding
+from holdfast.replay.read import NodeLog, Range, stored_rows, up_to, within
+from holdfast.storage.segments import BLOCK_INDEXES, BlockDigest
+
+FINDINGS_MAX: Final = 100
+"""More positions than this are not listed one by one: something larger has happened."""
+
+
+class Sum(NamedTuple):
+    """Records of one block of one segment of one node: as stored, and what may be compared."""
+
+    node: str
+    segment: str
+    block: int
+    stored: tuple[int, int, int]
+    common: tuple[int, int, int]
+
+
+class Comparable(NamedTuple):
+    """What all nodes should have alike: everything up to `last` but what somebody lacks."""
+
+    last: Position
+    lacking: tuple[Range, ...]
+
+    def column(self) -> Column:
+        """Whether a row belongs to it."""
+        missing = [within(place) for place in self.lacking]
+        return reduce(lambda one, two: one & ~two, missing, up_to(self.last))
+
+
+def hash_column() -> Column:
+    """The hexadecimal SHA-256 over position and payload; its head is the record's hash."""
+    index = f.unhex(f.lpad(f.hex("idx"), 16, "0"))
+    ordinal = f.unhex(f.lpad(f.hex(f.col("ordinal").cast("bigint")), 8, "0"))
+    return f.sha2(f.concat(index, ordinal, f.col("payload")), 256)
+
+
+def block_sums(spark: SparkSession, logs: Sequence[NodeLog], common: Comparable) -> list[Sum]:
+    """One pass over everything that is stored."""
+    comparable = f.col("fresh") & common.column()
+    value = f.col("hash")
+    high = f.conv(f.substring(value, 1, 8), 16, 10).cast("bigint")
+    low = f.conv(f.substring(value, 9, 8), 16, 10).cast("bigint")
+    hashed = _all_rows(spark, logs).select(
+        "node", "segment", _block(), comparable.alias("common"), hash_column().alias("hash")
+    )
+    parts = hashed.select("node", "segment", "block", "common", low.alias("lo"), high.alias("hi"))
+    zero = f.lit(0)
+    sums = parts.groupBy("node", "segment", "block").agg(
+        f.count("*").alias("n"),
+        f.sum("lo").alias("lo"),
+        f.sum("hi").alias("hi"),
+        f.sum(f.when(f.col("common"), 1).otherwise(zero)).alias("cn"),
+        f.sum(f.when(f.col("common"), f.col("lo")).otherwise(zero)).alias("clo"),
+        f.sum(f.when(f.col("common"), f.col("hi")).otherwise(zero)).alias("chi"),
+    )
+    return [
+        Sum(r.node, r.segment, r.block, (r.n, r.lo, r.hi), (r.cn, r.clo, r.chi))
+        for r in sums.collect()
+    ]
+
+
+def against_manifests(logs: Sequence[NodeLog], sums: Sequence[Sum]) -> list[Finding]:
+    """Blocks whose records are not those that the node's own manifest was written for."""
+    found = {(s.node, s.segment, s.block): s.stored for s in sums}
+    findings = []
+    for log in logs:
+        for segment in log.segments:
+            for promised in segment.manifest.blocks:
+                counted = found.pop((log.node, segment.key, promised.block), (0, 0, 0))
+                findings += _manifest_finding(log.node, segment.key, promised, counted)
+    findings += [
+        Finding("manifest", node, "", None, f"{segment} has block {block}, which nobody promised")
+        for node, segment, block in found
+    ]
+    return findings
+
+
+def differing_blocks(logs: Sequence[NodeLog], sums: Sequence[Sum]) -> list[int]:
+    """Blocks that are not the same on every node."""
+    totals: dict[int, dict[str, list[int]]] = defaultdict(
+        lambda: {log.node: [0, 0, 0] for log in logs}
+    )
+    for each in sums:
+        total = totals[each.block][each.node]
+        for at, value in enumerate(each.common):
+            total[at] += value
+    return [b for b, per in sorted(totals.items()) if len({tuple(t) for t in per.values()}) > 1]
+
+
+def locate(
+    spark: SparkSession, logs: Sequence[NodeLog], common: Comparable, blocks: Sequence[int]
+) -> list[Finding]:
+    """Open the blocks and name each position at which a node differs from the majority."""
+    wanted = _all_rows(spark, logs).where(f.col("fresh") & common.column())
+    wanted = wanted.where(_block().isin(list(blocks)))
+    hashed = wanted.select("node", "idx", "ordinal", "grp", hash_column().alias("hash"))
+    copies = f.sort_array(f.collect_list(f.struct("node", "hash"))).alias("copies")
+    places = hashed.groupBy("idx", "ordinal").agg(f.min("grp").alias("grp"), copies)
+    same = (f.size("copies") == len(logs)) & (f.size(f.array_distinct("copies.hash")) == 1)
+    same = same & (f.size(f.array_distinct("copies.node")) == len(logs))
+    bad = places.where(~same).orderBy("idx", "ordinal").limit(FINDINGS_MAX)
+    return [finding for row in bad.collect() for finding in _judge(row, [g.node for g in logs])]
+
+
+def _judge(row: Row, nodes: Sequence[str]) -> list[Finding]:
+    """Which nodes are wrong at one position: what the majority has is what is right."""
+    held: dict[str, list[str]] = {node: [] for node in nodes}
+    for copy in row.copies:
+        held[copy.node].append(copy.hash)
+    votes = Counter(tuple(sorted(hashes)) for hashes in held.values())
+    right, number = votes.most_common(1)[0]
+    place = Position(row.idx, row.ordinal)
+    if number * 2 <= len(nodes):
+        text = "the nodes differ and no majority agrees"
+        return [Finding("changed", "", row.grp, place, text)]
+    wrong = {n: sorted(h) for n, h in held.items() if tuple(sorted(h)) != right}
+    return [_named(n, row.grp, place, hashes, list(right)) for n, hashes in wrong.items()]
+
+
+def _named(node: str, group: str, at: Position, has: list[str], right: list[str]) -> Finding:
+    if not has:
+        return Finding("lost", node, group, at, "a record that the other nodes have is not there")
+    if not right:
+        return Finding("extra", node, group, at, "a record that no other node has")
+    if len(has) > len(right):
+        return Finding("duplicated", node, group, at, f"a record is there {len(has)} times")
+    return Finding("changed", node, group, at, "a record is not the one that the other nodes have")
+
+
+def _manifest_finding(
+    node: str, segment: str, promised: BlockDigest, counted: tuple[int, int, int]
+) -> list[Finding]:
+    if counted == (promised.count, promised.low, promised.high):
+        return []
+    low = promised.block * BLOCK_INDEXES
+    text = (
+        f"{segment}, indexes {low} to {low + BLOCK_INDEXES - 1}: the manifest was written for "
+        f"{promised.count} records, {counted[0]} are there"
+    )
+    if counted[0] == promised.count:
+        text += " and their hashes differ"
+    return [Finding("manifest", node, "", None, text)]
+
+
+def _all_rows(spark: SparkSession, logs: Sequence[NodeLog]) -> DataFrame:
+    frames = [stored_rows(spark, log).withColumn("node", f.lit(log.node)) for log in logs]
+    return reduce(lambda one, two: one.unionByName(two), frames)
+
+
+def _block() -> Column:
+    return f.expr(f"idx div {BLOCK_INDEXES}").alias("block")

@@ -1,0 +1,59 @@
+"""What a worker does for the analyses: run `ownership` and `rounds` over a bucket's groups.
+
+Records of offsets and answers are most of a log and say nothing here: they are not even decoded.
+Runs in Spark's workers, and imports no Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from holdfast.coordinator.events import OffsetsCommitted, OffsetsDeleted, Record, RequestRecorded
+from holdfast.replay.lines import Cut, Source, read_lines
+from holdfast.replay.ownership import Interval, Timeline
+from holdfast.replay.rounds import Round, Rounds, Turn
+from holdfast.storage.codec import decode_record
+
+_SILENT: Final = frozenset(
+    kind.__name__ for kind in (OffsetsCommitted, OffsetsDeleted, RequestRecorded)
+)
+
+
+def intervals(sources: Sequence[Source], end_ms: int) -> Iterator[Interval]:
+    """Who owned what, in the groups of some files; what is still owned ends at `end_ms`."""
+    groups: dict[str, Timeline] = {}
+    for record in _records(sources):
+        group_id = record.group_id
+        timeline = groups.get(group_id)
+        if timeline is None:
+            timeline = groups[group_id] = Timeline(group_id)
+        yield from timeline.step(record)
+    for timeline in groups.values():
+        yield from timeline.close(end_ms)
+
+
+def rounds(sources: Sequence[Source]) -> Iterator[Round]:
+    """The rebalances in the groups of some files."""
+    groups: dict[str, Rounds] = {}
+    for record in _records(sources):
+        each = groups.setdefault(record.group_id, Rounds(record.group_id))
+        for _ in each.turns(record):
+            pass  # it learns the members' names
+        yield from each.rounds(record)
+    for each in groups.values():
+        yield from each.close()
+
+
+def turns(sources: Sequence[Source]) -> Iterator[Turn]:
+    """The comings and goings in the groups of some files."""
+    groups: dict[str, Rounds] = {}
+    for record in _records(sources):
+        yield from groups.setdefault(record.group_id, Rounds(record.group_id)).turns(record)
+
+
+def _records(sources: Sequence[Source]) -> Iterator[Record]:
+    for source in sources:
+        for line in read_lines(source, Cut()):
+            if line["grp"] and line["type"] not in _SILENT:
+                yield decode_record(line["payload"])

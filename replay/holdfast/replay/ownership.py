@@ -1,0 +1,193 @@
+"""Who owned which partition from when to when: one group's records, folded into intervals.
+
+An interval is what the log grants: it begins with a grant (`AssignmentStored`, or the swap of a
+static member in a stable group) and ends with the next generation, a release (S12), or the member's
+end. When a client stopped acting is not in the log. Only groups of protocol type `consumer` say
+what they assign. Times are log time in milliseconds (S8). Plain Python: no Spark, no files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from holdfast.coordinator.events import (
+    AssignmentStored,
+    GenerationStarted,
+    GroupDeleted,
+    GroupEmptied,
+    InstanceReleased,
+    MemberExpired,
+    MemberJoined,
+    MemberRefused,
+    MembersLeft,
+    MembersRemoved,
+    RebalanceStarted,
+    Record,
+    StaticMemberReplaced,
+)
+from holdfast.coordinator.ids import MemberId, TopicPartition
+from holdfast.storage.codec import CodecError, decode_assignment
+
+CONSUMER: Final = "consumer"
+OPEN: Final = "open"
+"""As the end of an interval: it had not ended when the log did."""
+
+
+class Interval(NamedTuple):
+    """One owner's time with one partition, from one grant.
+
+    `owner`: the instance of a static member, else the member id. `token`: the granting entry's
+    index, the low part of the fencing token (S13). `predecessor_ms`: how long an earlier holder
+    could still act (S12). `ended`: generation, released, replaced, left, removed, expired, refused,
+    deleted, or open.
+    """
+
+    group: str
+    topic: str
+    partition: int
+    owner: str
+    member_id: str
+    token: int
+    start_ms: int
+    end_ms: int
+    ended: str
+    predecessor_ms: int
+
+
+class Held(NamedTuple):
+    """A grant in force."""
+
+    owner: str
+    token: int
+    start_ms: int
+    predecessor_ms: int
+
+
+@dataclass(slots=True)
+class Timeline:
+    """One group, record by record. `unreadable`: assignments whose bytes are none."""
+
+    group: str
+    owners: dict[MemberId, str] = field(default_factory=dict)
+    granted: dict[MemberId, tuple[TopicPartition, ...]] = field(default_factory=dict)
+    held: dict[tuple[TopicPartition, MemberId], Held] = field(default_factory=dict)
+    consumer: bool = False
+    stable: bool = False
+    now_ms: int = 0
+    unreadable: int = 0
+
+    def step(self, record: Record) -> Iterator[Interval]:
+        """The intervals that this record ends; it may begin others."""
+        self.now_ms = record.log_time_ms
+        match record.event:
+            case MemberJoined() as event:
+                self.consumer = event.protocol_type == CONSUMER
+                self.owners[event.member_id] = event.instance_id or event.member_id
+            case StaticMemberReplaced() as event:
+                yield from self._replaced(event, record)
+            case AssignmentStored() as event:
+                yield from self._assigned(event, record)
+            case InstanceReleased(member_id=member_id):
+                yield from self._end([member_id], "released")
+            case RebalanceStarted():
+                self.stable = False
+            case GenerationStarted() as event:
+                yield from self._end_all("generation")
+                yield from self._gone(event.removed, "removed")
+            case _:
+                yield from self._ending(record)
+
+    def close(self, end_ms: int) -> Iterator[Interval]:
+        """What is still owned when the log ends, as if it ended at `end_ms`."""
+        self.now_ms = max(self.now_ms, end_ms)
+        yield from self._end_all(OPEN)
+
+    def _ending(self, record: Record) -> Iterator[Interval]:
+        """Events that end a membership, or the group."""
+        match record.event:
+            case MembersLeft(member_ids=member_ids):
+                yield from self._gone(member_ids, "left")
+            case MembersRemoved(member_ids=member_ids):
+                yield from self._gone(member_ids, "removed")
+            case MemberExpired(member_id=member_id):
+                yield from self._gone([member_id], "expired")
+            case MemberRefused(member_id=member_id):
+                yield from self._gone([member_id], "refused")
+            case GroupDeleted() | GroupEmptied():
+                yield from self._end_all("deleted")
+                self.owners.clear()
+                self.granted.clear()
+            case _:  # offsets and answers move no partition
+                return
+
+    def _assigned(self, event: AssignmentStored, record: Record) -> Iterator[Interval]:
+        yield from self._end_all("generation")
+        self.stable = True
+        self.granted = {}
+        for member_id, content in event.assignments:
+            self._grant(member_id, self._partitions(content), record, 0)
+
+    def _replaced(self, event: StaticMemberReplaced, record: Record) -> Iterator[Interval]:
+        """The swap (B3): what the instance holds goes on under the new id, with a new token."""
+        yield from self._end([event.old_member_id], "replaced")
+        self.owners.pop(event.old_member_id, None)
+        self.owners[event.new_member_id] = event.instance_id
+        partitions = self.granted.pop(event.old_member_id, ())
+        if self.stable:
+            self._grant(event.new_member_id, partitions, record, event.predecessor_ms)
+        else:
+            self.granted[event.new_member_id] = partitions
+
+    def _grant(
+        self,
+        member_id: MemberId,
+        partitions: tuple[TopicPartition, ...],
+        record: Record,
+        predecessor_ms: int,
+    ) -> None:
+        self.granted[member_id] = partitions
+        owner = self.owners.get(member_id, member_id)
+        grant = Held(owner, record.position.index, record.log_time_ms, predecessor_ms)
+        for place in partitions:
+            self.held[place, member_id] = grant
+
+    def _partitions(self, content: bytes) -> tuple[TopicPartition, ...]:
+        if not self.consumer or not content:
+            return ()
+        try:
+            return decode_assignment(content)
+        except CodecError:
+            self.unreadable += 1
+            return ()
+
+    def _gone(self, member_ids: Iterable[MemberId], ended: str) -> Iterator[Interval]:
+        gone = list(member_ids)
+        yield from self._end(gone, ended)
+        for member_id in gone:
+            self.owners.pop(member_id, None)
+            self.granted.pop(member_id, None)
+
+    def _end(self, member_ids: list[MemberId], ended: str) -> Iterator[Interval]:
+        ending = [key for key in self.held if key[1] in member_ids]
+        yield from (self._interval(key, ended) for key in sorted(ending))
+
+    def _end_all(self, ended: str) -> Iterator[Interval]:
+        yield from (self._interval(key, ended) for key in sorted(self.held))
+
+    def _interval(self, key: tuple[TopicPartition, MemberId], ended: str) -> Interval:
+        (topic, partition), member_id = key
+        owner, token, start_ms, predecessor_ms = self.held.pop(key)
+        return Interval(
+            self.group,
+            topic,
+            partition,
+            owner,
+            member_id,
+            token,
+            start_ms,
+            self.now_ms,
+            ended,
+            predecessor_ms,
+        )

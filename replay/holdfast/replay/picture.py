@@ -1,0 +1,180 @@
+"""Draws who owned which partition: a lane a partition, colour = owner, gaps and marks visible.
+
+Matplotlib's object interface, no display and no global state. Knows the analyses, not Spark.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import matplotlib as mpl
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import to_hex
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+
+from holdfast.replay.analyse import Analysis, Mark
+from holdfast.replay.ownership import Interval
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+LANES_MAX: Final = 64
+NAMED_OWNERS_MAX: Final = 20
+
+_GAP_COLOUR: Final = "#101010"
+_LANE_COLOUR: Final = "#f0f0f0"
+_MARK_COLOUR: Final = "#b00020"
+_DPI: Final = 130
+_WIDTH_INCHES: Final = 14.0
+_LANE_INCHES: Final = 0.26
+_VISIBLE: Final = 0.0025
+"""The least share of the width at which a gap is still seen; shorter ones are drawn that wide."""
+
+_LABEL_SHARE: Final = 0.016
+"""Marks closer than this share of the width would have their labels on top of each other."""
+
+Lane = tuple[str, int]
+
+
+def draw(analysis: Analysis, group: str) -> bytes:
+    """A PNG of one group. Partitions beyond LANES_MAX are left out, and the title says so."""
+    intervals = [i for i in analysis.intervals if i.group == group]
+    lanes = sorted({(i.topic, i.partition) for i in intervals})
+    shown = lanes[:LANES_MAX]
+    colours = _colours(intervals)
+    figure = Figure(figsize=(_WIDTH_INCHES, 2.6 + _LANE_INCHES * max(len(shown), 4)), dpi=_DPI)
+    FigureCanvasAgg(figure)
+    axes = figure.add_subplot()
+    span = max((analysis.last_ms - analysis.first_ms) / 1000, 0.001)
+    for row, lane in enumerate(shown):
+        _draw_lane(
+            axes,
+            row,
+            [i for i in intervals if (i.topic, i.partition) == lane],
+            colours,
+            analysis.first_ms,
+            span,
+        )
+    _draw_marks(axes, analysis, span)
+    _label(axes, shown, span)
+    _legend(axes, colours)
+    left_out = f", {len(lanes) - len(shown)} more not shown" if len(lanes) > len(shown) else ""
+    _title(figure, axes, f"Who owned what in group {group!r}: {len(shown)} partitions{left_out}")
+    out = io.BytesIO()
+    figure.savefig(out, format="png", bbox_inches="tight")
+    return out.getvalue()
+
+
+def busiest_group(analysis: Analysis) -> str | None:
+    """The group with the most intervals; None if nobody ever owned anything."""
+    counts: dict[str, int] = {}
+    for interval in analysis.intervals:
+        counts[interval.group] = counts.get(interval.group, 0) + 1
+    return max(sorted(counts), key=lambda group: counts[group], default=None)
+
+
+def _colours(intervals: Sequence[Interval]) -> dict[str, str]:
+    """A colour an owner, by name, so that the same log always looks the same."""
+    owners = sorted({interval.owner for interval in intervals})
+    few = mpl.colormaps["tab10"]
+    many = mpl.colormaps["tab20"]
+    palette = few if len(owners) <= few.N else many
+    return {owner: to_hex(palette(at % palette.N)) for at, owner in enumerate(owners)}
+
+
+def _draw_lane(
+    axes: Axes,
+    row: int,
+    intervals: Sequence[Interval],
+    colours: dict[str, str],
+    first_ms: int,
+    span: float,
+) -> None:
+    axes.broken_barh([(0, span)], (row - 0.4, 0.8), facecolors=_LANE_COLOUR)
+    bars = [((i.start_ms - first_ms) / 1000, (i.end_ms - i.start_ms) / 1000) for i in intervals]
+    axes.broken_barh(
+        bars,
+        (row - 0.4, 0.8),
+        facecolors=[colours[i.owner] for i in intervals],
+        edgecolors="white",
+        linewidth=0.5,
+    )
+    gaps = [(start, max(end - start, span * _VISIBLE)) for start, end in _gaps(bars)]
+    axes.broken_barh(gaps, (row - 0.4, 0.8), facecolors=_GAP_COLOUR)
+
+
+def _gaps(bars: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Times between two owners, as (start, end)."""
+    gaps, reached = [], None
+    for start, length in sorted(bars):
+        if reached is not None and start > reached:
+            gaps.append((reached, start))
+        reached = max(reached or 0.0, start + length)
+    return gaps
+
+
+def _draw_marks(axes: Axes, analysis: Analysis, span: float) -> None:
+    """Vertical lines, each with its label above the lanes; labels that would touch are shifted."""
+    free = 0.0
+    for mark in analysis.marks:
+        at = _seconds(mark, analysis)
+        axes.axvline(at, color=_MARK_COLOUR, linewidth=1.1, linestyle=(0, (3, 2)))
+        place = max(at, free)
+        free = place + span * _LABEL_SHARE
+        axes.annotate(
+            mark.label,
+            xy=(at, 1.0),
+            xytext=(place, 1.006),
+            xycoords=("data", "axes fraction"),
+            textcoords=("data", "axes fraction"),
+            rotation=40,
+            ha="left",
+            va="bottom",
+            fontsize=8.5,
+            color=_MARK_COLOUR,
+            annotation_clip=False,
+        )
+
+
+def _seconds(mark: Mark, analysis: Analysis) -> float:
+    """Where a mark of the wall clock stands on the axis of log time."""
+    offsets = analysis.clock_offsets
+    before = [offset for since_ms, offset in offsets if since_ms <= mark.wall_ms]
+    offset_ms = before[-1] if before else offsets[0][1]
+    return (mark.wall_ms + offset_ms - analysis.first_ms) / 1000
+
+
+def _label(axes: Axes, lanes: Sequence[Lane], span: float) -> None:
+    axes.set_yticks(range(len(lanes)), [f"{topic}/{number}" for topic, number in lanes])
+    axes.tick_params(axis="y", labelsize=8, length=0)
+    axes.set_ylim(len(lanes) - 0.4, -0.6)
+    axes.set_xlim(0, span)
+    axes.set_xlabel("seconds since the first record (log time)")
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+
+
+def _title(figure: Figure, axes: Axes, title: str) -> None:
+    """Above everything else: how high the labels of the marks reach depends on their words."""
+    box = axes.get_tightbbox()
+    top = 1.0 if box is None else box.ymax / figure.bbox.height
+    figure.suptitle(title, x=0.01, y=top + 0.04, ha="left", fontsize=12, fontweight="bold")
+
+
+def _legend(axes: Axes, colours: dict[str, str]) -> None:
+    named = list(colours.items())[:NAMED_OWNERS_MAX]
+    patches = [Patch(facecolor=colour, label=owner) for owner, colour in named]
+    if len(colours) > len(named):
+        patches.append(Patch(facecolor="none", label=f"and {len(colours) - len(named)} more"))
+    patches.append(Patch(facecolor=_GAP_COLOUR, label="nobody"))
+    axes.legend(
+        handles=patches,
+        title="owner",
+        loc="upper left",
+        bbox_to_anchor=(1.005, 1.0),
+        frameon=False,
+        fontsize=8.5,
+    )

@@ -1,0 +1,144 @@
+"""Rebalances of one group, with cause and length, and the comings and goings of its members.
+
+Plain Python over records, like `ownership`. Times are log time in milliseconds (S8).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from holdfast.coordinator.events import (
+    AssignmentStored,
+    GenerationStarted,
+    GroupDeleted,
+    GroupEmptied,
+    InstanceReleased,
+    MemberExpired,
+    MemberJoined,
+    MemberRefused,
+    MembersLeft,
+    MembersRemoved,
+    RebalanceStarted,
+    Record,
+    StaticMemberReplaced,
+)
+from holdfast.coordinator.ids import MemberId
+
+
+class Round(NamedTuple):
+    """One rebalance. `who`: instance or member id of who caused it; "" if nobody in particular.
+
+    `rule` and `command`: its cause as recorded. `joined_ms`: how long the join phase took; None if
+    it did not close. `stable_ms`: until everybody's assignment was in force; None if it never was,
+    because another round followed or the group emptied.
+    """
+
+    group: str
+    entry: int
+    ordinal: int
+    start_ms: int
+    reason: str
+    who: str
+    rule: str
+    command: str
+    generation: int
+    joined_ms: int | None
+    stable_ms: int | None
+
+
+class Turn(NamedTuple):
+    """A member came, went or changed hands: joined, swapped, released, left, removed, expired."""
+
+    group: str
+    owner: str
+    kind: str
+    at_ms: int
+
+
+@dataclass(slots=True)
+class Rounds:
+    """One group, record by record. `generation` is that of the last closed join phase."""
+
+    group: str
+    owners: dict[MemberId, str] = field(default_factory=dict)
+    pending: Round | None = None
+    generation: int = 0
+
+    def rounds(self, record: Record) -> Iterator[Round]:
+        """The rounds that this record finishes or supersedes. Call `turns` first."""
+        match record.event:
+            case RebalanceStarted() as event:
+                yield from self.close()
+                self.pending = self._opened(event, record)
+            case GenerationStarted(generation=generation):
+                self._joined(generation, record)
+            case AssignmentStored():
+                if self.pending is not None:
+                    stable_ms = record.log_time_ms - self.pending.start_ms
+                    self.pending = self.pending._replace(stable_ms=stable_ms)
+                yield from self.close()
+            case GroupEmptied(generation=generation):
+                self._joined(generation, record)
+                yield from self.close()
+            case GroupDeleted():
+                yield from self.close()
+                self.owners.clear()
+            case _:  # no part of a round
+                return
+
+    def close(self) -> Iterator[Round]:
+        """The round that is open, as far as it got."""
+        if self.pending is not None:
+            yield self.pending
+            self.pending = None
+
+    def turns(self, record: Record) -> Iterator[Turn]:
+        """What this record says of single members; keeps their names."""
+        match record.event:
+            case MemberJoined(member_id=member_id, instance_id=instance_id):
+                self.owners[member_id] = instance_id or member_id
+                yield self._turn(member_id, "joined", record)
+            case StaticMemberReplaced() as event:
+                self.owners[event.new_member_id] = event.instance_id
+                yield self._turn(event.new_member_id, "swapped", record)
+            case InstanceReleased(member_id=member_id):
+                yield self._turn(member_id, "released", record)
+            case MembersLeft(member_ids=member_ids):
+                yield from self._turns(member_ids, "left", record)
+            case MembersRemoved(member_ids=member_ids) | GenerationStarted(removed=member_ids):
+                yield from self._turns(member_ids, "removed", record)
+            case MemberExpired(member_id=member_id) | MemberRefused(member_id=member_id):
+                yield self._turn(member_id, "expired", record)
+            case _:  # says nothing of single members
+                return
+
+    def _opened(self, event: RebalanceStarted, record: Record) -> Round:
+        (index, ordinal), cause = record.position, record.cause
+        return Round(
+            group=self.group,
+            entry=index,
+            ordinal=ordinal,
+            start_ms=record.log_time_ms,
+            reason=event.reason,
+            who=self.owners.get(event.member_id, event.member_id),
+            rule=cause.rule,
+            command=cause.command,
+            generation=self.generation,
+            joined_ms=None,
+            stable_ms=None,
+        )
+
+    def _joined(self, generation: int, record: Record) -> None:
+        self.generation = generation
+        if self.pending is not None:
+            taken_ms = record.log_time_ms - self.pending.start_ms
+            self.pending = self.pending._replace(generation=generation, joined_ms=taken_ms)
+
+    def _turns(self, member_ids: Iterable[MemberId], kind: str, record: Record) -> Iterator[Turn]:
+        return (self._turn(member_id, kind, record) for member_id in member_ids)
+
+    def _turn(self, member_id: MemberId, kind: str, record: Record) -> Turn:
+        owner = self.owners.get(member_id, member_id)
+        return Turn(self.group, owner, kind, record.log_time_ms)

@@ -1,0 +1,92 @@
+"""The spine of the log: all records in order, for what belongs to no group. Imports no Spark.
+
+The chain over everything (S3), topics, settings, the dedupe table (S15), counters. It is serial by
+nature; it decodes only what it folds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from holdfast.coordinator.broken import InvariantBroken
+from holdfast.coordinator.events import RequestRecorded
+from holdfast.coordinator.ids import Position
+from holdfast.coordinator.pmap import PMap
+from holdfast.coordinator.replay import replay
+from holdfast.coordinator.state import State
+from holdfast.replay.lines import (
+    COUNT,
+    HEAD,
+    RECORD,
+    START,
+    Cut,
+    Line,
+    Notes,
+    Out,
+    Source,
+    contradictions,
+    read_in_order,
+)
+from holdfast.storage.codec import CHAIN_START, CodecError, chain_hash, decode_record
+from holdfast.storage.state_image import changes
+
+
+def fold_spine(segments: Sequence[Sequence[Source]], cut: Cut) -> Iterator[Out]:
+    """Go through everything in order; each inner sequence holds the files of one segment."""
+    spine = _Spine()
+    for sources in segments:
+        for line in read_in_order(sources, cut):
+            spine.step(line)
+    yield from spine.notes.rows
+    yield Out(HEAD, content=spine.head, idx=spine.last.index, ordinal=spine.last.ordinal)
+    yield Out(COUNT, idx=spine.count)
+    index = spine.last.index if cut.last is None else cut.last.index
+    log_time_ms = spine.log_time_ms if cut.meta_ms is None else cut.meta_ms
+    state = spine.state._replace(applied_index=index, log_time_ms=log_time_ms, groups=PMap())
+    for change in changes(State(), state):
+        if change.content is not None:
+            yield Out(RECORD, key=change.database, content=change.content)
+
+
+@dataclass(slots=True)
+class _Spine:
+    """The whole log in order, and the part of the state that belongs to no group."""
+
+    state: State = field(default_factory=State)
+    head: bytes = CHAIN_START
+    last: Position = START
+    log_time_ms: int = 0
+    count: int = 0
+    notes: Notes = field(default_factory=Notes)
+
+    def step(self, line: Line) -> None:
+        """Take in the next record."""
+        place = Position(line["idx"], line["ordinal"])
+        if place <= self.last:
+            if not line["grp"]:
+                self.notes.add("duplicated", line, "the record is there more than once")
+            return
+        self.head = chain_hash(self.head, line["payload"])
+        if not line["grp"]:
+            self.count += 1
+            if self.head != line["chain"]:
+                self.notes.add("chain", line, "the hash chain over all records breaks before here")
+                self.head = line["chain"]
+        self.last = place
+        self.log_time_ms = max(self.log_time_ms, line["log_time_ms"])
+        if not line["grp"] or line["type"] == RequestRecorded.__name__:
+            self._evolve(line)
+
+    def _evolve(self, line: Line) -> None:
+        try:
+            record = decode_record(line["payload"])
+            wrong = [] if line["grp"] else contradictions(line, record)
+            self.state = replay(self.state, (record,))
+        except CodecError as error:
+            self.notes.add("payload", line, f"the payload cannot be read: {error.what}")
+        except InvariantBroken as error:
+            self.notes.add("rules", line, f"evolve refuses the {line['type']}: {error}")
+        else:
+            if wrong:
+                self.notes.add("payload", line, f"{', '.join(wrong)} contradict the payload")

@@ -1,0 +1,175 @@
+"""The state once more, as "who wrote a key last": a second implementation, and none of `evolve`.
+
+The coordinator's fold cannot find its own mistakes. This says the same rules again, declaratively,
+over the typed columns: members, instances, generation, assignments with the entry that granted
+them, offsets. Nothing here may import `coordinator`; it would no longer be independent.
+
+All results have the columns `grp`, `kind`, `key`, `value`, in the form of `fold.entries_of`.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+
+from pyspark.sql import Column, DataFrame, Window
+from pyspark.sql import functions as f
+
+_LEAVING = ("MembersLeft", "MembersRemoved")
+_THROWN_OUT = ("MemberExpired", "MemberRefused")
+_PHASES = ("RebalanceStarted", "GenerationStarted", "AssignmentStored", "GroupEmptied")
+
+
+def state_entries(living: DataFrame) -> DataFrame:
+    """Everything that the log says about groups that exist, one row a key.
+
+    `living` is read several times: let Spark keep it.
+    """
+    members = _members(living)
+    parts = [
+        _generations(living),
+        members.select("grp", f.lit("member").alias("kind"), _key("member_id"), _owner()),
+        _instances(members),
+        _grants(living, members),
+        _offsets(living),
+    ]
+    return reduce(lambda one, two: one.unionByName(two), parts)
+
+
+def living_rows(rows: DataFrame) -> DataFrame:
+    """Records of each group's present life: those after its last deletion."""
+    placed = rows.where("grp <> ''").withColumn("at", f.struct("idx", "ordinal"))
+    deleted = placed.where("type = 'GroupDeleted'").groupBy("grp").agg(f.max("at").alias("end"))
+    joined = placed.join(f.broadcast(deleted), "grp", "left")
+    life = joined.where("end is null or at > end").where("type <> 'RequestRecorded'")
+    return life.drop("end", "payload", "chain")
+
+
+def _generations(living: DataFrame) -> DataFrame:
+    """The number of the last closed join phase; 0 before the first."""
+    number = f.when(f.col("type").isin("GenerationStarted", "GroupEmptied"), f.col("generation"))
+    last = living.groupBy("grp").agg(f.max_by(number, f.when(number.isNotNull(), f.col("at"))))
+    value = f.coalesce(f.col(last.columns[1]), f.lit(0)).cast("string").alias("value")
+    return last.select("grp", f.lit("generation").alias("kind"), f.lit("").alias("key"), value)
+
+
+def _members(living: DataFrame) -> DataFrame:
+    """Who is a member: ids whose last mention is a coming, with when and as whom they came.
+
+    `identity` outlives a swap: the instance of a static member, the id of a dynamic one.
+    """
+    came = living.where(f.col("type").isin("MemberJoined", "StaticMemberReplaced")).select(
+        "grp", "member_id", "at", "instance_id", f.expr("true").alias("present"), "type"
+    )
+    last = _departures(living).unionByName(came).groupBy("grp", "member_id")
+    ends = last.agg(f.max_by(f.struct("present", "instance_id", "at"), "at").alias("end"))
+    present = ends.where("end.present").select("grp", "member_id", "end.instance_id")
+    return present.withColumn("identity", _identity())
+
+
+def _departures(living: DataFrame) -> DataFrame:
+    """Every id that an event ended, and when."""
+    several = living.where(f.col("type").isin(*_LEAVING)).select("grp", "at", f.explode("members"))
+    removed = living.where("removed is not null").select("grp", "at", f.explode("removed"))
+    single = living.where(f.col("type").isin(*_THROWN_OUT)).select("grp", "at", "member_id")
+    replaced = living.where("type = 'StaticMemberReplaced'").select("grp", "at", "old_member_id")
+    named = [frame.toDF("grp", "at", "member_id") for frame in (several, removed, single, replaced)]
+    gone = reduce(lambda one, two: one.unionByName(two), named)
+    nobody = f.lit(None).cast("string")
+    return gone.select(
+        "grp",
+        "member_id",
+        "at",
+        nobody.alias("instance_id"),
+        f.expr("false").alias("present"),
+        nobody.alias("type"),
+    )
+
+
+def _instances(members: DataFrame) -> DataFrame:
+    bound = members.where("instance_id is not null")
+    value = f.col("member_id").alias("value")
+    return bound.select("grp", f.lit("instance").alias("kind"), _key("instance_id"), value)
+
+
+def _grants(living: DataFrame, members: DataFrame) -> DataFrame:
+    """What each member holds, and the index of the entry that granted it.
+
+    An assignment writes every member's key; a join phase that opens before the assignment is in
+    wipes them (Kafka's rule for CompletingRebalance); a swap hands the key on under a new index.
+    """
+    since = _since(living)
+    given = _last_assignment(living)
+    known = members.join(since, ["grp", "identity"]).join(given, "grp", "left")
+    counts = f.col("stored.at") > f.col("joined")
+    kept = counts & (f.col("wiped").isNull() | (f.col("wiped") < f.col("stored.at")))
+    mine = f.filter("grants", lambda grant: grant["identity"] == f.col("identity"))
+    held = f.when(kept, f.coalesce(f.get(mine, 0)["assignment"], f.lit(""))).otherwise("")
+    granted = f.greatest(
+        f.when(counts, f.col("stored.at.idx")).otherwise(0),
+        f.when(f.col("swapped") > f.col("joined"), f.col("swapped.idx")).otherwise(0),
+    )
+    value = f.concat_ws(":", granted.cast("string"), held).alias("value")
+    return known.select("grp", f.lit("grant").alias("kind"), _key("member_id"), value)
+
+
+def _since(living: DataFrame) -> DataFrame:
+    """Per identity: its last joining and its last swap."""
+    came = living.where(f.col("type").isin("MemberJoined", "StaticMemberReplaced"))
+    identified = came.withColumn("identity", _identity())
+    return identified.groupBy("grp", "identity").agg(
+        f.max(f.when(f.col("type") == "MemberJoined", f.col("at"))).alias("joined"),
+        f.max(f.when(f.col("type") == "StaticMemberReplaced", f.col("at"))).alias("swapped"),
+    )
+
+
+def _last_assignment(living: DataFrame) -> DataFrame:
+    """Per group: the last assignment by identity, and the last wiping."""
+    names = living.where(f.col("type").isin("MemberJoined", "StaticMemberReplaced")).select(
+        "grp", "member_id", _identity().alias("identity")
+    )
+    phases = living.where(f.col("type").isin(*_PHASES)).withColumn(
+        "before", f.lag("type").over(Window.partitionBy("grp").orderBy("at"))
+    )
+    wiping = (f.col("type") == "RebalanceStarted") & (f.col("before") == "GenerationStarted")
+    last = phases.groupBy("grp").agg(
+        f.max(f.when(wiping, f.col("at"))).alias("wiped"),
+        f.max(f.when(f.col("type") == "AssignmentStored", f.struct("at", "grants"))).alias(
+            "stored"
+        ),
+    )
+    each = last.select("grp", f.explode("stored.grants").alias("grant"))
+    hexed = each.select(
+        "grp", f.col("grant.member_id"), f.lower(f.hex("grant.assignment")).alias("assignment")
+    )
+    pairs = (
+        hexed.join(names.distinct(), ["grp", "member_id"])
+        .groupBy("grp")
+        .agg(f.collect_list(f.struct("identity", "assignment")).alias("grants"))
+    )
+    return last.join(pairs, "grp", "left")
+
+
+def _offsets(living: DataFrame) -> DataFrame:
+    """The last offset of each partition, unless its last mention is a deletion."""
+    each = living.where("offsets is not null").select(
+        "grp", "at", f.posexplode("offsets").alias("nth", "offset")
+    )
+    key = f.concat_ws("/", "offset.topic", f.col("offset.partition").cast("string"))
+    written = f.struct("at", "nth", f.col("offset.offset").alias("offset"))
+    last = each.groupBy("grp", key.alias("key")).agg(f.max(written).alias("last"))
+    value = f.col("last.offset").cast("string").alias("value")
+    kept = last.where("last.offset is not null")
+    return kept.select("grp", f.lit("offset").alias("kind"), "key", value)
+
+
+def _identity() -> Column:
+    instance = f.concat(f.lit("i:"), f.col("instance_id"))
+    return f.coalesce(instance, f.concat(f.lit("m:"), f.col("member_id")))
+
+
+def _key(name: str) -> Column:
+    return f.col(name).alias("key")
+
+
+def _owner() -> Column:
+    return f.coalesce(f.col("instance_id"), f.lit("")).alias("value")

@@ -1,0 +1,145 @@
+"""The analyses as tables: titles, heads and cells as text, the same for a terminal and for HTML."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from holdfast.replay.analyse import Analysis, GroupSummary, Restless, Step
+from holdfast.replay.rounds import Round
+
+
+class Table(NamedTuple):
+    """A table for people. `about` says how to read it, or why it is empty."""
+
+    title: str
+    about: str
+    head: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+def tables(analysis: Analysis) -> list[Table]:
+    """All tables of a report, the most telling first."""
+    since = analysis.first_ms
+    return [
+        Table(
+            "Groups",
+            "Kept: partitions that stayed with their instance through a restart; dynamic members "
+            "would have moved them. Times without an owner count what lies between two owners.",
+            _GROUP_HEAD,
+            tuple(_group(summary) for summary in analysis.groups),
+        ),
+        Table(
+            "Rebalances",
+            "Why each began, who caused it, and how long until every assignment was in force.",
+            _ROUND_HEAD,
+            tuple(_round(each, since) for each in analysis.rounds),
+        ),
+        Table(
+            "Changes of owner",
+            "Moves, times without an owner, and overlaps, the longest gaps first.",
+            _STEP_HEAD,
+            tuple(_step(step, since) for step in analysis.steps),
+        ),
+        Table(
+            "Restless instances",
+            "Swapped or expired again and again within ten minutes.",
+            _RESTLESS_HEAD,
+            tuple(_restless(each, since) for each in analysis.restless),
+        ),
+    ]
+
+
+def heading(analysis: Analysis) -> str:
+    """What the report covers, in a sentence."""
+    day = datetime.fromtimestamp(analysis.first_ms / 1000, UTC)
+    length = duration(analysis.last_ms - analysis.first_ms)
+    return (
+        f"{analysis.records} records of node {analysis.node}, {length} from "
+        f"{day:%Y-%m-%d %H:%M:%S} UTC"
+    )
+
+
+def plain(table: Table) -> str:
+    """A table for a terminal."""
+    if not table.rows:
+        return f"{table.title}: none"
+    lines = [table.head, *table.rows]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(table.head))]
+    body = ["  ".join(_pad(c, w) for c, w in zip(line, widths, strict=True)) for line in lines]
+    return "\n".join([table.title, table.about, "", *(line.rstrip() for line in body)])
+
+
+def duration(milliseconds: int | None) -> str:
+    """Milliseconds as people read them."""
+    if milliseconds is None:
+        return "never"
+    if abs(milliseconds) < 1_000:  # noqa: PLR2004 - a second
+        return f"{milliseconds} ms"
+    if abs(milliseconds) < 120_000:  # noqa: PLR2004 - two minutes
+        return f"{milliseconds / 1000:.1f} s"
+    return f"{milliseconds / 60_000:.1f} min"
+
+
+_GROUP_HEAD = (
+    *("group", "rebalances", "moves", "kept", "without owner", "longest", "overlaps"),
+    *("stable after (median)", "(longest)"),
+)
+_ROUND_HEAD = ("at", "group", "entry", "reason", "by", "rule", "generation", "joined", "stable")
+_STEP_HEAD = ("at", "group", "partition", "from", "to", "ended by", "gap", "moved")
+_RESTLESS_HEAD = ("group", "instance", "turns", "how", "first", "last")
+
+
+def _group(each: GroupSummary) -> tuple[str, ...]:
+    return (
+        each.group,
+        str(each.rebalances),
+        str(each.moves),
+        str(each.kept),
+        duration(each.ownerless_ms),
+        duration(each.ownerless_max_ms),
+        str(each.overlaps),
+        duration(each.stable_p50_ms),
+        duration(each.stable_max_ms),
+    )
+
+
+def _round(each: Round, since_ms: int) -> tuple[str, ...]:
+    return (
+        _when(each.start_ms, since_ms),
+        each.group,
+        str(each.entry),
+        each.reason,
+        each.who or "-",
+        f"{each.rule} {each.command}".strip(),
+        str(each.generation),
+        duration(each.joined_ms),
+        duration(each.stable_ms),
+    )
+
+
+def _step(each: Step, since_ms: int) -> tuple[str, ...]:
+    return (
+        _when(each.at_ms, since_ms),
+        each.group,
+        f"{each.topic}/{each.partition}",
+        each.before,
+        each.after,
+        each.ended,
+        duration(each.gap_ms),
+        "yes" if each.moved else "no",
+    )
+
+
+def _restless(each: Restless, since_ms: int) -> tuple[str, ...]:
+    first, last = _when(each.first_ms, since_ms), _when(each.last_ms, since_ms)
+    return (each.group, each.owner, str(each.turns), each.kinds, first, last)
+
+
+def _when(at_ms: int, since_ms: int) -> str:
+    return f"+{(at_ms - since_ms) / 1000:.1f} s"
+
+
+def _pad(cell: str, width: int) -> str:
+    number = cell.lstrip("+-")[:1].isdigit()
+    return cell.rjust(width) if number else cell.ljust(width)

@@ -1,0 +1,202 @@
+"""The verification: three layers, cheapest first, and the clients' witnesses (docs/replay.md).
+
+Puts together what `hashes`, `gaps`, `sql_state`, `fold_job`, `compare` and `witness` find. The
+hashes look at every node; the layers above them at one node whose hashes are without fault, since
+equal hashes mean equal logs.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it has no types
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from holdfast.coordinator.ids import Position
+from holdfast.replay import compare, gaps, hashes, witness
+from holdfast.replay.compare import Expected
+from holdfast.replay.findings import Check, Finding, Report
+from holdfast.replay.fold_job import Folded, fold
+from holdfast.replay.lines import ENTRY_LAST, START, Cut
+from holdfast.replay.read import NodeLog, Range, missing_ranges, readable, rows
+from holdfast.replay.sql_state import living_rows, state_entries
+
+
+def verify_logs(
+    spark: SparkSession,
+    logs: Sequence[NodeLog],
+    expected: Expected | None = None,
+    witnesses: Sequence[Path] = (),
+) -> Report:
+    """Check everything that there is. Raises FileNotFoundError for a lost witness file.
+
+    A file that Spark cannot read stops its job: then the damaged ones are found and left out, with
+    a finding each, and everything is checked again without them.
+    """
+    try:
+        return Verification(spark, logs).run(expected, witnesses)
+    except (PySparkException, Py4JJavaError):
+        sound = [readable(log) for log in logs]
+        if sound == list(logs):
+            raise
+        return Verification(spark, sound).run(expected, witnesses)
+
+
+class Verification:
+    """One run over the logs of some nodes; collects checks, then makes the report."""
+
+    def __init__(self, spark: SparkSession, logs: Sequence[NodeLog]) -> None:
+        """Begin with the logs as `read.node_logs` finds them."""
+        self._spark = spark
+        self._logs = [log for log in logs if log.segments]
+        self._all = list(logs)
+        self._checks: list[Check] = []
+        self._notes: list[str] = []
+
+    def run(self, expected: Expected | None, witnesses: Sequence[Path]) -> Report:
+        """Check everything that there is, as `verify_logs` says."""
+        self._check("manifests", f"{len(self._all)} nodes", self._manifests)
+        if not self._logs:
+            return Report(tuple(self._checks), notes=("no node has a readable segment",))
+        self._hashes()
+        log = self._reference()
+        table = rows(self._spark, log).persist()
+        self._check("gaps", f"node {log.node}", lambda: _gap_findings(table))
+        if witnesses:
+            self._witnesses(table, witnesses)
+        whole = expected is None or expected.index < log.last.index
+        folded = fold(self._spark, log, None if whole else _cut(expected))
+        try:
+            self._compare(log, table, folded)
+            if expected is not None:
+                self._live(folded, log if whole else None, expected)
+            return self._report(folded, expected)
+        finally:
+            folded.release()
+            table.unpersist()
+
+    def _compare(self, log: NodeLog, table: DataFrame, folded: Folded) -> None:
+        """Layers two and three: the two implementations of the rules against each other."""
+        self._check("fold by evolve, chains, payloads", f"node {log.node}", folded.findings)
+        broken = {f.group for f in self._checks[-1].findings if f.kind in {"rules", "payload"}}
+        living = living_rows(table).persist()
+        sql = state_entries(living)
+        self._check(
+            "state by SQL = state by evolve",
+            "members, instances, generations, grants, offsets",
+            lambda: compare.sql_against_fold(sql, folded.entries(), broken),
+        )
+        living.unpersist()
+
+    def _report(self, folded: Folded, expected: Expected | None) -> Report:
+        last, _ = folded.head()
+        groups = folded.group_digests(sorted(expected.groups)) if expected else {}
+        return Report(
+            checks=tuple(self._checks),
+            last=last,
+            records=folded.count(),
+            digest=folded.digest(),
+            group_digests=groups,
+            notes=tuple(self._notes),
+        )
+
+    def _manifests(self) -> list[Finding]:
+        found = [finding for log in self._all for finding in log.findings]
+        found += [
+            Finding("missing", log.node, "", None, "this node has no readable segment")
+            for log in self._all
+            if not log.segments
+        ]
+        return found + [
+            Finding("missing", node, "", gap.first, f"the records from {gap} are sealed elsewhere")
+            for node, lacking in missing_ranges(self._logs).items()
+            for gap in lacking
+        ]
+
+    def _hashes(self) -> None:
+        """Layer one: sums against the manifests, then between nodes, then the bad blocks."""
+        logs = self._logs
+        lacking = sorted({gap for gaps_ in missing_ranges(logs).values() for gap in gaps_})
+        common = hashes.Comparable(min(log.last for log in logs), tuple(lacking))
+        began = time.monotonic()
+        sums = hashes.block_sums(self._spark, logs, common)
+        taken = time.monotonic() - began
+        stored = sum(each.stored[0] for each in sums)
+        found = hashes.against_manifests(logs, sums)
+        self._add("record hashes = manifests", f"{stored} records", found, taken)
+        if len(logs) > 1:
+            self._check(
+                "record hashes equal on all nodes",
+                _extent(logs, common),
+                lambda: [*self._located(common, hashes.differing_blocks(logs, sums))],
+            )
+        else:
+            self._notes.append("one node only: nothing to compare its hashes with")
+        self._note_uncompared(common)
+
+    def _located(self, common: hashes.Comparable, blocks: list[int]) -> list[Finding]:
+        return hashes.locate(self._spark, self._logs, common, blocks) if blocks else []
+
+    def _note_uncompared(self, common: hashes.Comparable) -> None:
+        for log in self._logs:
+            if log.last > common.last:
+                beyond = f"{common.last.index}.{common.last.ordinal}"
+                self._notes.append(f"node {log.node} has records after {beyond} that others lack")
+
+    def _reference(self) -> NodeLog:
+        """The node to fold: one without a finding if there is one, then the longest log."""
+        faulty = {finding.node for check in self._checks for finding in check.findings}
+        return max(self._logs, key=lambda log: (log.node not in faulty, log.last))
+
+    def _live(self, folded: Folded, again: NodeLog | None, expected: Expected) -> None:
+        """Compare with what the node published; fold `again` if it did so in mid-log."""
+        at_index = folded if again is None else fold(self._spark, again, _cut(expected))
+        name = f"digests published at index {expected.index}"
+        covered = f"state, chain, {len(expected.groups)} groups"
+        try:
+            self._check(name, covered, lambda: compare.against_live(at_index, expected))
+        finally:
+            if again is not None:
+                at_index.release()
+
+    def _witnesses(self, table: DataFrame, files: Sequence[Path]) -> None:
+        lines = witness.read_witness(self._spark, files)
+        try:
+            self._check(
+                "all that was acknowledged is there",
+                f"{lines.count()} changes of {len(files)} clients",
+                lambda: [
+                    *witness.unreadable_lines(lines),
+                    *witness.missing_requests(lines, table),
+                    *witness.missing_positions(lines, table),
+                ],
+            )
+        finally:
+            lines.unpersist()
+
+    def _check(self, name: str, covered: str, find: Callable[[], Iterable[Finding]]) -> None:
+        began = time.monotonic()
+        found = list(find())
+        self._add(name, covered, found, time.monotonic() - began)
+
+    def _add(self, name: str, covered: str, found: list[Finding], seconds: float) -> None:
+        self._checks.append(Check(name, covered, tuple(found), seconds))
+
+
+def _cut(expected: Expected | None) -> Cut | None:
+    if expected is None:
+        return None
+    return Cut(Position(expected.index, ENTRY_LAST), meta_ms=expected.log_time_ms)
+
+
+def _gap_findings(table: DataFrame) -> list[Finding]:
+    return [*gaps.ordinal_gaps(table), *gaps.sequence_gaps(table)]
+
+
+def _extent(logs: Sequence[NodeLog], common: hashes.Comparable) -> str:
+    extent = str(Range(Position(1, 0), common.last)) if common.last > START else "nothing"
+    without = f", without {len(common.lacking)} missing ranges" if common.lacking else ""
+    return f"{len(logs)} nodes, {extent}{without}"

@@ -1,0 +1,78 @@
+"""Bytes that are no message of the contract: the caller is told so, and nobody else notices.
+
+Left to itself, the library ends such a call with UNKNOWN and writes a traceback into the node's log
+for each, which lets any caller fill it. Services are registered through `Door` instead. Knows no
+message and no rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import grpc
+from google.protobuf.message import DecodeError
+
+from holdfast.server.answering import end
+from holdfast.server.faults import CallFailed, malformed
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from holdfast.server.answering import Context
+
+    Handler = grpc.RpcMethodHandler[Any, Any]
+    Decode = Callable[[bytes], Any]
+
+
+class Door:
+    """What the generated `add_...Servicer_to_server` functions take for a server."""
+
+    def __init__(self, server: grpc.aio.Server) -> None:
+        self._server = server
+
+    def add_generic_rpc_handlers(self, handlers: object) -> None:
+        """Nothing: the same methods come by name in the next call."""
+
+    def add_registered_method_handlers(self, service: str, methods: Mapping[str, Handler]) -> None:
+        """Register a service's methods, each behind a check of its requests' bytes."""
+        checked = {name: _checked(method) for name, method in methods.items()}
+        self._server.add_generic_rpc_handlers(
+            (grpc.method_handlers_generic_handler(service, checked),)
+        )
+
+
+def _checked(method: Handler) -> Handler:
+    decode = _decoding(method.request_deserializer)
+    encode = method.response_serializer
+    if method.unary_unary:
+        return grpc.unary_unary_rpc_method_handler(_unary(method, decode), None, encode)
+    if method.unary_stream:
+        return grpc.unary_stream_rpc_method_handler(method.unary_stream, decode, encode)
+    # A stream's requests are decoded while its method reads them, so the method hears of it.
+    return grpc.stream_stream_rpc_method_handler(method.stream_stream, decode, encode)
+
+
+def _decoding(decode: Decode) -> Decode:
+    """As the generated function, but raising CallFailed for what it cannot read."""
+
+    def run(raw: bytes) -> Any:  # noqa: ANN401 - any request
+        try:
+            return decode(raw)
+        except DecodeError as error:
+            problem = f"{len(raw)} bytes that are no message of the contract; nothing was done"
+            raise malformed("the request", problem) from error
+
+    return run
+
+
+def _unary(method: Handler, decode: Decode) -> Callable[[bytes, Context], Any]:
+    serve = method.unary_unary
+
+    async def run(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - any response
+        try:
+            request = decode(raw)
+        except CallFailed as error:
+            await end(context, error)
+        return await serve(request, context)
+
+    return run

@@ -1,0 +1,184 @@
+"""LogService: the event log by pages and as it grows, from any node (log.proto).
+
+What a node has applied is committed, so every node answers from what it has; an answer is never
+wrong, only short. A watcher is woken by what is applied and then reads the history from where it
+is, as a reader does: one that is slow costs a page, however far behind it is, and misses nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+import grpc
+
+from holdfast.coordinator.ids import Position
+from holdfast.raft.history import NotHeld
+from holdfast.server.answering import answered, end
+from holdfast.server.faults import CallFailed, crashed, stopping
+from holdfast.v1 import extras_pb2 as x
+from holdfast.v1 import log_pb2 as lg
+from holdfast.v1.events_pb2 import EventRecord
+from holdfast.v1.log_pb2_grpc import LogServiceServicer
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Sequence
+
+    from holdfast.coordinator.events import Record
+    from holdfast.raft.history import Page
+    from holdfast.server.answering import Context
+    from holdfast.server.reads import Reads
+    from holdfast.server.replica_like import HistoryLike, ReplicaLike
+
+PAGE_RECORDS: Final = 1_000
+"""Records that are read at once; of one group perhaps few of them are sent."""
+PAGE_BYTES: Final = 1 << 20
+"""A message is closed above this; a single larger record is still sent."""
+IDLE_SECONDS: Final = 5.0
+"""A watcher to whom nothing happens is told so often how far the log is."""
+
+
+class Sent(NamedTuple):
+    """What goes into one message."""
+
+    records: list[EventRecord]
+    next: Position
+    end: bool
+    first: Position | None
+
+
+class LogService(LogServiceServicer):
+    """Serves the history. A listener of the replica."""
+
+    def __init__(
+        self,
+        replica: ReplicaLike,
+        history: HistoryLike,
+        reads: Reads,
+        idle_seconds: float = IDLE_SECONDS,
+    ) -> None:
+        self._replica, self._history, self._reads = replica, history, reads
+        self._idle_seconds = idle_seconds
+        self._watchers: set[asyncio.Event] = set()
+        self._stopping = False
+
+    @answered(lg.ReadEventsResponse)
+    async def ReadEvents(
+        self, request: lg.ReadEventsRequest, context: Context
+    ) -> lg.ReadEventsResponse:
+        """One page."""
+        del context
+        start = _place(request.start) if request.HasField("start") else None
+        group = request.group_id if request.HasField("group_id") else None
+        page = await self._page(start, group, request.events_max or PAGE_RECORDS)
+        return lg.ReadEventsResponse(
+            records=page.records,
+            next=_message(page.next),
+            end=page.end,
+            first=_message(page.first) if page.first is not None else None,
+            holdfast=await self._extras(),
+        )
+
+    async def Watch(self, request: lg.WatchRequest, context: Context) -> None:
+        """Events from a position on, then each as it is applied."""
+        bell = asyncio.Event()
+        self._watchers.add(bell)
+        try:
+            async for message in self._messages(request, bell):
+                await context.write(message)
+        except CallFailed as error:
+            await end(context, error)
+        except grpc.aio.AbortError:
+            raise
+        finally:
+            self._watchers.discard(bell)
+
+    async def _messages(
+        self, request: lg.WatchRequest, bell: asyncio.Event
+    ) -> AsyncIterator[lg.WatchResponse]:
+        """The first message comes at once, so that the caller knows from where it can resume."""
+        group = request.group_id if request.HasField("group_id") else None
+        now = Position(self._replica.state.applied_index + 1, 0)
+        at = _place(request.start) if request.HasField("start") else now
+        silent = False
+        while not self._stopping:
+            bell.clear()
+            page = await self._page(at, group, PAGE_RECORDS)
+            at = page.next
+            if page.records or not silent:
+                yield lg.WatchResponse(
+                    records=page.records, next=_message(at), holdfast=await self._extras()
+                )
+            silent = page.end and await self._rung(bell)
+        raise stopping()
+
+    async def _rung(self, bell: asyncio.Event) -> bool:
+        """Wait for news; False: there were none for long."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(self._idle_seconds):
+                await bell.wait()
+                return True
+        return False
+
+    async def _page(self, start: Position | None, group: str | None, wanted: int) -> Sent:
+        """As much as one message holds. Raises CallFailed."""
+        try:
+            limit = PAGE_RECORDS if group is not None else min(wanted, PAGE_RECORDS)
+            page = await self._history.read(start, limit)
+        except NotHeld as error:
+            raise CallFailed(grpc.StatusCode.OUT_OF_RANGE, str(error), "not-applied") from error
+        return _sent(page, group, wanted)
+
+    async def _extras(self) -> x.ResponseExtras:
+        """How fresh this is; always as for a stale read, since any node serves."""
+        return (await self._reads.state(x.RequestExtras(stale_ok=True)))[1]
+
+    def stop(self) -> None:
+        """End every watch: the node shuts down, and another one can go on from `next`."""
+        self._stopping = True
+        self._ring()
+
+    def _ring(self) -> None:
+        for bell in self._watchers:
+            bell.set()
+
+    # --- the replica's listener ---
+
+    def on_leading(self, term: int) -> None:
+        """Nothing: any node serves."""
+
+    def on_not_leading(self) -> None:
+        """Nothing: any node serves."""
+
+    def on_applied(self, records: Sequence[Record], index: int) -> None:
+        """There are new events."""
+        del records, index
+        self._ring()
+
+    def on_stopped(self, reason: str) -> None:
+        """Nothing more will be applied here, so whoever waits should ask another node."""
+        del reason
+        self.stop()
+
+
+def _sent(page: Page, group: str | None, wanted: int) -> Sent:
+    """The records of a page that go into one message, and where the next one begins."""
+    records: list[EventRecord] = []
+    size = 0
+    for position, content in page.records:
+        if len(records) == wanted or size >= PAGE_BYTES:
+            return Sent(records, position, end=False, first=page.first)
+        record = EventRecord.FromString(content)
+        if group is None or record.group_id == group:
+            records.append(record)
+            size += len(content)
+    return Sent(records, page.next, page.end, page.first)
+
+
+def _place(position: x.Position) -> Position:
+    return Position(position.index, position.ordinal)
+
+
+def _message(position: Position) -> x.Position:
+    return x.Position(index=position.index, ordinal=position.ordinal)

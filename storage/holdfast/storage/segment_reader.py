@@ -1,0 +1,103 @@
+"""Reads sealed segments page by page, in the order of the log, for a node that serves its history.
+
+Files are sorted by group, pages are by position: the sorting is done by Arrow, outside of the
+interpreter, and the segment read last is kept, since the next page is most likely from it. A
+segment also tells where the one before it ends, so that a missing one is noticed (S22).
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from threading import Lock
+from typing import Any, Final
+from zlib import crc32
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from holdfast.coordinator.events import SegmentSealed
+from holdfast.coordinator.ids import Position
+from holdfast.storage.codec import append_chain, decode_record
+from holdfast.storage.segments import BUCKETS, Manifest, Row, read_manifest, segments_in
+
+_COLUMNS: Final = ["idx", "ordinal", "payload", "chain"]
+_CLUSTER_FILE: Final = f"bucket-{crc32(b'') % BUCKETS:02d}.parquet"
+
+
+class SegmentReader:
+    """The sealed segments in one folder. Any thread may call any method."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder`: where the node's segments lie; it need not be there yet."""
+        self._folder = folder
+        self._manifests: dict[Path, Manifest] = {}
+        self._boundaries: dict[Path, Position | None] = {}
+        self._opened: tuple[Path, Any] | None = None
+        self._lock = Lock()
+
+    def segments(self) -> list[tuple[Path, Manifest]]:
+        """The finished segments now, in order. Raises OSError, or ValueError: a foreign format."""
+        found = segments_in(self._folder)
+        for path in found:
+            if path not in self._manifests:
+                self._manifests[path] = read_manifest(path)
+        return [(path, self._manifests[path]) for path in found]
+
+    def boundary_before(self, segment: Path) -> Position | None:
+        """The position at which the segment before this one ends; None: this is the first.
+
+        Every boundary is itself on the log, right behind what it seals: the first one that a
+        segment holds is that of its predecessor.
+        """
+        if segment not in self._boundaries:
+            first = Position(*self._manifests[segment].first)
+            self._boundaries[segment] = _boundary(segment, first)
+        return self._boundaries[segment]
+
+    def page(self, segment: Path, start: Position, limit: int) -> list[Row]:
+        """At most `limit` rows of a segment from `start` on, in order, chain hashes included."""
+        table = self._sorted(segment)
+        index, ordinal = pc.field("idx"), pc.field("ordinal")
+        behind = (index > start.index) | ((index == start.index) & (ordinal >= start.ordinal))
+        rows = table.filter(behind).slice(0, limit).to_pylist()
+        return [
+            Row(Position(row["idx"], row["ordinal"]), append_chain(row["payload"], row["chain"]))
+            for row in rows
+        ]
+
+    def release(self) -> None:
+        """Forget the segment read last: nobody reads sealed history at present."""
+        with self._lock:
+            self._opened = None
+
+    def _sorted(self, segment: Path) -> Any:  # noqa: ANN401 - pyarrow is published without types
+        with self._lock:
+            if self._opened is None or self._opened[0] != segment:
+                files = [segment / name for name in self._manifests[segment].files]
+                tables = [pq.read_table(file, columns=_COLUMNS) for file in files]
+                whole = pa.concat_tables(tables)
+                order = [("idx", "ascending"), ("ordinal", "ascending")]
+                self._opened = (segment, whole.sort_by(order))
+            return self._opened[1]
+
+
+def _boundary(segment: Path, first: Position) -> Position | None:
+    path = segment / _CLUSTER_FILE
+    if not path.exists():
+        return None
+    sealing = [("type", "==", SegmentSealed.__name__)]
+    rows = pq.read_table(path, columns=["idx", "payload"], filters=sealing).sort_by("idx")
+    return boundary_in(rows.slice(0, 1).column("payload").to_pylist(), first)
+
+
+def boundary_in(payloads: list[bytes], first: Position) -> Position | None:
+    """What the first boundary among some records says of the records before `first`.
+
+    None: nothing was sealed before `first`, so it begins the log.
+    """
+    for payload in payloads:
+        event = decode_record(payload).event
+        if isinstance(event, SegmentSealed):
+            return event.last if event.last < first else None
+    return None

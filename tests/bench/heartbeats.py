@@ -1,0 +1,131 @@
+"""Rows about heartbeats: how many a leader can hear, and what ten thousand members cost it."""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import time
+from collections.abc import Sequence
+
+from bench import machine
+from bench.figures import Figure, least, most
+from bench.group import Members
+from bench.rig import Bench, Running, Watch, Work, shares
+from bench.talk import OK, Line, Unexpected
+from holdfast.v1 import group_pb2 as g
+
+A_MESSAGE = 100
+"""Members whose heartbeats share a message."""
+STREAMS = 4
+INTERVAL_S = 5.0
+
+
+async def unary_and_streamed(bench: Bench) -> None:
+    """Heartbeats of a quiet group, one a call and a hundred a message."""
+    members = Members("beating", bench.sizes.beating_members)
+    async with (
+        bench.cluster("heartbeat") as running,
+        running.talk.lines(bench.sizes.connections) as lines,
+    ):
+        await members.form(lines)
+        requests = [members.heartbeat(number) for number in range(members.count)]
+        numbers = itertools.count()
+
+        async def one(caller: int) -> None:
+            request = requests[next(numbers) % len(requests)]
+            check(await lines[caller % len(lines)].group.Heartbeat(request))
+
+        work = await bench.closed(running, bench.sizes.callers, one)
+        what = f"unary, {bench.sizes.callers} callers, {members.count:,} members"
+        bench.add_work("heartbeat", what, work, unit="heartbeats/s", goal=least(8_000))
+        work = await _streams(bench, running, lines, requests)
+        what = f"{A_MESSAGE} members a message, {STREAMS} streams"
+        goal = least(100_000)
+        bench.add_work("heartbeat", what, work, unit="heartbeats/s", goal=goal, each=A_MESSAGE)
+
+
+async def _streams(
+    bench: Bench, running: Running, lines: Sequence[Line], requests: Sequence[g.HeartbeatRequest]
+) -> Work:
+    """Each stream sends its next message when the last one is answered."""
+    calls = [lines[number % len(lines)].group.HeartbeatStream() for number in range(STREAMS)]
+    batches = [
+        g.HeartbeatBatch(batch=1, requests=requests[first : first + A_MESSAGE])
+        for first in range(0, len(requests), A_MESSAGE)
+    ]
+
+    async def one(caller: int) -> None:
+        call = calls[caller]
+        await call.write(batches[caller % len(batches)])
+        check_batch(await call.read())
+
+    work = await bench.closed(running, STREAMS, one)
+    for call in calls:
+        await call.done_writing()
+    return work
+
+
+def check(answer: g.HeartbeatResponse) -> None:
+    """Raise Unexpected unless all is as before."""
+    if answer.error_code != OK:
+        raise Unexpected("a heartbeat", answer.error_code, answer.holdfast.message)
+
+
+def check_batch(answer: g.HeartbeatBatchResponse) -> None:
+    """Raise Unexpected unless all is as before for every member."""
+    for response in answer.responses:
+        check(response)
+
+
+async def crowd(bench: Bench) -> None:
+    """A full group at rest: memory of a node, and the leader's time for heartbeats each 5 s."""
+    members = Members("crowd", bench.sizes.members_max)
+    async with bench.cluster("crowd") as running:
+        leader = running.talk.leader
+        empty = machine.memory_bytes(leader.pid)
+        async with running.talk.lines(bench.sizes.burst_connections) as lines:
+            connected = machine.memory_bytes(leader.pid)
+            await members.form(lines)
+            await _at_rest(bench, running, lines, members)
+            _memory(bench, running, len(lines), (empty, connected))
+
+
+async def _at_rest(bench: Bench, running: Running, lines: Sequence[Line], members: Members) -> None:
+    """Every member's heartbeat each five seconds, spread evenly, a message for each connection."""
+    late: list[float] = []
+    shared = list(shares(members.count, len(lines)))
+    until = time.monotonic() + INTERVAL_S + bench.sizes.steady_s
+
+    async def keep(number: int) -> None:
+        call = lines[number].group.HeartbeatStream()
+        requests = [members.heartbeat(member) for member in shared[number]]
+        batch = g.HeartbeatBatch(batch=1, requests=requests)
+        await asyncio.sleep(INTERVAL_S * number / len(lines))
+        while time.monotonic() < until:
+            began = time.perf_counter()
+            await call.write(batch)
+            check_batch(await call.read())
+            late.append(time.perf_counter() - began)
+            await asyncio.sleep(INTERVAL_S)
+        await call.done_writing()
+
+    keeping = [asyncio.create_task(keep(number)) for number in range(len(lines))]
+    await asyncio.sleep(INTERVAL_S)
+    watch = Watch(running)
+    await asyncio.sleep(bench.sizes.steady_s - INTERVAL_S)
+    effort = watch.effort()
+    await asyncio.gather(*keeping)
+    what = f"{members.count:,} members, a heartbeat each {INTERVAL_S:.0f} s, shared streams"
+    share = 100 * effort.leader
+    bench.add(Figure("crowd", what, share, "% of a core", most(10), effort=effort))
+
+
+def _memory(bench: Bench, running: Running, connections: int, before: tuple[int, int]) -> None:
+    empty, connected = before
+    for node in running.cluster.nodes:
+        mib = machine.memory_bytes(node.pid) / 2**20
+        role = "leader" if node == running.talk.leader else "follower"
+        what = f"RssAnon of the {role} {node.name}, {bench.sizes.members_max:,} members"
+        bench.add(Figure("crowd", what, mib, "MiB", most(200)))
+    each = (connected - empty) / connections / 1024
+    bench.add(Figure("crowd", f"of it, a connection (of {connections})", each, "KiB"))

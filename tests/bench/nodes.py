@@ -1,0 +1,154 @@
+"""The three nodes that are measured: started by `holdfast cluster start`, killed, brought back.
+
+`cluster.json` says who is who. Only processes that this file has started are ended, by their ids.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Final, NamedTuple, Self
+
+from bench import machine
+from harness.poll import until
+
+HOLDFAST: Final = (sys.executable, "-m", "holdfast.server")
+START_S: Final = 60.0
+STOP_S: Final = 30.0
+
+
+class Node(NamedTuple):
+    """One node, as cluster.json has it."""
+
+    name: str
+    address: str
+    pid: int
+    directory: Path
+
+
+class Credentials(NamedTuple):
+    """What a client shows, PEM: authority, key, certificate."""
+
+    ca: bytes
+    key: bytes
+    certificate: bytes
+
+
+class Cluster:
+    """Running nodes; a context manager that leaves neither processes nor data behind."""
+
+    def __init__(
+        self, directory: Path, settings: dict[str, int] | None = None, count: int = 3
+    ) -> None:
+        self.directory, self._home = directory, directory / "cluster"
+        self._settings, self._count = settings or {}, count
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.nodes: tuple[Node, ...] = ()
+
+    def __enter__(self) -> Self:
+        shutil.rmtree(self.directory, ignore_errors=True)
+        self.directory.mkdir(parents=True)
+        try:
+            self.start()
+        except BaseException:
+            self.__exit__()
+            raise
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+    def start(self) -> None:
+        """Start all nodes and wait until they serve. Raises RuntimeError if they do not."""
+        command = [*HOLDFAST, "cluster", "start", "--nodes", str(self._count)]
+        command += ["--dir", str(self._home)]
+        for key, value in self._settings.items():
+            command += ["--set", f"{key}={value}"]
+        starter = self._spawn(command)
+        file = self._home / "cluster.json"
+        until(
+            lambda: file.exists() or starter.poll() is not None,
+            "the nodes serve",
+            within_s=START_S,
+        )
+        if not file.exists():
+            said = (self.directory / "cluster.log").read_text().strip()
+            raise RuntimeError(f"the cluster did not start: {said}")
+        self.look()
+
+    def _spawn(self, command: list[str]) -> subprocess.Popen[bytes]:
+        with (self.directory / "cluster.log").open("ab") as log:
+            process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            )
+        self._processes.append(process)
+        return process
+
+    def look(self) -> None:
+        """Read again who is who: a node that came back has another process id."""
+        content = json.loads((self._home / "cluster.json").read_text())
+        self.nodes = tuple(
+            Node(node["name"], node["client_address"], node["pid"], Path(node["directory"]))
+            for node in content["nodes"]
+        )
+
+    def credentials(self) -> Credentials:
+        """What the cluster made for clients of this machine."""
+        tls = json.loads((self._home / "cluster.json").read_text())["tls"]
+        return Credentials(*(Path(tls[part]).read_bytes() for part in ("ca", "key", "certificate")))
+
+    def stop(self) -> None:
+        """End every process, gracefully if it can."""
+        for process in self._processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGTERM)
+        for process in self._processes:
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_S)
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        for node in self.nodes:
+            if self._is_ours(node):
+                os.kill(node.pid, signal.SIGKILL)
+        self._processes, self.nodes = [], ()
+
+    def _is_ours(self, node: Node) -> bool:
+        """Whether the process is still the node that we started: ids are used again."""
+        try:
+            command = Path(f"/proc/{node.pid}/cmdline").read_bytes()
+        except OSError:
+            return False
+        return os.fsencode(node.directory) in command
+
+    def named(self, name: str) -> Node:
+        """The node of this name."""
+        return next(node for node in self.nodes if node.name == name)
+
+    def kill(self, node: Node) -> None:
+        """Kill -9 a node."""
+        os.kill(node.pid, signal.SIGKILL)
+
+    def revive(self, node: Node) -> None:
+        """Bring a dead node back, as an operator would."""
+        self._spawn([*HOLDFAST, "node", "--config", str(node.directory / "node.toml")])
+        until(lambda: self._has_new_pid(node), f"{node.name} is back", within_s=START_S)
+
+    def _has_new_pid(self, node: Node) -> bool:
+        self.look()
+        return self.named(node.name).pid != node.pid
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """Processor time of each running node so far."""
+        found = {}
+        for node in self.nodes:
+            with contextlib.suppress(OSError):
+                found[node.name] = machine.cpu_seconds(node.pid)
+        return found

@@ -1,0 +1,128 @@
+"""Rows about groups in motion: one more member, and a rolling restart."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Sequence
+
+import grpc
+
+from bench.figures import Figure, median, most
+from bench.group import Members, assignment_of
+from bench.rig import Bench, Running, Watch
+from bench.talk import REBALANCING, Line
+from holdfast.v1 import group_pb2 as g
+
+CONNECTIONS = 100
+
+
+class _Alert:
+    """Members that hold a stream each and rejoin at once when they are told to."""
+
+    def __init__(self, members: Members, lines: Sequence[Line]) -> None:
+        self._members, self._lines = members, lines
+        self._calls = [line.group.HeartbeatStream() for line in lines[: members.count]]
+
+    async def begin(self, number: int) -> None:
+        """Let the stream carry this member."""
+        beat = g.HeartbeatBatch(batch=1, requests=[self._members.heartbeat(number)])
+        await self._calls[number].write(beat)
+        await self._calls[number].read()
+
+    async def follow(self, number: int) -> float:
+        """Wait for the push, rejoin, sync; when this member had its new assignment."""
+        while not self._is_called(await self._calls[number].read()):
+            pass
+        return await rejoin(self._members, self._lines[number], number)
+
+    def _is_called(self, message: g.HeartbeatBatchResponse) -> bool:
+        return any(push.error_code == REBALANCING for push in message.pushes)
+
+    async def end(self) -> None:
+        """Close the streams."""
+        for call in self._calls:
+            await call.done_writing()
+
+
+async def rejoin(members: Members, line: Line, number: int) -> float:
+    """Join the round that is open and sync; the group leader assigns."""
+    joined = await members.join(line, number, members.ids[number])
+    members.ids[number] = joined.member_id
+    members.generation = joined.generation_id
+    assigned = []
+    if joined.leader == joined.member_id:
+        assigned = [
+            g.SyncGroupRequestAssignment(member_id=member.member_id, assignment=assignment_of(at))
+            for at, member in enumerate(joined.members)
+        ]
+    await members.sync(line, number, assigned)
+    return time.perf_counter()
+
+
+async def scale_up(bench: Bench) -> None:
+    """One more member: until all have the new assignment, told by push."""
+    count, seconds = bench.sizes.scale_up_members, []
+    async with bench.cluster("scale-up") as running:
+        for attempt in range(bench.sizes.scale_ups):
+            seconds.append(await _one_more(running, f"growing-{attempt}", count))
+            bench.say(f"scale-up {attempt + 1}: {seconds[-1]:.3f} s")
+    what = f"one more member: until all {count} have the new assignment"
+    more: dict[str, object] = {"all_s": seconds, "worst_s": max(seconds)}
+    bench.add(Figure("scale-up", what, median(seconds), "s", most(0.2), more=more))
+
+
+async def _one_more(running: Running, group_id: str, count: int) -> float:
+    members = Members(group_id, count)
+    async with running.talk.lines(count + 1) as lines:
+        await members.form(lines)
+        alert = _Alert(members, lines)
+        await asyncio.gather(*(alert.begin(number) for number in range(count)))
+        following = [asyncio.create_task(alert.follow(number)) for number in range(count)]
+        members.ids.append("")
+        began = time.perf_counter()
+        ends = await asyncio.gather(rejoin(members, lines[count], count), *following)
+        await alert.end()
+    return max(ends) - began
+
+
+async def rolling(bench: Bench) -> None:
+    """A rolling restart of a group of static members: each one's process is replaced by another."""
+    count, seconds = bench.sizes.scale_up_members, []
+    members = Members("rolling", count)
+    async with bench.cluster("rolling") as running:
+        async with running.talk.lines(bench.sizes.connections) as lines:
+            await members.form(lines)
+        generation, held = members.generation, list(members.assignments)
+        open_lines = [running.talk.line(running.talk.leader.address) for _ in range(count)]
+        await asyncio.gather(*(line.channel.channel_ready() for line in open_lines))
+        watch = Watch(running)
+        for _ in range(bench.sizes.restarts):
+            began = time.perf_counter()
+            for number in range(count):
+                await _restart(running, members, open_lines, number)
+            seconds.append(time.perf_counter() - began)
+        effort = watch.effort()
+        moves = sum(one != two for one, two in zip(held, members.assignments, strict=True))
+        for line in open_lines:
+            await line.channel.close()
+    what = f"all {count} members, one after another, each over a new connection"
+    more: dict[str, object] = {"all_s": seconds, "worst_s": max(seconds)}
+    rebalances = members.generation - generation
+    figure = Figure("rolling", what, median(seconds), "s", most(1), effort=effort, more=more)
+    bench.add(figure)
+    bench.add(Figure("rolling", "rebalances in all of them", rebalances, "", most(0)))
+    bench.add(Figure("rolling", "assignments changed by them", moves, "", most(0)))
+
+
+async def _restart(running: Running, members: Members, lines: list[Line], number: int) -> None:
+    """The old process's connection closes; the new one connects, joins, syncs, and beats once."""
+    await lines[number].channel.close()
+    lines[number] = line = running.talk.line(running.talk.leader.address)
+    joined = await members.join(line, number)
+    members.ids[number], members.generation = joined.member_id, joined.generation_id
+    synced = await members.sync(line, number)
+    members.assignments[number] = synced.assignment
+    beat = await line.group.Heartbeat(members.heartbeat(number))
+    if beat.error_code == REBALANCING:
+        raise grpc.aio.UsageError("a restart of a static member began a rebalance")

@@ -1,0 +1,21 @@
+"""The rows by name, in the order in which they run."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from bench import changes, faults, heartbeats, rebalances
+from bench.rig import Bench
+
+ROWS: Final[dict[str, Callable[[Bench], Awaitable[None]]]] = {
+    "replace": changes.replacement,
+    "commit": changes.commits,
+    "many": changes.many,
+    "heartbeat": heartbeats.unary_and_streamed,
+    "scale-up": rebalances.scale_up,
+    "rolling": rebalances.rolling,
+    "failover": faults.failover,
+    "burst": faults.burst,
+    "crowd": heartbeats.crowd,
+}

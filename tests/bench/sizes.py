@@ -1,0 +1,49 @@
+"""How much a run does. `--quick` is for a look; its figures scatter more."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Self
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Times in seconds; everything else is a count."""
+
+    seconds: float = 5.0
+    warm_up_s: float = 1.0
+    callers: int = 64
+    connections: int = 8
+    groups: tuple[int, ...] = (100, 1_000, 10_000)
+    members_max: int = 10_000
+    beating_members: int = 1_000
+    scale_up_members: int = 100
+    scale_ups: int = 5
+    restarts: int = 5
+    kills: int = 10
+    burst: int = 10_000
+    burst_connections: int = 100
+    events: int = 1_000_000
+    steady_s: float = 20.0
+    row_seconds_max: float = 900.0
+
+    def with_kills(self, kills: int) -> Self:
+        """The same with another number of kills."""
+        return replace(self, kills=kills)
+
+
+FULL = Sizes()
+QUICK = replace(
+    FULL,
+    seconds=2.0,
+    warm_up_s=0.5,
+    groups=(100, 1_000),
+    members_max=2_000,
+    scale_ups=3,
+    restarts=2,
+    kills=3,
+    burst=2_000,
+    burst_connections=20,
+    events=100_000,
+    steady_s=10.0,
+)

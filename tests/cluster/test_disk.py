@@ -1,0 +1,185 @@
+"""Full and damaged disks under real nodes: refused or rebuilt, told in a sentence, nothing lost.
+
+What the journal does at every byte is tested in tests/storage; here whole processes meet it.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+
+from cluster.load import TOPIC, Place, commit_of
+from cluster.processes import INSECURE, PATIENCE_SECONDS, RunningCluster, poll, refused, running
+from holdfast.v1 import group_pb2 as g
+from holdfast.v1 import offset_pb2 as o
+from holdfast.v1.errors_pb2 import ERROR_CODE_NONE, ERROR_CODE_UNKNOWN_MEMBER_ID
+from holdfast.v1.group_pb2_grpc import GroupServiceStub
+from holdfast.v1.offset_pb2_grpc import OffsetServiceStub
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+PLACE = Place("kept", 0)
+MARK = "these words are looked for in the file of the journal"
+ROOM_LEFT = 200_000
+"""Bytes by which the journal may still grow: some commits fit, and not many."""
+MORE_THAN_ANY_DISK = 1 << 62
+
+
+def commit(cluster: RunningCluster, offset: int, words: str = "") -> None:
+    """Commit at the leader, acknowledged."""
+    request = commit_of(PLACE, offset, "")
+    request.topics[0].partitions[0].committed_metadata = words
+    name = cluster.names[0] if len(cluster.names) == 1 else cluster.leader()
+    stub = OffsetServiceStub(cluster.channel(name))
+    answer = stub.OffsetCommit(request, timeout=PATIENCE_SECONDS)
+    assert answer.topics[0].partitions[0].error_code == ERROR_CODE_NONE
+
+
+def committed(cluster: RunningCluster) -> int:
+    """What the leader says."""
+    group = o.OffsetFetchRequestGroup(group_id=PLACE.group)
+    stub = OffsetServiceStub(cluster.channel(cluster.leader()))
+    answer = stub.OffsetFetch(o.OffsetFetchRequest(groups=[group]), timeout=PATIENCE_SECONDS)
+    return int(answer.groups[0].topics[0].partitions[0].committed_offset)
+
+
+def flip(journal: Path) -> None:
+    """Damage every copy of the marked record in the file, as a bad sector would."""
+    content = journal.read_bytes()
+    places = [found.start() for found in re.finditer(re.escape(MARK.encode()), content)]
+    assert places, "the record is in the journal"
+    with journal.open("r+b") as file:
+        for place in places:
+            file.seek(place)
+            file.write(bytes([content[place] ^ 0xFF]))
+
+
+def test_below_the_reserve_changes_are_refused_and_all_else_goes_on(tmp_path: Path) -> None:
+    """S20: RESOURCE_EXHAUSTED that says what to do; reads, heartbeats and the data are there."""
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        cluster.create_topic(TOPIC, 1)
+        commit(cluster, 1)
+        cluster.kill("node-1")
+        reserve = f"node.disk_reserve_bytes={MORE_THAN_ANY_DISK}"
+        cluster.bring_back("node-1", options=("--set", reserve))
+        with pytest.raises(grpc.RpcError) as full:
+            commit(cluster, 2)
+        beat = GroupServiceStub(cluster.channel("node-1")).Heartbeat(
+            g.HeartbeatRequest(group_id="g", member_id="m"), timeout=PATIENCE_SECONDS
+        )
+        during = committed(cluster)
+        cluster.stop_gracefully("node-1")
+        cluster.bring_back("node-1")
+        commit(cluster, 3)
+        after = committed(cluster)
+
+    assert full.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+    assert "space" in full.value.details()
+    assert dict(full.value.trailing_metadata())["holdfast-outcome"] == "not-applied"
+    assert beat.error_code == ERROR_CODE_UNKNOWN_MEMBER_ID
+    assert (during, after) == (1, 3)
+
+
+def test_a_damaged_journal_is_set_aside_and_rebuilt_from_the_peers(tmp_path: Path) -> None:
+    """S19, S21: of three, the damaged node says so, keeps the damage, and has everything again."""
+    with running(tmp_path / "c", 3, *INSECURE) as cluster:
+        cluster.create_topic(TOPIC, 1)
+        commit(cluster, 1, MARK)
+        victim = cluster.follower()
+        cluster.settled()
+        cluster.kill(victim)
+        flip(cluster.data(victim) / "raft" / "data.mdb")
+        commit(cluster, 2)
+        cluster.bring_back(victim)
+        healed = {(seen.applied_index, seen.digest) for seen in cluster.settled()}
+        poll(lambda: role(cluster, victim) == "follower", "its vote and its acks count again")
+        third = next(n for n in cluster.names if n not in {victim, cluster.leader()})
+        cluster.kill(third)
+        commit(cluster, 3)  # with the rebuilt node as the majority's other half
+        offset = committed(cluster)
+        aside = [path.name for path in cluster.data(victim).glob("*.damaged-*")]
+        words = cluster.words(victim)
+
+    assert len(healed) == 1
+    assert offset == 3
+    assert sorted(aside) == ["raft.damaged-1", "state.damaged-1"]
+    assert "damaged" in words
+    assert "Traceback" not in words
+
+
+def role(cluster: RunningCluster, name: str) -> str:
+    """A node's part, as the leader sees it."""
+    seen = cluster.describe(cluster.leader())
+    assert seen is not None
+    return next(node.role for node in seen.nodes if node.name == name)
+
+
+def test_a_single_node_with_a_damaged_journal_is_refused_and_loses_nothing(tmp_path: Path) -> None:
+    """S19, S21: nobody to rebuild from, so one sentence, and not a byte is touched."""
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        cluster.create_topic(TOPIC, 1)
+        commit(cluster, 1, MARK)
+        cluster.kill("node-1")
+        journal = cluster.data("node-1") / "raft" / "data.mdb"
+        flip(journal)
+        damaged = journal.read_bytes()
+        sentence = refused("node", "--config", str(cluster.file("node-1")))
+        untouched = journal.read_bytes() == damaged
+        unflip(journal)
+        cluster.bring_back("node-1")
+        offset = committed(cluster)
+
+    assert "damaged" in sentence
+    assert "backup" in sentence
+    assert untouched
+    assert offset == 1
+
+
+def unflip(journal: Path) -> None:
+    """The sector can be read again."""
+    bad = bytes([MARK.encode()[0] ^ 0xFF]) + MARK.encode()[1:]
+    journal.write_bytes(journal.read_bytes().replace(bad, MARK.encode()))
+
+
+def test_a_journal_cut_short_never_kills_the_node(tmp_path: Path) -> None:
+    """S21: LMDB maps the file, so reading past its end is SIGBUS; the child dies, the node tells."""
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        cluster.create_topic(TOPIC, 1)
+        cluster.kill("node-1")
+        journal = cluster.data("node-1") / "raft" / "data.mdb"
+        whole = journal.read_bytes()
+        journal.write_bytes(whole[: len(whole) // 2])
+        sentence = refused("node", "--config", str(cluster.file("node-1")))
+
+    assert "damaged" in sentence
+
+
+def test_a_disk_that_fills_up_under_the_journal_stops_the_node_and_loses_nothing(
+    tmp_path: Path,
+) -> None:
+    """S5, S20: when even a batch in flight finds no room, nothing of it is acknowledged.
+
+    The process may not grow its files any more (RLIMIT_FSIZE): what ENOSPC is to a real disk.
+    """
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        cluster.create_topic(TOPIC, 1)
+        commit(cluster, last := 1)
+        size = (cluster.data("node-1") / "raft" / "data.mdb").stat().st_size
+        cluster.limit_file_size("node-1", size + ROOM_LEFT)
+        with pytest.raises(grpc.RpcError) as failed:
+            for last in range(1, 100_000):
+                commit(cluster, last + 1, "x" * 3_000)
+        poll(lambda: cluster.describe("node-1") is None, "the node stopped")
+        words = cluster.words("node-1")
+        cluster.bring_back("node-1")
+        offset = committed(cluster)
+
+    assert dict(failed.value.trailing_metadata() or ()).get("holdfast-outcome") != "not-applied"
+    assert offset >= last
+    assert "could not make a batch durable" in words
+    assert "Traceback" not in words
+

@@ -1,0 +1,180 @@
+"""Makes event logs without a server: parts go through the coordinator's own `apply_entry`.
+
+What comes out is what a node's event log holds: positions, counts, hash chains. A log can then be
+damaged in one place, and written as the sealed segments of several nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+from holdfast.coordinator.events import (
+    Assigned,
+    AssignmentStored,
+    Cause,
+    ClusterFormed,
+    Event,
+    GenerationStarted,
+    GroupCreated,
+    InstanceReleased,
+    LogEntry,
+    MemberJoined,
+    OffsetCommitted,
+    OffsetsCommitted,
+    Part,
+    Proposed,
+    Protocol,
+    RebalanceStarted,
+    Record,
+    Rejoin,
+    StaticMemberReplaced,
+)
+from holdfast.coordinator.ids import Position
+from holdfast.coordinator.replay import apply_entry
+from holdfast.coordinator.state import State
+from holdfast.storage.codec import CHAIN_START, append_chain, chain_hash, encode_record
+from holdfast.storage.segments import Row, write_segment
+from holdfast.v1.group_pb2 import ConsumerProtocolAssignment
+
+START_MS = 1_700_000_000_000
+
+
+@dataclass
+class EventLog:
+    """A log that grows by one entry a call, each some milliseconds after the one before."""
+
+    state: State = field(default_factory=State)
+    records: list[Record] = field(default_factory=list)
+    rows: list[Row] = field(default_factory=list)
+    heads: dict[str, bytes] = field(default_factory=dict)
+    now_ms: int = START_MS
+    index: int = 0
+
+    def entry(self, group: str, *events: Event, request: str = "", after_ms: int = 100) -> int:
+        """Apply one entry with one group's part; returns its index."""
+        self.now_ms += after_ms
+        self.index += 1
+        proposed = tuple(Proposed(e, Cause("A1", "JoinGroup"), "p", request) for e in events)
+        part = Part(group, 1, self.state.version_of(group), proposed)
+        applied = apply_entry(
+            self.state, self.index, 1, LogEntry(self.now_ms, self.now_ms, (part,))
+        )
+        assert not applied.skipped
+        self.state = applied.state
+        for record in applied.records:
+            self._keep(record)
+        return self.index
+
+    def silent_entry(self) -> None:
+        """An entry that leaves no record, as a new leader's no-op does."""
+        self.index += 1
+        self.state = self.state._replace(applied_index=self.index)
+
+    def _keep(self, record: Record) -> None:
+        content = encode_record(record)
+        for chain in {"", record.group_id}:
+            self.heads[chain] = chain_hash(self.heads.get(chain, CHAIN_START), content)
+        self.records.append(record)
+        row = Row(record.position, append_chain(content, self.heads[record.group_id]))
+        self.rows.append(row)
+
+
+def formed() -> EventLog:
+    """A log with the record that opens every log."""
+    log = EventLog()
+    log.entry("", ClusterFormed("c", ()))
+    return log
+
+
+def joined(member: str, instance: str | None = None) -> MemberJoined:
+    protocols = (Protocol("range", b"", ("t",)),)
+    return MemberJoined(
+        member, instance, "client", "host", 10_000, 15_000, "consumer", protocols, f"req-{member}"
+    )
+
+
+def swapped(instance: str, old: str, new: str, predecessor_ms: int = 0) -> StaticMemberReplaced:
+    return StaticMemberReplaced(
+        instance, old, new, "client", "host", 10_000, 15_000, (), f"req-{new}", predecessor_ms
+    )
+
+
+def round_opened(reason: str, member: str = "") -> RebalanceStarted:
+    return RebalanceStarted(reason, member, initial=False, timeout_ms=15_000)
+
+
+def generation(number: int, *members: str, removed: tuple[str, ...] = ()) -> GenerationStarted:
+    rejoined = tuple(Rejoin(member, f"join-{member}-{number}") for member in members)
+    return GenerationStarted(number, "range", members[0], rejoined, (), removed)
+
+
+def assigned(number: int, **partitions: Iterable[int]) -> AssignmentStored:
+    """An assignment of topic `t`; members by name."""
+    given = (Assigned(member, holding(numbers)) for member, numbers in partitions.items())
+    return AssignmentStored(number, tuple(given))
+
+
+def holding(partitions: Iterable[int]) -> bytes:
+    message = ConsumerProtocolAssignment()
+    message.assigned_partitions.add(topic="t", partitions=partitions)
+    return message.SerializeToString()
+
+
+def committed(partition: int, offset: int) -> OffsetsCommitted:
+    return OffsetsCommitted((OffsetCommitted("t", partition, offset, -1, ""),))
+
+
+def released(instance: str, member: str) -> InstanceReleased:
+    return InstanceReleased(instance, member)
+
+
+def two_static_members(log: EventLog, group: str = "g") -> None:
+    """A group of two static members with two partitions each, stable in generation 1."""
+    log.entry(group, GroupCreated(), round_opened("first join"), joined("a1", "a"), request="r1")
+    log.entry(group, joined("b1", "b"), request="r2")
+    log.entry(group, generation(1, "a1", "b1"))
+    log.entry(group, assigned(1, a1=(0, 1), b1=(2, 3)), request="r3")
+
+
+def busy_log(groups: int = 3, commits: int = 40) -> EventLog:
+    """Several groups that are formed, commit, swap a member and rebalance; with silent entries."""
+    log = formed()
+    names = [f"g{number}" for number in range(groups)]
+    for name in names:
+        two_static_members(log, name)
+        log.silent_entry()
+    for nth in range(commits):
+        log.entry(
+            names[nth % groups], committed(nth % 4, nth), committed(3, nth), request=f"c{nth}"
+        )
+    for name in names:
+        log.entry(name, released("a", "a1"))
+        log.entry(name, swapped("a", "a1", "a2"), request=f"swap-{name}")
+    log.entry(names[0], round_opened("new member"), joined("d1"), request="r9")
+    log.entry(names[0], generation(2, "a2", "b1", "d1"))
+    log.entry(names[0], assigned(2, a2=(0,), b1=(1, 2), d1=(3,)), request="r10")
+    return log
+
+
+Damage = Callable[[list[Row]], list[Row]]
+
+
+def write_nodes(
+    parent: Path, log: EventLog, *, nodes: int = 1, cut_at: tuple[int, ...] = ()
+) -> list[Path]:
+    """Write the log as sealed segments of nodes `n1`, `n2`, …, cut before the given rows."""
+    return [write_node(parent / f"n{n}", f"n{n}", log.rows, cut_at) for n in range(1, nodes + 1)]
+
+
+def write_node(folder: Path, node: str, rows: list[Row], cut_at: tuple[int, ...] = ()) -> Path:
+    edges = [0, *cut_at, len(rows)]
+    for start, end in pairwise(edges):
+        write_segment(folder / "segments", rows[start:end], "c", node)
+    return folder
+
+
+def position_of(row: Row) -> Position:
+    return row.position

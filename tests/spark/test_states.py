@@ -1,0 +1,213 @@
+"""The state, made in three ways: live, by the fold in Spark, and by SQL; and at any position."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from pyspark.sql import functions as f
+
+from holdfast.coordinator.events import (
+    ClusterFormed,
+    GroupCreated,
+    GroupDeleted,
+    GroupEmptied,
+    InstanceReleased,
+    MemberExpired,
+    MembersLeft,
+    MembersRemoved,
+    OffsetsDeleted,
+    RequestRecorded,
+    SegmentSealed,
+    SettingChange,
+    SettingsChanged,
+    TopicsCreated,
+    TopicSize,
+)
+from holdfast.coordinator.ids import Position, TopicPartition
+from holdfast.coordinator.state import State
+from holdfast.replay.app import Expected, state, verify
+from holdfast.replay.compare import against_live, sql_against_fold
+from holdfast.replay.fold_job import Folded, fold
+from holdfast.replay.lines import Cut
+from holdfast.replay.read import NodeLog, node_log, rows
+from holdfast.replay.sql_state import living_rows, state_entries
+from holdfast.storage.state_image import digest_of
+from spark.event_logs import (
+    EventLog,
+    assigned,
+    busy_log,
+    committed,
+    generation,
+    joined,
+    round_opened,
+    swapped,
+    two_static_members,
+    write_node,
+    write_nodes,
+)
+
+
+def eventful_log() -> EventLog:
+    """Every way for a member, an instance, an assignment or an offset to come and go."""
+    log = EventLog()
+    log.entry("", ClusterFormed("c", (SettingChange("group.max_size", "10"),)))
+    log.entry("", TopicsCreated((TopicSize("t", 4), TopicSize("u", 1))))
+    log.entry("", SettingsChanged("g", (SettingChange("group.max_size", "5"),)))
+    _generations_that_lose_members(log)
+    _assignments_that_are_wiped(log)
+    _two_lives(log)
+    log.entry("offsets only", GroupCreated(), committed(0, 5), committed(1, 6), request="c1")
+    log.entry("offsets only", OffsetsDeleted((TopicPartition("t", 0), TopicPartition("t", 9))))
+    log.entry("offsets only", RequestRecorded("c1", b"digest", b"answer"), request="c1")
+    log.entry("", SegmentSealed(Position(3, 0)))
+    log.silent_entry()
+    return log
+
+
+def _generations_that_lose_members(log: EventLog) -> None:
+    two_static_members(log, "g")
+    log.entry("g", round_opened("more"), joined("x"), joined("y"), joined("z", "i z"))
+    log.entry("g", generation(2, "a1", "b1", "x", "z", removed=("y",)))
+    log.entry("g", assigned(2, a1=(0,), b1=(1,), x=(2,)))
+    log.entry("g", swapped("i z", "z", "z2", 500), swapped("i z", "z2", "z3"))
+    log.entry("g", InstanceReleased("b", "b1"))
+    log.entry("g", round_opened("gone"), MembersLeft(("x",), "bye"), MemberExpired("b1", "session"))
+    log.entry("g", joined("b2", "b"))
+
+
+def _assignments_that_are_wiped(log: EventLog) -> None:
+    """D10: a join phase that opens before the assignment is in; then a swap, which still grants."""
+    two_static_members(log, "h")
+    log.entry("h", round_opened("once more"))
+    log.entry("h", generation(2, "a1", "b1"))
+    log.entry("h", round_opened("and again"))
+    log.entry("h", swapped("a", "a1", "a2"))
+
+
+def _two_lives(log: EventLog) -> None:
+    """A group that is deleted, and made anew with the same names."""
+    two_static_members(log, "twice")
+    log.entry("twice", committed(0, 1), committed(1, 2))
+    log.entry("twice", round_opened("all go"), MembersRemoved(("a1", "b1"), "operator"))
+    log.entry("twice", GroupEmptied(2))
+    log.entry("twice", GroupDeleted())
+    two_static_members(log, "twice")
+    log.entry("twice", committed(1, 7))
+    two_static_members(log, "gone")
+    log.entry("gone", round_opened("all go"), MembersLeft(("a1", "b1"), "bye"))
+    log.entry("gone", GroupEmptied(2), GroupDeleted())
+
+
+LOG = eventful_log()
+
+
+@pytest.fixture(scope="module")
+def node(tmp_path_factory: pytest.TempPathFactory) -> NodeLog:
+    folder = tmp_path_factory.mktemp("node")
+    return node_log(write_node(folder, "n1", LOG.rows, cut_at=(9, 30)))
+
+
+@pytest.fixture(scope="module")
+def folded(spark: SparkSession, node: NodeLog) -> Folded:
+    return fold(spark, node, Cut(Position(LOG.index, 0)))
+
+
+def test_the_folded_state_is_the_live_state(folded: Folded) -> None:
+    assert folded.findings() == []
+    assert folded.state() == LOG.state
+
+
+def test_the_folded_digest_is_the_one_that_a_node_publishes(folded: Folded) -> None:
+    """S3: the sum over the same records as `storage.state_image` takes it, but in the JVM."""
+    assert folded.digest() == digest_of(LOG.state)
+    assert folded.head() == (LOG.records[-1].position, LOG.heads[""])
+    assert folded.count() == len(LOG.records)
+
+
+def test_sql_comes_to_the_same_state_as_evolve(
+    spark: SparkSession, node: NodeLog, folded: Folded
+) -> None:
+    sql = state_entries(living_rows(rows(spark, node)).cache())
+
+    assert sql_against_fold(sql, folded.entries(), set()) == []
+    kinds = {row.kind for row in sql.select("kind").distinct().collect()}
+    assert kinds == {"generation", "member", "instance", "grant", "offset"}
+
+
+@pytest.mark.parametrize("kind", ["generation", "member", "instance", "grant", "offset"])
+def test_a_value_that_evolve_has_otherwise_is_found(
+    kind: str, spark: SparkSession, node: NodeLog, folded: Folded
+) -> None:
+    """The comparison has teeth: a defect of evolve in one key of each kind."""
+    sql = state_entries(living_rows(rows(spark, node)))
+    first = folded.entries().where(f.col("kind") == kind).orderBy("grp", "key").first()
+    assert first is not None
+    broken = (f.col("grp") == first.grp) & (f.col("kind") == kind) & (f.col("key") == first.key)
+    wrong = f.when(broken, f.lit("wrong")).otherwise(f.col("value"))
+
+    found = sql_against_fold(sql, folded.entries().withColumn("value", wrong), set())
+
+    assert [(x.kind, x.group) for x in found] == [("state", first.grp)]
+    assert kind in found[0].text
+
+
+def test_a_digest_that_a_node_published_otherwise_is_found(folded: Folded) -> None:
+    groups = {"g": folded.group_digests(["g"])["g"], "h": 1}
+    expected = Expected(LOG.index, digest=1, chain=bytes(32), groups=groups)
+
+    found = against_live(folded, expected)
+
+    assert [(x.kind, x.group) for x in found] == [("digest", ""), ("digest", ""), ("digest", "h")]
+
+
+def test_a_state_of_the_past_is_the_one_that_was_live_then(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """By position, and by log time (S8): everything up to it, nothing after it."""
+    log, live = EventLog(), dict[int, State]()
+    for record in busy_log(groups=2, commits=6).records:
+        log.entry(record.group_id, record.event)
+        live[log.index] = log.state
+    folder = write_node(tmp_path, "n1", log.rows, cut_at=(5,))
+
+    for index in (1, 4, 11, log.index):
+        now_ms = live[index].log_time_ms
+        assert state([folder], at=Position(index, 0), spark=spark) == live[index]
+        assert state([folder], log_time_ms=now_ms, spark=spark) == live[index]
+
+
+def test_a_whole_cluster_verifies_against_what_a_node_published(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    expected = Expected(LOG.index, LOG.state.log_time_ms, digest_of(LOG.state), LOG.heads[""])
+
+    report = verify(write_nodes(tmp_path, LOG, nodes=3), expected_digest=expected, spark=spark)
+
+    assert report.findings == ()
+    assert report.passed
+    assert report.records == len(LOG.records)
+    assert f"{digest_of(LOG.state):016x}" in report.table()
+
+
+def test_a_digest_published_in_mid_log_is_compared_at_its_index(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    log = busy_log(groups=1, commits=4)
+    expected = Expected(log.index, digest=digest_of(log.state), chain=log.heads[""])
+    log.entry("g0", committed(0, 99))
+    folder = write_node(tmp_path, "n1", log.rows)
+
+    report = verify([folder], expected_digest=expected, spark=spark)
+
+    assert report.findings == ()
+    assert report.last == Position(log.index, 0)
+    assert report.digest == digest_of(log.state)
+
+
+def test_nothing_to_verify_is_not_verified(spark: SparkSession, tmp_path: Path) -> None:
+    report = verify([tmp_path], spark=spark)
+
+    assert not report.passed
+    assert [x.kind for x in report.findings] == ["missing"]

@@ -6,10 +6,10 @@ import itertools
 import time
 from collections import deque
 
-from bench.rig import Bench, Running, Watch, Work, shares
 from bench.figures import Figure, Goal, least, most
 from bench.group import Members
-from bench.talk import OK, Line, Unexpected
+from bench.rig import Bench, Running, Watch, Work, shares
+from bench.talk import OK, Line, Unexpected, read
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import offset_pb2 as o
 
@@ -84,11 +84,10 @@ def _add_p50(bench: Bench, work: Work, what: str, goal: Goal) -> None:
 
 async def _streamed(bench: Bench, running: Running, line: Line, window: int) -> None:
     """Commits on one stream, so many in flight; answered in order."""
-    for measured in (False, True):
-        watch, times = Watch(running), []
-        seconds = bench.sizes.seconds if measured else bench.sizes.warm_up_s
-        times = await _stream(line, window, time.perf_counter() + seconds)
-        work = Work(times, watch.effort())
+    await _stream(line, window, time.perf_counter() + bench.sizes.warm_up_s)
+    watch = Watch(running)
+    times = await _stream(line, window, time.perf_counter() + bench.sizes.seconds)
+    work = Work(times, watch.effort())
     goal = least(6_000) if window > 1 else None
     bench.add_work("commit", f"one stream, {window} in flight", work, unit="changes/s", goal=goal)
 
@@ -104,7 +103,7 @@ async def _stream(line: Line, window: int, until: float) -> list[float]:
             sent.append(time.perf_counter())
             await call.write(commit(number % window, number))
         if sent:
-            check(await call.read())
+            check(await read(call))
             times.append(time.perf_counter() - sent.popleft())
     await call.done_writing()
     return times

@@ -11,7 +11,7 @@ from bench import machine
 from bench.figures import Figure, least, most
 from bench.group import Members
 from bench.rig import Bench, Running, Watch, Work, shares
-from bench.talk import OK, Line, Unexpected
+from bench.talk import OK, Line, Unexpected, read
 from holdfast.v1 import group_pb2 as g
 
 A_MESSAGE = 100
@@ -57,7 +57,7 @@ async def _streams(
     async def one(caller: int) -> None:
         call = calls[caller]
         await call.write(batches[caller % len(batches)])
-        check_batch(await call.read())
+        check_batch(await read(call))
 
     work = await bench.closed(running, STREAMS, one)
     for call in calls:
@@ -104,7 +104,7 @@ async def _at_rest(bench: Bench, running: Running, lines: Sequence[Line], member
         while time.monotonic() < until:
             began = time.perf_counter()
             await call.write(batch)
-            check_batch(await call.read())
+            check_batch(await read(call))
             late.append(time.perf_counter() - began)
             await asyncio.sleep(INTERVAL_S)
         await call.done_writing()

@@ -1,4 +1,4 @@
-"""The machine under the figures: processor time, memory and load from /proc, the disk's sync, versions.
+"""The machine under the figures: processor time, memory and load from /proc, syncs, versions.
 
 Knows nothing of what is measured.
 """

@@ -137,9 +137,13 @@ class Cluster:
         os.kill(node.pid, signal.SIGKILL)
 
     def revive(self, node: Node) -> None:
-        """Bring a dead node back, as an operator would."""
-        self._spawn([*HOLDFAST, "node", "--config", str(node.directory / "node.toml")])
+        """Bring a dead node back, as an operator would, and wait for its process."""
+        self.launch(node)
         until(lambda: self._has_new_pid(node), f"{node.name} is back", within_s=START_S)
+
+    def launch(self, node: Node) -> None:
+        """Start one node's process, as an operator would."""
+        self._spawn([*HOLDFAST, "node", "--config", str(node.directory / "node.toml")])
 
     def _has_new_pid(self, node: Node) -> bool:
         self.look()

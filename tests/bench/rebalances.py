@@ -11,7 +11,7 @@ import grpc
 from bench.figures import Figure, median, most
 from bench.group import Members, assignment_of
 from bench.rig import Bench, Running, Watch
-from bench.talk import REBALANCING, Line
+from bench.talk import REBALANCING, Line, read
 from holdfast.v1 import group_pb2 as g
 
 CONNECTIONS = 100
@@ -28,11 +28,11 @@ class _Alert:
         """Let the stream carry this member."""
         beat = g.HeartbeatBatch(batch=1, requests=[self._members.heartbeat(number)])
         await self._calls[number].write(beat)
-        await self._calls[number].read()
+        await read(self._calls[number])
 
     async def follow(self, number: int) -> float:
         """Wait for the push, rejoin, sync; when this member had its new assignment."""
-        while not self._is_called(await self._calls[number].read()):
+        while not self._is_called(await read(self._calls[number])):
             pass
         return await rejoin(self._members, self._lines[number], number)
 

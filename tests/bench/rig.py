@@ -1,4 +1,4 @@
-"""What every row is given: sizes, a cluster of its own, a stopwatch for effort, a place for figures.
+"""What every row is given: sizes, a cluster of its own, a stopwatch, a place for figures.
 
 A row gets a fresh cluster, so that what one leaves behind (expiring members, a large log) does not
 slow the next.
@@ -112,7 +112,7 @@ class Bench:
         goal = f" (goal {figure.goal}: {figure.verdict})" if figure.goal else ""
         self.say(f"{figure.row}: {figure.what}: {figure.value:,.4g} {figure.unit}{goal}")
 
-    def add_work(  # noqa: PLR0913 - a figure's columns, by keyword
+    def add_work(
         self,
         row: str,
         what: str,

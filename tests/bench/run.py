@@ -17,8 +17,8 @@ from pathlib import Path
 import uvloop
 
 from bench import machine, table
-from bench.rig import Bench, Say
 from bench.figures import Figure, quantile
+from bench.rig import Bench, Say
 from bench.rows import ROWS
 from bench.sizes import FULL, QUICK, Sizes
 

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar, cast
 
 import grpc
 import grpc.aio
@@ -29,6 +29,8 @@ OPTIONS: Final = (
     ("grpc.max_send_message_length", 16 << 20),
 )
 LEADER_S: Final = 30.0
+Request = TypeVar("Request")
+Response = TypeVar("Response")
 OK: Final = errors_pb2.ERROR_CODE_NONE
 REBALANCING: Final = errors_pb2.ERROR_CODE_REBALANCE_IN_PROGRESS
 
@@ -48,6 +50,14 @@ class Line(NamedTuple):
     group: group_pb2_grpc.GroupServiceAsyncStub
     offset: offset_pb2_grpc.OffsetServiceAsyncStub
     admin: admin_pb2_grpc.AdminServiceAsyncStub
+
+
+async def read(call: grpc.aio.StreamStreamCall[Request, Response]) -> Response:
+    """The next message of a stream. Raises EOFError if the node has ended it."""
+    message = await call.read()
+    if message is grpc.aio.EOF:
+        raise EOFError("a node has ended a stream that a row still uses")
+    return cast("Response", message)
 
 
 class Talk:

@@ -26,9 +26,9 @@ _CHAINS = "chains"
 
 
 class Left(NamedTuple):
-    """One node's whole history and what it makes. `index`: the last entry that it covers."""
+    """One node's whole history and what it makes. `last`: the last entry that it covers."""
 
-    index: int
+    last: int
     chain: bytes
     digest: int
     state: State

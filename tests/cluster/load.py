@@ -12,6 +12,7 @@ import itertools
 import threading
 import time
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from cluster.processes import PATIENCE_SECONDS, poll
@@ -209,13 +210,19 @@ class Load:
         """Come and go: a planned restart of a static member, again and again (KIP-345, S12)."""
         while not self._ending.is_set():
             async with self._member(instance_id) as member:
-                await self._until(lambda member=member: len(member.assignment) == SHARE)
+                await self._until(partial(_has_its_share, member))
                 self._crew_ready.set()
                 self.bounces += 1
-                enough = len(self.witness) + COMMITS_A_BOUNCE
-                await self._until(lambda enough=enough: len(self.witness) >= enough)
+                await self._until(partial(self._has_seen, len(self.witness) + COMMITS_A_BOUNCE))
+
+    def _has_seen(self, commits: int) -> bool:
+        return len(self.witness) >= commits
 
     async def _until(self, holds: Callable[[], bool]) -> None:
         await until_async(
             lambda: holds() or self._ending.is_set(), "a bounce", within_s=LOAD_SECONDS_MAX
         )
+
+
+def _has_its_share(member: Member) -> bool:
+    return len(member.assignment) == SHARE

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
+from grpc_health.v1 import health_pb2_grpc
+from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
 from harness.poll import until
 from holdfast.client import Tls
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 60.0
 """How long a test waits for what must come about; far more than it ever takes."""
 INSECURE = ("--insecure-loopback", "--set", "group.initial_rebalance_delay_ms=0")
+GROUPS = "holdfast.v1.GroupService"
 _COMMAND = (sys.executable, "-m", "holdfast.server")
 
 poll = partial(until, within_s=PATIENCE_SECONDS)
@@ -160,18 +163,25 @@ class RunningCluster:
             return None
         return seen
 
-    def leader(self, *, among: Sequence[str] = (), other_than: str = "") -> str:
-        """Wait until one of these nodes (default: any) says of itself that it leads."""
+    def leader(self, *, other_than: str = "") -> str:
+        """Wait until one node, and not this other one, says that it leads and is ready."""
         names: list[str] = []
-        asked = [name for name in among or self.names if name != other_than]
 
         def found() -> bool:
-            answers = [answer for answer in map(self.describe, asked) if answer]
-            names[:] = [a.node for a in answers if a.leader == a.node]
+            names[:] = [name for name in self.names if name != other_than and self.ready(name)]
             return len(names) == 1
 
         poll(found, "one leader")
         return names[0]
+
+    def ready(self, name: str) -> bool:
+        """Whether a node's health service says that it serves groups, as only the leader does."""
+        try:
+            stub = health_pb2_grpc.HealthStub(self.channel(name))
+            answer = stub.Check(HealthCheckRequest(service=GROUPS), timeout=2.0)
+        except grpc.RpcError:
+            return False
+        return bool(answer.status == HealthCheckResponse.SERVING)
 
     def follower(self) -> str:
         """A node that does not lead."""

@@ -30,10 +30,6 @@ MORE = 100
 """Commits, begun after a fault, that must be acknowledged before the next one."""
 
 
-NOWHERE = (0, 0)
-"""What the answer to a repeated call says today: not where its first execution was."""
-
-
 class Crew(NamedTuple):
     """The static members' group as the leader describes it."""
 
@@ -183,7 +179,10 @@ def test_no_acknowledged_commit_is_lost(aftermath: Aftermath) -> None:
 
 
 def test_every_acknowledged_change_is_in_every_nodes_log(aftermath: Aftermath) -> None:
-    """S3, S5, S15: under its request id, in the entry that the answer told, on all three nodes."""
+    """S3, S5: under its request id, in the entry that the answer told, on all three nodes.
+
+    The entry is not compared for calls that were repeated: their answers do not tell it.
+    """
     assert len(aftermath.left) == 3
     for left in aftermath.left.values():
         places = {(record.position, record.group_id) for record in left.records}
@@ -193,7 +192,7 @@ def test_every_acknowledged_change_is_in_every_nodes_log(aftermath: Aftermath) -
 
             assert contents(record) == [(TOPIC, acked.place.partition, acked.offset)]
             assert record.group_id == acked.place.group
-            if acked.position != NOWHERE or acked.request_id not in aftermath.unknown:
+            if acked.request_id not in aftermath.unknown:
                 assert record.position.index == acked.position[0]
                 assert (acked.position, record.group_id) in places
 
@@ -217,14 +216,14 @@ def test_a_retry_after_an_unknown_outcome_has_one_effect(aftermath: Aftermath) -
 
 def test_three_nodes_end_with_equal_digests(aftermath: Aftermath) -> None:
     """S3: equal chain, equal state and the same records, at one index."""
-    assert len({left.index for left in aftermath.left.values()}) == 1
+    assert len({left.last for left in aftermath.left.values()}) == 1
     assert len({left.chain for left in aftermath.left.values()}) == 1
     assert len({left.digest for left in aftermath.left.values()}) == 1
     assert len({left.records for left in aftermath.left.values()}) == 1
 
 
 def test_failovers_move_nothing_of_static_members(aftermath: Aftermath) -> None:
-    """I9, KIP-345: the assignment is state in the log; no election and no bounce recomputes it."""
+    """Invariant I9, KIP-345: the assignment is state in the log; no election and no bounce recomputes it."""
     assert aftermath.crew_after == aftermath.crew_before
     assert aftermath.lost == ()
     for left in aftermath.left.values():

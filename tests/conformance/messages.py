@@ -28,14 +28,15 @@ DEFAULTS: Final = {"JoinGroupRequest": {"rebalance_timeout_ms": -1}}
 """Kafka's defaults of fields whose default with us is zero."""
 
 
-def message_class(name: str) -> Any:  # noqa: ANN401 - the classes are made at run time
+def message_class(name: str) -> type[Message]:
     """The class of a message by its name."""
-    return next(getattr(file, name) for file in FILES if hasattr(file, name))
+    found: type[Message] = next(getattr(file, name) for file in FILES if hasattr(file, name))
+    return found
 
 
-def error_name(code: int) -> str:
+def error_name(code: errors_pb2.ErrorCode.ValueType) -> str:
     """Kafka's name of an error."""
-    return errors_pb2.ErrorCode.Name(code).removeprefix("ERROR_CODE_")  # type: ignore[arg-type]
+    return errors_pb2.ErrorCode.Name(code).removeprefix("ERROR_CODE_")
 
 
 class Corner:
@@ -48,17 +49,16 @@ class Corner:
     def request(self, api: str, body: Json) -> Message:
         """The message of a transcript's request; null fields stay unset."""
         name = f"{api}Request"
-        made: Message = message_class(name)()
+        made = message_class(name)()
         self._fill(made, {**DEFAULTS.get(name, {}), **body})
         return made
 
     def response(self, answer: Message) -> Json:
         """A transcript's form of an answer."""
         made = self._read(answer)
-        if answer.DESCRIPTOR.name == "ListGroupsResponse":  # others have groups, too
-            ours = [group.group_id for group in answer.groups if self._is_ours(group.group_id)]  # type: ignore[attr-defined]
-            neutral = {self._neutral(group_id) for group_id in ours}
-            made["groups"] = [each for each in made["groups"] if each["group_id"] in neutral]
+        if isinstance(answer, admin_pb2.ListGroupsResponse):  # other corners have groups, too
+            listed = zip(answer.groups, made["groups"], strict=True)
+            made["groups"] = [form for group, form in listed if self._is_ours(group.group_id)]
         return made
 
     # --- names ---

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from cluster.processes import RunningCluster
 
 Json = Any
+Answer = Any
+"""A message of any API."""
 
 PATIENCE_S: Final = 15.0
 """How long an answer that must come may take; far more than it ever does."""
@@ -69,7 +71,7 @@ class Stubs:
             admin_pb2_grpc.AdminServiceStub(self.channel),
         )
 
-    async def call(self, api: str, request: Message, client: str) -> Any:  # noqa: ANN401 - any answer
+    async def call(self, api: str, request: Message, client: str) -> Answer:
         """Send a request; raises grpc.RpcError."""
         stub = next(getattr(each, api) for each in self._services if hasattr(each, api))
         return await stub(request, metadata=(("holdfast-client-id", client),))
@@ -83,7 +85,7 @@ class Service:
         self._nodes = {address: Stubs(address) for address in cluster.addresses}
         self._leader = cluster.addresses[0]
 
-    async def call(self, api: str, request: Message, client: str = "replayer") -> Any:  # noqa: ANN401
+    async def call(self, api: str, request: Message, client: str = "replayer") -> Answer:
         """The leader's answer, whoever leads; raises grpc.RpcError for all other refusals."""
         answers: list[Any] = []
 
@@ -94,7 +96,7 @@ class Service:
                 if error.code() is not grpc.StatusCode.UNAVAILABLE:
                     raise
                 return await self._look_for_leader()
-            if error_name(getattr(got, "error_code", 0)) in ASIDE:
+            if error_name(getattr(got, "error_code", errors_pb2.ERROR_CODE_NONE)) in ASIDE:
                 return await self._look_for_leader()
             answers.append(got)
             return True

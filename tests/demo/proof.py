@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from demo import job
@@ -102,11 +102,20 @@ def _read_one(cluster_id: str, node: Node) -> Left:
 def check_log(
     stage: Stage, nodes: Sequence[Node], left: Sequence[Left], published: Sequence[Published]
 ) -> None:
-    """Equal digests, the fold's digest is the live state's, nothing acknowledged is missing."""
-    heads = {one.digest for one in published} | {one.meta.chain for one in left}
-    stage.check("digests equal on three nodes", f"{len(heads)} values", held=len(heads) == 1)
+    """Equal digests on three nodes, live and stopped; and each has sealed a part of its log."""
+    live = {(one.index, one.digest.hex()) for one in published}
+    stage.check("live digests equal on three nodes", _said(live), held=len(live) == 1)
+    states = {(one.meta.index, f"{one.digest:016x}{one.meta.chain.hex()}") for one in left}
+    equal = len(states) == len(
+        {index for index, _ in states}
+    )  # one may have stopped an entry later
+    stage.check("stopped states equal on three nodes", _said(states), held=equal)
     sealed = [len(list((node.data / SEGMENTS).glob("[0-9]*"))) for node in nodes]
     stage.check("sealed segments on each node", sealed, held=min(sealed) > 0)
+
+
+def _said(digests: Iterable[tuple[int, str]]) -> str:
+    return ", ".join(f"{digest[:16]} at {index}" for index, digest in sorted(digests))
 
 
 def replay(stage: Stage, place: Place, nodes: Sequence[Node], left: Sequence[Left]) -> str:

@@ -202,3 +202,18 @@ def partitions(given: replies.OffsetsReply) -> Json:
         line = {"partition_index": each.partition.partition, "error_code": error_name(each.error)}
         by_topic.setdefault(each.partition.topic, []).append(line)
     return [{"name": name, "partitions": lines} for name, lines in by_topic.items()]
+
+
+def refused_partitions(request: Json, error: rejections.Rejection) -> Json:
+    """The `topics` of an OffsetCommit answer that refuses the whole request."""
+    code = error_name(error)
+    return [
+        {
+            "name": topic["name"],
+            "partitions": [
+                {"partition_index": each["partition_index"], "error_code": code}
+                for each in topic["partitions"]
+            ],
+        }
+        for topic in request["topics"]
+    ]

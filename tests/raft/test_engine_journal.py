@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from random import Random
-from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.journal import ModelJournal
+from holdfast.raft.api import EngineStopped, SnapshotMark
 from holdfast.raft.engine.journal import NO_OP, EngineJournal, LogForked
-from holdfast.storage.journal import Identity
-
-if TYPE_CHECKING:
-    from holdfast.storage.journal import JournalBatch
+from holdfast.raft.engine.overlay import _join_log_and_state
+from holdfast.storage.journal import Entry, Identity, JournalBatch
 
 
 def held(journal: EngineJournal) -> list[tuple[bytes, int, int]]:
@@ -114,3 +112,18 @@ def test_memory_and_disk_agree_after_every_flush(seed: int) -> None:
             journal.flush()
             again = EngineJournal(disk)
             assert again[:] == journal[:], f"seed {seed}, step {step}"
+
+
+def test_a_state_that_contradicts_a_committed_entry_stops_the_node() -> None:
+    """S18: only what nobody acknowledged may make way for an installed state."""
+    model = ModelJournal()
+    model.load()
+    model.commit(JournalBatch(append=[Entry(i, 3, NO_OP) for i in range(1, 9)], commit_index=5))
+    journal = EngineJournal(model)
+
+    with pytest.raises(EngineStopped, match="entry 5 is committed in the journal in term 3"):
+        _join_log_and_state(journal, SnapshotMark(5, 2))
+    assert journal.last_index == 8
+
+    _join_log_and_state(journal, SnapshotMark(6, 4))
+    assert (journal.anchor_index, journal.last_index) == (6, 6)

@@ -115,8 +115,13 @@ def test_a_cluster_of_one_does_not_wait_for_a_timer_before_it_commits() -> None:
     """No peer will ever wake it: the tick that syncs an entry must make the next one come."""
     c = Cluster("A")
     c.elect("A")
-    pulse, waits = c.engine("A").overlay.pulse, []
-    pulse._event.wait = lambda timeout: waits.append(pulse._event.is_set()) or True  # type: ignore[assignment]
+    pulse, waits = c.engine("A").overlay.pulse, list[bool]()
+
+    def wait(timeout: float | None = None) -> bool:
+        waits.append(pulse._event.is_set())
+        return timeout is not None
+
+    pulse._event.wait = wait  # type: ignore[method-assign]  # nothing may really wait in a test
     c.engine("A").propose(b"x", c.engine("A").status().term)
     pulse._event.clear()  # the proposal's own wake-up has brought this tick
     c.engine("A").tick(1.0)

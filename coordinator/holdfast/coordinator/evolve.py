@@ -47,7 +47,7 @@ _CLUSTER: Final = (
 def evolve(state: State, record: Record) -> State:
     """The state after this record; raise InvariantBroken if it cannot be true of `state`.
 
-    A group's version is left to `replay`, which knows where an entry's part ends (S2).
+    A group's version becomes the index of the record's entry (S2).
     """
     event = record.event
     if isinstance(event, _CLUSTER):
@@ -81,16 +81,24 @@ def evolve_group(group: Group | None, event: GroupEvent, record: Record) -> Grou
     if group is not None and group.quarantined and isinstance(event, GroupDeleted):
         return None  # an operator ends the quarantine, whatever state it caught the group in (S6)
     to = transitions.target(group.state if group else transitions.ABSENT, event)
+    index = record.position.index
     if group is None:
-        return Group(record.group_id, seq=record.group_seq, state_since_ms=record.log_time_ms)
+        return Group(
+            record.group_id,
+            version=index,
+            seq=record.group_seq,
+            state_since_ms=record.log_time_ms,
+        )
     if record.group_seq != group.seq + 1:
         raise InvariantBroken("S3", f"record {record.group_seq} follows {group.seq}")
     if isinstance(event, GroupDeleted):
         return None
     changed = _changed(group, event, record)
     if to == group.state:
-        return changed._replace(seq=record.group_seq)
-    return changed._replace(state=to, seq=record.group_seq, state_since_ms=record.log_time_ms)
+        return changed._replace(version=index, seq=record.group_seq)
+    return changed._replace(
+        version=index, seq=record.group_seq, state=to, state_since_ms=record.log_time_ms
+    )
 
 
 def _changed(group: Group, event: GroupEvent, record: Record) -> Group:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator import settings
+from holdfast.coordinator.request_ids import made_at_ms
 from holdfast.coordinator.state import RequestKey, RequestRecord
 
 if TYPE_CHECKING:
@@ -97,7 +98,8 @@ def _counted(state: State, record: Record) -> PMap[GroupId, Group]:
     group = state.groups.get(record.group_id)
     if group is None:
         return state.groups
-    return state.groups.set(record.group_id, group._replace(seq=record.group_seq))
+    counted = group._replace(version=record.position.index, seq=record.group_seq)
+    return state.groups.set(record.group_id, counted)
 
 
 def _forget(state: State, log_time_ms: int) -> State:
@@ -112,8 +114,19 @@ def _forget(state: State, log_time_ms: int) -> State:
             break
         state = _without(state, number, key)
         if served_ms >= too_old_ms:
-            state = state._replace(requests_floor_ms=max(state.requests_floor_ms, served_ms))
+            floor_ms = _floor(key, served_ms, bounds.dedupe_window_ms)
+            state = state._replace(requests_floor_ms=max(state.requests_floor_ms, floor_ms))
     return state
+
+
+def _floor(key: RequestKey, served_ms: int, window_ms: int) -> int:
+    """What is older cannot be told any more once this request is forgotten.
+
+    An id may have been made ahead of the log time at which it was served: log time falls back when
+    an idle leader fails over. By a window at most, or one stray clock would refuse everybody.
+    """
+    made_ms = made_at_ms(key.request_id) or 0
+    return max(served_ms, min(made_ms, served_ms + window_ms))
 
 
 def _without(state: State, number: int, key: RequestKey) -> State:

@@ -57,7 +57,7 @@ def _life(group: Group) -> Iterator[str]:
         yield f"transitions: there is no state {group.state!r}"
     if group.seq < 1 or group.generation < 0 or group.version < UNCOMMITTED:
         yield f"S3: seq {group.seq}, generation {group.generation}, version {group.version}"
-    if group.state == EMPTY and (group.members or group.leader or group.protocol_name):
+    if group.state == EMPTY and (group.members or group.leader or group.protocol_name is not None):
         yield "D9: it is Empty, but has members, a leader or a protocol"
     if group.members and group.protocol_type is None:
         yield "I2: it has members, but no protocol type"
@@ -74,7 +74,7 @@ def _generation(group: Group) -> Iterator[str]:
         return
     if not group.members or group.leader is None or group.generation < 1:
         yield f"S16: it is {group.state} without members, leader or generation"
-    if not group.protocol_name:
+    if group.protocol_name is None:  # an empty name is one, as with Kafka
         yield f"D11: it is {group.state} without a protocol"
 
 

@@ -107,14 +107,14 @@ def _shown_protocol(group: Group) -> str:
 
 
 def _described_members(state: State, group: Group) -> Iterator[DescribedMember]:
-    protocol_name = _shown_protocol(group)
+    name = group.protocol_name if group.state == STABLE else None
     for member in sorted(group.members.values(), key=lambda member: member.joined_seq):
         yield DescribedMember(
             member_id=member.member_id,
             instance_id=member.instance_id,
             client_id=member.client_id,
             client_host=member.client_host,
-            metadata=member.metadata(protocol_name) if protocol_name else b"",
+            metadata=b"" if name is None else member.metadata(name),
             assignment=member.assignment,
             session_timeout_ms=member.session_timeout_ms,
             rebalance_timeout_ms=member.rebalance_timeout_ms,

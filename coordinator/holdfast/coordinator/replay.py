@@ -107,7 +107,7 @@ def apply_part(
         )
         state = evolve(state, record)
         records.append(record)
-    return _with_version(state, part.group_id, first.index, seq), tuple(records)
+    return _counted(state, part.group_id, first.index, seq), tuple(records)
 
 
 def replay(state: State, records: tuple[Record, ...]) -> State:
@@ -117,7 +117,7 @@ def replay(state: State, records: tuple[Record, ...]) -> State:
             state = state._replace(applied_index=record.position.index)
         state = state._replace(log_time_ms=max(state.log_time_ms, record.log_time_ms))
         state = evolve(state, record)
-        state = _with_version(state, record.group_id, record.position.index, record.group_seq)
+        state = _counted(state, record.group_id, record.position.index, record.group_seq)
     return state
 
 
@@ -128,10 +128,6 @@ def _seq(state: State, group_id: GroupId) -> int:
     return group.seq if group else 0
 
 
-def _with_version(state: State, group_id: GroupId, index: int, seq: int) -> State:
-    if not group_id:
-        return state._replace(cluster_version=index, cluster_seq=seq)
-    group = state.groups.get(group_id)
-    if group is None:
-        return state
-    return state._replace(groups=state.groups.set(group_id, group._replace(version=index, seq=seq)))
+def _counted(state: State, group_id: GroupId, index: int, seq: int) -> State:
+    """The cluster's own part counts its records here; a group does with each event."""
+    return state if group_id else state._replace(cluster_version=index, cluster_seq=seq)

@@ -7,7 +7,7 @@ no engine, no clock, no disk.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.events import Record
@@ -35,10 +35,10 @@ class StoredRecord(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """What one entry did. `skipped`: groups whose part was decided on another version (S2)."""
+    """What one entry did. `skipped`: groups whose part was not applied, and by which rule."""
 
     records: tuple[StoredRecord, ...]
-    skipped: tuple[str, ...]
+    skipped: Mapping[str, str]
 
 
 class Fold:
@@ -67,19 +67,21 @@ class Fold:
         """
         if not payload:
             self.state = self.state._replace(applied_index=index)
-            return Folded((), ())
+            return Folded((), {})
         applied = apply_entry(self.state, index, term, decode_entry(payload))
         self.state = applied.state
-        skipped = tuple(skip.group_id for skip in applied.skipped)
-        return Folded(tuple(self._link(record) for record in applied.records), skipped)
+        skipped = {skip.group_id: skip.rule for skip in applied.skipped}
+        return Folded(tuple(self._linked(applied.records)), skipped)
 
-    def _link(self, record: Record) -> StoredRecord:
-        """Chain a record to the one before it, over all and in its own group."""
-        content = encode_record(record)
-        whole = chain_hash(self.heads.get(ALL, CHAIN_START), content)
-        self.heads = self.heads.set(ALL, whole)
-        if record.group_id:
-            mine = chain_hash(self.heads.get(record.group_id, CHAIN_START), content)
-            self.heads = self.heads.set(record.group_id, mine)
-            return StoredRecord(record, append_chain(content, mine))
-        return StoredRecord(record, append_chain(content, whole))
+    def _linked(self, records: Sequence[Record]) -> Iterator[StoredRecord]:
+        """Chain each record to the one before it, over all and in its own group."""
+        whole = self.heads.get(ALL, CHAIN_START)
+        for record in records:
+            content = encode_record(record)
+            mine = whole = chain_hash(whole, content)
+            if record.group_id:
+                mine = chain_hash(self.heads.get(record.group_id, CHAIN_START), content)
+                self.heads = self.heads.set(record.group_id, mine)
+            yield StoredRecord(record, append_chain(content, mine))
+        if records:
+            self.heads = self.heads.set(ALL, whole)

@@ -70,7 +70,9 @@ class OpenReplica:
         Raises StorageError if the last snapshot was not written; the journal has what it lacks.
         """
         await self.sealing.idle()
-        await asyncio.to_thread(self._thread.stop)
+        if not await asyncio.to_thread(self._thread.stop):
+            logger.critical("the engine's thread hangs; its directory stays locked until the end")
+            return
         try:
             await self.replica.close()
         finally:

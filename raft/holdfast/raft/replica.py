@@ -20,6 +20,7 @@ from holdfast.raft.api import (
     Applied,
     BarrierPassed,
     DiskLow,
+    EngineStopped,
     Installed,
     Item,
     LeaderSeen,
@@ -50,10 +51,14 @@ DIGEST_EVERY = 512
 
 @dataclass(frozen=True, slots=True)
 class Committed:
-    """The fate of a part. `applied` False: every replica skipped it; decide again (S2)."""
+    """The fate of a part. `applied` False: every replica skipped it; decide again (S2).
+
+    `impossible`: skipped because it could not be applied (S6): deciding again would not help.
+    """
 
     index: int
     applied: bool
+    impossible: bool = False
 
 
 class Engine(Protocol):
@@ -259,7 +264,7 @@ class Replica:
         parts = tuple(part for part, _ in batch)
         entry = LogEntry(self.log_time_ms(), int(self._clocks.wall() * 1000), parts)
         try:
-            self._check_disk()
+            self._check_may_propose()
             proposal = self._engine.propose(encode_entry(entry), parts[0].term)
         except Exception as error:  # noqa: BLE001 - whoever waits is told, whatever it is
             for _, future in batch:
@@ -267,7 +272,9 @@ class Replica:
             return
         self._waiting[proposal] = [(part.group_id, future) for part, future in batch]
 
-    def _check_disk(self) -> None:
+    def _check_may_propose(self) -> None:
+        if self.stopped_because is not None:
+            raise EngineStopped(self.stopped_because)
         if self._disk_low():
             raise DiskLow
 
@@ -292,7 +299,7 @@ class Replica:
         if not self._items:
             self._items.extend(self._engine.take(ITEMS_A_TURN))
         while self._items and not self._paused:
-            self._handle(self._items.popleft())
+            self._handle_or_stop(self._items.popleft())
         self._engine.evolved(self.state.applied_index)
         self._snapshots.maybe_take(self._fold, self._term)
         self._flush_soon()
@@ -300,6 +307,14 @@ class Replica:
             if not self._items:
                 self._items.extend(more)
             self._loop.call_soon(self._drain)
+
+    def _handle_or_stop(self, item: Item) -> None:
+        """An item that was not handled whole cannot be handled again: what follows lacks it."""
+        try:
+            self._handle(item)
+        except Exception as error:
+            logger.critical("alarm: %s could not be handled", type(item).__name__, exc_info=True)
+            self._on_stop(f"{type(item).__name__} could not be handled: {error!r}")
 
     def _handle(self, item: Item) -> None:
         match item:
@@ -343,7 +358,8 @@ class Replica:
         for group_id, future in self._waiting.pop(proposal, []):
             if not future.done():
                 applied = bool(item.payload) and group_id not in folded.skipped
-                future.set_result(Committed(item.index, applied))
+                impossible = folded.skipped.get(group_id) == "S6"
+                future.set_result(Committed(item.index, applied, impossible))
 
     def _on_role(self, item: RoleChanged) -> None:
         self.leader = item.leader
@@ -400,6 +416,7 @@ class Replica:
             self._end_probe(ProbeFailed(number, None), NotLeader(None))
         for listener in self._listeners:
             listener.on_stopped(reason)
+        self.leading_term = 0  # nothing that is asked from here on would ever be answered
 
 
 def _fail(future: asyncio.Future[Committed], error: Exception) -> None:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import Empty, Full, Queue
-from threading import Event, Thread
+from threading import Event, Lock, Thread
 from typing import Final
 
 from holdfast.coordinator.pmap import PMap
@@ -58,6 +58,8 @@ class StateSnapshots:
         self._written_heads: PMap[str, bytes] = PMap()
         meta = store.meta()
         self._mark = SnapshotMark(meta.index, meta.term) if meta else SnapshotMark(0, 0)
+        self._marking = Lock()
+        self._incoming: Incoming | None = None
         self.on_durable: Callable[[int], None] = lambda _index: None
 
     def load(self) -> Fold:
@@ -117,8 +119,11 @@ class StateSnapshots:
         """One transaction: what changed, the event records since, and what that covers.
 
         Records leave the tail only when they are durable: a reader of the history finds them at
-        any moment, and a snapshot that failed leaves them to the next one.
+        any moment, and a snapshot that failed leaves them to the next one. A state that is durable
+        already (after a start or an install) keeps the term that it was stored with.
         """
+        if state.applied_index <= self._mark.index:
+            return
         records = self.tail.through(state.applied_index)
         changed = [*changes(self._written, state), *_head_changes(self._written_heads, heads)]
         events = [EventRecord(*stored.record.position, stored.content) for stored in records]
@@ -126,15 +131,17 @@ class StateSnapshots:
         meta = StateMeta(state.applied_index, term, state.log_time_ms, whole)
         try:
             self._store.write_snapshot(changed, events, meta)
-        except WriteRefused as refused:  # an install has overtaken it
-            logger.info("snapshot %s was overtaken: %s", meta.index, refused)
+        except WriteRefused:
+            if self._mark.index <= meta.index:
+                raise
+            logger.info("snapshot %s was overtaken by an install", meta.index)
             return
         except StorageError as error:
             logger.error("snapshot %s failed: %s The next one holds it", meta.index, error)  # noqa: TRY400 - the sentence says it all
             raise
         self.tail.durable(meta.index)
         self._written, self._written_heads = state, heads
-        self._mark = SnapshotMark(meta.index, meta.term)
+        self._advance(SnapshotMark(meta.index, meta.term))
         self.on_durable(meta.index)
 
     # --- the tick thread: engine's SnapshotSource ---
@@ -154,10 +161,17 @@ class StateSnapshots:
 
     def begin(self, mark: SnapshotMark) -> Incoming:
         """Begin to receive a snapshot."""
-        return Incoming(self._store, mark, self._installed)
+        before = self._incoming
+        if before is not None:
+            before.abort()
+        self._incoming = Incoming(self._store, mark, self._advance, before)
+        return self._incoming
 
-    def _installed(self, mark: SnapshotMark) -> None:
-        self._mark = mark
+    def _advance(self, mark: SnapshotMark) -> None:
+        """Writer's or tick thread: an install must not be forgotten for an older snapshot."""
+        with self._marking:
+            if mark.index > self._mark.index:
+                self._mark = mark
 
 
 def _head_changes(before: PMap[str, bytes], after: PMap[str, bytes]) -> Iterator[Change]:
@@ -166,48 +180,65 @@ def _head_changes(before: PMap[str, bytes], after: PMap[str, bytes]) -> Iterator
 
 
 class _ReadAhead(Iterator[bytes]):
-    """Reads a copy of the state in a thread of its own, a few chunks ahead."""
+    """Reads a copy of the state in a thread of its own, a few chunks ahead.
+
+    The thread knows the pipe only, not this object: dropping it ends the thread and its copy.
+    """
 
     def __init__(self, store: StateStore, path: Path, index: int) -> None:
-        self._chunks: Queue[bytes | None] = Queue(CHUNKS_AHEAD)
-        self._dropped = Event()
-        self._failure = ""
-        arguments = (store, path, index)
-        Thread(target=self._read, args=arguments, name="stream-out", daemon=True).start()
+        self._pipe = pipe = _Pipe()
+        arguments = (store, path, index, pipe)
+        Thread(target=_read_copy, args=arguments, name="stream-out", daemon=True).start()
 
     def __next__(self) -> bytes:
         try:
-            chunk = self._chunks.get_nowait()
+            chunk = self._pipe.chunks.get_nowait()
         except Empty:
             return b""
-        if chunk is None and self._failure:
-            raise SnapshotFailed(self._failure)
+        if chunk is None and self._pipe.failure:
+            raise SnapshotFailed(self._pipe.failure)
         if chunk is None:
             raise StopIteration
         return chunk
 
-    def close(self) -> None:
-        """End the reading thread; nobody wants the rest."""
-        self._dropped.set()
-
     def __del__(self) -> None:
-        self._dropped.set()
+        self._pipe.dropped.set()
 
-    def _read(self, store: StateStore, path: Path, index: int) -> None:
-        chunks, dropped = self._chunks, self._dropped
-        try:
-            store.copy_to(path)
-            if _covered(path) != index:
-                self._failure = f"the state has moved on from index {index}"
+
+class _Pipe:
+    """Between the thread that reads a copy and the tick thread that sends it."""
+
+    def __init__(self) -> None:
+        self.chunks: Queue[bytes | None] = Queue(CHUNKS_AHEAD)
+        self.dropped = Event()
+        self.failure = ""
+
+    def put(self, chunk: bytes | None) -> bool:
+        """Wait for room; False if nobody wants it any more."""
+        while not self.dropped.is_set():
+            try:
+                self.chunks.put(chunk, timeout=1.0)
+            except Full:  # does anybody still want it?
+                continue
+            return True
+        return False
+
+
+def _read_copy(store: StateStore, path: Path, index: int, pipe: _Pipe) -> None:
+    try:
+        store.copy_to(path)
+        if _covered(path) != index:
+            pipe.failure = f"the state has moved on from index {index}"
+            return
+        for chunk in read_chunks(path, CHUNK_BYTES):
+            if not pipe.put(chunk):
                 return
-            for chunk in read_chunks(path, CHUNK_BYTES):
-                _put(chunks, chunk, dropped)
-        except (StorageError, OSError) as error:
-            self._failure = str(error)
-            logger.exception("a snapshot could not be streamed; another will be begun")
-        finally:
-            _put(chunks, None, dropped)
-            remove_tree(path)
+    except (StorageError, OSError) as error:
+        pipe.failure = str(error)
+        logger.exception("a snapshot could not be streamed; another will be begun")
+    finally:
+        pipe.put(None)
+        remove_tree(path)
 
 
 def _covered(copy: Path) -> int:
@@ -219,28 +250,28 @@ def _covered(copy: Path) -> int:
         store.close()
 
 
-def _put(queue: Queue[bytes | None], chunk: bytes | None, dropped: Event) -> None:
-    while not dropped.is_set():
-        try:
-            queue.put(chunk, timeout=1.0)
-        except Full:  # does anybody still want it?
-            continue
-        return
-
-
 class Incoming:
     """A snapshot on its way in (the engine's `SnapshotSink`), written by a thread of its own."""
 
     def __init__(
-        self, store: StateStore, mark: SnapshotMark, installed: Callable[[SnapshotMark], None]
+        self,
+        store: StateStore,
+        mark: SnapshotMark,
+        installed: Callable[[SnapshotMark], None],
+        before: Incoming | None = None,
     ) -> None:
-        """Nothing is touched before the first bytes."""
+        """Nothing is touched before `before`, which was aborted or installed, has let go."""
         self._store, self._mark, self._installed = store, mark, installed
         self._chunks: Queue[bytes | None] = Queue()
         self._aborted = Event()
         self._prepared: StateInstall | None = None
         self._failure = ""
-        self._thread = Thread(target=self._receive, name="stream-in", daemon=True)
+        self._thread: Thread = Thread(
+            target=self._receive,
+            args=(before._thread if before else None,),  # noqa: SLF001 - one of its own
+            name="stream-in",
+            daemon=True,
+        )
         self._thread.start()
 
     def join(self, seconds: float) -> None:
@@ -273,10 +304,12 @@ class Incoming:
         self._aborted.set()
         self._chunks.put(None)
 
-    def _receive(self) -> None:
+    def _receive(self, before: Thread | None) -> None:
+        if before is not None:
+            before.join()  # both grow up in the same folder
         try:
             install = StateInstall(self._store)
-        except StorageError as error:
+        except (StorageError, OSError) as error:
             self._failure = str(error)
             logger.exception("a snapshot cannot be received; the leader will send another")
             return

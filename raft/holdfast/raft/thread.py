@@ -43,10 +43,14 @@ class EngineThread:
         """Begin to tick."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """End the thread after the present tick, and close the engine. Blocks; bounded."""
+    def stop(self) -> bool:
+        """End the thread after the present tick, and close the engine. Blocks; bounded.
+
+        False if the thread hangs (in a sync of a dying disk, say): then nothing may be released.
+        """
         self._ending.set()
         self._thread.join(JOIN_SECONDS)
+        return not self._thread.is_alive()
 
     def _run(self) -> None:
         try:

@@ -228,6 +228,8 @@ class Actor:
             self._fail(batch, lambda: self._fault(error))
             self._try_later(batch, REFUSED_RETRY_S)
             self._go_on()
+        elif future.result().impossible:
+            self._refuse_broken(batch, ["every node found that it cannot be applied"])
         elif future.result().applied:
             self._adopt(batch, future.result().index)
             self._go_on()

@@ -16,7 +16,7 @@ from holdfast.coordinator.decide import on_leading
 from holdfast.raft.api import NotLeader
 from holdfast.server.actor import Actor
 from holdfast.server.calls import Calls
-from holdfast.server.faults import loading, not_coordinator
+from holdfast.server.faults import loading, not_coordinator, stopping, stopping_unknown
 from holdfast.server.scratch import call_of
 
 if TYPE_CHECKING:
@@ -106,20 +106,26 @@ class Actors:
             self.submit(command)
             return
         self._unleased.append(command)
-        if len(self._unleased) == 1:
+        if self._confirming is None or self._confirming.done():
             self._confirming = asyncio.ensure_future(self._confirm())
 
     async def _confirm(self) -> None:
-        try:
-            await self._replica.read_barrier()
-        except NotLeader as error:
-            waiting, self._unleased = self._unleased, []
+        """A barrier vouches for what came before it was begun; what comes later has another.
+
+        Not for another term either: whoever waited when the lead was lost has been told so.
+        """
+        while waiting := self._unleased:
+            self._unleased, term = [], self._replica.leading_term
+            try:
+                await self._replica.read_barrier()
+            except NotLeader as error:
+                for command in waiting:
+                    told = not_coordinator(self.address_of(error.leader))
+                    self.calls.fail(call_of(command), told)
+                continue
             for command in waiting:
-                self.calls.fail(call_of(command), not_coordinator(self.address_of(error.leader)))
-            return
-        waiting, self._unleased = self._unleased, []
-        for command in waiting:
-            self.submit(command)
+                if self._replica.leading_term == term and call_of(command) in self.calls:
+                    self.submit(command)
 
     def give_up(self, waiting: Waiting) -> None:
         """Nobody waits any more: un-park the call, so that the member's session runs on (S17)."""
@@ -127,9 +133,18 @@ class Actors:
         if isinstance(waiting.command, c.JoinGroup | c.SyncGroup):
             self.submit(c.CallBroken(waiting.command.group_id, waiting.call))
 
+    def stop(self) -> None:
+        """End all calls; of those whose change is on its way nobody knows what becomes (S5)."""
+        for actor in self._actors.values():
+            for call in actor.unsettled:
+                self.calls.fail(call, stopping_unknown())
+        self.calls.fail_all(stopping)
+
     def check_serving(self) -> None:
         """Raise Refused unless this node leads and is ready (S10 d)."""
         if not self._replica.leading_term:
+            if self._replica.leader == self._replica.node_id:
+                raise loading()  # elected, and its own no-op is not applied yet
             raise not_coordinator(self.leader_address)
         if not self._replica.state.cluster_id:
             raise loading()

@@ -33,6 +33,10 @@ class Calls:
     def __len__(self) -> int:
         return len(self._open)
 
+    def __contains__(self, call: object) -> bool:
+        """Whether somebody still waits for the call's answer (S17)."""
+        return call in self._open
+
     def open(self) -> tuple[CallId, asyncio.Future[Answered]]:
         """A new call: its number, and what it waits for."""
         self._last += 1

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
     from holdfast.server.answering import Context
 
-    Handler = grpc.RpcMethodHandler[Any, Any]
     Decode = Callable[[bytes], Any]
 
 
@@ -33,7 +32,7 @@ class Door:
     def add_generic_rpc_handlers(self, handlers: object) -> None:
         """Nothing: the same methods come by name in the next call."""
 
-    def add_registered_method_handlers(self, service: str, methods: Mapping[str, Handler]) -> None:
+    def add_registered_method_handlers(self, service: str, methods: Mapping[str, Any]) -> None:
         """Register a service's methods, each behind a check of its requests' bytes."""
         checked = {name: _checked(method) for name, method in methods.items()}
         self._server.add_generic_rpc_handlers(
@@ -41,11 +40,11 @@ class Door:
         )
 
 
-def _checked(method: Handler) -> Handler:
+def _checked(method: Any) -> grpc.RpcMethodHandler[Any, Any]:  # noqa: ANN401 - of any shape
     decode = _decoding(method.request_deserializer)
     encode = method.response_serializer
     if method.unary_unary:
-        return grpc.unary_unary_rpc_method_handler(_unary(method, decode), None, encode)
+        return grpc.unary_unary_rpc_method_handler(_unary(method.unary_unary, decode), None, encode)
     if method.unary_stream:
         return grpc.unary_stream_rpc_method_handler(method.unary_stream, decode, encode)
     # A stream's requests are decoded while its method reads them, so the method hears of it.
@@ -65,9 +64,7 @@ def _decoding(decode: Decode) -> Decode:
     return run
 
 
-def _unary(method: Handler, decode: Decode) -> Callable[[bytes, Context], Any]:
-    serve = method.unary_unary
-
+def _unary(serve: Callable[[Any, Context], Any], decode: Decode) -> Callable[..., Any]:
     async def run(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - any response
         try:
             request = decode(raw)

@@ -100,6 +100,15 @@ def stopping() -> CallFailed:
     return CallFailed(grpc.StatusCode.UNAVAILABLE, sentence, "not-applied")
 
 
+def stopping_unknown() -> CallFailed:
+    """The node shuts down while the call's change is on its way to the log (S5)."""
+    sentence = (
+        "this node is shutting down while the change was on its way, so it may or may not have "
+        "happened; repeat the call elsewhere with the same request id"
+    )
+    return CallFailed(grpc.StatusCode.UNAVAILABLE, sentence, "unknown")
+
+
 def crashed(what: str) -> CallFailed:
     """A defect in the node: the log has the traceback, the caller cannot know what happened."""
     sentence = (

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import grpc
@@ -31,7 +32,9 @@ if TYPE_CHECKING:
     from holdfast.server.reads import Reads
     from holdfast.server.replica_like import HistoryLike, ReplicaLike
 
-PAGE_RECORDS: Final = 1_000
+logger = logging.getLogger(__name__)
+
+PAGE_RECORDS: Final = 500
 """Records that are read at once; of one group perhaps few of them are sent."""
 PAGE_BYTES: Final = 1 << 20
 """A message is closed above this; a single larger record is still sent."""
@@ -80,7 +83,9 @@ class LogService(LogServiceServicer):
             holdfast=await self._extras(),
         )
 
-    async def Watch(self, request: lg.WatchRequest, context: Context) -> None:
+    async def Watch(  # type: ignore[override]  # writes by itself
+        self, request: lg.WatchRequest, context: Context
+    ) -> None:
         """Events from a position on, then each as it is applied."""
         bell = asyncio.Event()
         self._watchers.add(bell)
@@ -91,6 +96,9 @@ class LogService(LogServiceServicer):
             await end(context, error)
         except grpc.aio.AbortError:
             raise
+        except Exception:
+            logger.exception("a watch failed inside")
+            await end(context, crashed("Watch"))
         finally:
             self._watchers.discard(bell)
 
@@ -101,25 +109,19 @@ class LogService(LogServiceServicer):
         group = request.group_id if request.HasField("group_id") else None
         now = Position(self._replica.state.applied_index + 1, 0)
         at = _place(request.start) if request.HasField("start") else now
-        silent = False
+        clock = asyncio.get_running_loop().time
+        speak_at = clock()
         while not self._stopping:
             bell.clear()
             page = await self._page(at, group, PAGE_RECORDS)
             at = page.next
-            if page.records or not silent:
+            if page.records or clock() >= speak_at:
                 yield lg.WatchResponse(
                     records=page.records, next=_message(at), holdfast=await self._extras()
                 )
-            silent = page.end and await self._rung(bell)
+                speak_at = clock() + self._idle_seconds
+            await (_rung(bell, speak_at) if page.end else asyncio.sleep(0))
         raise stopping()
-
-    async def _rung(self, bell: asyncio.Event) -> bool:
-        """Wait for news; False: there were none for long."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(self._idle_seconds):
-                await bell.wait()
-                return True
-        return False
 
     async def _page(self, start: Position | None, group: str | None, wanted: int) -> Sent:
         """As much as one message holds. Raises CallFailed."""
@@ -160,6 +162,13 @@ class LogService(LogServiceServicer):
         """Nothing more will be applied here, so whoever waits should ask another node."""
         del reason
         self.stop()
+
+
+async def _rung(bell: asyncio.Event, until: float) -> None:
+    """Return when there is news, or at a time of the loop's clock."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout_at(until):
+            await bell.wait()
 
 
 def _sent(page: Page, group: str | None, wanted: int) -> Sent:

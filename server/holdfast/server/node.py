@@ -25,10 +25,10 @@ from holdfast.server.answering import Callers
 from holdfast.server.boundaries import Boundaries
 from holdfast.server.config import CannotStart
 from holdfast.server.decoding import Door
-from holdfast.server.faults import stopping
 from holdfast.server.group_service import GroupService
 from holdfast.server.grpc_options import server_options
 from holdfast.server.health import Health
+from holdfast.server.log_service import LogService
 from holdfast.server.nodes import Nodes
 from holdfast.server.offset_service import OffsetService
 from holdfast.server.pushes import Pushes
@@ -41,13 +41,15 @@ from holdfast.v1 import (
     admin_pb2_grpc,
     group_pb2,
     group_pb2_grpc,
+    log_pb2,
+    log_pb2_grpc,
     offset_pb2,
     offset_pb2_grpc,
 )
 
 if TYPE_CHECKING:
     from holdfast.server.config import NodeConfig
-    from holdfast.server.replica_like import ReplicaLike
+    from holdfast.server.replica_like import HistoryLike, ReplicaLike
 
 logger = logging.getLogger(__name__)
 
@@ -55,7 +57,13 @@ logger = logging.getLogger(__name__)
 class Node:
     """A serving node on top of a replica; tests give it a stand-in."""
 
-    def __init__(self, config: NodeConfig, replica: ReplicaLike, server: grpc.aio.Server) -> None:
+    def __init__(
+        self,
+        config: NodeConfig,
+        replica: ReplicaLike,
+        history: HistoryLike,
+        server: grpc.aio.Server,
+    ) -> None:
         self.config, self.replica = config, replica
         self._server = server
         self.stopped_because: asyncio.Future[str] = asyncio.get_running_loop().create_future()
@@ -69,9 +77,10 @@ class Node:
         self._reads = Reads(replica, self.actors)
         self._pushes = Pushes(replica, self.actors, self._callers)
         self._sweeps = Sweeps(replica, self.actors)
+        self._log = LogService(replica, history, self._reads)
         self._health = Health(replica)
         boundaries = Boundaries(replica, self.actors)
-        listeners = (self._reads, self._pushes, self._health, self._sweeps, boundaries)
+        listeners = (self._reads, self._pushes, self._health, self._sweeps, boundaries, self._log)
         for listener in (self.actors, *listeners):
             replica.subscribe(listener)
         replica.subscribe(self)
@@ -92,6 +101,7 @@ class Node:
         admin_pb2_grpc.add_AdminServiceServicer_to_server(
             AdminService(self.actors, self._reads, self._callers, nodes), door
         )
+        log_pb2_grpc.add_LogServiceServicer_to_server(self._log, door)
         health_pb2_grpc.add_HealthServicer_to_server(self._health.servicer, door)
         reflection.enable_server_reflection(_service_names(), server)
         await server.start()
@@ -110,7 +120,8 @@ class Node:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(bound / 2):
                 await self._hand_over()
-        self.actors.calls.fail_all(stopping)
+        self.actors.stop()
+        self._log.stop()
         await self._server.stop(bound / 4)
 
     async def _hand_over(self) -> None:
@@ -163,7 +174,7 @@ class Node:
 
 
 def _service_names() -> list[str]:
-    files = (group_pb2, offset_pb2, admin_pb2, health_pb2)
+    files = (group_pb2, offset_pb2, admin_pb2, log_pb2, health_pb2)
     services = [s for file in files for s in file.DESCRIPTOR.services_by_name.values()]
     return [*(service.full_name for service in services), reflection.SERVICE_NAME]
 

@@ -36,7 +36,7 @@ async def serve(config: NodeConfig, shared: Path, *, bootstrap: bool, rebuild: b
     """
     server = bind(config)
     opened = await _open(config, bootstrap=bootstrap, rebuild=rebuild)
-    node = Node(config, opened.replica, server)
+    node = Node(config, opened.replica, opened.history, server)
     asked = _until_signal()
     try:
         await node.start()

@@ -12,7 +12,13 @@ import sys
 from pathlib import Path
 
 from holdfast.coordinator.ids import Position
-from holdfast.storage.segments import Row, segment_name, write_segment
+from holdfast.storage.segments import (
+    Row,
+    read_manifest,
+    segment_name,
+    segments_in,
+    write_segment,
+)
 from holdfast.storage.state_store import StateStore
 
 BATCH = 5_000
@@ -43,6 +49,9 @@ def seal(state: Path, segments: Path, last: Position, cluster_id: str, node_id: 
         rows = rows_through(store, last)
     finally:
         store.close()
+    # A crash while sealed records were being dropped leaves some that are in a segment already.
+    done = max((read_manifest(each).last for each in segments_in(segments)), default=(0, 0))
+    rows = [row for row in rows if row.position > done]
     if not rows:
         return ""
     write_segment(segments, rows, cluster_id, node_id)

@@ -75,7 +75,7 @@ class SegmentReader:
         with self._lock:
             if self._opened is None or self._opened[0] != segment:
                 files = [segment / name for name in self._manifests[segment].files]
-                tables = [pq.read_table(file, columns=_COLUMNS) for file in files]
+                tables = [pq.ParquetFile(file).read(columns=_COLUMNS) for file in files]
                 whole = pa.concat_tables(tables)
                 order = [("idx", "ascending"), ("ordinal", "ascending")]
                 self._opened = (segment, whole.sort_by(order))
@@ -86,8 +86,8 @@ def _boundary(segment: Path, first: Position) -> Position | None:
     path = segment / _CLUSTER_FILE
     if not path.exists():
         return None
-    sealing = [("type", "==", SegmentSealed.__name__)]
-    rows = pq.read_table(path, columns=["idx", "payload"], filters=sealing).sort_by("idx")
+    table = pq.ParquetFile(path).read(columns=["idx", "type", "payload"])
+    rows = table.filter(pc.field("type") == SegmentSealed.__name__).sort_by("idx")
     return boundary_in(rows.slice(0, 1).column("payload").to_pylist(), first)
 
 

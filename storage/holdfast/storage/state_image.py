@@ -103,7 +103,7 @@ class Digest:
     def __init__(self, state: State | None = None, value: int = 0) -> None:
         """Begin with the empty state, or with one whose digest is known."""
         self._state = state or State()
-        self._value = value
+        self._value = value if state is not None else _weight(_content((), self._state))
 
     def advance(self, state: State) -> int:
         """The digest of `state`, which came from the last one given."""
@@ -139,7 +139,7 @@ def _kind(item: _Item) -> str:
 def _items(before: State, after: State) -> Iterator[_Item]:
     if before is after:
         return
-    yield _Item(META, (), before if before.cluster_id else None, after)
+    yield _Item(META, (), before, after)
     for group_id in after.groups.changed_since(before.groups):
         old, new = before.groups.get(group_id), after.groups.get(group_id)
         yield from _group_items(group_id, old, new)

@@ -300,6 +300,15 @@ def test_i2_i3_an_absent_group_needs_a_type_and_a_protocol(calls: Calls) -> None
     assert "g" not in calls.core.state.groups, "a refusal without events"
 
 
+def test_i1_an_empty_protocol_name_is_a_name(calls: Calls) -> None:
+    """As with Kafka; a round that could not close on it would hold the group for ever (S6)."""
+    calls.join("i1", protocols=(Protocol("", b"x"),))
+    calls.core.advance(0)
+
+    assert calls.joined().error is None
+    assert calls.joined().protocol_name == ""
+
+
 def test_j25_bettered_unreadable_subscriptions_are_refused(calls: Calls) -> None:
     assert calls.join("i1", protocol_type="consumer", protocols=P) == ()
     assert isinstance(calls.joined().error, InconsistentGroupProtocol)

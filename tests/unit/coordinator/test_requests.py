@@ -22,7 +22,7 @@ from holdfast.coordinator.commands import (
 )
 from holdfast.coordinator.decide import cluster, groups, offsets, requests
 from holdfast.coordinator.decide.draft import Draft
-from holdfast.coordinator.decide.requests import OneShot, made_at_ms
+from holdfast.coordinator.decide.requests import OneShot
 from holdfast.coordinator.events import (
     Event,
     GroupDeleted,
@@ -53,6 +53,7 @@ from holdfast.coordinator.replies import (
     OffsetsReply,
     PartitionResult,
 )
+from holdfast.coordinator.request_ids import made_at_ms
 from holdfast.coordinator.state import RequestKey
 from unit.coordinator.desk import Desk, member
 
@@ -258,6 +259,20 @@ def test_s15_the_table_forgets_by_count_and_refuses_what_it_may_have_forgotten(d
     assert desk.state.requests_floor_ms == START_MS
     reply, events = commit(desk)
     assert (error_of(reply), events) == (RequestTooOld(ID, WINDOW_MS), ())
+
+
+def test_s15_an_id_made_ahead_of_log_time_is_not_executed_again_once_forgotten(desk: Desk) -> None:
+    """Log time falls back when an idle leader fails over, so an honest id may lie ahead of it."""
+    few = SettingChange("dedupe.requests_max", "100")
+    desk.happened("", SettingsChanged("", (few,)))
+    ahead = uuid7(START_MS + WINDOW_MS // 2)
+    commit(desk, ahead)
+    for number in range(1, 101):
+        commit(desk, uuid7(desk.later(1), number))
+
+    reply, events = commit(desk, ahead)
+
+    assert (error_of(reply), events) == (RequestTooOld(ahead, WINDOW_MS), ())
 
 
 @pytest.mark.parametrize(

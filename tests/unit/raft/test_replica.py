@@ -20,6 +20,7 @@ from holdfast.coordinator.state import State
 from holdfast.raft.api import (
     Applied,
     BarrierPassed,
+    EngineStopped,
     Installed,
     Item,
     NotLeader,
@@ -366,6 +367,41 @@ async def test_a_stopped_log_tells_everybody(world: World) -> None:
     with pytest.raises(OutcomeUnknown):
         await waiting
     assert world.diary.entries[-1] == ("stopped", "the disk failed")
+
+
+@in_loop
+async def test_nobody_waits_for_a_log_that_has_stopped(world: World) -> None:
+    """S5: what is asked or proposed afterwards ends at once; no item will ever answer it."""
+    await world.lead()
+    world.engine.push(Stopped("the disk failed"))
+    await settle()
+    proposed = world.replica.propose(part("g"))
+    await settle()
+
+    assert world.engine.proposed == []
+    with pytest.raises(EngineStopped):
+        await proposed
+    with pytest.raises(NotLeader):
+        await world.replica.read_barrier()
+
+
+@in_loop
+async def test_an_item_that_cannot_be_handled_stops_the_node(world: World) -> None:
+    """S4, S6: the next items lack it; a leader that hangs half way would lead for ever."""
+    await world.lead()
+
+    def broken(records: Sequence[Record], index: int) -> None:
+        raise ValueError(f"{len(records)} records of {index}")
+
+    world.diary.on_applied = broken  # type: ignore[method-assign]  # a defect
+    waiting = world.replica.propose(part("g"))
+    await settle()
+    world.engine.commit(index=2)
+    await settle()
+
+    with pytest.raises(OutcomeUnknown):
+        await waiting
+    assert "1 records of 2" in str(world.replica.stopped_because)
 
 
 @in_loop

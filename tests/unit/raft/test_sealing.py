@@ -83,6 +83,25 @@ def test_a_start_finishes_what_a_crash_left_unsealed(node: Node) -> None:
     assert node.sealed() == [[1, 2, 3, 4, 5]]
 
 
+def test_records_that_a_crash_left_behind_are_not_sealed_twice(node: Node) -> None:
+    """A kill between two of the transactions that drop what is sealed already."""
+
+    async def story() -> None:
+        node.evolve(1, 9)
+        node.sealing.on_applied([boundary(10, Position(6, 0))], 10)
+        await node.sealing.idle()
+        left_behind = [event(index) for index in range(4, 7)]
+        node.store.drop_events((9, 0))
+        node.store.write_snapshot([], left_behind, StateMeta(9, 1, 1, CHAIN_START))
+        node.evolve(10, 12)
+        node.sealing.on_applied([boundary(13, Position(12, 0))], 13)
+        await node.sealing.idle()
+
+    asyncio.run(story())
+
+    assert node.sealed() == [[1, 2, 3, 4, 5, 6], [10, 11, 12]]
+
+
 def test_a_disk_that_refuses_keeps_the_records_where_they_are(node: Node) -> None:
     """Nothing is dropped from LMDB before the segment is durable."""
     (node.path / "segments").write_text("a file where a folder should be")

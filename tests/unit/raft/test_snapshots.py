@@ -142,3 +142,58 @@ def test_a_snapshot_that_differs_from_what_was_announced_has_failed(
     with pytest.raises(SnapshotFailed, match="covers 20, not 19"):
         sink.ready()
     assert Fold(State()).state == empty.fold.state
+
+
+def test_a_snapshot_of_what_is_durable_already_keeps_its_term(nodes: tuple[Node, Node]) -> None:
+    """S18: after a start only the store knows the last entry's term.
+
+    With another term the next start would take the journal for a diverged one and drop its tail.
+    """
+    node, _ = nodes
+    node.evolve(1, 10)
+    node.take()
+    node.store.close()
+    node.reopen()
+    node.snapshots.take(node.fold, 0).result()
+
+    assert node.snapshots.latest() == SnapshotMark(10, 1)
+    meta = node.store.meta()
+    assert meta is not None
+    assert (meta.index, meta.term) == (10, 1)
+
+
+def test_a_stream_that_nobody_reads_any_more_leaves_no_copy(
+    nodes: tuple[Node, Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S18: each broken stream would else keep a copy of the whole state until the next start."""
+    monkeypatch.setattr("holdfast.raft.snapshots.CHUNK_BYTES", 512)
+    node, _ = nodes
+    node.evolve(1, 400)
+    node.take()
+    stream = node.snapshots.open(400)
+    next(drain(stream))
+    del stream
+
+    end = time.monotonic() + DEADLINE
+    while list(node.path.glob("state.copy*")):
+        assert time.monotonic() < end
+
+
+def test_a_snapshot_that_was_given_up_does_not_spoil_the_next_one(nodes: tuple[Node, Node]) -> None:
+    """S18: both grow up in one folder, each written by a thread of its own."""
+    full, empty = nodes
+    full.evolve(1, 20)
+    full.take()
+    for _ in range(20):
+        given_up = empty.snapshots.begin(SnapshotMark(20, 1))
+        given_up.write(b"")
+        given_up.abort()
+    sink = empty.snapshots.begin(SnapshotMark(20, 1))
+    for chunk in drain(full.snapshots.open(20)):
+        sink.write(chunk)
+    sink.seal()
+    sink.join(DEADLINE)
+
+    assert sink.ready()
+    sink.install()
+    assert empty.snapshots.latest() == SnapshotMark(20, 1)

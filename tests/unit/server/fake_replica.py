@@ -26,6 +26,7 @@ class FakeReplica:
 
     def __init__(self) -> None:
         self.record_bytes = 0
+        self.impossible_next = False
         self.node_id = "node-1"
         self.leading_term = 0
         self.leader: str | None = None
@@ -83,8 +84,11 @@ class FakeReplica:
         while self._waiting:
             part, future = self._waiting.popleft()
             applied = self._apply(part)
+            impossible, self.impossible_next = self.impossible_next, False
             if not future.done():
-                future.set_result(Committed(self.state.applied_index, applied))
+                future.set_result(
+                    Committed(self.state.applied_index, applied and not impossible, impossible)
+                )
 
     def settle(self, error: Exception) -> None:
         """End everything that waits with an error, as a lost leadership does."""

@@ -15,7 +15,15 @@ from holdfast.server.address import Address
 from holdfast.server.config import NodeConfig, Peer
 from holdfast.server.grpc_options import server_options
 from holdfast.server.node import Node
-from holdfast.v1 import admin_pb2_grpc, extras_pb2, group_pb2, group_pb2_grpc, offset_pb2_grpc
+from holdfast.v1 import (
+    admin_pb2_grpc,
+    extras_pb2,
+    group_pb2,
+    group_pb2_grpc,
+    log_pb2_grpc,
+    offset_pb2_grpc,
+)
+from unit.server.fake_history import FakeHistory
 from unit.server.fake_replica import FakeReplica
 
 if TYPE_CHECKING:
@@ -60,6 +68,7 @@ class Served(NamedTuple):
     group: group_pb2_grpc.GroupServiceAsyncStub
     offset: offset_pb2_grpc.OffsetServiceAsyncStub
     admin: admin_pb2_grpc.AdminServiceAsyncStub
+    log: log_pb2_grpc.LogServiceAsyncStub
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -77,7 +86,7 @@ async def served(*, leading: bool = True) -> AsyncIterator[Served]:
     replica = FakeReplica()
     server = grpc.aio.server(options=server_options(8 << 20))
     port = server.add_insecure_port("127.0.0.1:0")
-    node = Node(config(), replica, server)
+    node = Node(config(), replica, FakeHistory(replica), server)
     await node.start()
     if leading:
         replica.lead()
@@ -91,6 +100,7 @@ async def served(*, leading: bool = True) -> AsyncIterator[Served]:
                 group_pb2_grpc.GroupServiceStub(channel),
                 offset_pb2_grpc.OffsetServiceStub(channel),
                 admin_pb2_grpc.AdminServiceStub(channel),
+                log_pb2_grpc.LogServiceStub(channel),
             )
     finally:
         replica.step_down()

@@ -274,6 +274,79 @@ def test_without_the_lease_no_heartbeat_is_answered_before_a_majority_was_heard(
     asyncio.run(story())
 
 
+def test_a_barrier_does_not_vouch_for_what_came_after_it_was_begun() -> None:
+    """S10 c: its echoes may be older than the command, and another leader in between."""
+
+    async def story() -> None:
+        world = await World().lead()
+        member = await world.member()
+        world.replica.lease = False
+        gates: list[asyncio.Future[None]] = []
+
+        async def gated() -> None:
+            gates.append(asyncio.get_running_loop().create_future())
+            await gates[-1]
+
+        world.replica.read_barrier = gated  # type: ignore[method-assign]  # a barrier held back
+        first = world.ask(beating("i1", member))
+        await world.until(lambda: len(gates) == 1)
+        second = world.ask(beating("i1", member))
+        await world.settle()
+        gates[0].set_result(None)
+        await first
+        await world.settle()
+        answered_early = second.done()
+        gates[1].set_result(None)
+        await second
+
+        assert not answered_early
+
+    asyncio.run(story())
+
+
+def test_a_join_that_was_given_up_before_a_majority_was_heard_is_not_parked() -> None:
+    """S17: nobody waits for it, so it must not suspend a session."""
+
+    async def story() -> None:
+        world = await World().lead()
+        world.replica.lease = False
+        gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def gated() -> None:
+            await gate
+
+        world.replica.read_barrier = gated  # type: ignore[method-assign]  # a barrier held back
+        join = world.ask(joining("i1", fresh="i1-a"))
+        await world.settle()
+        join.cancel()
+        await world.settle()
+        gate.set_result(None)
+        await world.settle()
+
+        assert world.events("MemberJoined") == []
+
+    asyncio.run(story())
+
+
+def test_a_stop_tells_who_has_a_change_on_its_way_that_nobody_knows_its_fate() -> None:
+    """S5: it may be committed after the node is gone; what was not proposed is not applied."""
+
+    async def story() -> None:
+        world = await World().lead()
+        await with_topic(world)
+        world.replica.hold = True
+        proposed = world.ask(committing("simple", 1))
+        await world.until(lambda: world.replica.waits)
+        behind = world.ask(committing("simple", 2))
+        await world.settle()
+        world.actors.stop()
+        ended = await asyncio.gather(proposed, behind, return_exceptions=True)
+
+        assert [cast("CallFailed", error).outcome for error in ended] == ["unknown", "not-applied"]
+
+    asyncio.run(story())
+
+
 def test_a_stall_of_the_process_puts_every_deadline_off() -> None:
     """S9: who could not be heard is not punished for it."""
 
@@ -341,6 +414,22 @@ def test_a_batch_that_breaks_an_invariant_is_never_proposed(
         assert refused.value.code == e.ERROR_CODE_UNKNOWN_SERVER_ERROR
         assert len(world.replica.proposed) == before
         assert "alarm" in caplog.text
+
+    asyncio.run(story())
+
+
+def test_what_no_replica_could_apply_is_not_decided_over_and_over() -> None:
+    """S6: deciding the same again would fill the log for ever."""
+
+    async def story() -> None:
+        world = await World().lead()
+        world.replica.impossible_next = True
+        before = len(world.replica.proposed)
+        with pytest.raises(Refused) as refused:
+            await world.join("i1")
+
+        assert refused.value.code == e.ERROR_CODE_UNKNOWN_SERVER_ERROR
+        assert len(world.replica.proposed) == before + 1
 
     asyncio.run(story())
 

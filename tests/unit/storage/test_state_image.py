@@ -116,3 +116,14 @@ def test_a_member_without_its_group_is_refused() -> None:
 
     with pytest.raises(CodecError, match="groups that are not there"):
         restore(orphaned)
+
+
+def test_a_state_has_the_same_digest_wherever_the_counting_began() -> None:
+    """S3: who started from a snapshot agrees with who was there from the first entry."""
+    nothing, led = State(), State(applied_index=1)
+    formed = State(applied_index=2, cluster_id="c", log_time_ms=7)
+    from_the_first = Digest()
+    for state in (nothing, led, formed):
+        value = from_the_first.advance(state)
+
+    assert value == Digest().advance(formed)

@@ -7,7 +7,7 @@ not recorded: repeated, it is decided again. Knows nothing of what the commands 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from holdfast.coordinator import answers, settings
 from holdfast.coordinator.commands import (
@@ -35,6 +35,7 @@ from holdfast.coordinator.replies import (
     NamedResult,
     OffsetsReply,
 )
+from holdfast.coordinator.request_ids import made_at_ms
 from holdfast.coordinator.state import RequestKey
 
 if TYPE_CHECKING:
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.answers import StoredReply
     from holdfast.coordinator.commands import Caller
     from holdfast.coordinator.decide.draft import Draft
-    from holdfast.coordinator.ids import GroupId, RequestId
+    from holdfast.coordinator.ids import GroupId
     from holdfast.coordinator.state import State
 
 _ClusterOneShot: TypeAlias = CreateTopics | CreatePartitions | DeleteTopics | AlterSettings
@@ -53,9 +54,6 @@ OneShot: TypeAlias = (
 """Commands whose answers are stored (S14)."""
 
 C = TypeVar("C", bound=OneShot)
-
-_UUID_LENGTH: Final = 36
-_UUID_DASHES: Final = (8, 13, 18, 23)
 
 
 def once(draft: Draft, command: C, rule: Callable[[Draft, C], StoredReply]) -> StoredReply:
@@ -133,15 +131,3 @@ def _untellable(state: State, caller: Caller) -> Rejection | None:
     if made_ms < state.log_time_ms - window_ms or made_ms <= state.requests_floor_ms:
         return RequestTooOld(caller.request_id, window_ms)
     return None
-
-
-def made_at_ms(request_id: RequestId) -> int | None:
-    """The time part of a UUIDv7, in milliseconds of log time; None if it is no UUIDv7."""
-    dashes = tuple(at for at, sign in enumerate(request_id) if sign == "-")
-    if len(request_id) != _UUID_LENGTH or dashes != _UUID_DASHES:
-        return None
-    digits = request_id.replace("-", "")
-    if not set(digits) <= set("0123456789abcdefABCDEF"):
-        return None
-    is_version_7, is_variant_2 = digits[12] == "7", digits[16] in "89abAB"
-    return int(digits[:12], 16) if is_version_7 and is_variant_2 else None

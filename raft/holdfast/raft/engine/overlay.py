@@ -236,6 +236,13 @@ def _join_log_and_state(journal: EngineJournal, mark: SnapshotMark) -> None:
             f"{journal.anchor_index}: what lies between is lost on this node. Move both "
             "directories away and start the node again, so that it rebuilds from its peers"
         )
-    if journal.term_at(mark.index) != mark.term:
+    held = journal.term_at(mark.index)
+    if held not in {None, mark.term} and mark.index <= journal.getRaftCommitIndex():
+        raise EngineStopped(
+            f"entry {mark.index} is committed in the journal in term {held}, the state directory "
+            f"says term {mark.term}: one of them is not this node's. Move both directories away "
+            "and start the node again, so that it rebuilds from its peers"
+        )
+    if held != mark.term:
         journal.rebase(mark.index, mark.term)
         journal.flush()

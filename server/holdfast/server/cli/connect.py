@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
 import click
 import grpc
 
+from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.server import cluster_file
 from holdfast.server.config import ConfigError, Tls
 from holdfast.server.faults import LEADER_KEY, OUTCOME_KEY
 from holdfast.server.grpc_options import channel_options
 from holdfast.server.security import channel_credentials
-from holdfast.v1 import admin_pb2, admin_pb2_grpc
+from holdfast.v1 import admin_pb2, admin_pb2_grpc, log_pb2_grpc
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
@@ -105,6 +106,15 @@ class Cluster:
             (address, self._try(address, method, request)) for address in self._target.addresses
         ]
 
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """The nodes, as they were named."""
+        return self._target.addresses
+
+    def log(self, address: str) -> log_pb2_grpc.LogServiceStub:
+        """One node's LogService, which any node serves."""
+        return log_pb2_grpc.LogServiceStub(self._channel(address))
+
     def _try(self, address: str, method: str, request: Message) -> Any:  # noqa: ANN401 - the response
         try:
             stub = admin_pb2_grpc.AdminServiceStub(self._channel(address))
@@ -144,11 +154,10 @@ class Cluster:
         return self._channels[address]
 
     def _open(self, address: str) -> grpc.Channel:
+        options = channel_options(REGISTRY["log.entry_bytes_max"].default)
         if self._target.tls is None:
-            return grpc.insecure_channel(address, channel_options())
-        return grpc.secure_channel(
-            address, channel_credentials(self._target.tls), channel_options()
-        )
+            return grpc.insecure_channel(address, options)
+        return grpc.secure_channel(address, channel_credentials(self._target.tls), options)
 
 
 def _judge(error: grpc.RpcError, address: str) -> str:

@@ -59,10 +59,9 @@ def _protocols(request: g.JoinGroupRequest) -> Iterator[Protocol]:
 def subscribed(metadata: bytes) -> tuple[str, ...] | None:
     """The topics of a ConsumerProtocolSubscription, sorted; None for bytes that cannot be read.
 
-    No bytes at all say nothing, so they are not taken for a subscription to nothing.
+    No bytes at all are a subscription to nothing: that is how the contract's message looks when a
+    pattern matches no topic.
     """
-    if not metadata:
-        return None
     try:
         subscription = g.ConsumerProtocolSubscription.FromString(metadata)
     except DecodeError:

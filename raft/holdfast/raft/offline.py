@@ -1,0 +1,92 @@
+"""The part of a stopped node's log that is not sealed, as its disk holds it.
+
+The event log in `state/`, and behind it what the journal holds as committed and no snapshot has
+taken in: after a kill, the newest records are there and nowhere else (S18). Of the very last entry
+one disk cannot tell whether it was committed, because that becomes durable with the next one; it
+is left out then. Reads only.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.coordinator.ids import Position
+from holdfast.raft.engine.proposals import unpack_command
+from holdfast.raft.fold import StoredRecord
+from holdfast.raft.snapshots import StateSnapshots
+from holdfast.storage.check import JOURNAL_FOLDER, STATE_FOLDER
+from holdfast.storage.directory import LOCK_NAME
+from holdfast.storage.errors import DirectoryRefused, Refusal
+from holdfast.storage.journal import JournalImage
+from holdfast.storage.lmdb_journal import LmdbJournal
+from holdfast.storage.seal import rows_through
+from holdfast.storage.segments import Row
+from holdfast.storage.state_store import StateStore
+
+_EVERYTHING = Position((1 << 64) - 1, 0)
+
+
+class Unsealed(NamedTuple):
+    """Records that are in no segment yet, and whose they are."""
+
+    cluster_id: str
+    node_id: str
+    rows: list[Row]
+
+
+def unsealed(directory: Path) -> Unsealed:
+    """What a stopped node's data directory holds outside of its segments.
+
+    Raises DirectoryRefused if it is none or a node runs on it, StorageError if it is damaged,
+    CodecError or ValueError if a newer version wrote it.
+    """
+    with _held(directory):
+        journal = LmdbJournal(directory / JOURNAL_FOLDER)
+        try:
+            image = journal.load()
+        finally:
+            journal.close()
+        if image.identity is None:
+            raise DirectoryRefused(directory, Refusal.NOT_OURS, "its journal names no node")
+        store = StateStore(directory / STATE_FOLDER)
+        try:
+            rows = rows_through(store, _EVERYTHING)
+            rows += [Row(s.record.position, s.content) for s in _replayed(store, image)]
+        finally:
+            store.close()
+        return Unsealed(image.identity.cluster_id, image.identity.node_id, rows)
+
+
+def _replayed(store: StateStore, image: JournalImage) -> Iterator[StoredRecord]:
+    """The records of committed entries that no snapshot has taken in, made as at a start."""
+    fold = StateSnapshots(store, store.path).load()
+    for entry in image.entries:
+        if fold.state.applied_index < entry.index <= image.commit_index:
+            decided, payload = unpack_command(entry.payload) or (0, b"")
+            skipped = decided != entry.term  # as every replica does (S1)
+            yield from fold.step(entry.index, entry.term, b"" if skipped else payload).records
+
+
+@contextmanager
+def _held(directory: Path) -> Iterator[None]:
+    """Keep a node from starting on the directory meanwhile."""
+    try:
+        lock = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as error:
+        detail = "it is not the data directory of a node (node.data_dir); name one"
+        raise DirectoryRefused(directory, Refusal.NOT_OURS, detail) from error
+    try:
+        fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        detail = "a node runs on it. Stop the node first, or read its log with `holdfast log tail`"
+        raise DirectoryRefused(directory, Refusal.IN_USE, detail) from error
+    try:
+        yield
+    finally:
+        os.close(lock)

@@ -1,0 +1,136 @@
+"""`holdfast replay`: proves and tells what happened, with Spark, from the directories of nodes.
+
+Spark comes with an extra of its own, so `holdfast.replay` is imported when a command runs.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from holdfast.coordinator.ids import Position
+from holdfast.server.cli.connect import fail
+from holdfast.storage.codec import CodecError, decode_assignment
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.coordinator.state import Group, State
+
+CONSUMER_PROTOCOL_TYPE: Final = "consumer"
+USAGE: Final = 2
+"""Exit code for a missing extra, as for wrong usage."""
+
+_folder = click.Path(exists=True, file_okay=False, path_type=Path)
+_file = click.Path(exists=True, dir_okay=False, path_type=Path)
+node_dirs = click.option(
+    "--node-dir",
+    "folders",
+    required=True,
+    multiple=True,
+    type=_folder,
+    help="A node's node.data_dir, or a folder of segments; may be repeated.",
+)
+
+
+@click.group()
+def replay() -> None:
+    """Replay the event log with Spark: verify it, report on it, show a past state."""
+
+
+@replay.command()
+@node_dirs
+@click.option("--witness", multiple=True, type=_file, help="What clients were acknowledged.")
+def verify(folders: tuple[Path, ...], witness: tuple[Path, ...]) -> None:
+    """Prove the logs of some nodes, or say what is wrong with them."""
+    report = _run(lambda app: app.verify(folders, witness=witness))
+    click.echo(report.table())
+    if not report.passed:
+        fail("the log is NOT verified; what was found is listed above")
+
+
+@replay.command()
+@node_dirs
+@click.option("--out", required=True, type=click.Path(path_type=Path), help="A folder for it.")
+def report(folders: tuple[Path, ...], out: Path) -> None:
+    """Write ownership.png, report.html and report.txt: who owned what, and what changed."""
+    written = _run(lambda app: app.report(folders, out))
+    click.echo(written.text.read_text())
+    click.echo(f"written to {written.page}")
+
+
+@replay.command()
+@node_dirs
+@click.option("--at", metavar="INDEX[.ORDINAL]", help="After this record; default: the last.")
+@click.option("--log-time-ms", type=int, help="After all records up to this log time.")
+def state(folders: tuple[Path, ...], at: str | None, log_time_ms: int | None) -> None:
+    """Print the groups of a past state as JSON: generations, members, who had what."""
+    place = _place(at) if at is not None else None
+    found = _run(lambda app: app.state(folders, at=place, log_time_ms=log_time_ms))
+    click.echo(json.dumps(_told(found), indent=2))
+
+
+def _run(use: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - holdfast.replay.app, unknown here
+    """Use `holdfast.replay.app`; ends the command with one sentence if that cannot be."""
+    try:
+        app = import_module("holdfast.replay.app")
+    except ModuleNotFoundError:
+        raise  # a package of the extra: `holdfast.server.entry` knows the sentence
+    except ImportError as error:
+        fail(str(error), USAGE)
+    no_java: type[Exception] = import_module("holdfast.replay.java").NoJava
+    try:
+        return use(app)
+    except (OSError, ValueError, no_java) as error:
+        fail(str(error))
+
+
+def _place(text: str) -> Position:
+    index, _, ordinal = text.partition(".")
+    try:
+        # Without an ordinal: after the whole entry.
+        return Position(int(index), int(ordinal) if ordinal else (1 << 31) - 1)
+    except ValueError:
+        raise click.BadParameter(f"{text!r}; write INDEX or INDEX.ORDINAL") from None
+
+
+def _told(found: State) -> dict[str, Any]:
+    return {
+        "applied_index": found.applied_index,
+        "log_time_ms": found.log_time_ms,
+        "topics": {name: size.num_partitions for name, size in sorted(found.topics.items())},
+        "groups": {name: _group(group) for name, group in sorted(found.groups.items())},
+    }
+
+
+def _group(group: Group) -> dict[str, Any]:
+    return {
+        "state": group.state,
+        "generation": group.generation,
+        "leader": group.leader,
+        "members": {
+            member_id: {
+                "instance_id": member.instance_id,
+                "assignment": _assignment(group, member.assignment),
+            }
+            for member_id, member in sorted(group.members.items())
+        },
+    }
+
+
+def _assignment(group: Group, assignment: bytes) -> str | dict[str, list[int]]:
+    """Partitions by topic where the group's type says what the bytes mean, else the bytes."""
+    if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
+        return assignment.hex()
+    try:
+        partitions = decode_assignment(assignment)
+    except CodecError:
+        return assignment.hex()
+    topics: dict[str, list[int]] = {}
+    for topic, partition in sorted(partitions):
+        topics.setdefault(topic, []).append(partition)
+    return topics

@@ -1,0 +1,195 @@
+"""Checks the event logs of nodes against themselves and each other, without Spark.
+
+Of each node: the digests of its segments, the hash chains, positions and counts without a gap (S3,
+S22). Of several: the same record at the same position. What an event means is checked by
+`holdfast.replay`. Knows segments and records; no LMDB, no Raft.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from holdfast.coordinator.events import GroupCreated, GroupDeleted, Record, RequestRecorded
+from holdfast.coordinator.ids import Position
+from holdfast.storage.codec import CHAIN_START, CodecError, chain_hash, decode_record, split_chain
+from holdfast.storage.segment_reader import boundary_in
+from holdfast.storage.segments import Row, block_digests, read_manifest, read_rows, record_hash
+
+_UNREADABLE: Final = (OSError, ValueError, KeyError, TypeError, CodecError, pa.ArrowException)
+_START: Final = Position(0, 0)
+
+
+class Flaw(NamedTuple):
+    """Something that is wrong with a node's log, and where."""
+
+    node: str
+    position: Position | None
+    text: str
+
+    def __str__(self) -> str:
+        """One line for people."""
+        at = f" at {self.position.index}.{self.position.ordinal}" if self.position else ""
+        return f"{self.node}{at}: {self.text}"
+
+
+class NodeLog(NamedTuple):
+    """What a node's log holds: a hash a position, whether it begins the log, and its flaws."""
+
+    node: str
+    hashes: dict[Position, int]
+    whole: bool
+    flaws: list[Flaw]
+
+
+def check_node(node: str, segments: Sequence[Path], rest: Sequence[Row]) -> NodeLog:
+    """Read a node's whole log: its segments in order, then what is not sealed."""
+    flaws: list[Flaw] = []
+    pieces = [_piece(node, path, flaws) for path in segments]
+    chains = _Chains(node, flaws)
+    for rows in [*pieces, list(rest)]:
+        chains.piece(rows)
+    return NodeLog(node, chains.hashes, chains.whole, flaws)
+
+
+def compare(logs: Sequence[NodeLog]) -> Iterator[Flaw]:
+    """Where a node differs from the first one, over what both have (S3, S22)."""
+    for other in logs[1:]:
+        reference = logs[0]
+        if not reference.hashes or not other.hashes:
+            continue
+        low = max(next(iter(reference.hashes)), next(iter(other.hashes)))
+        high = min(max(reference.hashes), max(other.hashes))
+        for position in sorted({*reference.hashes, *other.hashes}):
+            mine, theirs = reference.hashes.get(position), other.hashes.get(position)
+            if low <= position <= high and mine != theirs:
+                yield Flaw(other.node, position, f"{_difference(mine, theirs)} {reference.node}")
+                break
+
+
+def _difference(mine: int | None, theirs: int | None) -> str:
+    if mine is None:
+        return "it holds a record that is not in the log of"
+    if theirs is None:
+        return "it lacks a record that is in the log of"
+    return "its record is another one than that of"
+
+
+def _piece(node: str, segment: Path, flaws: list[Flaw]) -> list[Row]:
+    """The rows of a segment, compared with what its manifest promises."""
+    try:
+        manifest, rows = read_manifest(segment), read_rows(segment)
+        blocks = block_digests((row.position, split_chain(row.content)[0]) for row in rows)
+    except _UNREADABLE as error:
+        text = f"segment {segment.name} cannot be read: {error}; fetch it from another node"
+        flaws.append(Flaw(node, None, text))
+        return []
+    if len(rows) != manifest.count:
+        text = f"segment {segment.name} has {len(rows)} records, its manifest {manifest.count}"
+        flaws.append(Flaw(node, Position(*manifest.first), text))
+    for block in {*blocks} ^ {*manifest.blocks}:
+        text = f"segment {segment.name}: the digest of block {block.block} is not the manifest's"
+        flaws.append(Flaw(node, None, text))
+    return rows
+
+
+class _Chains:
+    """Follows a log record by record. After a flaw it goes on from what is stored."""
+
+    def __init__(self, node: str, flaws: list[Flaw]) -> None:
+        self.hashes: dict[Position, int] = {}
+        self.whole = True
+        self._node, self._flaws = node, flaws
+        self._last = _START
+        self._total: bytes | None = CHAIN_START
+        self._heads: dict[str, bytes] = {}
+        self._counts: dict[str, int] = {}
+        self._lost = False
+
+    def piece(self, rows: Sequence[Row]) -> None:
+        """A segment, or what is not sealed; what repeats earlier rows is passed over."""
+        fresh = [row for row in rows if row.position > self._last]
+        if not fresh:
+            return
+        before = self._before(rows)
+        if before is not None and before > self._last:
+            self._missing(before, fresh[0].position)
+        for position, content in fresh:
+            self._record(position, content)
+
+    def _before(self, rows: Sequence[Row]) -> Position | None:
+        try:
+            return boundary_in([split_chain(row.content)[0] for row in rows], rows[0].position)
+        except CodecError:
+            return None  # told as a flaw of that record
+
+    def _missing(self, before: Position, first: Position) -> None:
+        """Nothing is known of the chains behind a gap but what the records themselves say."""
+        begins = self._last == _START
+        self._total, self._lost = None, True
+        self._heads.clear()
+        self._counts.clear()
+        self.whole = False
+        if not begins:
+            text = (
+                f"records up to {before.index}.{before.ordinal} are missing; fetch the segments "
+                "from another node"
+            )
+            self._flaw(first, text)
+
+    def _record(self, position: Position, content: bytes) -> None:
+        self._ordinal(position)
+        try:
+            payload, chain = split_chain(content)
+            record = decode_record(payload)
+        except CodecError as error:
+            self._flaw(position, f"the record cannot be read: {error}")
+            self._total, self._lost = None, True
+            return
+        if record.position != position:
+            self._flaw(position, f"the record says that it stands at {record.position}")
+        self.hashes[position] = record_hash(position, payload)
+        self._link(record, payload, chain)
+        self._count(record)
+
+    def _ordinal(self, position: Position) -> None:
+        due = self._last.ordinal + 1 if position.index == self._last.index else 0
+        if position.ordinal != due:
+            self._flaw(position, f"record {due} of its entry is missing")
+        self._last = position
+
+    def _link(self, record: Record, payload: bytes, chain: bytes) -> None:
+        if self._total is not None:
+            self._total = chain_hash(self._total, payload)
+        due = self._total
+        if record.group_id:
+            head = self._heads.get(record.group_id, None if self._lost else CHAIN_START)
+            due = None if head is None else chain_hash(head, payload)
+            self._heads[record.group_id] = chain
+        else:
+            self._total = chain
+        if due is not None and due != chain:
+            which = f"of group {record.group_id!r}" if record.group_id else "over all records"
+            self._flaw(record.position, f"the hash chain {which} does not go on here")
+
+    def _count(self, record: Record) -> None:
+        """Records within a group's life are counted without a gap (S3).
+
+        What the dedupe table keeps of a group that is not there (S15) is counted by no rule.
+        """
+        group, event = record.group_id, record.event
+        known = group in self._counts or not self._lost
+        before = 0 if isinstance(event, GroupCreated) else self._counts.get(group, 0)
+        uncounted = isinstance(event, RequestRecorded) and group and group not in self._counts
+        if known and not uncounted and record.group_seq != before + 1:
+            self._flaw(record.position, f"record {record.group_seq} follows record {before}")
+        if isinstance(event, GroupDeleted):
+            self._counts.pop(group, None)
+        elif not uncounted:
+            self._counts[group] = record.group_seq
+
+    def _flaw(self, position: Position, text: str) -> None:
+        self._flaws.append(Flaw(self._node, position, text))

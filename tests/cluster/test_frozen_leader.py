@@ -1,4 +1,8 @@
-"""SIGSTOP of the leader past an election: it wakes up deposed, and must know it (S10)."""
+"""SIGSTOP of the leader past an election: it wakes up deposed, and must know it (S10).
+
+Which of its threads wakes first is the kernel's affair; every order of them is gone through on the
+virtual clock in tests/raft.
+"""
 
 from __future__ import annotations
 

@@ -1,13 +1,13 @@
 """Bytes that are no message of the contract: the caller is told so, and nobody else notices.
 
 Left to itself, the library ends such a call with UNKNOWN and writes a traceback into the node's log
-for each, which lets any caller fill it. Services are registered through `Door` instead. Knows no
-message and no rule.
+for each, which lets any caller fill it. Services are registered through `checking` instead. Knows
+no message and no rule.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -23,8 +23,13 @@ if TYPE_CHECKING:
     Decode = Callable[[bytes], Any]
 
 
-class Door:
-    """What the generated `add_...Servicer_to_server` functions take for a server."""
+def checking(server: grpc.aio.Server) -> grpc.aio.Server:
+    """What to hand to the generated `add_...Servicer_to_server`: the server behind a check."""
+    return cast("grpc.aio.Server", _Door(server))
+
+
+class _Door:
+    """The part of a server that the generated functions use."""
 
     def __init__(self, server: grpc.aio.Server) -> None:
         self._server = server

@@ -24,7 +24,7 @@ from holdfast.server.admin_service import AdminService
 from holdfast.server.answering import Callers
 from holdfast.server.boundaries import Boundaries
 from holdfast.server.config import CannotStart
-from holdfast.server.decoding import Door
+from holdfast.server.decoding import checking
 from holdfast.server.group_service import GroupService
 from holdfast.server.grpc_options import server_options
 from holdfast.server.health import Health
@@ -90,7 +90,7 @@ class Node:
 
     async def start(self) -> None:
         """Begin to serve on the port that is bound already."""
-        server, door = self._server, Door(self._server)
+        server, door = self._server, checking(self._server)
         group_pb2_grpc.add_GroupServiceServicer_to_server(
             GroupService(self.replica, self.actors, self._callers, self._pushes), door
         )

@@ -1,0 +1,250 @@
+"""Sessions and deadlines as the actors keep them, on a clock that a test turns (S9, S17)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holdfast.coordinator import commands as c
+from holdfast.coordinator.events import (
+    SettingChange,
+)
+from holdfast.coordinator.rejections import FencedInstanceId, RebalanceInProgress, UnknownMemberId
+from holdfast.raft.api import Overloaded
+from holdfast.server.faults import Refused
+from holdfast.v1 import errors_pb2 as e
+from holdfast.v1 import group_pb2 as g
+from unit.server.world import World, committing, joining, with_topic
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.coordinator.ids import CallId
+    from holdfast.coordinator.replies import JoinReply
+
+
+def test_a_renewal_that_was_answered_aside_survives_the_batch() -> None:
+    """S9, S16: the batch's volatile part was decided before the heartbeat was heard."""
+
+    async def story() -> None:
+        world = await World().lead()
+        member = await world.member()
+        await with_topic(world)
+        world.replica.hold = True
+        commit = world.ask(committing("g", 5))
+        del commit
+        operator = world.ask(altering("g"))
+        await world.settle()
+        await world.beat("i1", member)
+        world.replica.hold = False
+        world.replica.release()
+        await operator
+        await world.settle()
+        actor = world.actors.actor("g")
+
+        assert actor is not None
+        assert actor.volatile.renewals[member.member_id] >= 1
+
+    asyncio.run(story())
+
+
+def altering(group: str) -> Callable[[CallId], c.Command]:
+    changes = (SettingChange("group.max_size", "7"),)
+    return lambda call: c.AlterSettings(c.Caller(call), group, changes)
+
+
+def test_an_expiry_is_proposed_only_after_a_quorum_probe() -> None:
+    """S9 b: a leader that nobody follows any more expires nobody."""
+
+    async def story() -> None:
+        world = await World().lead()
+        await world.member()
+        world.replica.probes_pass = False
+        before = world.replica.probes
+        await world.at(60_000)
+
+        assert world.replica.probes == before + 1
+        assert world.events("MemberExpired") == []
+
+    asyncio.run(story())
+
+
+def test_a_silent_member_expires() -> None:
+    """F9: and its next call is told that it is unknown."""
+
+    async def story() -> None:
+        world = await World().lead()
+        member = await world.member()
+        await world.at(11_001)
+        reply = await world.beat("i1", member)
+
+        assert len(world.events("MemberExpired")) == 1
+        assert isinstance(reply.error, UnknownMemberId | FencedInstanceId)
+
+    asyncio.run(story())
+
+
+def test_a_heartbeat_puts_the_expiry_off() -> None:
+    """F1, S9: the session runs from the last heartbeat, in full."""
+
+    async def story() -> None:
+        world = await World().lead()
+        member = await world.member()
+        world.now_ms = 9_000
+        await world.beat("i1", member)
+        await world.at(18_999)
+        early = world.events("MemberExpired")
+        await world.at(19_001)
+
+        assert early == []
+        assert len(world.events("MemberExpired")) == 1
+
+    asyncio.run(story())
+
+
+def message(joined: JoinReply, instance: str = "i1") -> g.HeartbeatRequest:
+    return g.HeartbeatRequest(
+        group_id="g",
+        generation_id=joined.generation,
+        member_id=joined.member_id,
+        group_instance_id=instance,
+    )
+
+
+def test_an_unchanged_heartbeat_renews_the_session_as_a_decided_one_does() -> None:
+    """S9: the cheap path counts renewals, so a deadline that fired earlier is not acted on."""
+
+    async def story() -> None:
+        world = await World().lead()
+        member = await world.member()
+        await world.beat("i1", member)
+        world.now_ms = 9_000
+        heard = [world.actors.beat(message(member)) for _ in range(3)]
+        await world.at(18_999)
+        early = world.events("MemberExpired")
+        await world.at(19_001)
+
+        assert all(one is not None and one.reply.error is None for one in heard)
+        assert early == []
+        assert len(world.events("MemberExpired")) == 1
+
+    asyncio.run(story())
+
+
+def test_an_unchanged_heartbeat_is_decided_anew_once_anything_has_changed() -> None:
+    """F5: the first heartbeat after a join phase has opened must say so."""
+
+    async def story() -> None:
+        world = await World().lead()
+        member = await world.member()
+        await world.beat("i1", member)
+        newcomer = world.ask(joining("i2"))
+        await world.settle()
+        remembered = world.actors.beat(message(member))
+        reply = await world.beat("i1", member)
+        newcomer.cancel()
+
+        assert remembered is None
+        assert isinstance(reply.error, RebalanceInProgress)
+
+    asyncio.run(story())
+
+
+def test_without_the_lease_no_heartbeat_is_answered_before_a_majority_was_heard() -> None:
+    """S10 c, S11: a leader that was deposed unknowingly must not keep a member's ownership up."""
+
+    async def story() -> None:
+        world = await World().lead()
+        member = await world.member()
+        await world.beat("i1", member)
+        world.replica.lease = False
+        remembered = world.actors.beat(message(member))
+        reply = await world.beat("i1", member)
+        confirmed = world.replica.barriers
+        world.replica.barrier_passes = False
+        with pytest.raises(Refused) as refused:
+            await world.beat("i1", member)
+
+        assert remembered is None
+        assert (reply.error, confirmed) == (None, 1)
+        assert refused.value.code == e.ERROR_CODE_NOT_COORDINATOR
+
+    asyncio.run(story())
+
+
+def test_a_join_that_was_given_up_before_a_majority_was_heard_is_not_parked() -> None:
+    """S17: nobody waits for it, so it must not suspend a session."""
+
+    async def story() -> None:
+        world = await World().lead()
+        world.replica.lease = False
+        gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def gated() -> None:
+            await gate
+
+        world.replica.read_barrier = gated  # type: ignore[method-assign]  # a barrier held back
+        join = world.ask(joining("i1", fresh="i1-a"))
+        await world.settle()
+        join.cancel()
+        await world.settle()
+        gate.set_result(None)
+        await world.settle()
+
+        assert world.events("MemberJoined") == []
+
+    asyncio.run(story())
+
+
+def test_a_stall_of_the_process_puts_every_deadline_off() -> None:
+    """S9: who could not be heard is not punished for it."""
+
+    async def story() -> None:
+        world = await World().lead()
+        await world.member()
+        world.timers.stalled(5_000)
+        await world.at(11_001)
+        early = world.events("MemberExpired")
+        await world.at(16_001)
+
+        assert early == []
+        assert len(world.events("MemberExpired")) == 1
+
+    asyncio.run(story())
+
+
+def test_a_new_leader_arms_every_session_in_full() -> None:
+    """S9, S16: no session can expire because a leader died."""
+
+    async def story() -> None:
+        world = await World().lead()
+        await world.member()
+        world.now_ms = 10_000
+        world.replica.step_down()
+        world.replica.lead(term=2)
+        await world.at(19_999)
+        early = world.events("MemberExpired")
+        await world.at(20_001)
+
+        assert early == []
+        assert len(world.events("MemberExpired")) == 1
+
+    asyncio.run(story())
+
+
+def test_a_deadline_survives_a_log_that_refuses_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """S9: a full node must not let a dead member live for ever."""
+
+    async def story() -> None:
+        monkeypatch.setattr("holdfast.server.actor.REFUSED_RETRY_S", 0.0)
+        world = await World().lead()
+        await world.member()
+        world.replica.fail_next = Overloaded("full")
+        await world.at(11_001)
+        await world.until(lambda: bool(world.events("MemberExpired")))
+
+        assert len(world.events("MemberExpired")) == 1
+
+    asyncio.run(story())

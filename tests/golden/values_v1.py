@@ -222,6 +222,6 @@ STATE: Final[tuple[StateItem, ...]] = (
     StateItem(("",), PMap({"group.max_size": "10000", "a": "", "offset.x": "1"})),
     StateItem(
         ("spiffe://example/indexer", "indexers", REQUEST),
-        RequestRecord(bytes(range(32)), b"answer", 1_700_000_000_000, 11),
+        RequestRecord(bytes(range(32)), b"answer", 1_700_000_000_000, 11, Position(77, 3)),
     ),
 )

@@ -83,7 +83,7 @@ def request_recorded(state: State, event: RequestRecorded, record: Record) -> St
     key = RequestKey(record.principal, record.group_id, event.request_id)
     known = state.requests.get(key)
     number = state.requests_next if known is None else known.number
-    made = RequestRecord(event.digest, event.answer, record.log_time_ms, number)
+    made = RequestRecord(event.digest, event.answer, record.log_time_ms, number, record.position)
     state = state._replace(
         groups=_counted(state, record),
         requests=state.requests.set(key, made),

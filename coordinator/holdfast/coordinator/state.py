@@ -129,12 +129,14 @@ class RequestRecord(NamedTuple):
     """A served request: digest of its body, the frozen answer, and when.
 
     `number`: in the order of serving, without gaps, so that the oldest is found at once (S15).
+    `position`: where the log holds it, so that a repetition is told where it was done.
     """
 
     digest: bytes
     answer: bytes
     log_time_ms: int
     number: int = 0
+    position: Position = Position(0, 0)
 
 
 class Settings(NamedTuple):

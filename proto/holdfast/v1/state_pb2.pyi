@@ -433,6 +433,7 @@ class RequestState(_message.Message):
     ANSWER_FIELD_NUMBER: _builtins.int
     LOG_TIME_MS_FIELD_NUMBER: _builtins.int
     NUMBER_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
     digest: _builtins.bytes
     """Digest of its content."""
     answer: _builtins.bytes
@@ -441,6 +442,10 @@ class RequestState(_message.Message):
     """Log time of its execution."""
     number: _builtins.int
     """In the order of execution, without gaps."""
+    @_builtins.property
+    def position(self) -> _extras_pb2.Position:
+        """Where the log holds its record."""
+
     def __init__(
         self,
         *,
@@ -448,10 +453,11 @@ class RequestState(_message.Message):
         answer: _builtins.bytes = ...,
         log_time_ms: _builtins.int = ...,
         number: _builtins.int = ...,
+        position: _extras_pb2.Position | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["position", b"position"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "digest", b"digest", "log_time_ms", b"log_time_ms", "number", b"number"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer", b"answer", "digest", b"digest", "log_time_ms", b"log_time_ms", "number", b"number", "position", b"position"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

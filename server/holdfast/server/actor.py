@@ -16,6 +16,7 @@ from holdfast.coordinator.commands import Heartbeat
 from holdfast.coordinator.decide import decide
 from holdfast.coordinator.effects import Answer, Renew, settled
 from holdfast.coordinator.ids import Position, fencing_token
+from holdfast.coordinator.state import RequestKey
 from holdfast.coordinator.volatile import Volatile
 from holdfast.raft.api import DiskLow, EntryTooLarge, NotLeader, OutcomeUnknown, Overloaded
 from holdfast.server.calls import Answered
@@ -148,7 +149,7 @@ class Actor:
         if not decision.events:
             self.volatile = decision.volatile
             self._note(command, decision)
-            self._carry_out(decision.effects)
+            self._carry_out(decision.effects, commands=(command,))
             self._desk.idle(self.group_id)
             return
         self._hearing.batch_begins()
@@ -244,7 +245,7 @@ class Actor:
         token = fencing_token(self._desk.state.recovery_number, index)
         seen = self.applied_at
         position = seen if seen is not None and seen.index == index else Position(index, 0)
-        self._carry_out(settled(tuple(batch.effects), token), position)
+        self._carry_out(settled(tuple(batch.effects), token), position, batch.commands)
 
     def _decide_again(self, batch: Batch) -> None:
         """Every replica skipped the part, for the group had changed meanwhile (S2)."""
@@ -267,12 +268,30 @@ class Actor:
 
     # --- settling ---
 
-    def _carry_out(self, effects: Iterable[Effect], position: Position | None = None) -> None:
+    def _carry_out(
+        self,
+        effects: Iterable[Effect],
+        position: Position | None = None,
+        commands: Iterable[Command] = (),
+    ) -> None:
+        served = self._served(commands)
         for effect in effects:
             if isinstance(effect, Answer):
-                self._desk.calls.answer(effect.call, Answered(effect.reply, position))
+                place = served.get(effect.call, position)
+                self._desk.calls.answer(effect.call, Answered(effect.reply, place))
             elif not self._dropped:
                 self._desk.carry_out(self.group_id, effect)
+
+    def _served(self, commands: Iterable[Command]) -> dict[CallId, Position]:
+        """Where the log holds the requests of these calls, done now or by an earlier try (S14)."""
+        callers = [command.caller for command in commands if call_of(command)]  # type: ignore[union-attr]  # one that has a call has a caller
+        places: dict[CallId, Position] = {}
+        for caller in callers:
+            key = RequestKey(caller.principal, self.group_id, caller.request_id)
+            record = self._desk.state.requests.get(key) if caller.request_id else None
+            if record is not None:
+                places[caller.call] = record.position
+        return places
 
     def _fail(self, batch: Batch, error: Callable[[], Exception]) -> None:
         for command in batch.commands:

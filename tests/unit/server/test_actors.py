@@ -191,6 +191,27 @@ def test_a_batch_that_breaks_an_invariant_is_never_proposed(
     asyncio.run(story())
 
 
+def test_a_repetition_is_told_where_its_first_execution_stands() -> None:
+    """S14: not where the batch stands that the repetition happened to fall into."""
+
+    async def story() -> None:
+        world = await World().lead()
+        await with_topic(world)
+        request_id = world.request_id()
+        first = await world.ask(committing("g", 1, request_id))
+        await world.ask(committing("g", 2))
+        again, other = await asyncio.gather(
+            world.ask(committing("g", 1, request_id)), world.ask(committing("g", 3))
+        )
+
+        assert first.position is not None
+        assert again.position == first.position
+        assert other.position is not None
+        assert other.position > first.position
+
+    asyncio.run(story())
+
+
 def test_what_no_replica_could_apply_is_not_decided_over_and_over() -> None:
     """S6: deciding the same again would fill the log for ever."""
 

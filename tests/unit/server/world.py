@@ -89,6 +89,11 @@ class World:
         answered = await self.ask(beating(instance, joined))
         return cast("HeartbeatReply", answered.reply)
 
+    def request_id(self) -> str:
+        """A UUIDv7 made at the cluster's log time (S15)."""
+        digits = f"{self.replica.log_time_ms():012x}"
+        return f"{digits[:8]}-{digits[8:]}-7000-8000-000000000001"
+
     def events(self, kind: str) -> list[Event]:
         """What the log has of a kind."""
         found = (record.event for record in self.replica.records)
@@ -124,9 +129,15 @@ def beating(
     )
 
 
-def committing(group: str, offset: int) -> Callable[[CallId], c.Command]:
+def committing(group: str, offset: int, request_id: str = "") -> Callable[[CallId], c.Command]:
+    digest = b"same" if request_id else b""
     return lambda call: c.CommitOffsets(
-        c.Caller(call), group, -1, "", None, (OffsetCommitted("t", 0, offset, -1, ""),)
+        c.Caller(call, "p", request_id=request_id, digest=digest),
+        group,
+        -1,
+        "",
+        None,
+        (OffsetCommitted("t", 0, offset, -1, ""),),
     )
 
 

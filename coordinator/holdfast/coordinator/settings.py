@@ -220,7 +220,7 @@ def no_such(key: str) -> str:
     by_kafka = next((s.name for s in REGISTRY.values() if s.kafka_name == key), None)
     meant = by_kafka or (near[0] if near else None)
     sentence = "there is no such setting"
-    return f"{sentence}; did you mean {meant}?" if meant else sentence
+    return f"{sentence} (did you mean {meant}?)" if meant else sentence
 
 
 def _number(text: str) -> int | None:

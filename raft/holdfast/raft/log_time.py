@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 
 class LogTime:
-    """The leader's view of log time, in milliseconds."""
+    """A node's view of log time, in milliseconds: the leader's counts, a follower's is a guess."""
 
     def __init__(self, boot_seconds: Callable[[], float]) -> None:
         """`boot_seconds`: a clock that also counts suspended time (CLOCK_BOOTTIME)."""
@@ -19,8 +19,8 @@ class LogTime:
         self._base_ms = 0
         self._base_at = boot_seconds()
 
-    def lead_from(self, applied_ms: int) -> None:
-        """Begin to lead: continue from the log time of the last applied entry."""
+    def continue_from(self, applied_ms: int) -> None:
+        """Go on from the log time of the last applied entry, as of now."""
         self._base_ms = applied_ms
         self._base_at = self._boot_seconds()
 

@@ -159,6 +159,7 @@ class Replica:
         """Size of all records that were applied since the start."""
         self._engine, self._fold, self._snapshots = engine, fold, snapshots
         self._clocks, self._log_time = clocks, LogTime(clocks.boot)
+        self._log_time.continue_from(fold.state.log_time_ms)
         self._disk_low = disk_low
         self._listeners: list[Listener] = []
         self._outbox, self._flushing = Outbox(), False
@@ -220,9 +221,12 @@ class Replica:
         await self._ask(self._engine.begin_probe)
 
     def log_time_ms(self) -> int:
-        """The cluster's log time now (S8); on a node that does not lead, of the last entry."""
-        applied = self.state.log_time_ms
-        return self._log_time.now_ms(applied) if self.leading_term else applied
+        """The cluster's log time now (S8); on a node that does not lead, as far as it can tell.
+
+        A follower advances the last applied log time by its boot clock as well, or the first
+        request ids that a client makes on an idle cluster would be too old already (S15).
+        """
+        return self._log_time.now_ms(self.state.log_time_ms)
 
     def transfer(self, peer: str) -> None:
         """Hand the leadership to `peer`; proposals are refused from now on (S10 d)."""
@@ -346,6 +350,8 @@ class Replica:
         self._snapshots.note(folded, len(item.payload))
         if item.index % DIGEST_EVERY == 0:
             self._engine.publish(item.index, self._fold.digest())
+        if folded.records and not self.leading_term:
+            self._log_time.continue_from(self.state.log_time_ms)
         if folded.records:
             records = [stored.record for stored in folded.records]
             self.record_bytes += sum(len(stored.content) for stored in folded.records)
@@ -371,7 +377,7 @@ class Replica:
             for listener in self._listeners:
                 listener.on_not_leading()
         if self.leading_term:
-            self._log_time.lead_from(self._log_time_to_go_on_from())
+            self._log_time.continue_from(self._log_time_to_go_on_from())
             for listener in self._listeners:
                 listener.on_leading(self.leading_term)
 
@@ -400,6 +406,7 @@ class Replica:
         """A snapshot was installed: go on from it, once it is read."""
         try:
             self._fold = await self._snapshots.reload()
+            self._log_time.continue_from(self.state.log_time_ms)
         except Exception as error:  # noqa: BLE001 - a state that cannot be read stops the node
             self._on_stop(f"an installed snapshot cannot be read: {error}")
             return

@@ -12,6 +12,7 @@ from holdfast.coordinator.events import (
     Cause,
     ClusterFormed,
     GroupCreated,
+    LogEntry,
     Part,
     Proposed,
     Record,
@@ -36,6 +37,7 @@ from holdfast.raft.api import (
 from holdfast.raft.fold import Fold, Folded
 from holdfast.raft.outbox import ENTRIES_IN_FLIGHT, WAITING_MAX
 from holdfast.raft.replica import DIGEST_EVERY, Clocks, Replica
+from holdfast.storage.codec import encode_entry
 
 
 class ScriptedEngine:
@@ -310,6 +312,18 @@ async def test_log_time_continues_from_the_log_and_not_from_the_wall(world: Worl
     world.boot += 2.5
 
     assert world.replica.log_time_ms() - before == 2_500
+
+
+@in_loop
+async def test_a_followers_log_time_goes_on_while_nothing_is_written(world: World) -> None:
+    """S15: an id made on it after an idle night must not be too old for the leader."""
+    formed = Proposed(ClusterFormed("c", ()), Cause("S23", "FormCluster"))
+    entry = LogEntry(7_000_000, 1, (Part("", 1, 0, (formed,)),))
+    world.engine.push(Applied(1, 1, encode_entry(entry)))
+    await settle()
+    world.boot += 36_000
+
+    assert world.replica.log_time_ms() == 7_000_000 + 36_000_000
 
 
 @in_loop

@@ -102,10 +102,24 @@ class Caller:
         return True
 
     async def new_request_id(self) -> str:
-        """A request id for one change; asks for the log time first if none has been seen (S15)."""
+        """A request id for one change; asks for the log time first if none has been seen (S15).
+
+        The leader is asked: a follower of an idle cluster can only guess, and an id on a guess
+        may be too old for the leader.
+        """
         if not self.ids.ready:
-            await self.call(group_pb2.FindCoordinatorRequest(), group_pb2.FindCoordinatorResponse)
+            hint = await self._find_leader()
+            if hint and hint != self.endpoints.current:
+                self.endpoints.redirected(self.endpoints.current, hint)
+                await self._find_leader()
         return self.ids.make(boot_ms())
+
+    async def _find_leader(self) -> str:
+        """The address of the node that leads, as the present node knows it; learns log time."""
+        found = await self.call(
+            group_pb2.FindCoordinatorRequest(), group_pb2.FindCoordinatorResponse
+        )
+        return found.holdfast.leader_hint
 
     async def call(
         self, request: Message, answer: type[AnswerT], *, timeout_ms: int = 30_000

@@ -52,7 +52,7 @@ def set_settings(cluster: Cluster, changes: tuple[str, ...], group_id: str | Non
     response = cluster.change("AlterSettings", request)
     refuse_any((s.name, s.error_code, s.error_message) for s in response.settings)
     refuse(response, "settings")
-    click.echo(f"changed {len(changes)} settings")
+    click.echo(f"changed {len(changes)} setting{'' if len(changes) == 1 else 's'}")
 
 
 def _change(text: str) -> a.SettingToAlter:

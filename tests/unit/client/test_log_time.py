@@ -1,0 +1,39 @@
+"""Whose log time a client's first request id follows (S15)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+from uuid import UUID
+
+from holdfast.client.caller import Caller
+from holdfast.client.clock import boot_ms
+from holdfast.v1 import extras_pb2
+
+LEADER, FOLLOWER = "127.0.0.1:1", "127.0.0.1:2"
+TRUE_MS, GUESSED_MS = 50_000_000, 1_000_000
+
+
+class Nodes(Caller):
+    """A caller whose calls are answered here: by a follower that guesses, and by the leader."""
+
+    async def call(self, request: Any, answer: Any, *, timeout_ms: int = 30_000) -> Any:  # noqa: ANN401 - for a generic
+        del request, timeout_ms
+        at_leader = self.endpoints.current == LEADER
+        extras = extras_pb2.ResponseExtras(
+            log_time_ms=TRUE_MS if at_leader else GUESSED_MS, leader_hint=LEADER
+        )
+        self.ids.observe(extras.log_time_ms, boot_ms())
+        return answer(holdfast=extras)
+
+
+def test_the_leader_is_asked_even_if_a_follower_answered_first() -> None:
+    """A follower that started on an idle cluster does not know how long it was idle."""
+
+    async def story() -> str:
+        caller = Nodes([FOLLOWER, LEADER])
+        return await caller.new_request_id()
+
+    made_ms = UUID(asyncio.run(story())).int >> 80
+
+    assert TRUE_MS <= made_ms < TRUE_MS + 60_000

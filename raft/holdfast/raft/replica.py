@@ -35,7 +35,7 @@ from holdfast.raft.api import (
     Status,
     Stopped,
 )
-from holdfast.raft.fold import Fold, Folded
+from holdfast.raft.fold import ALL, Fold, Folded
 from holdfast.raft.log_time import LogTime
 from holdfast.raft.outbox import ENTRIES_IN_FLIGHT, Outbox, Waiting
 from holdfast.storage.codec import CodecError, encode_entry
@@ -178,9 +178,9 @@ class Replica:
         return self._fold.state
 
     @property
-    def chain_heads(self) -> dict[str, bytes]:
-        """The heads of the hash chains (S3): "" over all records, else of one group."""
-        return dict(self._fold.heads.items())
+    def chain_head(self) -> bytes:
+        """The head of the hash chain over all records (S3); empty before the first."""
+        return self._fold.heads.get(ALL, b"")
 
     def start(self) -> None:
         """Begin to drain the engine's FIFO in the running loop."""

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.server.nodes import Nodes
     from holdfast.server.reads import Reads
 
+RequestT = TypeVar("RequestT", bound="Message")
 ResponseT = TypeVar("ResponseT", bound="Message")
 
 
@@ -100,11 +101,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self, request: a.TriggerRebalanceRequest, context: Context
     ) -> a.TriggerRebalanceResponse:
         """Open a join phase."""
-        got = await self._actors.ask(
-            lambda call: admin.trigger_rebalance(
-                request, self._caller(call, request, request.holdfast, context)
-            )
-        )
+        got = await self._ask(admin.trigger_rebalance, request, context)
         return _placed(admin.triggered(cast("replies.DoneReply", got.reply)), got)
 
     # --- topics ---
@@ -114,11 +111,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self, request: a.CreateTopicsRequest, context: Context
     ) -> a.CreateTopicsResponse:
         """Make topics."""
-        got = await self._actors.ask(
-            lambda call: admin.create_topics(
-                request, self._caller(call, request, request.holdfast, context)
-            )
-        )
+        got = await self._ask(admin.create_topics, request, context)
         return _placed(admin.created_topics(cast("replies.NamedReply", got.reply), request), got)
 
     @answered(a.CreatePartitionsResponse)
@@ -126,11 +119,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self, request: a.CreatePartitionsRequest, context: Context
     ) -> a.CreatePartitionsResponse:
         """Raise the number of partitions of topics."""
-        got = await self._actors.ask(
-            lambda call: admin.create_partitions(
-                request, self._caller(call, request, request.holdfast, context)
-            )
-        )
+        got = await self._ask(admin.create_partitions, request, context)
         return _placed(admin.created_partitions(cast("replies.NamedReply", got.reply)), got)
 
     @answered(a.DeleteTopicsResponse)
@@ -138,11 +127,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self, request: a.DeleteTopicsRequest, context: Context
     ) -> a.DeleteTopicsResponse:
         """Delete topics."""
-        got = await self._actors.ask(
-            lambda call: admin.delete_topics(
-                request, self._caller(call, request, request.holdfast, context)
-            )
-        )
+        got = await self._ask(admin.delete_topics, request, context)
         return _placed(admin.deleted_topics(cast("replies.NamedReply", got.reply)), got)
 
     @answered(a.ListTopicsResponse)
@@ -170,11 +155,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self, request: a.AlterSettingsRequest, context: Context
     ) -> a.AlterSettingsResponse:
         """Change settings: all of them or none."""
-        got = await self._actors.ask(
-            lambda call: admin.alter_settings(
-                request, self._caller(call, request, request.holdfast, context)
-            )
-        )
+        got = await self._ask(admin.alter_settings, request, context)
         return _placed(admin.altered_settings(cast("replies.NamedReply", got.reply)), got)
 
     # --- nodes ---
@@ -195,6 +176,18 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         del context
         self._actors.check_serving()
         return self._nodes.transfer(request.node)
+
+    async def _ask(
+        self,
+        translate: Callable[[RequestT, Caller], Command],
+        request: RequestT,
+        context: Context,
+    ) -> Answered:
+        """Have the command of a request decided; for those that need nothing but their caller."""
+        extras: x.RequestExtras = request.holdfast  # type: ignore[attr-defined]  # all of ours have it
+        return await self._actors.ask(
+            lambda call: translate(request, self._caller(call, request, extras, context))
+        )
 
     def _caller(
         self, call: CallId, request: Message, extras: x.RequestExtras, context: Context

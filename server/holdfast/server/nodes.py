@@ -47,7 +47,7 @@ class Nodes:
             applied_index=state.applied_index,
             version=VERSION,
             recovery_number=state.recovery_number,
-            digest=self._replica.chain_heads.get("", b""),
+            digest=self._replica.chain_head,
             holdfast=x.ResponseExtras(log_time_ms=self._replica.log_time_ms()),
         )
         seen = {peer.peer: peer for peer in status.peers}

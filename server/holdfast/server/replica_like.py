@@ -28,8 +28,8 @@ class ReplicaLike(Protocol):
         """The newest evolved state."""
 
     @property
-    def chain_heads(self) -> dict[str, bytes]:
-        """The heads of the hash chains (S3); "" over all records."""
+    def chain_head(self) -> bytes:
+        """The head of the hash chain over all records (S3); empty before the first."""
 
     def propose(self, part: Part) -> asyncio.Future[Committed]:
         """Have a part committed."""

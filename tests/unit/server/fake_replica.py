@@ -31,7 +31,7 @@ class FakeReplica:
         self.leading_term = 0
         self.leader: str | None = None
         self.state = State()
-        self.chain_heads: dict[str, bytes] = {}
+        self.chain_head = b""
         self.hold = False
         self.fail_next: Exception | None = None
         self.probes_pass = True

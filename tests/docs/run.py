@@ -1,0 +1,39 @@
+"""Makes the generated parts of the documentation anew: `./dev docs`, or `--check` to only compare.
+
+Exit codes: 0 all current (or renewed), 1 with `--check` something was out of date.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+from docs.blocks import Page, pages
+from docs.contents import make
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def stale() -> list[Page]:
+    """Return the pages that the code would have otherwise."""
+    return [page for page in pages(ROOT / "docs", make) if page.text != page.renewed]
+
+
+def main() -> int:
+    """Write what is stale, or say it."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--check", action="store_true", help="write nothing; 1 if a page is stale")
+    check = parser.parse_args().check
+    found = stale()
+    for page in found:
+        if not check:
+            page.path.write_text(page.renewed)
+        print("stale:" if check else "renewed:", page.path.relative_to(ROOT))
+    if not found:
+        print("the documentation is current")
+    return 1 if check and found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -12,7 +12,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from bench import machine
 from bench.figures import Effort, Figure, Goal, quantile
@@ -35,31 +35,51 @@ class Say:
         print(f"[{seconds:6.1f} s, load {machine.load():4.1f}] {text}", flush=True)
 
 
+class Measured(Protocol):
+    """Nodes whose effort is watched: ours, or a peer's."""
+
+    @property
+    def leader_name(self) -> str:
+        """Which of them leads."""
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """Processor time of each running node so far."""
+
+
 class Running(NamedTuple):
     """A cluster that serves, and how to speak to it."""
 
     cluster: Cluster
     talk: Talk
 
+    @property
+    def leader_name(self) -> str:
+        """Which node leads, as found last."""
+        return self.talk.leader.name
+
+    def cpu_seconds(self) -> dict[str, float]:
+        """Processor time of each running node so far."""
+        return self.cluster.cpu_seconds()
+
 
 class Watch:
     """Effort since `begin`; read by `effort`."""
 
-    def __init__(self, running: Running) -> None:
+    def __init__(self, running: Measured) -> None:
         self._running = running
-        self._leader = running.talk.leader.name
+        self._leader = running.leader_name
         self.begin()
 
     def begin(self) -> None:
         """Start over."""
-        self._nodes = self._running.cluster.cpu_seconds()
+        self._nodes = self._running.cpu_seconds()
         self._own, self._busy = time.process_time(), machine.busy_seconds()
         self._at = time.perf_counter()
 
     def effort(self) -> Effort:
         """Cores that were used since then, by whom."""
         seconds = time.perf_counter() - self._at
-        now = self._running.cluster.cpu_seconds()
+        now = self._running.cpu_seconds()
         used = {name: now[name] - before for name, before in self._nodes.items() if name in now}
         leader = used.get(self._leader, 0.0) / seconds
         others = sum(used.values()) / seconds - leader
@@ -88,6 +108,7 @@ class Bench:
     sizes: Sizes
     folder: Path
     say: Say
+    peers: bool = False
     figures: list[Figure] = field(default_factory=list)
 
     @contextlib.asynccontextmanager
@@ -141,7 +162,7 @@ class Bench:
         )
 
     async def closed(
-        self, running: Running, callers: int, one: Callable[[int], Awaitable[None]]
+        self, running: Measured, callers: int, one: Callable[[int], Awaitable[None]]
     ) -> Work:
         """`callers` at once, each one call after another: first to warm up, then measured."""
         await _loop(callers, one, self.sizes.warm_up_s)

@@ -37,6 +37,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("rows", nargs="*", metavar="ROW", help="default: all")
     parser.add_argument("--quick", action="store_true", help="a smaller run; figures scatter more")
     parser.add_argument("--kills", type=int, help="how often the leader is killed; default 10")
+    parser.add_argument("--peers", action="store_true", help="fetch etcd if it is not on PATH")
     parser.add_argument("--out", type=Path, default=Path("bench-out"), help="default: bench-out")
     given = parser.parse_args()
     for name in given.rows:
@@ -79,7 +80,7 @@ def main() -> int:
     folder = given.out.resolve()
     folder.mkdir(parents=True, exist_ok=True)
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    bench = Bench(sizes(given), folder, Say())
+    bench = Bench(sizes(given), folder, Say(), peers=given.peers)
     conditions = machine.conditions(folder) | {"quick": given.quick}
     failed: dict[str, str] = {"run": "interrupted"}
     disk(bench)

@@ -104,6 +104,11 @@ class Cluster:
         tls = json.loads((self._home / "cluster.json").read_text())["tls"]
         return Credentials(*(Path(tls[part]).read_bytes() for part in ("ca", "key", "certificate")))
 
+    def tls_files(self) -> tuple[str, str, str]:
+        """Where the cluster put what its clients show: authority, certificate, key."""
+        tls = json.loads((self._home / "cluster.json").read_text())["tls"]
+        return tls["ca"], tls["certificate"], tls["key"]
+
     def stop(self) -> None:
         """End every process, gracefully if it can."""
         for process in self._processes:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from bench import changes, faults, heartbeats, peers, rebalances, starting
+from bench import changes, faults, heartbeats, hostile, peers, rebalances, starting
 from bench.rig import Bench
 
 ROWS: Final[dict[str, Callable[[Bench], Awaitable[None]]]] = {
@@ -19,5 +19,6 @@ ROWS: Final[dict[str, Callable[[Bench], Awaitable[None]]]] = {
     "burst": faults.burst,
     "crowd": heartbeats.crowd,
     "start": starting.start,
+    "hostile": hostile.hostile,
     "etcd": peers.etcd,
 }

@@ -18,11 +18,17 @@ ALLOWED = {
     "raft": ["raft", "storage", "coordinator"],
     "server": ["server", "raft", "storage", "coordinator", "v1"],
     "client": ["client", "v1", "coordinator.assignors"],
+    "chaos": ["chaos", "client", "v1", "storage", "coordinator"],
     "replay": ["replay", "storage", "coordinator"],
 }
 # One part of a package that may import more than its package.
-ALLOWED_MORE = {"storage.codec": ["v1"], "server.cli": ["replay"]}
-LAZY = {"replay"}  # only inside a function: a server without the [spark] extra must start
+ALLOWED_MORE = {
+    "storage.codec": ["v1"],
+    "server.cli": ["replay"],
+    "server.cli.chaos": ["chaos"],
+}
+# Only inside a function: a server without the [spark] extra must start, and no node needs either.
+LAZY = {"replay", "chaos"}
 
 IMPURE = {
     *("asyncio", "concurrent", "ctypes", "datetime", "io", "logging", "multiprocessing", "os"),
@@ -153,6 +159,15 @@ BAD = [
         "from holdfast.coordinator import ids",
     ),
     (check_directions, "replay/holdfast/replay/x.py", "from holdfast import raft"),
+    (check_directions, "clients/chaos/holdfast/chaos/x.py", "from holdfast.raft import replica"),
+    (check_directions, "clients/chaos/holdfast/chaos/x.py", "import holdfast.server.config"),
+    (check_directions, "server/holdfast/server/cli/chaos.py", "from holdfast.chaos import judge"),
+    (
+        check_directions,
+        "server/holdfast/server/node.py",
+        "def f():\n    from holdfast.chaos import judge",
+    ),
+    (check_directions, "clients/python/holdfast/client/x.py", "import holdfast.chaos"),
     (check_directions, "raft/holdfast/raft/x/y.py", "from ... import server"),
     (check_purity, "coordinator/holdfast/coordinator/x.py", "def now():\n    import time"),
     (check_purity, "coordinator/holdfast/coordinator/x.py", "from os.path import join"),
@@ -163,6 +178,12 @@ BAD = [
     (check_pickle, "raft/holdfast/raft/x.py", "from pickle import loads"),
 ]
 GOOD = [
+    ("clients/chaos/holdfast/chaos/x.py", "from holdfast.client import Member"),
+    ("clients/chaos/holdfast/chaos/x.py", "from holdfast.storage.codec import decode_record"),
+    (
+        "server/holdfast/server/cli/chaos.py",
+        "def chaos():\n    from holdfast.chaos import judge",
+    ),
     ("storage/holdfast/storage/codec/records.py", "from holdfast.v1 import events_pb2"),
     ("raft/holdfast/raft/transport/peer.py", "import grpc"),
     ("server/holdfast/server/cli.py", "def replay():\n    from holdfast.replay import report"),

@@ -77,8 +77,9 @@ def stubs_of(proto: Path) -> tuple[str, ...]:
 
 
 CHECKS = [check_lists_agree, check_namespace, check_one_typed_package, check_stubs_complete]
+PACKAGES = {"clients/python": "client", "clients/chaos": "chaos"}  # the others as their folder
 WHOLE = {
-    f"{place}/holdfast/{place.replace('s/python', '')}/{name}": ""
+    f"{place}/holdfast/{PACKAGES.get(place, place)}/{name}": ""
     for place in import_roots(ROOT)
     for name in ("__init__.py", "py.typed")
 }

@@ -8,8 +8,16 @@ import pytest
 
 from tidy.repository import ROOT, plant, syntax, test_sources, where
 
-# The one helper that may sleep, between two looks at a real process; and programs that pace a job.
-MAY_SLEEP = ["tests/harness/poll.py", "tests/demo/", "tests/bench/", "tests/chaos/"]
+# The one helper that may sleep, between two looks at a real process; programs that pace a job or an
+# attack; and the simulator, whose sleeps take no time: its loop's clock is virtual.
+MAY_SLEEP = [
+    "tests/harness/poll.py",
+    "tests/harness/hostile.py",
+    "tests/demo/",
+    "tests/bench/",
+    "tests/chaos/",
+    "tests/simulation/",
+]
 MODULES = {"time", "asyncio"}
 
 

@@ -1,0 +1,177 @@
+"""The client's own calls, each written down: what is asked, when, and what it came to.
+
+One `call` with its retries is one call of the history, for they share a request id and so one
+effect (S15); a session decides about each attempt itself, so there each attempt is one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from holdfast.chaos.clock import boot_us
+from holdfast.chaos.messages import Answer, answered, failed
+from holdfast.client import Admin, Unavailable
+from holdfast.client.caller import Caller
+from holdfast.client.connection import Connection
+from holdfast.client.heartbeats import HeartbeatStream
+from holdfast.client.signals import Failure
+from holdfast.v1 import group_pb2
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from google.protobuf.message import Message
+
+    from holdfast.chaos.recorder import Recorder
+    from holdfast.client.channel import Credentials
+    from holdfast.client.heartbeats import OnPush
+
+AnswerT = TypeVar("AnswerT", bound="Message")
+
+_ENDED = Answer("unknown", "the caller ended before the answer", {})
+
+
+class _Open:
+    """One call that is under way."""
+
+    def __init__(self, recorder: Recorder, who: str, request: Message) -> None:
+        self._recorder = recorder
+        self._call = recorder.invoked(who, request)
+        self._answer = _ENDED
+
+    def came_to(self, result: object) -> None:
+        """A message of the contract, a `Failure`, or an exception."""
+        if isinstance(result, Failure):
+            self._answer = failed(result.error)
+        elif isinstance(result, BaseException):
+            self._answer = failed(result)
+        else:
+            self._answer = answered(result)
+
+    def close(self) -> None:
+        """Write the outcome; unknown, if nothing is known to the end."""
+        self._recorder.returned(self._call, self._answer)
+
+
+@contextmanager
+def _recording(recorder: Recorder, who: str, request: Message) -> Iterator[_Open]:
+    call = _Open(recorder, who, request)
+    try:
+        yield call
+    finally:
+        call.close()
+
+
+class RecordedCaller(Caller):
+    """A `Caller` that writes its calls down as those of `who`."""
+
+    def __init__(
+        self, endpoints: Sequence[str], credentials: Credentials, recorder: Recorder, who: str
+    ) -> None:
+        super().__init__(endpoints, credentials=credentials, client_id=who.partition("#")[0])
+        self.recorder, self.who = recorder, who
+        self._whole: set[int] = set()
+        self.attempt_began_us = 0
+
+    async def call(
+        self, request: Message, answer: type[AnswerT], *, timeout_ms: int = 30_000
+    ) -> AnswerT:
+        """As `Caller.call`; one call of the history, whatever it takes."""
+        with self.as_one(request) as call:
+            try:
+                response = await super().call(request, answer, timeout_ms=timeout_ms)
+            except Exception as error:
+                call.came_to(error)
+                raise
+            call.came_to(response)
+            return response
+
+    async def insist(
+        self, request: Message, *, attempt_ms: int, until: Callable[[], bool]
+    ) -> Message | None:
+        """Attempt by short attempts until there is an answer; None: `until` came first.
+
+        A frozen node answers nothing: whoever waits for it as long as a call may take, measures
+        his own patience and not the cluster's.
+        """
+        unknown = False
+        with self.as_one(request) as call:
+            while not until():
+                result = await self.attempt(request, attempt_ms)
+                if not isinstance(result, Failure):
+                    call.came_to(result)
+                    return result
+                unknown = unknown or not isinstance(result.error, Unavailable)
+                await asyncio.sleep(result.retry_in_ms / 1_000)
+            if not unknown:
+                call.came_to(Unavailable("no attempt was accepted"))
+        return None
+
+    async def learn_log_time(self, attempt_ms: int) -> None:
+        """One attempt to hear the log time that request ids need (S15)."""
+        await self.attempt(group_pb2.FindCoordinatorRequest(), attempt_ms)
+
+    async def attempt(
+        self, request: Message, timeout_ms: int, *, elsewhere: bool = False
+    ) -> Message | Failure:
+        """As `Caller.attempt`; a call of the history unless it is part of one."""
+        self.attempt_began_us = boot_us()
+        if id(request) in self._whole:
+            return await super().attempt(request, timeout_ms, elsewhere=elsewhere)
+        with _recording(self.recorder, self.who, request) as call:
+            result = await super().attempt(request, timeout_ms, elsewhere=elsewhere)
+            call.came_to(result)
+            return result
+
+    @contextmanager
+    def as_one(self, request: Message) -> Iterator[_Open]:
+        """Write one call, and none of the attempts that it is made of."""
+        with _recording(self.recorder, self.who, request) as call:
+            self._whole.add(id(request))
+            try:
+                yield call
+            finally:
+                self._whole.discard(id(request))
+
+
+class RecordedHeartbeats(HeartbeatStream):
+    """The heartbeat stream, written down."""
+
+    def __init__(self, caller: RecordedCaller) -> None:
+        super().__init__(caller)
+        self._recorded = caller
+
+    async def attempt(
+        self, request: group_pb2.HeartbeatRequest, timeout_ms: int, on_push: OnPush
+    ) -> Message | Failure:
+        """As `HeartbeatStream.attempt`."""
+        with self._recorded.as_one(request) as call:
+            result = await super().attempt(request, timeout_ms, on_push)
+            call.came_to(result)
+            return result
+
+
+class RecordedConnection(Connection):
+    """A connection whose calls are written down as those of `who`."""
+
+    def __init__(
+        self, endpoints: Sequence[str], credentials: Credentials, recorder: Recorder, who: str
+    ) -> None:
+        super().__init__(endpoints, credentials=credentials)
+        # Nothing has been sent yet, and a channel opens when it is first used.
+        caller = RecordedCaller(endpoints, credentials, recorder, who)
+        self.caller = caller
+        self.heartbeats = RecordedHeartbeats(caller)
+
+
+class RecordedAdmin(Admin):
+    """An operator's client, written down."""
+
+    def __init__(
+        self, endpoints: Sequence[str], credentials: Credentials, recorder: Recorder, who: str
+    ) -> None:
+        super().__init__(endpoints, credentials=credentials)
+        self._caller = RecordedCaller(endpoints, credentials, recorder, who)

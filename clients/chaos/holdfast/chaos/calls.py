@@ -1,0 +1,121 @@
+"""Calls of a history: each request with what became of it. Knows no invariant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from holdfast.chaos.history import Happening, Invoked, Returned
+
+NEVER: Final = 1 << 62
+"""Microseconds; later than everything."""
+
+ONE_SHOT: Final = frozenset(
+    {
+        *("OffsetCommit", "OffsetDelete", "LeaveGroup", "RemoveMembers", "DeleteGroups"),
+        *("TriggerRebalance", "CreateTopics", "CreatePartitions", "DeleteTopics", "AlterSettings"),
+    }
+)
+"""Calls whose effect happens once for a request id, and whose answer is stored (S14)."""
+
+
+class Call(NamedTuple):
+    """A request and its answer; None: nobody heard one by the end of the history."""
+
+    invoked: Invoked
+    returned: Returned | None
+
+    @property
+    def op(self) -> str:
+        """The contract's name of the call."""
+        return self.invoked.op
+
+    @property
+    def group(self) -> str:
+        """The group that it is about; "" for none."""
+        return self.invoked.group
+
+    @property
+    def outcome(self) -> str:
+        """As returned; `unknown` if it never was."""
+        return self.returned.outcome if self.returned else "unknown"
+
+    @property
+    def ok(self) -> bool:
+        """Whether it was answered without an error."""
+        return self.outcome == "ok"
+
+    @property
+    def alive(self) -> bool:
+        """Whether the member was accepted: also a heartbeat that is told to rejoin is (S11)."""
+        if self.returned is None or self.invoked.op != "Heartbeat":
+            return self.ok
+        return self.ok or self.returned.error == "REBALANCE_IN_PROGRESS"
+
+    @property
+    def start_us(self) -> int:
+        """When it was sent."""
+        return self.invoked.at_us
+
+    @property
+    def end_us(self) -> int:
+        """When the answer was heard, NEVER if none was."""
+        return self.returned.at_us if self.returned else NEVER
+
+    @property
+    def result(self) -> dict[str, Any]:
+        """What the answer says, empty without one."""
+        return self.returned.result if self.returned else {}
+
+    @property
+    def request_id(self) -> str:
+        """As sent; "" for none."""
+        return str(self.invoked.arguments.get("request_id") or "")
+
+    @property
+    def member_id(self) -> str:
+        """Whom the call says it is from; "" for nobody in the group."""
+        return str(self.invoked.arguments.get("member_id") or "")
+
+    @property
+    def position(self) -> tuple[int, int] | None:
+        """Where the log is said to hold it."""
+        found = self.result.get("position")
+        return (int(found[0]), int(found[1])) if found else None
+
+    def __str__(self) -> str:
+        """For sentences: which call, whose."""
+        return f"call {self.invoked.call} ({self.invoked.op} by {self.invoked.who})"
+
+
+def calls_of(history: Iterable[Happening]) -> list[Call]:
+    """All calls, in the order in which they were sent."""
+    sent: dict[int, Call] = {}
+    for happening in history:
+        if isinstance(happening, Invoked):
+            sent[happening.call] = Call(happening, None)
+        elif isinstance(happening, Returned) and happening.call in sent:
+            sent[happening.call] = sent[happening.call]._replace(returned=happening)
+    return list(sent.values())
+
+
+def flaws(history: Sequence[Happening]) -> list[str]:
+    """Why a history cannot be judged: time that runs back, answers without or beyond their call."""
+    found, last_us = [], 0
+    open_calls: set[int] = set()
+    known: set[int] = set()
+    for happening in history:
+        if happening.at_us < last_us:
+            found.append(f"{type(happening).__name__} at {happening.at_us} us after {last_us} us")
+        last_us = happening.at_us
+        if isinstance(happening, Invoked):
+            if happening.call in known:
+                found.append(f"call {happening.call} was invoked twice")
+            known.add(happening.call)
+            open_calls.add(happening.call)
+        elif isinstance(happening, Returned):
+            if happening.call not in open_calls:
+                how = "twice" if happening.call in known else "without having been invoked"
+                found.append(f"call {happening.call} returned {how}")
+            open_calls.discard(happening.call)
+    return found

@@ -1,0 +1,252 @@
+"""I12: no session expires early, and none never (S8-S11).
+
+Early: between the last accepted sign of life, or the beginning of the leader that expires it (S9),
+and the expiry lies a whole session timeout, by a clock that may be wrong by the history's
+`clock_error`. A sign of life counts from when it was sent: the node heard it no earlier.
+
+Never: a member that gave no sign of life is gone before one leader has had, undisturbed by faults,
+its session timeout and a grace of two seconds to find out. A call that waits for its answer
+suspends the session (A23), and a new leader begins in full.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from holdfast.chaos.calls import NEVER, Call, calls_of
+from holdfast.chaos.history import Began, Fault, Happening, Recorded, Role
+from holdfast.chaos.log_view import NOTHING, Commits, by_group, records_of, seconds, views
+from holdfast.chaos.verdict import Verdict, Violation
+
+INVARIANT: Final = "I12"
+
+GRACE_US: Final = 2_000_000
+"""To find out and to record it, of an undisturbed leader."""
+
+_LAG_US: Final = {"simulation": 1_000, "cluster": 1_000_000}
+"""How much later a role or record can be seen than it came about."""
+
+_CLOCK_ERROR: Final = 0.1
+"""Where the history does not say."""
+
+Key: TypeAlias = tuple[str, str]
+"""Group and member id."""
+Span: TypeAlias = tuple[int, int]
+
+
+class Life(NamedTuple):
+    """A membership: since when, until when, how it ended ("" if it did not), its timeout then."""
+
+    key: Key
+    since_us: int
+    until_us: int
+    end: Recorded | None
+    session_us: int
+
+
+class Signs(NamedTuple):
+    """A member's signs of life: when each was sent, and when its answer was heard at last."""
+
+    sent: Sequence[int]
+    spans: Sequence[Span]
+
+
+def check(history: Sequence[Happening]) -> Verdict:
+    """Neither early nor never."""
+    source, error = _conditions(history)
+    end_us = history[-1].at_us if history else 0
+    lives = list(_lives(records_of(history), end_us))
+    signs = _signs(calls_of(history), records_of(history))
+    tenures = _tenures(history, end_us)
+    begun = {each.term: each.at_us for each in history if isinstance(each, Role) and _leads(each)}
+    expired = [life for life in lives if life.end and life.end.fields.get("deadline") == "session"]
+    found: list[Violation] = []
+    if source == "cluster":
+        commits = Commits(history)
+        expired = [_latest(life, commits) for life in expired]
+    for life in expired:
+        found += _early(life, signs[life.key], begun, error, _LAG_US[source])
+    disturbed = _disturbed(history, end_us)
+    for life in lives:
+        found += _never(life, signs[life.key], tenures, disturbed, error, _LAG_US[source])
+    return Verdict({"sessions expired": len(expired), "sessions": len(lives)}, found)
+
+
+def _conditions(history: Sequence[Happening]) -> tuple[str, float]:
+    for happening in history:
+        if isinstance(happening, Began):
+            return happening.source, happening.clock_error
+    return "simulation", _CLOCK_ERROR
+
+
+def _leads(role: Role) -> bool:
+    return role.role == "leader"
+
+
+# --- what happened ---
+
+
+def _lives(records: Iterable[Recorded], end_us: int) -> Iterator[Life]:
+    for group, own in by_group(records).items():
+        since: dict[str, int] = {}
+        last = NOTHING
+        for before, record, after in views(own):
+            for member_id in after.members.keys() - before.members.keys():
+                since[member_id] = record.at_us
+            for member_id in before.members.keys() - after.members.keys():
+                session_us = before.members[member_id].session_timeout_ms * 1_000
+                key, begin = (group, member_id), since.pop(member_id)
+                yield Life(key, begin, record.at_us, record, session_us)
+            last = after
+        for member_id, begin in since.items():
+            session_us = last.members[member_id].session_timeout_ms * 1_000
+            yield Life((group, member_id), begin, end_us, None, session_us)
+
+
+def _signs(calls: Iterable[Call], records: Iterable[Recorded]) -> Mapping[Key, Signs]:
+    """Calls by member; a join that was never answered belongs to the member that it made."""
+    made = {
+        (record.group, request_id): record.fields.get("new_member_id") or record.fields["member_id"]
+        for record in records
+        if record.kind in {"MemberJoined", "StaticMemberReplaced"}
+        for request_id in record.request_ids
+    }
+    found: dict[Key, Signs] = defaultdict(lambda: Signs([], []))
+    for call in calls:
+        joined = made.get((call.group, call.request_id), "")
+        member_id = call.member_id or str(call.result.get("member_id") or "") or joined
+        if not member_id or (call.outcome in _DEAF and not call.alive):
+            continue
+        sent, spans = found[call.group, member_id]
+        spans.append((call.start_us, call.end_us))  # type: ignore[attr-defined]  # built as lists
+        if call.alive:
+            sent.append(call.start_us)  # type: ignore[attr-defined]  # as above
+    return found
+
+
+_DEAF: Final = frozenset({"rejected", "not-applied"})
+
+
+def _tenures(history: Sequence[Happening], end_us: int) -> list[Span]:
+    """The times in which one leader served; the newest counts where two say so."""
+    found: list[Span] = []
+    leader: Role | None = None
+    for role in history:
+        if not isinstance(role, Role):
+            continue
+        over = leader is not None and (
+            role.node == leader.node or (role.role == "leader" and role.term > leader.term)
+        )
+        if leader is not None and over:
+            found.append((leader.at_us, role.at_us))
+            leader = None
+        if role.role == "leader" and leader is None:
+            leader = role
+    return [*found, (leader.at_us, end_us)] if leader is not None else found
+
+
+def _disturbed(history: Sequence[Happening], end_us: int) -> list[Span]:
+    """When a fault lay on the cluster; clocks and clients may be wrong all the time."""
+    found: list[Span] = []
+    lasting: dict[tuple[str, str], int] = {}
+    for fault in history:
+        if (
+            not isinstance(fault, Fault)
+            or fault.target.startswith("client:")
+            or "clock" in fault.kind
+        ):
+            continue
+        if fault.phase == "begin":
+            lasting.setdefault((fault.kind, fault.target), fault.at_us)
+            found.append((fault.at_us, fault.at_us))
+        else:
+            found.append((lasting.pop((fault.kind, fault.target), fault.at_us), fault.at_us))
+    return sorted(each for each in found if each[0] <= end_us)
+
+
+# --- early ---
+
+
+def _latest(life: Life, commits: Commits) -> Life:
+    """On a cluster a record's time is the earliest that is possible; here the latest is fair."""
+    proved_us = commits.proved_by(life.end.index) if life.end else NEVER
+    return life if proved_us == NEVER else life._replace(until_us=max(life.until_us, proved_us))
+
+
+def _early(
+    life: Life, signs: Signs, begun: Mapping[int, int], error: float, lag_us: int
+) -> Iterator[Violation]:
+    if life.end is None:
+        return
+    expired_us = life.until_us
+    # An unsure clock may run fast; a record may be seen late, which is no excuse the other way.
+    whole_us = int(life.session_us * (1 - error)) - lag_us
+    signs_before = [each for each in signs.sent if each <= expired_us]
+    last_us = max(signs_before, default=0)
+    if signs_before and expired_us - last_us < whole_us:
+        yield Violation(INVARIANT, expired_us, _sentence(life, last_us, "its last sign of life"))
+    leader_us = begun.get(life.end.term)
+    if leader_us is not None and 0 <= expired_us - leader_us < whole_us:
+        yield Violation(INVARIANT, expired_us, _sentence(life, leader_us, "its leader began"))
+
+
+def _sentence(life: Life, since_us: int, what: str) -> str:
+    group, member_id = life.key
+    return (
+        f"{member_id} of {group!r} expired {seconds(life.until_us - since_us)} after {what} at "
+        f"{seconds(since_us)}, with a session of {seconds(life.session_us)}"
+    )
+
+
+# --- never ---
+
+
+def _never(
+    life: Life,
+    signs: Signs,
+    tenures: Sequence[Span],
+    disturbed: Sequence[Span],
+    error: float,
+    lag_us: int,
+) -> Iterator[Violation]:
+    most_us = int(life.session_us / (1 - error)) + GRACE_US + lag_us
+    for begin, end in _silences(life, signs):
+        if end - begin <= most_us:
+            continue
+        for tenure in tenures:
+            span = (max(begin, tenure[0]), min(end, tenure[1]))
+            idle_us = span[1] - span[0] - _covered(span, disturbed)
+            if idle_us > most_us:
+                group, member_id = life.key
+                what = (
+                    f"{member_id} of {group!r} gave no sign of life from {seconds(begin)} to "
+                    f"{seconds(end)} and did not expire, though one leader had {seconds(idle_us)}; "
+                    f"its session is {seconds(life.session_us)}"
+                )
+                yield Violation(INVARIANT, span[1], what)
+                return
+
+
+def _silences(life: Life, signs: Signs) -> Iterator[Span]:
+    """The times in a life in which nothing was sent and nothing waited for an answer."""
+    reached = life.since_us
+    for begin, end in sorted(signs.spans):
+        if begin > reached:
+            yield reached, min(begin, life.until_us)
+        reached = max(reached, min(end, NEVER))
+        if reached >= life.until_us:
+            return
+    yield reached, life.until_us
+
+
+def _covered(span: Span, disturbed: Sequence[Span]) -> int:
+    """How much of a span the disturbances take, counted once where they overlap."""
+    total, reached = 0, span[0]
+    for begin, end in disturbed:
+        low, high = max(begin, reached), min(end, span[1])
+        if low < high:
+            total += high - low
+            reached = high
+    return total

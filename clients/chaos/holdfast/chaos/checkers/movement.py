@@ -1,0 +1,239 @@
+"""I9: partitions move only if they must.
+
+A rebalance has a cause: somebody joined, went, asked for something else, the group leader came
+back, or an operator wanted it. A change of the leader is none, nor a static restart within its
+session with the same wishes (KIP-345), nor the repetition of a request (S14). Where a sticky
+assignor shares out topics that all members want, no more partitions change hands than balance
+within one needs, counted over what members still claim.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Final, NamedTuple, TypeAlias
+
+from google.protobuf.message import DecodeError
+
+from holdfast.chaos.calls import Call, calls_of
+from holdfast.chaos.history import Fields, Happening, Recorded, Role
+from holdfast.chaos.log_view import COMPLETING, NOTHING, STABLE, View, by_group, records_of, views
+from holdfast.chaos.verdict import Verdict, Violation
+from holdfast.v1 import group_pb2
+
+INVARIANT: Final = "I9"
+
+_CAUSES: Final = frozenset(
+    {
+        *("MemberJoined", "MemberUpdated", "MembersLeft", "MembersRemoved", "MemberExpired"),
+        *("MemberRefused", "GroupEmptied"),
+    }
+)
+"""What a rebalance is opened for; recorded in the same entry, behind it."""
+
+Owners: TypeAlias = dict[tuple[str, int], str]
+"""Each partition's owner, by instance id or else member id."""
+
+
+class Share(NamedTuple):
+    """An assignment: who owned what, and who was there to own."""
+
+    owners: Owners
+    identities: frozenset[str]
+
+
+def check(history: Sequence[Happening]) -> Verdict:
+    """Nothing moves without need."""
+    calls = calls_of(history)
+    terms = [each for each in history if isinstance(each, Role) and each.role == "leader"]
+    counts: Counter[str] = Counter({"rebalances": 0, "moves judged": 0, "swaps": 0})
+    found: list[Violation] = []
+    for group, records in by_group(records_of(history)).items():
+        if group:
+            own = [call for call in calls if call.group == group]
+            found += _rebalances(records, own, terms, counts)
+            found += _moves(records, counts)
+    return Verdict(counts, found)
+
+
+# --- causes ---
+
+
+def _rebalances(
+    records: Sequence[Recorded], calls: Sequence[Call], terms: Sequence[Role], counts: Counter[str]
+) -> Iterator[Violation]:
+    entries: dict[int, list[Recorded]] = {}
+    for record in records:
+        entries.setdefault(record.index, []).append(record)
+    served: dict[str, int] = {}
+    stable_us = 0
+    leader = ""
+    entered = NOTHING
+    for before, record, after in views(records):
+        entered = before if record.index != before.index else entered
+        leader = _group_leader(leader, record)
+        if record.kind == "StaticMemberReplaced":
+            counts["swaps"] += 1
+        if record.kind == "RebalanceStarted":
+            counts["rebalances"] += 1
+            again = [
+                each for each in record.request_ids if served.get(each, record.index) < record.index
+            ]
+            cause = _cause(entered, record, entries[record.index], calls, leader)
+            if again or not cause:
+                yield _needless(
+                    record, again, [r for r in terms if stable_us < r.at_us <= record.at_us]
+                )
+        for request_id in record.request_ids:
+            served.setdefault(request_id, record.index)
+        stable_us = record.at_us if after.state == STABLE else stable_us
+
+
+def _group_leader(leader: str, record: Recorded) -> str:
+    if record.kind == "GenerationStarted":
+        return str(record.fields["leader"])
+    if record.kind == "StaticMemberReplaced" and record.fields["old_member_id"] == leader:
+        return str(record.fields["new_member_id"])
+    return leader
+
+
+def _cause(
+    before: View, start: Recorded, entry: Sequence[Recorded], calls: Sequence[Call], leader: str
+) -> bool:
+    """Whether an entry that opens a rebalance says why; `before`: the group ahead of the entry."""
+    if before.state not in {STABLE, COMPLETING}:
+        return True  # the first members of an empty group
+    if any(each.kind in _CAUSES for each in entry if each.ordinal > start.ordinal):
+        return True
+    if any(_asks_for_more(before, each) for each in entry):
+        return True
+    known = {call.request_id for call in calls}
+    if any(each not in known for each in start.request_ids):
+        return True  # a stranger's request, of which the history knows nothing else
+    return any(_wanted(call, start, leader) for call in calls)
+
+
+def _asks_for_more(view: View, record: Recorded) -> bool:
+    """A swap whose new holder asks for other topics or protocols (B17)."""
+    if record.kind != "StaticMemberReplaced":
+        return False
+    old = view.members.get(record.fields["old_member_id"])
+    if old is None:
+        return True
+    offers = {
+        each["name"]: None if each["topics"] is None else tuple(each["topics"])
+        for each in record.fields["protocols"]
+    }
+    return offers != dict(old.offers) or view.state == COMPLETING
+
+
+def _wanted(call: Call, start: Recorded, leader: str) -> bool:
+    """An operator's wish, the group leader's return, or a leave before it had joined (G13)."""
+    if call.op not in {"TriggerRebalance", "LeaveGroup", "JoinGroup"}:
+        return False
+    if call.op == "JoinGroup" and not (leader == call.member_id == start.fields["member_id"]):
+        return False
+    if call.request_id and call.request_id in start.request_ids:
+        return True
+    return call.start_us <= start.at_us <= call.end_us
+
+
+def _needless(record: Recorded, again: Sequence[str], terms: Sequence[Role]) -> Violation:
+    why = f"though request {again[0]} had been served before" if again else "without a cause"
+    if terms and not again:
+        why += f"; the leader had changed to {terms[-1].node} in term {terms[-1].term}"
+    reason = record.fields.get("reason", "")
+    what = f"group {record.group!r} began to rebalance at index {record.index} ({reason}) {why}"
+    return Violation(INVARIANT, record.at_us, what)
+
+
+# --- moves ---
+
+
+def _moves(records: Sequence[Recorded], counts: Counter[str]) -> Iterator[Violation]:
+    last: Share | None = None
+    claims: dict[str, set[tuple[str, int]]] = {}
+    for before, record, after in views(records):
+        _follow_claims(claims, record)
+        if after == NOTHING._replace(index=after.index):
+            last = None
+        if record.kind != "AssignmentStored":
+            continue
+        share = _share(before, after)
+        if last is not None and "sticky" in after.protocol and _all_want_the_same(after):
+            held = _still_claimed(last, after, claims)
+            moved = sum(1 for each, owner in held.items() if share.owners.get(each, owner) != owner)
+            least = needed(held, share)
+            counts["moves judged"] += len(held)
+            if moved > least:
+                what = (
+                    f"group {record.group!r}, generation {after.generation}: {moved} partitions "
+                    f"moved between members that stayed, {least} had to"
+                )
+                yield Violation(INVARIANT, record.at_us, what)
+        last = share
+
+
+def needed(held: Owners, share: Share) -> int:
+    """The least number of partitions that must leave those who have them, for balance within one.
+
+    Of the members, as many as there are partitions left over may have one more than the rest; that
+    costs least when it is those who have most.
+    """
+    if not share.identities:
+        return 0
+    floor, over = divmod(len(share.owners), len(share.identities))
+    loads = sorted(Counter(held.values()).values(), reverse=True)
+    caps = [floor + 1] * over + [floor] * max(0, len(loads) - over)
+    return sum(max(0, load - cap) for load, cap in zip(loads, caps, strict=False))
+
+
+def _share(before: View, after: View) -> Share:
+    owners = {
+        partition: after.members[member_id].identity
+        for member_id, own in after.assigned.items()
+        if member_id in before.members
+        for partition in own
+    }
+    return Share(owners, frozenset(each.identity for each in after.members.values()))
+
+
+def _all_want_the_same(view: View) -> bool:
+    wishes = {view.members[each].offers.get(view.protocol) for each in view.members}
+    return len({frozenset(each) if each else None for each in wishes}) == 1 and None not in wishes
+
+
+def _still_claimed(last: Share, after: View, claims: Mapping[str, set[tuple[str, int]]]) -> Owners:
+    """What members had by the last assignment and say that they have.
+
+    A process that starts again, or lost its right in between, claims nothing, and the assignor
+    cannot know better.
+    """
+    known = {each.identity: claims.get(each.member_id, set()) for each in after.members.values()}
+    return {
+        partition: owner
+        for partition, owner in last.owners.items()
+        if partition in known.get(owner, ())
+    }
+
+
+def _follow_claims(claims: dict[str, set[tuple[str, int]]], record: Recorded) -> None:
+    names = {"MemberJoined": "member_id", "MemberUpdated": "member_id"}
+    names["StaticMemberReplaced"] = "new_member_id"
+    if record.kind in names:
+        claims[record.fields[names[record.kind]]] = _claimed(record.fields)
+
+
+def _claimed(fields: Fields) -> set[tuple[str, int]]:
+    found: set[tuple[str, int]] = set()
+    for protocol in fields["protocols"]:
+        if "sticky" not in protocol["name"]:
+            continue
+        message = group_pb2.ConsumerProtocolSubscription()
+        try:
+            message.ParseFromString(bytes.fromhex(protocol["metadata"]))
+        except DecodeError:
+            continue  # opaque bytes of another protocol type: nobody can tell what is claimed
+        for topic in message.owned_partitions:
+            found |= {(topic.topic, number) for number in topic.partitions}
+    return found

@@ -1,0 +1,137 @@
+"""I3: indexes, terms, log time, group_seq, generations and fencing tokens only grow (S3, S8, S13).
+
+None of them is ever reused: positions and tokens in the life of the cluster, generations and
+group_seq in the life of a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Final, TypeAlias
+
+from holdfast.chaos.history import Granted, Happening, Recorded
+from holdfast.chaos.log_view import (
+    NOT_LEASES,
+    TOKEN_SPAN,
+    Fence,
+    by_group,
+    fences,
+    label,
+    place,
+    records_of,
+)
+from holdfast.chaos.verdict import Verdict, Violation
+
+INVARIANT: Final = "I3"
+
+_GRANTS: Final = frozenset({"AssignmentStored", "StaticMemberReplaced"})
+
+Fences: TypeAlias = Mapping[tuple[str, str], Fence]
+
+
+def check(history: Sequence[Happening]) -> Verdict:
+    """Every number is beyond the one before it."""
+    records = records_of(history)
+    grants = [each for each in history if isinstance(each, Granted)]
+    found = [
+        *_positions(records),
+        *_lives(records),
+        *_tokens_fall(grants, fences(history, NOT_LEASES)),
+        *_tokens_reused(grants),
+        *_tokens_invented(grants, records),
+    ]
+    return Verdict({"records": len(records), "grants": len(grants)}, found)
+
+
+# --- the log ---
+
+
+def _positions(records: Sequence[Recorded]) -> Iterator[Violation]:
+    for before, after in pairwise(records):
+        where = f"record {after.index}.{after.ordinal} after {before.index}.{before.ordinal}"
+        if place(after) <= place(before):
+            what = f"{where}: positions do not grow"
+        elif after.term < before.term:
+            what = f"{where}: term {after.term} after term {before.term}"
+        elif after.log_time_ms < before.log_time_ms:
+            what = f"{where}: log time {after.log_time_ms} ms after {before.log_time_ms} ms"
+        else:
+            continue
+        yield Violation(INVARIANT, after.at_us, what)
+
+
+def _lives(records: Sequence[Recorded]) -> Iterator[Violation]:
+    for group, own in by_group(records).items():
+        seq: int | None = None
+        generation: int | None = None
+        for record in own:
+            if record.kind == "GroupCreated":
+                seq = generation = None
+            if seq is not None and record.group_seq <= seq:
+                what = f"group {group!r} reuses number {record.group_seq} at {place(record)}"
+                yield Violation(INVARIANT, record.at_us, what)
+            seq = None if record.kind == "GroupDeleted" else record.group_seq
+            started = record.fields.get("generation") if record.kind in _GENERATIONS else None
+            if started is not None:
+                if generation is not None and started <= generation:
+                    what = f"group {group!r}: generation {started} begins after {generation}"
+                    yield Violation(INVARIANT, record.at_us, what)
+                generation = started
+
+
+_GENERATIONS: Final = frozenset({"GenerationStarted", "GroupEmptied"})
+
+
+# --- tokens ---
+
+
+def _tokens_fall(grants: Iterable[Granted], fenced: Fences) -> Iterator[Violation]:
+    """A partition's grants follow each other with growing tokens, whoever gets them.
+
+    An answer may come so late that another member has the partition by then; S11 makes its right
+    end before that, unless a swap or removal took it away without waiting (S12).
+    """
+    highest: dict[tuple[str, str, int], Granted] = {}
+    for grant in grants:
+        fence = fenced.get((grant.group, grant.member_id))
+        if fence is not None and fence.from_us <= grant.at_us:
+            continue
+        for topic, number in grant.partitions:
+            partition = (grant.group, topic, number)
+            before = highest.setdefault(partition, grant)
+            if grant.token < before.token:
+                what = (
+                    f"{label(partition)} is granted to {grant.member_id} with token {grant.token}, "
+                    f"after {before.member_id} had {before.token}"
+                )
+                yield Violation(INVARIANT, grant.at_us, what)
+            else:
+                highest[partition] = grant
+
+
+def _tokens_reused(grants: Iterable[Granted]) -> Iterator[Violation]:
+    """A token of a partition belongs to one member."""
+    owners: dict[tuple[str, str, int, int], str] = {}
+    for grant in grants:
+        for topic, number in grant.partitions:
+            owner = owners.setdefault((grant.group, topic, number, grant.token), grant.member_id)
+            if owner != grant.member_id:
+                what = (
+                    f"token {grant.token} of {label((grant.group, topic, number))} was "
+                    f"{owner}'s and is given to {grant.member_id}"
+                )
+                yield Violation(INVARIANT, grant.at_us, what)
+
+
+def _tokens_invented(grants: Iterable[Granted], records: Sequence[Recorded]) -> Iterator[Violation]:
+    """A token's lower part is the index of an entry that granted something in this group (S13)."""
+    if not records:
+        return
+    granting = {(each.group, each.index) for each in records if each.kind in _GRANTS}
+    first, last = records[0].index, records[-1].index
+    for grant in grants:
+        index = grant.token % TOKEN_SPAN
+        if first <= index <= last and (grant.group, index) not in granting:
+            what = f"token {grant.token} of {grant.member_id}: entry {index} granted nothing"
+            yield Violation(INVARIANT, grant.at_us, what)

@@ -1,0 +1,255 @@
+"""The run itself, once a cluster serves: load, one fault after another, healing, and the history.
+
+Safety phase: one fault after another, each healed before the next. Healing: no fault; everybody
+leaves, the nodes come to rest at one index, and the logs of all of them are read.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from random import Random
+from typing import Final
+
+import grpc.aio
+
+from holdfast.chaos import harvest
+from holdfast.chaos.callers import RecordedAdmin
+from holdfast.chaos.clock import US_PER_S, boot_us, wall_behind_us
+from holdfast.chaos.crew import Crew, WorkerFailed
+from holdfast.chaos.history import FORMAT, Began, Happening, Phase
+from holdfast.chaos.nemesis import Battle, Kind
+from holdfast.chaos.observer import Observer
+from holdfast.chaos.plan import Plan, Refused, schedule
+from holdfast.chaos.prober import Prober
+from holdfast.chaos.proxy import Network
+from holdfast.chaos.recorder import Recorder
+from holdfast.chaos.report import Report
+from holdfast.chaos.store import Store
+from holdfast.chaos.target import PATIENCE_S, NotHealed, Target, until
+from holdfast.chaos.workload import (
+    OFFSETS,
+    PARTITIONS,
+    STATIC,
+    Task,
+    Times,
+    dealt,
+    group_name,
+    groups,
+    slots,
+)
+from holdfast.client import HoldfastError
+
+CONDUCTOR: Final = "conductor.jsonl"
+PREFIX: Final = "chaos-"
+CLOCK_ERROR: Final = 0.05
+"""All clocks are one host's; the rest is for processes that wait their turn on it."""
+_PAUSE_S: Final = (0.2, 1.0)
+_WARM_CHANGES: Final = 20
+_REST_S: Final = 1.0
+_NODES_LEAST: Final = 3
+_STRIKE_S_MAX: Final = 3 * PATIENCE_S
+"""For a fault of several steps, each of which waits with patience."""
+
+
+class Field:
+    """The run itself, once the cluster serves."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        target: Target,
+        network: Network | None,
+        endpoints: tuple[str, ...],
+        recorder: Recorder,
+        report: Report,
+        say: Callable[[str], None],
+    ) -> None:
+        self._plan, self._target, self._network = plan, target, network
+        self._endpoints, self._recorder, self._report = endpoints, recorder, report
+        self._say = say
+        self._prefix = f"{PREFIX}{boot_us() & 0xFFFFFF:06x}"
+        self._socket = plan.folder / "store.sock"
+        self._crew = Crew(plan.folder)
+        self._observer = Observer(target, recorder)
+        offsets = group_name(self._prefix, OFFSETS)
+        self._prober = Prober(endpoints, target.tls, recorder, offsets)
+        self._admin = RecordedAdmin(endpoints, target.tls, recorder, "conductor")
+        self._began_us = boot_us()
+        self._wall_behind_us = wall_behind_us()
+        self._first = 0
+        self._asked_to_end = asyncio.Event()
+        self._logs = harvest.Harvest([], [])
+
+    async def fight(self, kinds: Sequence[Kind]) -> list[Happening]:
+        """Everything from the first topic to the last digest; the history."""
+        self._end_on_signal()
+        try:
+            async with self._admin, Store(self._socket, self._recorder):
+                times = await self._prepare()
+                await self._work(times)
+                await self._safety(kinds, times)
+                await self._healing()
+        except (NotHealed, WorkerFailed, HoldfastError, grpc.aio.AioRpcError) as error:
+            self._report.wrong.append(f"{type(error).__name__}: {error}")
+            self._crew.kill_all()
+            await self._prober.stop()  # what it is acknowledged from now on, the log below lacks
+            self._logs = await harvest.read_any_log(self._target, self._first)
+        finally:
+            self._crew.kill_all()
+            await self._prober.stop()
+            await self._observer.stop()
+        self._report.seconds = (boot_us() - self._began_us) / US_PER_S
+        self._report.elections = self._observer.elections
+        self._report.wrong += self._logs.differences
+        return self._history()
+
+    def _end_on_signal(self) -> None:
+        """The first SIGINT or SIGTERM lets the run end in order, a second one ends the process."""
+        loop = asyncio.get_running_loop()
+
+        def ask(number: signal.Signals) -> None:
+            self._say("ending after this fault; once more ends at once")
+            self._asked_to_end.set()
+            loop.remove_signal_handler(number)
+
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.add_signal_handler(number, ask, number)
+
+    # --- phases ---
+
+    async def _prepare(self) -> Times:
+        """Refuse a cluster that is somebody's, make the topics, begin to watch."""
+        if len(self._target.names) < _NODES_LEAST:
+            raise Refused(
+                f"the cluster has {len(self._target.names)} node: a fault of one is the end of it. "
+                "Chaos needs a cluster of three or five"
+            )
+        await self._target.whole()
+        found = [group.group_id for group in await self._admin.list_groups()]
+        strange = [name for name in found if not name.startswith(PREFIX)]
+        if strange and not self._plan.other_groups:
+            raise Refused(
+                f"the cluster has groups that no chaos run made ({', '.join(strange[:3])}): this "
+                "breaks nodes on purpose. Use a staging cluster, or --other-groups if they may "
+                "suffer"
+            )
+        seen = await self._target.seen()
+        self._first = 1 if self._network else max(s.applied_index for s in seen.values()) + 1
+        await self._admin.create_topics(dict.fromkeys(groups(self._prefix), PARTITIONS))
+        (least,) = await self._admin.describe_settings("group.min_session_timeout_ms")
+        times = Times()
+        session = max(times.session, int(least.value))
+        return Times(session=session, rebalance=max(times.rebalance, session))
+
+    async def _work(self, times: Times) -> None:
+        """Start everybody, and wait until something is going on."""
+        self._observer.start(self._first - 1, group_name(self._prefix, STATIC))
+        tls = self._target.tls
+        for number, own in enumerate(dealt(slots(self._prefix), self._plan.workers), 1):
+            task = Task(
+                number=0,
+                seed=self._plan.seed * 1_000 + number,
+                endpoints=self._endpoints,
+                tls=(str(tls.ca), str(tls.certificate), str(tls.key)) if tls else None,
+                store=str(self._socket.resolve()),
+                history="",
+                slots=own,
+                times=times,
+            )
+            self._crew.start(task)
+        self._prober.start()
+        await until(lambda: self._prober.accepted >= _WARM_CHANGES, "the first changes")
+        await until(self._all_have_members, "every group has members")
+
+    async def _all_have_members(self) -> bool:
+        self._crew.refuse_dead()
+        named = [name for name in groups(self._prefix) if not name.endswith(OFFSETS)]
+        described = await self._admin.describe_groups(*named)
+        return all(group.members for group in described.values())
+
+    async def _safety(self, kinds: Sequence[Kind], times: Times) -> None:
+        random = Random(self._plan.seed)  # noqa: S311 - a seed gives the same schedule
+        battle = Battle(
+            self._target, self._network, self._crew, self._prober, self._admin, random,
+            self._recorder, self._plan.folder, times.session / 1_000, self._report.wrong,
+        )  # fmt: skip
+        self._recorder.note(Phase(boot_us(), "safety"))
+        loop = asyncio.get_running_loop()
+        until_s = loop.time() + self._plan.seconds
+        for number, kind in enumerate(schedule(kinds, random, self._plan.rounds)):
+            late = not self._plan.rounds and number and loop.time() > until_s
+            if late or self._asked_to_end.is_set():
+                return
+            await self._strike(battle, kind)
+            await battle.hold(*_PAUSE_S)
+
+    async def _strike(self, battle: Battle, kind: Kind) -> None:
+        """One fault, and how the cluster heals from it (I15)."""
+        began_us = boot_us()
+        self._report.faults[kind.name] += 1
+        try:
+            async with asyncio.timeout(_STRIKE_S_MAX):
+                leaderless_us = await kind.strike(battle)
+        except TimeoutError:
+            raise NotHealed(f"the fault {kind.name} was struck and mended") from None
+        mended_us = boot_us()
+        await self._target.whole()
+        await self._prober.accepted_after(mended_us)
+        healing = (boot_us() - mended_us) / US_PER_S
+        self._report.healings.append(healing)
+        told = f"healed in {healing:.2f} s"
+        if leaderless_us:
+            failover = await self._prober.accepted_after(leaderless_us)
+            self._report.failovers.setdefault(kind.name, []).append(failover)
+            told += f", next change after {failover:.2f} s"
+        self._crew.refuse_dead()
+        lasted = (mended_us - began_us) / US_PER_S
+        self._say(
+            f"{(boot_us() - self._began_us) / US_PER_S:7.1f} s  {kind.name:<27} lasted "
+            f"{lasted:5.2f} s, {told}; {self._report.faults.total()} faults, "
+            f"{self._prober.accepted} probes accepted, {self._observer.elections} elections"
+        )
+
+    async def _healing(self) -> None:
+        """No more faults: everybody leaves, the nodes come to rest, and their logs are read."""
+        self._recorder.note(Phase(boot_us(), "healing"))
+        if self._network is not None:
+            self._network.clear()
+        await self._target.whole()
+        await self._prober.accepted_after(boot_us())
+        await self._crew.stop()
+        await self._prober.stop()
+        await until(lambda: harvest.digests_agree(self._target), "all nodes rest at one index")
+        await self._observer.look()
+        await asyncio.sleep(_REST_S)  # the watches have what was committed last
+        self._recorder.note(Phase(boot_us(), "end"))
+        self._logs = await harvest.read_logs(self._target, self._first)
+        if self._network is None:
+            await self._clean_up()
+
+    async def _clean_up(self) -> None:
+        """Leave nothing of ours in a cluster that goes on."""
+        names = groups(self._prefix)
+        await self._admin.delete_groups(*names)
+        await self._admin.delete_topics(*names)
+        for name, process in self._target.brought_back.items():
+            if process.poll() is None:
+                self._say(
+                    f"{name} was brought back by this run: `holdfast cluster start` will not stop "
+                    f"it, `kill {process.pid}` does"
+                )
+
+    # --- the end ---
+
+    def _history(self) -> list[Happening]:
+        details = {"seed": self._plan.seed, "session": self._prefix}
+        first = Began(self._began_us, FORMAT, "cluster", self._target.names, CLOCK_ERROR, details)
+        files = {Path(w.task.history): w.died_us for w in self._crew.all}
+        files[self._plan.folder / CONDUCTOR] = 0
+        records = harvest.records_of(self._logs, self._observer, self._wall_behind_us)
+        merged = harvest.merged(files, records)
+        merged = [each for each in merged if each.at_us >= self._began_us]
+        return [first, *merged]

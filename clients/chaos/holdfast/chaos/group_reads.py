@@ -1,0 +1,194 @@
+"""What members and operators were told of a group, judged by the order that its log has.
+
+The log gives the one order of all changes to a group, so there is no order to search for: each
+answer must be true of the group after some record, no earlier than whatever had been answered
+before its call was sent, and no later than what had been asked for by the time of the answer. Since
+a group only moves forward, taking the earliest record that fits for each call, in the order in
+which calls were sent, finds a fit for all if there is one.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final, NamedTuple
+
+from holdfast.chaos.calls import NEVER, Call
+from holdfast.chaos.history import Recorded
+from holdfast.chaos.log_view import NOTHING, View, place, seconds, views
+
+Fits = Callable[[View], bool]
+
+
+class Answered(NamedTuple):
+    """A call that says something of the group, and whether that is true of a view of it."""
+
+    call: Call
+    fits: Fits | None
+    least: int
+    """How many records it must have seen: up to the position that it was given."""
+
+
+class Misfit(NamedTuple):
+    """An answer that is true of no state that it may have seen."""
+
+    at_us: int
+    what: str
+
+
+class Log:
+    """One group's records, the views between them, and the earliest moment of each."""
+
+    def __init__(self, records: Sequence[Recorded], calls: Iterable[Call]) -> None:
+        self.views = [NOTHING, *(after for _, _, after in views(records))]
+        self.places = [place(record) for record in records]
+        self._begins = _begins(records, calls)
+        self.whole = not records or records[0].kind == "GroupCreated"
+
+    def up_to(self, position: tuple[int, int]) -> int:
+        """How many records stand at or before a position."""
+        return bisect_right(self.places, position)
+
+    def most(self, heard_us: int) -> int:
+        """How many records there can have been at a moment: none before it was asked for."""
+        return bisect_right(self._begins, heard_us)
+
+
+def _begins(records: Sequence[Recorded], calls: Iterable[Call]) -> list[int]:
+    """The moment before which each record cannot have been; non-decreasing."""
+    sent: dict[str, int] = {}
+    for call in calls:
+        if call.request_id:
+            sent[call.request_id] = min(call.start_us, sent.get(call.request_id, NEVER))
+    found, latest = [], 0
+    for record in records:
+        latest = max([latest, *(sent[each] for each in record.request_ids if each in sent)])
+        found.append(latest)
+    return found
+
+
+def misfits(log: Log, calls: Iterable[Call]) -> tuple[int, list[Misfit]]:
+    """How many answers were judged, and those that fit nowhere."""
+    told = [each for call in calls for each in _answers(log, call)]
+    events = [(each.call.start_us, False, number) for number, each in enumerate(told)]
+    events += [(each.call.end_us, True, number) for number, each in enumerate(told)]
+    chosen: dict[int, int] = {}
+    floor, found = 0, []
+    for _, heard, number in sorted(events):
+        each = told[number]
+        if heard:
+            floor = max(floor, chosen.get(number, 0))
+        else:
+            least = max(each.least, 0 if _stale(each.call) else floor)
+            fit = _earliest(log, each, least)
+            if fit is None:
+                found.append(Misfit(each.call.end_us, _sentence(log, each, least)))
+            elif not _stale(each.call):
+                chosen[number] = fit
+    return len(told), found
+
+
+def _stale(call: Call) -> bool:
+    return bool(call.invoked.arguments.get("stale_ok"))
+
+
+def _earliest(log: Log, each: Answered, least: int) -> int | None:
+    most = log.most(each.call.end_us)
+    for count in range(least, most + 1):
+        if each.fits is None or each.fits(log.views[count]):
+            return count
+    return None
+
+
+def _sentence(log: Log, each: Answered, least: int) -> str:
+    told = {key: each.call.result[key] for key in _TOLD if key in each.call.result}
+    view = log.views[min(least, len(log.views) - 1)]
+    return (
+        f"{each.call} of {each.call.group!r}, sent at {seconds(each.call.start_us)}, was answered "
+        f"{told or each.call.outcome}, which was so at no moment up to its answer; when it was "
+        f"sent, it was known that index {view.index} had been reached: {view.state}, generation "
+        f"{view.generation}, members {sorted(view.members)}"
+    )
+
+
+_TOLD: Final = ("state", "generation", "members", "member_id", "version", "position")
+
+
+# --- what an answer says ---
+
+
+def _answers(log: Log, call: Call) -> list[Answered]:
+    """An answer's effect and what it tells are two facts, which may have been true in any order."""
+    if not call.alive:
+        return []
+    found = []
+    if call.position is not None and not _stale(call):
+        found.append(Answered(call, None, log.up_to(call.position)))
+    fits = _READS.get(call.op)
+    if fits is not None:
+        found.append(Answered(call, fits(call), 0))
+    return found
+
+
+def _described(call: Call) -> Fits:
+    result = call.result
+    members = {(name, instance or "") for name, instance in result.get("members", ())}
+
+    def fits(view: View) -> bool:
+        if result.get("state", view.state) != view.state:
+            return False
+        if not view.members and not members:
+            return True  # also a group that is not there, of which nothing else is told
+        known = {(each.member_id, each.instance_id) for each in view.members.values()}
+        return known == members and result.get("generation", view.generation) == view.generation
+
+    return fits
+
+
+def _joined(call: Call) -> Fits:
+    member_id, generation = call.result.get("member_id"), call.result.get("generation")
+
+    def fits(view: View) -> bool:
+        return member_id in view.members and view.generation == generation
+
+    return fits
+
+
+def _synced(call: Call) -> Fits:
+    named = _named(call)
+    told = call.result.get("partitions")
+    partitions = None if told is None else {(topic, number) for topic, number in told}
+
+    def fits(view: View) -> bool:
+        if not named(view):
+            return False
+        return partitions is None or set(view.assigned.get(call.member_id, ())) == partitions
+
+    return fits
+
+
+def _named(call: Call) -> Fits:
+    generation: Any = call.invoked.arguments.get("generation")
+
+    def fits(view: View) -> bool:
+        return call.member_id in view.members and generation in {None, view.generation}
+
+    return fits
+
+
+_READS: Final[dict[str, Callable[[Call], Fits]]] = {
+    "DescribeGroups": _described,
+    "JoinGroup": _joined,
+    "SyncGroup": _synced,
+    "Heartbeat": _named,
+}
+
+
+def of_groups(calls: Iterable[Call]) -> dict[str, list[Call]]:
+    """The calls about each group."""
+    found: dict[str, list[Call]] = defaultdict(list)
+    for call in calls:
+        if call.group:
+            found[call.group].append(call)
+    return dict(found)

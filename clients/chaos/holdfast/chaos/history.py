@@ -1,0 +1,254 @@
+"""One run of a cluster as everybody saw it: calls and answers, what nodes did, what was broken.
+
+The simulator and the runs on real processes write the same happenings, and the checkers judge them.
+A history is in the order of one true clock, in microseconds: simulated time, or CLOCK_BOOTTIME of
+the one host that everything runs on. The types are here, and what each field means; the form on
+disk is in `history_file`. Knows no checker, no network and no cluster.
+
+Calls have the contract's names (`JoinGroup`, `OffsetCommit`, ...) and these keys, as far as the
+request or answer has them; a value is what JSON can hold:
+
+- arguments: `request_id`, `member_id`, `instance_id`, `generation`, `session_timeout_ms`,
+  `rebalance_timeout_ms`; JoinGroup `topics` ([name]); LeaveGroup and RemoveMembers `members`
+  ([[member id, instance id]]); OffsetCommit `offsets` ([[topic, partition, offset]]); OffsetFetch
+  and OffsetDelete `partitions` ([[topic, partition]]); reads `stale_ok`; Heartbeat `release`;
+  `duplicate`: true for a repetition of an earlier call with the same request id.
+- result: `position` ([index, ordinal]), `member_id`, `generation`, `token`, `session_timeout_ms`,
+  `rebalance_timeout_ms`; JoinGroup `leader`; SyncGroup `partitions`; OffsetFetch `offsets`
+  ([[topic, partition, offset]], -1: none); OffsetCommit and OffsetDelete `errors` ([[topic,
+  partition, error]], only those that were refused); RemoveMembers and LeaveGroup `errors`
+  ([[member id, instance id, error]]); DescribeGroups, for its one group: `state`, `generation`,
+  `members` ([[member id, instance id]]), `version`; a stale read its `index`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+FORMAT: Final = 1
+"""Of the files; raised when a reader of today would misread one."""
+
+Partitions: TypeAlias = tuple[tuple[str, int], ...]
+"""Topic and number, of each."""
+
+Fields: TypeAlias = dict[str, Any]
+"""Named values as JSON has them."""
+
+
+class Began(NamedTuple):
+    """The first line: what is being judged.
+
+    `nodes` are all there are. `clock_error`: how far a clock may be from the true rate in this run
+    (0.1: between 0.9 and 1.1); checkers of durations allow for it. `details`: seed, version, ....
+    """
+
+    at_us: int
+    format: int
+    source: Literal["simulation", "cluster"]
+    nodes: tuple[str, ...]
+    clock_error: float
+    details: Fields
+
+
+class Invoked(NamedTuple):
+    """A call was sent. `call` is its number, unique in the history; `who` the process that calls.
+
+    A process that starts again is another `who`, and one `who` is one member of a group at a time.
+    A retry on the wire is another call with the same `request_id`.
+    """
+
+    at_us: int
+    call: int
+    who: str
+    op: str
+    group: str
+    arguments: Fields
+
+
+class Returned(NamedTuple):
+    """What a call came to, once for each call; a caller that dies has `unknown` at that moment.
+
+    `ok`: the answer has no error, and `result` has what it says. `rejected`: answered with `error`,
+    the name of Kafka's code, and it had no effect. `not-applied`: failed, surely without an effect.
+    `unknown`: it may have had its effect, may yet have it, or never (S5).
+    """
+
+    at_us: int
+    call: int
+    outcome: Literal["ok", "rejected", "not-applied", "unknown"]
+    error: str
+    result: Fields
+
+
+class Granted(NamedTuple):
+    """A member may act on these partitions from now on, instead of those it had in this group.
+
+    `until_us`: when its right ends by its own clock if nothing renews it (S11), on the true clock;
+    0: not known. `predecessor_ms`: how long an old holder may still run (S12).
+    """
+
+    at_us: int
+    who: str
+    group: str
+    member_id: str
+    instance_id: str
+    generation: int
+    partitions: Partitions
+    token: int
+    predecessor_ms: int
+    until_us: int = 0
+
+
+class Renewed(NamedTuple):
+    """A member's right to act was extended (or, in a rebalance, cut) to `until_us` (S11)."""
+
+    at_us: int
+    who: str
+    group: str
+    member_id: str
+    until_us: int
+
+
+class Surrendered(NamedTuple):
+    """A member may not act on anything of the group any more. `crashed`: its process is gone.
+
+    An empty `group` stands for all that `who` is in.
+    """
+
+    at_us: int
+    who: str
+    group: str
+    member_id: str
+    reason: Literal["revoked", "lost", "fenced", "left", "stopped", "crashed"]
+
+
+class Wrote(NamedTuple):
+    """A member wrote to the storage outside, which compares tokens and answered (S13)."""
+
+    at_us: int
+    who: str
+    group: str
+    topic: str
+    partition: int
+    token: int
+    accepted: bool
+
+
+class Recorded(NamedTuple):
+    """One record of the committed log, when the first node applied it; written once, in log order.
+
+    A run on real processes cannot see that moment: there `at_us` is the earliest that is possible.
+    `kind` is the event's name and `fields` its content, `request_ids` all that it serves, as
+    `recording.recorded` makes them. `payload`: the record's bytes in hexadecimal; "" if not kept.
+    """
+
+    at_us: int
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    ordinal: int
+    term: int
+    group: str
+    group_seq: int
+    kind: str
+    log_time_ms: int
+    request_ids: tuple[str, ...]
+    fields: Fields
+    payload: str = ""
+
+
+class Applied(NamedTuple):
+    """A node's digest of state and chain (S3), in hexadecimal, when it had applied up to `index`.
+
+    `via`: how it got there. `live` at every so many indexes, the others once when it is done.
+    `replay`: folded by another reader, for example from segments.
+    """
+
+    at_us: int
+    node: str
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    digest: str
+    via: Literal["live", "restart", "install", "replay"] = "live"
+
+
+class Role(NamedTuple):
+    """A node took a role. `leader` from when it serves, after its own no-op; `down`: it stopped."""
+
+    at_us: int
+    node: str
+    role: Literal["leader", "candidate", "follower", "down"]
+    term: int
+
+
+class WatchOpened(NamedTuple):
+    """A watch begins, or goes on, after a position of the log; `group` "" for all groups."""
+
+    at_us: int
+    watch: str
+    group: str
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    ordinal: int
+
+
+class Watched(NamedTuple):
+    """A watch delivered a record."""
+
+    at_us: int
+    watch: str
+    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
+    ordinal: int
+    group_seq: int
+    group: str
+    kind: str
+
+
+class WatchGap(NamedTuple):
+    """A watch was told that what follows its position is not there any more: it must begin anew."""
+
+    at_us: int
+    watch: str
+
+
+class Fault(NamedTuple):
+    """Something was broken on purpose, or mended. `target`: a node, a link `a-b`, or `client:who`.
+
+    A fault that is over at once (a kill) begins only. One that lasts ends with the same kind and
+    target.
+    """
+
+    at_us: int
+    kind: str
+    target: str
+    phase: Literal["begin", "end"]
+    details: Fields
+
+
+class Phase(NamedTuple):
+    """Faults happen in `safety`; from `healing` on there are none, and the cluster must recover."""
+
+    at_us: int
+    name: Literal["safety", "healing", "end"]
+
+
+Happening: TypeAlias = (
+    Began
+    | Invoked
+    | Returned
+    | Granted
+    | Renewed
+    | Surrendered
+    | Wrote
+    | Recorded
+    | Applied
+    | Role
+    | WatchOpened
+    | Watched
+    | WatchGap
+    | Fault
+    | Phase
+)
+"""Whatever can stand in a history."""
+
+
+def in_order(happenings: Iterable[Happening]) -> list[Happening]:
+    """Merge what several observers wrote; of one moment, each keeps its own order."""
+    return sorted(happenings, key=lambda happening: happening.at_us)

@@ -1,0 +1,191 @@
+"""How a member lives: it joins, writes and commits while it owns, and goes in one of many ways.
+
+Whatever the group refuses is part of life: the slot's next life begins. What is not a refusal is a
+defect, and ends the worker.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import logging
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Final, Literal
+
+from holdfast.chaos.callers import RecordedAdmin
+from holdfast.chaos.members import RecordedMember
+from holdfast.chaos.store import StoreClient, Write
+from holdfast.client import HoldfastError, OwnershipLost, Tls
+
+if TYPE_CHECKING:
+    from collections.abc import Coroutine
+
+    from holdfast.chaos.recorder import Recorder
+    from holdfast.chaos.workload import Slot, Task
+    from holdfast.client import Partition
+
+logger = logging.getLogger(__name__)
+
+Goodbye = Literal["restart", "leave", "crash", "twin"]
+_STATIC_WAYS: Final[tuple[Goodbye, ...]] = (
+    "restart",
+    "restart",
+    "restart",
+    "leave",
+    "crash",
+    "twin",
+)
+_DYNAMIC_WAYS: Final[tuple[Goodbye, ...]] = ("leave", "leave", "crash")
+_COMMIT_EVERY: Final = 3
+"""Writes for each commit."""
+_COMMIT_MS: Final = 3_000
+_AFTER_REFUSAL_S: Final = 0.5
+_OPERATOR_EVERY_S: Final = (3.0, 9.0)
+_REMOVES: Final = 0.4
+_REBALANCES: Final = 0.1
+"""How often an operator who looks at a group removes somebody, or has it rebalance."""
+
+
+class Lives:
+    """All slots of one process, on one event loop."""
+
+    def __init__(self, task: Task, recorder: Recorder) -> None:
+        self._task, self._recorder = task, recorder
+        self._store = StoreClient(Path(task.store))
+        self._tls = Tls(*task.tls) if task.tls else None
+        self._ending = asyncio.Event()
+        self._counts = {slot.name: itertools.count(1) for slot in task.slots}
+
+    def end(self) -> None:
+        """Let everybody leave."""
+        self._ending.set()
+
+    async def run(self) -> None:
+        """Live until `end`, then leave every group."""
+        async with asyncio.TaskGroup() as group:
+            for slot in self._task.slots:
+                random = Random(f"{self._task.seed} {slot.name}")  # noqa: S311 - a seed gives the same lives
+                group.create_task(self._of(slot, random))
+        self._store.close()
+
+    def _of(self, slot: Slot, random: Random) -> Coroutine[None, None, None]:
+        return self._operate(slot, random) if slot.kind == "operator" else self._fill(slot, random)
+
+    def _next_who(self, slot: Slot) -> str:
+        return f"{slot.name}#{self._task.number}.{next(self._counts[slot.name])}"
+
+    # --- members ---
+
+    async def _fill(self, slot: Slot, random: Random) -> None:
+        """One life after another; a twin's begins while the one before it still goes on."""
+        ways = _STATIC_WAYS if slot.kind == "static" else _DYNAMIC_WAYS
+        async with asyncio.TaskGroup() as twins:
+            while not self._ending.is_set():
+                way = random.choice(ways)
+                stay_s = random.uniform(self._task.times.stay_least, self._task.times.stay_most)
+                life = self._live(slot, way, stay_s / 1_000)
+                if way == "twin":
+                    twins.create_task(life)
+                    await self._wait(stay_s / 1_000)
+                else:
+                    await life
+
+    async def _live(self, slot: Slot, way: Goodbye, stay_s: float) -> None:
+        who = self._next_who(slot)
+        member = self._member(slot, who)
+        member.start()
+        loop = asyncio.get_running_loop()
+        until = loop.time() + (stay_s if way != "twin" else stay_s + 10.0)
+        try:
+            for turn in itertools.count():
+                if member.ended or self._ending.is_set() or loop.time() > until:
+                    break
+                await self._work(member, who, turn)
+                await self._wait(self._task.times.write / 1_000)
+            await self._depart(member, way)
+        except HoldfastError as error:
+            logger.info("%s ended: %s", who, error)
+            await self._wait(_AFTER_REFUSAL_S)
+
+    def _member(self, slot: Slot, who: str) -> RecordedMember:
+        times = self._task.times
+        return RecordedMember(
+            self._task.endpoints,
+            self._tls,
+            self._recorder,
+            who,
+            group=slot.group,
+            topics=[slot.topic],
+            instance_id=slot.name if slot.kind == "static" else None,
+            session_timeout_ms=times.session,
+            rebalance_timeout_ms=times.rebalance,
+            heartbeat_interval_ms=times.heartbeat,
+        )
+
+    async def _work(self, member: RecordedMember, who: str, turn: int) -> None:
+        """Write to all that is owned, under its token; commit now and then how far it came."""
+        done: dict[tuple[str, int], int] = {}
+        for partition in member.assignment:
+            number = await self._write(partition, member.settings.group, who)
+            if number:
+                done[(partition.topic, partition.number)] = number
+        if done and turn % _COMMIT_EVERY == 0:
+            try:
+                await member.commit(done, timeout_ms=_COMMIT_MS)
+            except HoldfastError as error:
+                logger.info("%s could not commit: %s", who, error)
+
+    async def _write(self, partition: Partition, group: str, who: str) -> int:
+        try:
+            partition.check()
+        except OwnershipLost:
+            return 0
+        asked = Write(who, group, partition.topic, partition.number, partition.fencing_token)
+        return await self._store.write(asked)
+
+    async def _depart(self, member: RecordedMember, way: Goodbye) -> None:
+        if self._ending.is_set():
+            await member.leave()
+        elif way == "crash":
+            await member.crash()
+        elif way == "leave":
+            await member.leave()
+        else:
+            await member.restart()
+
+    # --- operators ---
+
+    async def _operate(self, slot: Slot, random: Random) -> None:
+        """Look at the group, and now and then remove somebody or ask for a rebalance."""
+        who = self._next_who(slot)
+        admin = RecordedAdmin(self._task.endpoints, self._tls, self._recorder, who)
+        async with admin:
+            while not self._ending.is_set():
+                await self._wait(random.uniform(*_OPERATOR_EVERY_S))
+                try:
+                    await self._intervene(admin, slot.group, random)
+                except HoldfastError as error:
+                    logger.info("%s: %s", who, error)
+
+    async def _intervene(self, admin: RecordedAdmin, group: str, random: Random) -> None:
+        described = (await admin.describe_groups(group))[group]
+        members = list(described.members)
+        chance = random.random()
+        if chance < _REMOVES and members:
+            member = random.choice(members)
+            names = [member.group_instance_id] if member.group_instance_id else []
+            ids = [] if names else [member.member_id]
+            await admin.remove_members(
+                group, instance_ids=names, member_ids=ids, reason="an operator's whim"
+            )
+        elif chance < _REMOVES + _REBALANCES:
+            await admin.trigger_rebalance(group, reason="an operator's whim")
+
+    async def _wait(self, seconds: float) -> None:
+        """So long, unless all is to end."""
+        try:
+            async with asyncio.timeout(seconds):
+                await self._ending.wait()
+        except TimeoutError:
+            return

@@ -1,0 +1,67 @@
+"""What a run is asked to do: which cluster, how long, and which kinds of faults in which order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+from typing import Final
+
+from holdfast.chaos import nemesis
+from holdfast.chaos.nemesis import Kind
+
+_SLOW_EVERY: Final = 3
+
+
+class Refused(Exception):
+    """The run was not begun; the text says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to do. `cluster` None: start one of our own in `folder`.
+
+    The run ends after `seconds`, or after `rounds` of all kinds if that is not 0. `kinds` empty:
+    all that can be had. `arguments`: more for `holdfast cluster start`. `keep`: the folder's
+    content even if all is well.
+    """
+
+    folder: Path
+    seed: int
+    cluster: Path | None = None
+    seconds: float = 60.0
+    rounds: int = 0
+    kinds: tuple[str, ...] = ()
+    nodes: int = 3
+    workers: int = 2
+    arguments: tuple[str, ...] = ()
+    other_groups: bool = False
+    keep: bool = False
+
+
+def chosen_kinds(plan: Plan) -> tuple[list[Kind], list[Kind]]:
+    """The kinds that will be used, and those that cannot be had here. Raises Refused."""
+    unknown = [name for name in plan.kinds if name not in nemesis.BY_NAME]
+    if unknown:
+        raise Refused(f"there is no kind of fault {unknown[0]!r}; --list names them all")
+    lacking = nemesis.missing(proxies=plan.cluster is None)
+    wanted = [kind for kind in nemesis.KINDS if not plan.kinds or kind.name in plan.kinds]
+    absent = [kind for kind in wanted if set(kind.needs) & set(lacking)]
+    found = [kind for kind in wanted if kind not in absent]
+    if not found:
+        raise Refused("none of these kinds of faults can be had here; --list says why")
+    return found, absent
+
+
+def schedule(kinds: Sequence[Kind], random: Random, rounds: int) -> Iterator[Kind]:
+    """Round after round, each with every kind once, in an order of its own. No rounds: for ever.
+
+    Kinds that start many nodes are in the first round and in each third one after it.
+    """
+    done = 0
+    while not rounds or done < rounds:
+        bag = [kind for kind in kinds if done % _SLOW_EVERY == 0 or not kind.slow] or list(kinds)
+        random.shuffle(bag)
+        yield from bag
+        done += 1

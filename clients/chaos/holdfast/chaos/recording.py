@@ -1,0 +1,99 @@
+"""A record of the committed log as a happening, and back.
+
+Whoever sees records applied (a node in the simulator, a reader of the event log of a real one)
+turns them into `Recorded` here, so that the checkers find the same fields whatever the source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from google.protobuf.message import DecodeError
+
+from holdfast.chaos.history import Fields, Recorded
+from holdfast.coordinator.events import (
+    Assigned,
+    Event,
+    GenerationStarted,
+    MemberJoined,
+    MemberUpdated,
+    Record,
+    RequestRecorded,
+    StaticMemberReplaced,
+)
+from holdfast.storage.codec import decode_record, encode_record
+from holdfast.v1 import group_pb2
+
+
+def recorded(at_us: int, term: int, record: Record, *, payload: bool = True) -> Recorded:
+    """The happening of a record that was applied at `at_us`; its entry had the Raft term `term`.
+
+    `payload`: keep the record's bytes too, for the checker that folds the log again (I6).
+    """
+    return Recorded(
+        at_us,
+        record.position.index,
+        record.position.ordinal,
+        term,
+        record.group_id,
+        record.group_seq,
+        type(record.event).__name__,
+        record.log_time_ms,
+        request_ids_of(record),
+        fields_of(record.event),
+        encode_record(record).hex() if payload else "",
+    )
+
+
+def record_of(happening: Recorded) -> Record:
+    """The record itself. Raises CodecError, or ValueError if it was recorded without its bytes."""
+    if not happening.payload:
+        raise ValueError(f"record {happening.index}.{happening.ordinal} was kept without its bytes")
+    return decode_record(bytes.fromhex(happening.payload))
+
+
+def request_ids_of(record: Record) -> tuple[str, ...]:
+    """All requests that a record serves: its own, and the joins that a generation answers (S14)."""
+    event = record.event
+    found = [record.request_id]
+    if isinstance(event, MemberJoined | MemberUpdated | StaticMemberReplaced | RequestRecorded):
+        found.append(event.request_id)
+    if isinstance(event, GenerationStarted):
+        found += [rejoin.request_id for rejoin in event.rejoined]
+    return tuple(dict.fromkeys(each for each in found if each))
+
+
+def fields_of(event: Event) -> Fields:
+    """An event's content as JSON has it: bytes in hexadecimal, named tuples as objects.
+
+    An assignment has `partitions` beside its bytes where these are a `ConsumerProtocolAssignment`.
+    """
+    return {field.name: _plain(getattr(event, field.name)) for field in fields(event)}
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401 - whatever JSON can hold
+    if isinstance(value, bytes):
+        return value.hex()
+    if isinstance(value, tuple) and hasattr(value, "_asdict"):
+        plain = {name: _plain(each) for name, each in value._asdict().items()}
+        if isinstance(value, Assigned):
+            plain["partitions"] = partitions_of(value.assignment)
+        return plain
+    if isinstance(value, tuple):
+        return [_plain(each) for each in value]
+    return value
+
+
+def partitions_of(assignment: bytes) -> list[list[str | int]]:
+    """The partitions of a consumer's assignment; none, if the bytes are something else."""
+    message = group_pb2.ConsumerProtocolAssignment()
+    try:
+        message.ParseFromString(assignment)
+    except DecodeError:
+        return []
+    return [
+        [topic.topic, partition]
+        for topic in message.assigned_partitions
+        for partition in topic.partitions
+    ]

@@ -1,0 +1,134 @@
+"""What a run came to: numbers, a table for people, JSON for programs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+_PERCENTILES = (50, 99)
+SHOWN_MAX = 20
+"""Findings of one kind that the table shows; the JSON has all."""
+
+
+@dataclass(slots=True)
+class Report:
+    """One run. Seconds are of the boot clock; `evidence` is a folder, empty if it was not kept.
+
+    `checked`: what each checker looked at. `unjudged`: invariants for which the history had
+    nothing. `wrong`: what the run itself saw go wrong.
+    """
+
+    seed: int
+    cluster: str
+    seconds: float = 0.0
+    faults: Counter[str] = field(default_factory=Counter)
+    missing: Mapping[str, str] = field(default_factory=dict)
+    left_out: Sequence[str] = ()
+    elections: int = 0
+    acknowledged: int = 0
+    grants: int = 0
+    writes: int = 0
+    refused_writes: int = 0
+    records: int = 0
+    failovers: dict[str, list[float]] = field(default_factory=dict)
+    healings: list[float] = field(default_factory=list)
+    checked: dict[str, dict[str, int]] = field(default_factory=dict)
+    violations: list[str] = field(default_factory=list)
+    undecided: list[str] = field(default_factory=list)
+    unjudged: Sequence[str] = ()
+    wrong: list[str] = field(default_factory=list)
+    evidence: str = ""
+
+    @property
+    def passed(self) -> bool:
+        """Whether nothing was violated, and nothing went wrong."""
+        return not self.violations and not self.wrong
+
+    @property
+    def killed(self) -> list[float]:
+        """Failovers after a kill -9 of the leader: what an operator calls failover."""
+        return [s for kind, found in self.failovers.items() if "kill" in kind for s in found]
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything, with percentiles, as plain data."""
+        plain = asdict(self)
+        plain["faults"] = dict(sorted(self.faults.items()))
+        plain["passed"] = self.passed
+        plain["failover_s"] = percentiles(self.killed)
+        plain["leader_lost_s"] = {k: percentiles(v) for k, v in sorted(self.failovers.items())}
+        plain["healing_s"] = percentiles(self.healings)
+        return plain
+
+    def table(self) -> str:
+        """For people."""
+        return "\n".join([*self._numbers(), "", *self._kinds(), *self._absent(), *self._findings()])
+
+    def _numbers(self) -> list[str]:
+        rows = (
+            ("cluster", self.cluster),
+            ("seed", self.seed),
+            ("duration", f"{self.seconds:.0f} s"),
+            ("faults", f"{self.faults.total()} of {len(self.faults)} kinds"),
+            ("elections", self.elections),
+            ("acknowledged changes", self.acknowledged),
+            ("grants of ownership", self.grants),
+            ("writes under a token", f"{self.writes}, {self.refused_writes} of them refused"),
+            ("records in the log", self.records),
+            ("failover after a kill", _spread(self.killed)),
+            ("healing", _spread(self.healings)),
+            ("violations", len(self.violations) + len(self.wrong)),
+        )
+        return [f"{name:<22}{value}" for name, value in rows]
+
+    def _kinds(self) -> list[str]:
+        names = sorted(self.faults, key=lambda name: (-self.faults[name], name))
+        lines = [f"  {self.faults[name]:>5}  {name:<28}{self._without(name)}" for name in names]
+        return ["faults by kind", *map(str.rstrip, lines)]
+
+    def _without(self, kind: str) -> str:
+        """How long the cluster had no leader."""
+        found = percentiles(self.failovers.get(kind, ()))
+        return (
+            f"next change after p50 {found['p50']:.2f}, p99 {found['p99']:.2f} s" if found else ""
+        )
+
+    def _absent(self) -> list[str]:
+        if not self.left_out:
+            return []
+        why = [f"  {sentence}" for sentence in self.missing.values()]
+        return ["", f"not here: {', '.join(self.left_out)}", *why]
+
+    def _findings(self) -> list[str]:
+        lines = []
+        for head, found in (
+            ("VIOLATIONS", self.violations),
+            ("WENT WRONG", self.wrong),
+            ("undecided", self.undecided),
+        ):
+            if found:
+                lines += ["", head, *(f"  {each}" for each in found[:SHOWN_MAX])]
+                lines += [f"  and {len(found) - SHOWN_MAX} more"] if len(found) > SHOWN_MAX else []
+        if self.evidence:
+            lines += ["", f"evidence: {self.evidence}"]
+        return lines
+
+
+def percentiles(seconds: Sequence[float]) -> dict[str, float]:
+    """By nearest rank, beside count and maximum; empty if there is nothing."""
+    if not seconds:
+        return {}
+    ranked = sorted(seconds)
+    found = {f"p{p}": round(ranked[-(-len(ranked) * p // 100) - 1], 3) for p in _PERCENTILES}
+    return {**found, "max": round(ranked[-1], 3), "count": len(ranked)}
+
+
+def _spread(seconds: Sequence[float]) -> str:
+    found = percentiles(seconds)
+    if not found:
+        return "none measured"
+    return (
+        f"p50 {found['p50']:.2f} s, p99 {found['p99']:.2f} s, longest {found['max']:.2f} s "
+        f"({found['count']:.0f} times)"
+    )

@@ -1,0 +1,279 @@
+"""The cluster that is broken: `cluster.json` names its nodes; they are asked, killed, brought back.
+
+Nodes are processes of the public command `holdfast node`; nothing of the server is imported. A
+process is only ever touched while its command line still names this cluster's directory, so that a
+process id which the system has used again for somebody else is left alone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import grpc
+import grpc.aio
+
+from holdfast.client import Tls
+from holdfast.v1 import admin_pb2, admin_pb2_grpc, log_pb2_grpc
+
+COMMAND: Final = (sys.executable, "-m", "holdfast.server")
+PAUSE_S: Final = 0.05
+PATIENCE_S: Final = 90.0
+"""How long anything that must come about may take, before it counts as never."""
+_ASK_S: Final = 1.5
+_OPTIONS: Final = (
+    # A pool of its own and short pauses: a node that is back must be found at once.
+    ("grpc.use_local_subchannel_pool", 1),
+    ("grpc.initial_reconnect_backoff_ms", 50),
+    ("grpc.min_reconnect_backoff_ms", 50),
+    ("grpc.max_reconnect_backoff_ms", 200),
+    ("grpc.max_receive_message_length", 16 << 20),
+)
+
+
+class NotHealed(Exception):
+    """Something that must come about did not, within `PATIENCE_S`."""
+
+    def __init__(self, what: str) -> None:
+        """`what` is a sentence about what was waited for."""
+        super().__init__(f"{what}: not within {PATIENCE_S:.0f} s")
+        self.what = what
+
+
+class NodeInfo(NamedTuple):
+    """One node of cluster.json."""
+
+    name: str
+    client_address: str
+    peer_address: str
+    pid: int
+    directory: Path
+
+
+async def until(holds: Callable[[], Awaitable[object] | object], what: str) -> None:
+    """Ask again and again until the answer is true. Raises NotHealed."""
+    deadline = time.monotonic() + PATIENCE_S
+    while True:
+        answer = holds()
+        if await answer if isinstance(answer, Awaitable) else answer:
+            return
+        if time.monotonic() > deadline:
+            raise NotHealed(what)
+        await asyncio.sleep(PAUSE_S)
+
+
+class Target:
+    """A running local cluster, as its directory shows it."""
+
+    def __init__(self, directory: Path) -> None:
+        """Raises OSError or ValueError if `directory` has no cluster.json of a running cluster."""
+        self.directory = directory.resolve()
+        self.brought_back: dict[str, subprocess.Popen[bytes]] = {}
+        self._channels: dict[str, grpc.aio.Channel] = {}
+        self.names = tuple(node.name for node in self.nodes())
+
+    # --- who is who ---
+
+    def nodes(self) -> list[NodeInfo]:
+        """All nodes, dead ones included."""
+        return [
+            NodeInfo(n["name"], n["client_address"], n["peer_address"], n["pid"],
+                     Path(n["directory"]))
+            for n in self._content()["nodes"]
+        ]  # fmt: skip
+
+    def _content(self) -> dict[str, Any]:
+        content: dict[str, Any] = json.loads((self.directory / "cluster.json").read_text())
+        return content
+
+    def node(self, name: str) -> NodeInfo:
+        """One node."""
+        return next(node for node in self.nodes() if node.name == name)
+
+    @property
+    def cluster_id(self) -> str:
+        """The cluster's id."""
+        return str(self._content()["cluster_id"])
+
+    @property
+    def tls(self) -> Tls | None:
+        """What a client shows; None on an insecure loopback."""
+        tls = self._content()["tls"]
+        return Tls(tls["ca"], tls["certificate"], tls["key"]) if tls else None
+
+    def data(self, name: str) -> Path:
+        """A node's data directory."""
+        return self.directory / name / "data"
+
+    def log(self, name: str) -> Path:
+        """What a node writes for people."""
+        return self.directory / name / "node.log"
+
+    def others(self, *names: str) -> list[str]:
+        """All nodes but these."""
+        return [name for name in self.names if name not in names]
+
+    # --- asking ---
+
+    def channel(self, name: str) -> grpc.aio.Channel:
+        """The one channel to a node, past every proxy."""
+        if name not in self._channels:
+            address, tls = self.node(name).client_address, self.tls
+            self._channels[name] = (
+                grpc.aio.secure_channel(address, tls.credentials(), _OPTIONS)
+                if tls
+                else grpc.aio.insecure_channel(address, _OPTIONS)
+            )
+        return self._channels[name]
+
+    def log_service(self, name: str) -> log_pb2_grpc.LogServiceAsyncStub:
+        """A node's event log."""
+        return log_pb2_grpc.LogServiceStub(self.channel(name))
+
+    async def describe(self, name: str) -> admin_pb2.DescribeClusterResponse | None:
+        """The cluster as one node sees it; None if it does not answer."""
+        stub = admin_pb2_grpc.AdminServiceStub(self.channel(name))
+        try:
+            call = stub.DescribeCluster(admin_pb2.DescribeClusterRequest(), timeout=_ASK_S)
+            seen: admin_pb2.DescribeClusterResponse = await call
+        except grpc.aio.AioRpcError:
+            return None
+        return seen
+
+    async def seen(self) -> dict[str, admin_pb2.DescribeClusterResponse]:
+        """What each node says that answers."""
+        answers = await asyncio.gather(*(self.describe(name) for name in self.names))
+        pairs = zip(self.names, answers, strict=True)
+        return {name: answer for name, answer in pairs if answer is not None}
+
+    async def leader(self) -> str:
+        """The node that leads: it says so itself, and a majority agrees. Raises NotHealed."""
+        found: list[str] = []
+
+        async def known() -> bool:
+            seen = await self.seen()
+            named = [one.leader for one in seen.values()]
+            found[:] = [
+                name
+                for name, one in seen.items()
+                if one.leader == name and named.count(name) * 2 > len(self.names)
+            ]
+            return bool(found)
+
+        await until(known, "a majority agrees on who leads")
+        return found[0]
+
+    async def whole(self) -> None:
+        """Wait until all nodes follow one leader and have applied what it had. Raises NotHealed."""
+        await until(self._is_whole, "all nodes follow one leader and have its log")
+
+    async def _is_whole(self) -> bool:
+        seen = await self.seen()
+        leaders = {one.leader for one in seen.values()}
+        if len(seen) < len(self.names) or len(leaders) != 1 or leaders == {""}:
+            return False
+        leading = seen[next(iter(leaders))]
+        roles = [node.role for node in leading.nodes if node.name != leading.node]
+        behind = [one for one in seen.values() if one.applied_index + 200 < leading.commit_index]
+        return not behind and all(role == "follower" for role in roles)
+
+    # --- processes ---
+
+    def pid(self, name: str) -> int:
+        """A node's process id; 0 if no process of this cluster has it any more."""
+        pid = self.node(name).pid
+        return pid if os.fsencode(self.directory) in _command(pid) else 0
+
+    def alive(self, name: str) -> bool:
+        """Whether the node's process runs; one that only waits to be reaped does not."""
+        started = self.brought_back.get(name)
+        if started is not None:
+            started.poll()  # reaps it
+        return bool(self.pid(name))
+
+    def signal(self, name: str, number: signal.Signals) -> None:
+        """Send a signal to a node that runs."""
+        if pid := self.pid(name):
+            os.kill(pid, number)
+
+    async def gone(self, *names: str) -> None:
+        """Wait until these processes have ended."""
+        await until(
+            lambda: not any(self.alive(name) for name in names), f"{', '.join(names)} ended"
+        )
+
+    async def kill(self, *names: str) -> None:
+        """Kill -9, all at once."""
+        for name in names:
+            self.signal(name, signal.SIGKILL)
+        await self.gone(*names)
+
+    async def stop(self, name: str) -> None:
+        """SIGTERM, and wait for the end."""
+        self.signal(name, signal.SIGTERM)
+        await self.gone(name)
+
+    def limit_files(self, name: str, most: int | None) -> None:
+        """No file of the node may grow beyond so many bytes (RLIMIT_FSIZE); None: it may again."""
+        pid = self.pid(name)
+        if not pid:
+            return
+        _, hard = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, (hard if most is None else most, hard))
+
+    async def bring_back(
+        self,
+        *names: str,
+        options: Sequence[str] = (),
+        variables: Mapping[str, str] | None = None,
+    ) -> None:
+        """Start dead nodes as an operator would; wait until cluster.json has their pids.
+
+        Raises NotHealed if one ends instead.
+        """
+        for name in names:
+            command = (*COMMAND, "node", "--config", str(self.directory / name / "node.toml"))
+            with self.log(name).open("ab") as log:
+                self.brought_back[name] = subprocess.Popen(  # noqa: ASYNC220, S603 - it starts at once; our own program
+                    [*command, *options],
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=log,
+                    env={**os.environ, **(variables or {})},
+                    start_new_session=True,  # it outlives the run, as the node it stands for
+                )
+        for name in names:
+            await until(lambda name=name: self._is_back(name), f"{name} is back")  # type: ignore[misc]  # mypy has no type for the default
+            if self.brought_back[name].poll() is not None:
+                raise NotHealed(f"{name} is back, and not: {self.last_words(name)}")
+
+    def _is_back(self, name: str) -> bool:
+        process = self.brought_back[name]
+        return process.poll() is not None or self.node(name).pid == process.pid
+
+    def last_words(self, name: str) -> str:
+        """The last line that a node wrote."""
+        lines = self.log(name).read_text(errors="replace").splitlines()
+        return lines[-1] if lines else "it left no word"
+
+    async def close(self) -> None:
+        """Close the channels; the nodes go on."""
+        for channel in self._channels.values():
+            await channel.close()
+        self._channels.clear()
+
+
+def _command(pid: int) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:
+        return b""

@@ -1,0 +1,43 @@
+"""How many partitions each topic had, along the log. Knows no group and no invariant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from holdfast.chaos.history import Recorded
+
+Sizes: TypeAlias = dict[str, int]
+
+
+class Topics:
+    """Follows the cluster's own records."""
+
+    def __init__(self) -> None:
+        self.sizes: Sizes = {}
+        self.largest: Sizes = {}
+        """Of each topic that ever was."""
+
+    def follow(self, record: Recorded) -> None:
+        """Take in one record; those of groups change nothing."""
+        if record.kind in {"TopicsCreated", "PartitionsAdded"}:
+            for topic in record.fields["topics"]:
+                name, size = topic["name"], topic["num_partitions"]
+                self.sizes[name] = size
+                self.largest[name] = max(size, self.largest.get(name, 0))
+        elif record.kind == "TopicsDeleted":
+            for name in record.fields["names"]:
+                self.sizes.pop(name, None)
+
+
+def missing(
+    wanted: Iterable[str], sizes: Sizes, given: Iterable[tuple[str, int]]
+) -> list[tuple[str, int]]:
+    """The partitions of the wanted topics that nobody was given."""
+    have = set(given)
+    return [
+        (topic, number)
+        for topic in sorted(wanted)
+        for number in range(sizes.get(topic, 0))
+        if (topic, number) not in have
+    ]

@@ -1,0 +1,96 @@
+"""What the clients do: which groups and topics there are, who is in them, and how each one lives.
+
+Plain data that travels to the worker processes as JSON. Four groups: static members, dynamic ones,
+both, and offsets that are committed without any membership.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any, Final, Literal
+
+STATIC: Final = "static"
+DYNAMIC: Final = "dynamic"
+MIXED: Final = "mixed"
+OFFSETS: Final = "offsets"
+PARTITIONS: Final = 8
+_SIZES: Final = {STATIC: (4, 0), DYNAMIC: (0, 3), MIXED: (2, 2)}
+"""Members of each group: so many static ones, so many dynamic ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """Milliseconds that every member asks for, and how long one stays before it comes or goes."""
+
+    session: int = 4_000
+    rebalance: int = 6_000
+    heartbeat: int = 500
+    stay_least: int = 4_000
+    stay_most: int = 20_000
+    write: int = 300
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """A place in a group that one life after another fills. `name`: the instance id, if static."""
+
+    name: str
+    group: str
+    topic: str
+    kind: Literal["static", "dynamic", "operator"]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """All that one worker process needs to know; `tls` are three paths, or none."""
+
+    number: int
+    seed: int
+    endpoints: tuple[str, ...]
+    tls: tuple[str, str, str] | None
+    store: str
+    history: str
+    slots: tuple[Slot, ...]
+    times: Times
+
+    def write(self, path: Path) -> None:
+        """Into a file, for the process."""
+        path.write_text(json.dumps(asdict(self)))
+
+    @classmethod
+    def read(cls, path: Path) -> Task:
+        """From its file."""
+        raw: dict[str, Any] = json.loads(path.read_text())
+        raw["slots"] = tuple(Slot(**slot) for slot in raw["slots"])
+        raw["times"] = Times(**raw["times"])
+        raw["endpoints"] = tuple(raw["endpoints"])
+        raw["tls"] = tuple(raw["tls"]) if raw["tls"] else None
+        return cls(**raw)
+
+
+def group_name(prefix: str, kind: str) -> str:
+    """The group of a kind in the run with this prefix; its topic has the same name."""
+    return f"{prefix}-{kind}"
+
+
+def groups(prefix: str) -> tuple[str, ...]:
+    """Every group of the run."""
+    return tuple(group_name(prefix, kind) for kind in (*_SIZES, OFFSETS))
+
+
+def slots(prefix: str) -> list[Slot]:
+    """Everybody, an operator for each group with members included."""
+    found = []
+    for kind, (static, dynamic) in _SIZES.items():
+        group = group_name(prefix, kind)
+        found += [Slot(f"{kind}-s{n}", group, group, "static") for n in range(static)]
+        found += [Slot(f"{kind}-d{n}", group, group, "dynamic") for n in range(dynamic)]
+        found.append(Slot(f"{kind}-operator", group, group, "operator"))
+    return found
+
+
+def dealt(all_slots: list[Slot], processes: int) -> list[tuple[Slot, ...]]:
+    """The slots of each process, dealt like cards, so that each group is on all of them."""
+    return [tuple(all_slots[number::processes]) for number in range(processes)]

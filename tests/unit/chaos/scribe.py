@@ -1,0 +1,253 @@
+"""Writes histories by hand, a happening at a time, for the tests of the checkers.
+
+Records are real ones: events of the coordinator, made into happenings as a node's are. The scribe
+checks nothing, since most of what it writes has to be wrong.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from holdfast.chaos import history as h
+from holdfast.chaos.checkers import judge
+from holdfast.chaos.recording import recorded
+from holdfast.chaos.verdict import Verdict
+from holdfast.coordinator import events as e
+from holdfast.coordinator.ids import Position
+from holdfast.v1 import group_pb2
+
+MS = 1_000
+SESSION_MS = 10_000
+REBALANCE_MS = 20_000
+
+Outcome = Literal["ok", "rejected", "not-applied", "unknown"]
+
+
+class Scribe:
+    """A history as it grows: a clock in milliseconds, a log, and numbers for calls."""
+
+    def __init__(self) -> None:
+        self.history: list[h.Happening] = []
+        self.now_us = 0
+        self.index = 0
+        self.term = 1
+        self._calls = 0
+        self._seqs: dict[str, int] = {}
+        self._joined: set[str] = set()
+
+    def wait(self, milliseconds: float) -> Scribe:
+        """Let time pass."""
+        self.now_us += round(milliseconds * MS)
+        return self
+
+    def say(self, happening: h.Happening) -> None:
+        """Write anything, at whatever time it says."""
+        self.history.append(happening)
+
+    def judged(self, invariant: str) -> Verdict:
+        """What one checker says of the history so far."""
+        return judge(self.history, [invariant]).verdicts[invariant]
+
+    # --- calls ---
+
+    def send(self, op: str, who: str = "w", group: str = "g", **arguments: Any) -> int:  # noqa: ANN401 - as JSON
+        """Send a call; its number."""
+        self._calls += 1
+        self.say(h.Invoked(self.now_us, self._calls, who, op, group, arguments))
+        return self._calls
+
+    def hear(self, call: int, outcome: Outcome = "ok", error: str = "", **result: Any) -> None:  # noqa: ANN401 - as JSON
+        """Its answer is heard now."""
+        self.say(h.Returned(self.now_us, call, outcome, error, result))
+
+    def call(
+        self,
+        op: str,
+        who: str = "w",
+        group: str = "g",
+        outcome: Outcome = "ok",
+        error: str = "",
+        result: dict[str, Any] | None = None,
+        **arguments: Any,  # noqa: ANN401 - as JSON
+    ) -> None:
+        """A call that takes a millisecond, and a millisecond more before the next."""
+        number = self.send(op, who, group, **arguments)
+        self.wait(1)
+        self.hear(number, outcome, error, **(result or {}))
+        self.wait(1)
+
+    def commit(self, offset: int, *, request_id: str = "", who: str = "w", **extra: Any) -> None:  # noqa: ANN401 - as JSON
+        """A commit of t/0 that is acknowledged where it is recorded."""
+        number = self.send(
+            "OffsetCommit", who, offsets=[["t", 0, offset]], request_id=request_id, **extra
+        )
+        self.wait(1)
+        index = self.entry(offsets(offset), request_id=request_id)
+        self.wait(1)
+        self.hear(number, position=[index, 0])
+        self.wait(1)
+
+    def fetch(self, offset: int, who: str = "w", **arguments: Any) -> None:  # noqa: ANN401 - as JSON
+        """A read of t/0."""
+        self.call("OffsetFetch", who, result={"offsets": [["t", 0, offset]]}, **arguments)
+
+    # --- the log ---
+
+    def entry(self, *events: e.Event, group: str = "g", request_id: str = "") -> int:
+        """One entry of the log, applied now; its index."""
+        self.index += 1
+        for ordinal, event in enumerate(events):
+            first = isinstance(event, e.GroupCreated)
+            self._seqs[group] = 1 if first else self._seqs.get(group, 0) + 1
+            cause = e.Cause("test", "Test")
+            place = Position(self.index, ordinal)
+            times = (self.now_us // MS, self.now_us // MS)
+            record = e.Record(
+                place, group, self._seqs[group], *times, cause, "p", request_id, event
+            )
+            self.say(recorded(self.now_us, self.term, record))
+        return self.index
+
+    def create(self, group: str = "g") -> None:
+        """The group comes into being."""
+        self.entry(e.GroupCreated(), group=group)
+
+    def stable(self, shares: dict[str, list[int]], *, generation: int = 1) -> int:
+        """One entry opens a rebalance of group g for joiners, one closes it, one shares t out.
+
+        Members whose name has a dot are static: `a.1` is instance `a`. Only new names join.
+        """
+        joins = [joined(name) for name in shares if name not in self._joined]
+        self._joined |= set(shares)
+        self.entry(opened(), *joins)
+        self.entry(started(generation, *shares))
+        return self.entry(assigned(generation, shares))
+
+    # --- nodes and members ---
+
+    def lead(self, node: str = "n1") -> None:
+        """A node leads in the next term."""
+        self.term += 1
+        self.say(h.Role(self.now_us, node, "leader", self.term))
+
+    def grant(
+        self, who: str, member_id: str, numbers: list[int], token: int, until_ms: float = 0
+    ) -> None:
+        """A member may act on partitions of t, for so long if nothing renews it."""
+        partitions = tuple(("t", number) for number in numbers)
+        until_us = self.now_us + round(until_ms * MS) if until_ms else 0
+        self.say(
+            h.Granted(
+                self.now_us, who, "g", member_id, "", 1, partitions, token, 0, until_us=until_us
+            )
+        )
+
+    def renew(self, who: str, member_id: str, for_ms: float) -> None:
+        """Its right is extended from now."""
+        self.say(h.Renewed(self.now_us, who, "g", member_id, self.now_us + round(for_ms * MS)))
+
+    def surrender(
+        self, who: str, member_id: str, reason: Literal["revoked", "lost", "crashed"] = "revoked"
+    ) -> None:
+        """It may not act any more."""
+        self.say(h.Surrendered(self.now_us, who, "g", member_id, reason))
+
+    def write(self, who: str, token: int, *, accepted: bool, number: int = 0) -> None:
+        """It writes to the storage outside."""
+        self.say(h.Wrote(self.now_us, who, "g", "t", number, token, accepted))
+        self.wait(1)
+
+    def fault(
+        self, kind: str, target: str = "n1", phase: Literal["begin", "end"] = "begin"
+    ) -> None:
+        """Something breaks, or is mended."""
+        self.say(h.Fault(self.now_us, kind, target, phase, {}))
+
+
+# --- events ---
+
+
+def instance_of(name: str) -> str | None:
+    """`a.1` is a member id of instance `a`; a name without a dot is a dynamic member's."""
+    return name.partition(".")[0] if "." in name else None
+
+
+def protocols(
+    topics: tuple[str, ...] | None = ("t",), name: str = "range", metadata: bytes = b""
+) -> tuple[e.Protocol, ...]:
+    """One protocol."""
+    return (e.Protocol(name, metadata, topics),)
+
+
+def joined(
+    name: str, offers: tuple[e.Protocol, ...] | None = None, request_id: str = ""
+) -> e.MemberJoined:
+    """A member joins."""
+    return e.MemberJoined(
+        name,
+        instance_of(name),
+        *("client", "host", SESSION_MS, REBALANCE_MS, "consumer"),
+        offers or protocols(),
+        request_id,
+    )
+
+
+def replaced(
+    old: str, new: str, offers: tuple[e.Protocol, ...] | None = None, request_id: str = ""
+) -> e.StaticMemberReplaced:
+    """An instance comes back under a new member id."""
+    return e.StaticMemberReplaced(
+        instance_of(new) or "",
+        *(old, new, "client", "host", SESSION_MS, REBALANCE_MS),
+        offers or protocols(),
+        request_id,
+        SESSION_MS,
+    )
+
+
+def opened(member_id: str = "", reason: str = "a test wants it") -> e.RebalanceStarted:
+    """A join phase opens."""
+    return e.RebalanceStarted(reason, member_id, initial=False, timeout_ms=REBALANCE_MS)
+
+
+def started(
+    generation: int, *names: str, protocol: str = "range", removed: tuple[str, ...] = ()
+) -> e.GenerationStarted:
+    """A join phase closes; the first one named leads the group."""
+    rejoined = tuple(e.Rejoin(name, "") for name in names)
+    return e.GenerationStarted(generation, protocol, names[0], rejoined, (), removed)
+
+
+def assigned(generation: int, shares: dict[str, list[int]]) -> e.AssignmentStored:
+    """Who gets which partitions of t."""
+    rows = tuple(e.Assigned(name, assignment(numbers)) for name, numbers in shares.items())
+    return e.AssignmentStored(generation, rows)
+
+
+def assignment(numbers: list[int], topic: str = "t") -> bytes:
+    """A consumer's assignment."""
+    own = group_pb2.ConsumerProtocolTopicPartitions(topic=topic, partitions=numbers)
+    message = group_pb2.ConsumerProtocolAssignment(assigned_partitions=[own])
+    return message.SerializeToString(deterministic=True)
+
+
+def claiming(numbers: list[int], name: str = "sticky") -> tuple[e.Protocol, ...]:
+    """A sticky protocol whose member says that it owns these partitions of t."""
+    own = group_pb2.ConsumerProtocolTopicPartitions(topic="t", partitions=numbers)
+    message = group_pb2.ConsumerProtocolSubscription(topics=["t"], owned_partitions=[own])
+    return protocols(name=name, metadata=message.SerializeToString(deterministic=True))
+
+
+def offsets(offset: int, number: int = 0) -> e.OffsetsCommitted:
+    """An offset of a partition of t."""
+    return e.OffsetsCommitted((e.OffsetCommitted("t", number, offset, -1, ""),))
+
+
+def topic(size: int, name: str = "t") -> e.TopicsCreated:
+    """A topic comes into being."""
+    return e.TopicsCreated((e.TopicSize(name, size),))
+
+
+def whats(verdict: Verdict) -> str:
+    """All sentences of a verdict, for a look at what they name."""
+    return "\n".join(violation.what for violation in verdict.violations)

@@ -1,0 +1,172 @@
+"""I5: whatever a fenced member still brings about is found, outside and inside."""
+
+from typing import Any
+
+import pytest
+
+from holdfast.chaos.history import FORMAT, Began, Watched
+from holdfast.coordinator.events import (
+    Event,
+    InstanceReleased,
+    MemberExpired,
+    MemberRefused,
+    MembersLeft,
+    MembersRemoved,
+)
+from unit.chaos.scribe import Scribe, joined, offsets, opened, replaced, started, whats
+
+ENDS: list[Event] = [
+    replaced("a.1", "a.2"),
+    InstanceReleased("a", "a.1"),
+    MembersLeft(("a.1",), ""),
+    MembersRemoved(("a.1",), ""),
+    MemberExpired("a.1", "session"),
+    MemberRefused("a.1"),
+    started(2, "b", removed=("a.1",)),
+]
+
+
+def ended(by: Event) -> Scribe:
+    """Member a.1 was there, and is fenced by this event at index 4."""
+    s = Scribe()
+    s.create()
+    s.entry(opened(), joined("a.1"), joined("b"))
+    s.entry(started(1, "a.1", "b"))
+    s.call("Heartbeat", member_id="a.1", generation=1)
+    s.entry(by)
+    s.wait(1)
+    return s
+
+
+def test_storage_that_takes_higher_tokens_only_passes() -> None:
+    s = Scribe()
+    s.write("w1", 5, accepted=True)
+    s.write("w1", 5, accepted=True)
+    s.write("w2", 9, accepted=True)
+    s.write("w1", 5, accepted=False)
+
+    verdict = s.judged("I5")
+
+    assert verdict.violations == []
+    assert verdict.checked["writes"] == 4
+
+
+def test_a_lower_token_that_is_accepted_is_found() -> None:
+    s = Scribe()
+    s.write("w2", 9, accepted=True)
+    s.write("w1", 5, accepted=True)
+
+    assert "w1 wrote with token 5, after 9 of w2 had been accepted" in whats(s.judged("I5"))
+
+
+def test_a_token_that_two_write_with_is_found() -> None:
+    s = Scribe()
+    s.write("w1", 5, accepted=True)
+    s.write("w2", 5, accepted=True)
+
+    assert "which is also w1's" in whats(s.judged("I5"))
+
+
+def test_each_partition_has_tokens_of_its_own() -> None:
+    """S13: one maximum for a whole store would refuse the rightful owners of other partitions."""
+    s = Scribe()
+    s.write("w2", 9, accepted=True, number=1)
+    s.write("w1", 5, accepted=True, number=0)
+    assert s.judged("I5").violations == []
+
+    s.write("w3", 6, accepted=False, number=0)
+    assert "was refused, though none higher had been accepted" in whats(s.judged("I5"))
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda event: type(event).__name__)
+@pytest.mark.parametrize("op", ["Heartbeat", "SyncGroup", "OffsetCommit", "JoinGroup"])
+def test_a_call_that_is_accepted_after_the_end_is_found(op: str, end: Event) -> None:
+    s = ended(end)
+    s.call(op, member_id="a.1", generation=1)
+
+    assert "was accepted for member a.1 of 'g'" in whats(s.judged("I5"))
+
+
+@pytest.mark.parametrize("end", ENDS, ids=lambda event: type(event).__name__)
+def test_a_call_that_is_refused_after_the_end_is_right(end: Event) -> None:
+    s = ended(end)
+    s.call("Heartbeat", outcome="rejected", error="FENCED_INSTANCE_ID", member_id="a.1")
+    s.call("Heartbeat", member_id="b", generation=1)
+
+    verdict = s.judged("I5")
+
+    assert verdict.violations == []
+    assert verdict.checked["calls of fenced ids"] == 2
+
+
+def test_a_heartbeat_that_is_only_told_of_a_rebalance_was_accepted() -> None:
+    s = ended(ENDS[0])
+    s.call("Heartbeat", outcome="rejected", error="REBALANCE_IN_PROGRESS", member_id="a.1")
+
+    assert len(s.judged("I5").violations) == 1
+
+
+def test_a_call_that_was_on_its_way_at_the_end_may_have_come_before_it() -> None:
+    s = Scribe()
+    s.create()
+    s.entry(opened(), joined("a.1"), started(1, "a.1"))
+    call = s.send("Heartbeat", member_id="a.1", generation=1)
+    s.wait(1).entry(replaced("a.1", "a.2"))
+    s.wait(1).hear(call)
+
+    assert s.judged("I5").violations == []
+
+
+def test_on_a_cluster_a_fence_holds_from_when_somebody_knew_of_it() -> None:
+    """There a record's time is the earliest that is possible; a watch proves that it is past."""
+    s = Scribe()
+    s.say(Began(0, FORMAT, "cluster", ("n1",), 0.0, {}))
+    s.create()
+    s.entry(opened(), joined("a.1"), started(1, "a.1"))
+    s.entry(replaced("a.1", "a.2"))
+    s.wait(5).call("Heartbeat", member_id="a.1", generation=1)
+    assert s.judged("I5").violations == []
+
+    s.say(Watched(s.now_us, "x", s.index + 1, 0, 9, "h", "GroupCreated"))
+    s.wait(1).call("Heartbeat", member_id="a.1", generation=1)
+    assert whats(s.judged("I5")).startswith("call 2 (Heartbeat by w)")
+
+
+def test_the_same_member_id_in_another_group_is_another() -> None:
+    s = ended(ENDS[0])
+    s.call("Heartbeat", group="h", member_id="a.1")
+
+    assert s.judged("I5").violations == []
+
+
+def test_an_effect_behind_the_end_is_found_whatever_was_answered() -> None:
+    s = ended(ENDS[0])
+    asked: dict[str, Any] = {"member_id": "a.1", "offsets": [["t", 0, 7]], "request_id": "r1"}
+    s.call("OffsetCommit", outcome="unknown", **asked)
+    s.entry(offsets(7), request_id="r1")
+
+    assert "took effect at index 5, behind the end of member a.1" in whats(s.judged("I5"))
+
+
+def test_a_repetition_of_what_was_done_before_is_answered() -> None:
+    """S14: a commit that was recorded before the end is told again from the table."""
+    s = Scribe()
+    s.create()
+    s.entry(opened(), joined("a.1"), started(1, "a.1"))
+    asked: dict[str, Any] = {"member_id": "a.1", "request_id": "r1"}
+    s.commit(7, **asked)
+    s.entry(replaced("a.1", "a.2"))
+    s.wait(1).call("OffsetCommit", offsets=[["t", 0, 7]], result={"position": [3, 0]}, **asked)
+
+    assert s.judged("I5").violations == []
+
+
+def test_a_release_may_be_repeated() -> None:
+    s = ended(ENDS[1])
+    s.call("Heartbeat", member_id="a.1", release=True)
+
+    assert s.judged("I5").violations == []
+
+
+def test_nothing_is_no_proof() -> None:
+    assert Scribe().judged("I5").empty

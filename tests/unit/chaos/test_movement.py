@@ -1,0 +1,265 @@
+"""I9: a rebalance without a cause, and a move that no balance needs, are found."""
+
+import pytest
+
+from holdfast.chaos.checkers.movement import Share, needed
+from holdfast.coordinator.events import (
+    Event,
+    MemberExpired,
+    MemberRefused,
+    MembersLeft,
+    MembersRemoved,
+    MemberUpdated,
+)
+from unit.chaos.scribe import (
+    REBALANCE_MS,
+    SESSION_MS,
+    Scribe,
+    assigned,
+    claiming,
+    joined,
+    opened,
+    protocols,
+    replaced,
+    started,
+    whats,
+)
+
+UPDATED = MemberUpdated("b", "client", "host", SESSION_MS, REBALANCE_MS, protocols(("u",)), "")
+CAUSES: list[Event] = [
+    joined("c"),
+    UPDATED,
+    MembersLeft(("b",), ""),
+    MembersRemoved(("b",), ""),
+    MemberExpired("b", "session"),
+    MemberRefused("b"),
+]
+
+
+def settled() -> Scribe:
+    """a.1 leads, b follows, everything is shared out."""
+    s = Scribe()
+    s.create()
+    s.entry(opened(), joined("a.1"), joined("b"))
+    s.entry(started(1, "a.1", "b"))
+    s.entry(assigned(1, {"a.1": [0], "b": [1]}))
+    s.wait(1)
+    return s
+
+
+@pytest.mark.parametrize("cause", CAUSES, ids=lambda event: type(event).__name__)
+def test_a_change_of_the_members_is_a_cause(cause: Event) -> None:
+    s = settled()
+    s.entry(opened(), cause)
+
+    verdict = s.judged("I9")
+
+    assert verdict.violations == []
+    assert verdict.checked["rebalances"] == 2
+
+
+def test_a_rebalance_because_of_a_new_leader_is_found() -> None:
+    """The assignment is state in the log; an election never recomputes it (design §3)."""
+    s = settled()
+    s.lead("n2")
+    s.wait(1).entry(opened(reason="a new leader"))
+
+    said = whats(s.judged("I9"))
+    assert "(a new leader) without a cause; the leader had changed to n2 in term 2" in said
+
+
+def test_elections_alone_move_nothing() -> None:
+    s = settled()
+    for _ in range(5):
+        s.wait(10).lead("n2")
+
+    assert s.judged("I9").violations == []
+
+
+def test_a_static_restart_moves_nothing() -> None:
+    s = settled()
+    s.call("JoinGroup", instance_id="a", member_id="", result={"member_id": "a.2"})
+    s.entry(replaced("a.1", "a.2"))
+
+    verdict = s.judged("I9")
+
+    assert verdict.violations == []
+    assert verdict.checked["swaps"] == 1
+
+
+def test_a_rebalance_because_of_a_static_restart_is_found() -> None:
+    s = settled()
+    s.call("JoinGroup", instance_id="a", member_id="", result={"member_id": "a.2"})
+    s.entry(replaced("a.1", "a.2"), opened("a.2"))
+
+    assert "without a cause" in whats(s.judged("I9"))
+
+
+def test_a_static_restart_that_asks_for_something_else_is_a_cause() -> None:
+    """B17, and our deviation: a swap whose topics differ starts a rebalance."""
+    s = settled()
+    s.entry(replaced("a.1", "a.2", protocols(("t", "u"))), opened("a.2"))
+
+    assert s.judged("I9").violations == []
+
+
+def test_the_group_leader_may_ask_for_a_rebalance_by_joining_again() -> None:
+    s = settled()
+    s.call("JoinGroup", member_id="a.1", request_id="r1")
+    s.entry(opened("a.1"), request_id="r1")
+
+    assert s.judged("I9").violations == []
+
+
+def test_a_join_of_the_group_leader_long_ago_is_no_cause() -> None:
+    s = settled()
+    s.call("JoinGroup", member_id="a.1")
+    s.wait(50).entry(opened("a.1"))
+
+    assert "without a cause" in whats(s.judged("I9"))
+
+
+def test_a_leave_long_ago_is_no_cause() -> None:
+    s = settled()
+    s.call("LeaveGroup", members=[["c", ""]])
+    s.wait(50).entry(opened())
+
+    assert "without a cause" in whats(s.judged("I9"))
+
+
+def test_a_leave_of_who_had_not_joined_yet_is_a_cause() -> None:
+    """G13: the open round waits for one less."""
+    s = settled()
+    call = s.send("LeaveGroup", members=[["c", ""]])
+    s.wait(1).entry(opened())
+    s.hear(call)
+
+    assert s.judged("I9").violations == []
+
+
+def test_a_strangers_request_is_a_cause() -> None:
+    """On a staging cluster there are callers that are not in the history."""
+    s = settled()
+    s.entry(opened(), request_id="r9")
+
+    assert s.judged("I9").violations == []
+
+
+def test_a_follower_that_joins_again_unchanged_is_no_cause() -> None:
+    s = settled()
+    s.call("JoinGroup", member_id="b", request_id="r1")
+    s.entry(opened("b"), request_id="r1")
+
+    assert "without a cause" in whats(s.judged("I9"))
+
+
+def test_an_operators_wish_is_a_cause() -> None:
+    s = settled()
+    s.call("TriggerRebalance", request_id="r1")
+    s.entry(opened(), request_id="r1")
+
+    assert s.judged("I9").violations == []
+
+
+def test_a_repetition_of_the_wish_is_none() -> None:
+    """S14: a repeated request starts nothing."""
+    s = settled()
+    s.call("TriggerRebalance", request_id="r1")
+    s.entry(opened(), request_id="r1")
+    s.entry(started(2, "a.1", "b"))
+    s.entry(assigned(2, {"a.1": [0], "b": [1]}))
+    s.call("TriggerRebalance", request_id="r1")
+    s.entry(opened(), request_id="r1")
+
+    assert "though request r1 had been served before" in whats(s.judged("I9"))
+
+
+# --- moves ---
+
+
+def sticky(before: dict[str, list[int]], after: dict[str, list[int]]) -> Scribe:
+    """Two assignments of a sticky assignor; everybody claims what it had."""
+    s = Scribe()
+    s.create()
+    s.entry(opened(), *(joined(name, claiming([])) for name in before))
+    s.entry(started(1, *before, protocol="sticky"))
+    s.entry(assigned(1, before))
+    joins: list[Event] = [joined(name, claiming([])) for name in after if name not in before]
+    gone = tuple(name for name in before if name not in after)
+    times = (SESSION_MS, REBALANCE_MS)
+    claims = [
+        MemberUpdated(name, "client", "host", *times, claiming(own), "")
+        for name, own in before.items()
+    ]
+    s.entry(opened(), *claims, *joins, *([MembersLeft(gone, "")] if gone else []))
+    s.entry(started(2, *after, protocol="sticky"))
+    s.entry(assigned(2, after))
+    return s
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({"a": [0, 1], "b": [2, 3]}, {"a": [0, 1], "b": [2, 3]}),
+        ({"a": [0, 1], "b": [2, 3]}, {"a": [0, 1, 2, 3]}),
+        ({"a": [0, 1, 2], "b": [3, 4, 5]}, {"a": [0, 1], "b": [3, 4], "c": [2, 5]}),
+        ({"a": [0, 1, 2, 3]}, {"a": [0, 1], "b": [2, 3]}),
+        ({"a": [0, 1], "b": [2]}, {"a": [0, 1], "c": [2]}),
+    ],
+)
+def test_as_few_moves_as_balance_needs_pass(
+    before: dict[str, list[int]], after: dict[str, list[int]]
+) -> None:
+    verdict = sticky(before, after).judged("I9")
+
+    assert verdict.violations == []
+    assert verdict.checked["moves judged"] > 0
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (
+            {"a": [0, 1], "b": [2, 3]},
+            {"a": [0, 2], "b": [1, 3]},
+            "2 partitions moved between members that stayed, 0 had to",
+        ),
+        (
+            {"a": [0, 1, 2], "b": [3, 4, 5]},
+            {"a": [0, 3], "b": [4, 1], "c": [2, 5]},
+            "4 partitions moved between members that stayed, 2 had to",
+        ),
+    ],
+)
+def test_more_moves_than_balance_needs_are_found(
+    before: dict[str, list[int]], after: dict[str, list[int]], said: str
+) -> None:
+    assert said in whats(sticky(before, after).judged("I9"))
+
+
+def test_what_nobody_claims_any_more_may_go_anywhere() -> None:
+    """A process that has just started claims nothing, and the assignor cannot know better."""
+    s = Scribe()
+    s.create()
+    s.entry(opened(), joined("a.1", claiming([])), joined("b", claiming([])))
+    s.entry(started(1, "a.1", "b", protocol="sticky"))
+    s.entry(assigned(1, {"a.1": [0], "b": [1]}))
+    s.entry(replaced("a.1", "a.2", claiming([])))
+    s.entry(opened(), joined("c", claiming([])))
+    s.entry(started(2, "a.2", "b", "c", protocol="sticky"))
+    s.entry(assigned(2, {"a.2": [], "b": [1], "c": [0]}))
+
+    assert s.judged("I9").violations == []
+
+
+def test_the_least_number_of_moves() -> None:
+    """Who has most may keep one more than the rest, where the numbers do not come out even."""
+    owners = {("t", number): "a" for number in range(5)}
+    share = Share({("t", number): "x" for number in range(7)}, frozenset({"a", "b", "c"}))
+
+    assert needed(owners, share) == 2
+    assert needed({}, share) == 0
+
+
+def test_nothing_is_no_proof() -> None:
+    assert Scribe().judged("I9").empty

@@ -1,0 +1,112 @@
+"""What a member may do is written down by the clock of its lease, however late it looks (S11)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.chaos import members
+from holdfast.chaos.history import Granted, Renewed, Surrendered
+from holdfast.chaos.history_file import happening_of
+from holdfast.chaos.members import RecordedSession
+from holdfast.chaos.recorder import Recorder
+from holdfast.client.phases import Phase
+from holdfast.client.protocol import TopicPartition
+from holdfast.client.request_ids import RequestIds
+from holdfast.client.signals import Grant, Settings
+from holdfast.coordinator.assignors import RangeAssignor
+
+SESSION_MS, REBALANCE_MS = 1_000, 5_000
+BEGAN_MS = 10_000
+ENDS_MS = BEGAN_MS + 800
+"""S11: 0.8 of the session after the last accepted sign of life was sent."""
+
+
+class Scene:
+    """A session that holds one partition, on a clock that the test sets."""
+
+    def __init__(self, path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self._path = path
+        self._now_ms = BEGAN_MS
+        monkeypatch.setattr(members, "boot_us", lambda: self._now_ms * 1_000)
+        settings = Settings(
+            group="g",
+            topics=("t",),
+            assignors=(RangeAssignor(),),
+            instance_id="i",
+            session_timeout_ms=SESSION_MS,
+            rebalance_timeout_ms=REBALANCE_MS,
+        )
+        self.recorder = Recorder(path, 0)
+        self.session = RecordedSession(settings, RequestIds(), self.recorder, "m#1")
+        self.session.phase = Phase.STABLE
+        grant = Grant("m-1", 3, 77, 0)
+        self.session.ownership.assigned(grant, (TopicPartition("t", 4),), BEGAN_MS)
+        self.at(BEGAN_MS)
+
+    def at(self, now_ms: int) -> None:
+        """Time has come so far, and the session looks."""
+        self._now_ms = now_ms
+        self.session.ownership.settle(now_ms)
+        self.session.outputs()
+
+    def heard(self, sent_ms: int) -> None:
+        """A heartbeat that was sent then was answered NONE."""
+        self.session.ownership.confirmed(sent_ms, 3)
+
+    def written(self) -> list[object]:
+        return [happening_of(line) for line in self._path.read_text().splitlines()]
+
+
+@pytest.fixture
+def scene(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Scene]:
+    made = Scene(tmp_path / "history", monkeypatch)
+    yield made
+    made.recorder.close()
+
+
+def granted() -> Granted:
+    parts = (("t", 4),)
+    return Granted(BEGAN_MS * 1_000, "m#1", "g", "m-1", "i", 3, parts, 77, 0, ENDS_MS * 1_000)
+
+
+def test_a_grant_says_until_when_it_holds_by_itself(scene: Scene) -> None:
+    assert scene.written() == [granted()]
+
+
+def test_s11_who_wakes_up_late_had_lost_his_right_when_the_lease_ended(scene: Scene) -> None:
+    """Frozen for ten sessions: the right ended in the middle of it, not at the awakening."""
+    scene.at(BEGAN_MS + 10 * SESSION_MS)
+
+    assert scene.written()[1:] == [Surrendered(ENDS_MS * 1_000, "m#1", "g", "m-1", "lost")]
+
+
+def test_an_accepted_heartbeat_moves_the_end(scene: Scene) -> None:
+    scene.heard(BEGAN_MS + 500)
+    scene.at(BEGAN_MS + 510)
+    scene.at(BEGAN_MS + 10 * SESSION_MS)
+    moved_us = (ENDS_MS + 500) * 1_000
+
+    assert scene.written()[1:] == [
+        Renewed((BEGAN_MS + 510) * 1_000, "m#1", "g", "m-1", moved_us),
+        Surrendered(moved_us, "m#1", "g", "m-1", "lost"),
+    ]
+
+
+def test_a_crash_ends_the_right_at_once_and_only_once(scene: Scene) -> None:
+    scene.at(BEGAN_MS + 100)
+    scene.session.crash()
+    scene.session.outputs()
+    crashed_us = (BEGAN_MS + 100) * 1_000
+
+    assert scene.written()[1:] == [Surrendered(crashed_us, "m#1", "g", "m-1", "crashed")]
+
+
+def test_letting_go_is_written_before_the_group_can_hear_of_it(scene: Scene) -> None:
+    """S12: nothing is owned any more when the goodbye is sent."""
+    scene.session.leave(BEGAN_MS)
+    scene.session.revoked(BEGAN_MS)
+
+    assert scene.written()[1:] == [Surrendered(BEGAN_MS * 1_000, "m#1", "g", "m-1", "revoked")]

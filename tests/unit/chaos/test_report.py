@@ -1,0 +1,45 @@
+"""The report says what a run came to, and never calls a run good that was not."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from holdfast.chaos.report import SHOWN_MAX, Report, percentiles
+
+
+def test_percentiles_are_by_nearest_rank() -> None:
+    hundred = [n / 100 for n in range(1, 101)]
+
+    assert percentiles(hundred) == {"p50": 0.5, "p99": 0.99, "max": 1.0, "count": 100}
+    assert percentiles([2.0]) == {"p50": 2.0, "p99": 2.0, "max": 2.0, "count": 1}
+    assert percentiles([]) == {}
+
+
+def test_a_violation_or_a_mishap_of_the_run_fails_it() -> None:
+    assert Report(1, "c").passed
+    assert not Report(1, "c", violations=["I1 at 3 s: two owners"]).passed
+    assert not Report(1, "c", wrong=["node-1 went on"]).passed
+
+
+def test_failover_is_counted_after_kills_only() -> None:
+    """What an operator calls failover; a frozen leader's is told beside it, by kind."""
+    report = Report(1, "c", failovers={"kill-leader": [0.5], "pause-leader": [3.0]})
+
+    assert report.as_json()["failover_s"]["max"] == 0.5
+    assert report.as_json()["leader_lost_s"]["pause-leader"]["max"] == 3.0
+
+
+def test_the_table_names_what_could_not_be_had() -> None:
+    report = Report(1, "c", faults=Counter({"kill-leader": 2}), left_out=("wall-clock",))
+    report.missing = {"libfaketime": "libfaketime is not installed"}
+    lines = report.table().splitlines()
+
+    assert "not here: wall-clock" in lines
+    assert any(line.split() == ["2", "kill-leader"] for line in lines)
+
+
+def test_the_table_shows_some_findings_and_counts_the_rest() -> None:
+    report = Report(1, "c", violations=[f"v{n}" for n in range(SHOWN_MAX + 3)])
+
+    assert "  and 3 more" in report.table().splitlines()
+    assert len(report.as_json()["violations"]) == SHOWN_MAX + 3

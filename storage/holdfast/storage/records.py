@@ -81,7 +81,10 @@ def unpack_named(name: bytes, stored: bytes) -> object:
     text = stored[_CRC.size :]
     if crc32(text, crc32(name)) != _CRC.unpack_from(stored)[0]:
         raise RecordDamaged(f"the checksum of {name.decode()!r} does not match")
-    body: object = json.loads(text)
+    try:
+        body: object = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise RecordDamaged(f"the record {name.decode()!r} is not JSON: {error}") from error
     return body
 
 
@@ -138,10 +141,18 @@ def identity_of(body: object) -> Identity:
             "formed": list(formed),
             "promise_ms": int(promise_ms),
         }:
-            pairs = tuple((str(node), str(disk)) for node, disk in formed)
+            pairs = tuple(_formed_pair(pair) for pair in formed)
             return Identity(cluster_id, node_id, incarnation, stage, pairs, promise_ms)
         case _:
             raise RecordDamaged(f"an identity was expected, not {body!r}")
+
+
+def _formed_pair(pair: object) -> tuple[str, str]:
+    match pair:
+        case [str(node), str(disk)]:
+            return node, disk
+        case _:
+            raise RecordDamaged(f"a node and its disk were expected, not {pair!r}")
 
 
 # --- records of the state ---

@@ -129,6 +129,11 @@ def segment_name(first: Position, last: Position) -> str:
     return f"{first.index:020d}-{last.index:020d}"
 
 
+def bucket_file(bucket: int) -> str:
+    """The file of a bucket, within its segment."""
+    return f"bucket-{bucket:02d}.parquet"
+
+
 def write_segment(parent: Path, rows: Sequence[Row], cluster_id: str, node_id: str) -> Manifest:
     """Write a segment of at least one row and make it durable, files first, folder last.
 
@@ -159,13 +164,28 @@ def write_segment(parent: Path, rows: Sequence[Row], cluster_id: str, node_id: s
 
 
 def read_manifest(segment: Path) -> Manifest:
-    """The manifest of a finished segment. Raises OSError, or ValueError for a foreign format."""
-    raw = json.loads((segment / MANIFEST).read_text())
-    if raw["format_version"] != FORMAT_VERSION:
+    """The manifest of a finished segment. Raises OSError, or ValueError if it is none of ours."""
+    return parse_manifest((segment / MANIFEST).read_bytes(), str(segment))
+
+
+def parse_manifest(content: bytes, name: str) -> Manifest:
+    """The manifest of the segment `name`. Raises ValueError if it is none of ours."""
+    try:
+        raw = json.loads(content)
+        version = raw["format_version"]
+        if version == FORMAT_VERSION:
+            return _manifest_of(raw)
+    except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(
-            f"{segment} has format version {raw['format_version']}, this version reads "
-            f"{FORMAT_VERSION}: read it with the version that wrote it, or upgrade"
-        )
+            f"{name} has a damaged manifest ({error!r}): restore the segment from another node"
+        ) from error
+    raise ValueError(
+        f"{name} has format version {version}, this version reads {FORMAT_VERSION}: read it "
+        "with the version that wrote it, or upgrade"
+    )
+
+
+def _manifest_of(raw: dict[str, Any]) -> Manifest:
     raw["blocks"] = tuple(BlockDigest(**block) for block in raw["blocks"])
     raw["files"] = tuple(raw["files"])
     raw["first"], raw["last"] = Position(*raw["first"]), Position(*raw["last"])
@@ -201,7 +221,7 @@ def _write_buckets(folder: Path, rows: list[tuple[Position, bytes, bytes]]) -> I
         lines = sorted(
             buckets[bucket], key=lambda line: (line["grp"], line["idx"], line["ordinal"])
         )
-        name = f"bucket-{bucket:02d}.parquet"
+        name = bucket_file(bucket)
         table = pa.Table.from_pylist(lines, schema=SCHEMA)
         pq.write_table(table, folder / name, compression="zstd")
         sync_path(folder / name)

@@ -1,0 +1,312 @@
+"""Everything that reads bytes from the network or a disk, as functions that refuse or succeed.
+
+A target may raise its refusals and nothing else, whatever the bytes; the seeds are well-formed, so
+that mutations reach deep. Knows the decoders, not how bytes are made.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import fields
+from pathlib import Path
+from typing import Any, Final, NamedTuple, get_args, get_type_hints
+from zlib import crc32
+
+from google.protobuf.message import DecodeError, Message
+
+from golden.values_v1 import EVENTS, STATE, entry, record
+from holdfast.chaos.history import Role
+from holdfast.chaos.history_file import happening_of, line_of
+from holdfast.client.errors import IncompatibleServer
+from holdfast.client.protocol import read_share, read_subscription
+from holdfast.coordinator.commands import Caller
+from holdfast.raft import frames, messages
+from holdfast.server import cluster_file, config
+from holdfast.server.faults import CallFailed, Refused
+from holdfast.server.translate import admin, requests
+from holdfast.storage import codec, records, segments, state_stream
+from holdfast.storage.errors import InstallRefused
+from holdfast.storage.journal import Entry, Identity
+from holdfast.v1 import admin_pb2 as a
+from holdfast.v1 import group_pb2 as g
+from holdfast.v1 import log_pb2 as log
+from holdfast.v1 import offset_pb2 as o
+
+CALLER: Final = Caller(1, principal="fuzz", client_id="fuzz")
+
+
+class Target(NamedTuple):
+    """One decoder: `read` raises one of `refusals` or returns; anything else is a defect."""
+
+    read: Callable[[bytes], object]
+    refusals: tuple[type[Exception], ...]
+    seeds: Sequence[bytes]
+
+    def __call__(self, data: bytes) -> bool:
+        """Give it bytes; True if they were accepted."""
+        try:
+            self.read(data)
+        except self.refusals:
+            return False
+        return True
+
+
+# --- what peers send ---------------------------------------------------------------------
+
+
+def _packet(data: bytes) -> None:
+    for frame in frames.unpack(data):
+        messages.decode(frame)
+
+
+def _filled(kind: type[Any]) -> Any:  # noqa: ANN401 - a message of that kind
+    """Make a message with the simplest value of each field's type."""
+    simple = {int: 7, bool: False, str: "n1", bytes: b"payload"}
+    hints = get_type_hints(kind)
+    return kind(*(simple.get(hints[field.name], ()) for field in fields(kind)))
+
+
+def _packets() -> list[bytes]:
+    each = [messages.encode(_filled(kind)) for kind in get_args(messages.Message)]
+    return [*(frames.pack([frame]) for frame in each), frames.pack(each)]
+
+
+def _stream(data: bytes) -> None:
+    decoder = state_stream.StreamDecoder()
+    for at in range(0, len(data), 50):
+        decoder.feed(data[at : at + 50])
+
+
+def _streamed() -> list[bytes]:
+    one = [state_stream.StreamedRecord(n, b"key%d" % n, b"content" * n) for n in range(4)]
+    return [
+        b"".join(state_stream.encode_stream(one, 64)),
+        b"".join(state_stream.encode_stream([], 9)),
+    ]
+
+
+# --- what lies on disks ------------------------------------------------------------------
+
+
+def _entry_record(data: bytes) -> None:
+    records.unpack_entry(7, data)
+
+
+def _named_record(data: bytes) -> None:
+    records.unpack_named(b"hard_state", data)
+
+
+def _body(read: Callable[[object], object], *bodies: object) -> Target:
+    """Read a named record's body; its checksum is taken as right, or nothing would get here."""
+
+    def run(data: bytes) -> None:
+        stored = crc32(data, crc32(b"name")).to_bytes(4, "big") + data
+        read(records.unpack_named(b"name", stored))
+
+    seeds = [json.dumps(body).encode() for body in bodies]
+    return Target(run, (records.RecordDamaged,), seeds)
+
+
+_IDENTITY: Final = Identity("c", "n1", "disk-1", "member", (("n2", "disk-2"),), 400)
+
+
+def _state_record(data: bytes) -> None:
+    records.unpack_record("groups", data[:20], data[20:])
+
+
+def _manifest(data: bytes) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / segments.MANIFEST).write_bytes(data)
+        segments.read_manifest(Path(folder))
+
+
+def _written_manifest() -> bytes:
+    rows = [
+        segments.Row(r.position, codec.append_chain(codec.encode_record(r), codec.CHAIN_START))
+        for r in map(record, EVENTS[:1])
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        segments.write_segment(Path(folder), rows, "c", "n1")
+        (segment,) = segments.segments_in(Path(folder))
+        return (segment / segments.MANIFEST).read_bytes()
+
+
+def _cluster_json(data: bytes) -> None:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        cluster_file.read(Path(file.name))
+
+
+_CLUSTER_JSON: Final = {
+    "cluster_id": "c",
+    "nodes": [
+        {
+            "name": "n1",
+            "client_address": "127.0.0.1:1",
+            "peer_address": "127.0.0.1:2",
+            "pid": 1,
+            "directory": "n1",
+        }
+    ],
+    "tls": None,
+}
+
+
+def _node_toml(data: bytes) -> None:
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(data)
+        file.flush()
+        config.load(Path(file.name), {}, ())
+
+
+_NODE_TOML: Final = b"""[node]
+name = "n1"
+data_dir = "data"
+client_address = "127.0.0.1:7400"
+peer_address = "127.0.0.1:7500"
+[cluster]
+id = "c"
+[cluster.peers.n1]
+client_address = "127.0.0.1:7400"
+peer_address = "127.0.0.1:7500"
+[tls]
+insecure_loopback = true
+[group]
+min_session_timeout_ms = 200
+"""
+
+
+_ROLE: Final = Role(5, "n1", "leader", 3)
+
+
+def _history_line(data: bytes) -> None:
+    happening_of(data.decode(errors="surrogateescape"))
+
+
+# --- what callers send -------------------------------------------------------------------
+
+_REQUESTS: Final[dict[type[Message], Callable[[Any], object]]] = {
+    g.JoinGroupRequest: lambda r: requests.join_group(r, CALLER, "fresh"),
+    g.SyncGroupRequest: lambda r: requests.sync_group(r, CALLER),
+    g.HeartbeatRequest: lambda r: requests.heartbeat(r, CALLER),
+    g.LeaveGroupRequest: lambda r: requests.leave_group(r, CALLER),
+    o.OffsetCommitRequest: lambda r: requests.commit_offsets(r, CALLER),
+    o.OffsetDeleteRequest: lambda r: requests.delete_offsets(r, CALLER),
+    a.RemoveMembersRequest: lambda r: admin.remove_members(r, CALLER),
+    a.TriggerRebalanceRequest: lambda r: admin.trigger_rebalance(r, CALLER),
+    a.CreateTopicsRequest: lambda r: admin.create_topics(r, CALLER),
+    a.CreatePartitionsRequest: lambda r: admin.create_partitions(r, CALLER),
+    a.DeleteTopicsRequest: lambda r: admin.delete_topics(r, CALLER),
+    a.AlterSettingsRequest: lambda r: admin.alter_settings(r, CALLER),
+    log.ReadEventsRequest: str,
+    log.WatchRequest: str,
+}
+
+
+# Where a message with every field set contradicts itself.
+_SEEDS: Final[dict[type[Message], Message]] = {
+    a.RemoveMembersRequest: a.RemoveMembersRequest(
+        group_id="g", members=[a.MemberToRemove(member_id="m", group_instance_id="i")], reason="r"
+    )
+}
+
+
+def _request(kind: type[Message], read: Callable[[Any], object]) -> Target:
+    def run(data: bytes) -> None:
+        read(kind.FromString(data))
+
+    refusals = (DecodeError, CallFailed, Refused)
+    seed = _SEEDS.get(kind) or _complete(kind.DESCRIPTOR, depth=3)
+    return Target(run, refusals, [seed.SerializeToString()])
+
+
+def _complete(descriptor: Any, depth: int) -> Any:  # noqa: ANN401 - a message of that type
+    """Make a message with every field set, nested `depth` deep."""
+    message = descriptor._concrete_class()
+    for field in descriptor.fields:
+        if field.message_type is None:
+            value = {"int32": 7, "string": "text", "bytes": b"bytes"}.get(_kind(field), 1)
+            _set(message, field, value)
+        elif depth:
+            nested = _complete(field.message_type, depth - 1)
+            target = getattr(message, field.name)
+            target.append(nested) if _repeated(field) else target.CopyFrom(nested)
+    return message
+
+
+def _kind(field: Any) -> str:  # noqa: ANN401 - a field's descriptor
+    kinds = {field.TYPE_INT32: "int32", field.TYPE_STRING: "string", field.TYPE_BYTES: "bytes"}
+    return kinds.get(field.type, "other")
+
+
+def _repeated(field: Any) -> bool:  # noqa: ANN401 - a field's descriptor
+    return bool(field.is_repeated)
+
+
+def _set(message: Any, field: Any, value: object) -> None:  # noqa: ANN401 - a message, its field
+    if _repeated(field):
+        getattr(message, field.name).append(value)
+    else:
+        setattr(message, field.name, value)
+
+
+# --- what the service and other members send to a client -----------------------------------
+
+
+def _subscription(data: bytes) -> None:
+    read_subscription(g.JoinGroupResponseMember(member_id="m", metadata=data))
+
+
+def _bytes_of(kind: type[Message]) -> list[bytes]:
+    return [_complete(kind.DESCRIPTOR, depth=3).SerializeToString()]
+
+
+_SHARE: Final = g.ConsumerProtocolAssignment(
+    assigned_partitions=[g.ConsumerProtocolTopicPartitions(topic="t", partitions=[1, 2])],
+    user_data=json.dumps({"counts": {"t": 3}}).encode(),
+).SerializeToString()
+
+
+def targets() -> dict[str, Target]:
+    """Return all targets by name."""
+    broken, damaged = codec.CodecError, records.RecordDamaged
+    found = {
+        "peer-packet": Target(_packet, (messages.BadMessage,), _packets()),
+        "snapshot-stream": Target(_stream, (InstallRefused,), _streamed()),
+        "log-entry": Target(
+            codec.decode_entry, (broken,), [codec.encode_entry(entry(e)) for e in EVENTS]
+        ),
+        "log-record": Target(
+            codec.decode_record, (broken,), [codec.encode_record(record(e)) for e in EVENTS]
+        ),
+        "state-item": Target(codec.decode_state, (broken,), [codec.encode_state(s) for s in STATE]),
+        "assignment": Target(codec.decode_assignment, (broken,), [_SHARE]),
+        "journal-entry": Target(
+            _entry_record, (damaged,), [records.pack_entry(Entry(7, 2, b"payload"))]
+        ),
+        "journal-named": Target(
+            _named_record, (damaged,), [records.pack_named(b"hard_state", {"term": 1})]
+        ),
+        "journal-hard-state": _body(records.hard_state_of, {"term": 3, "voted_for": "n1"}),
+        "journal-pair": _body(records.pair_of, [3, 2]),
+        "journal-number": _body(records.number_of, 7),
+        "journal-identity": _body(records.identity_of, records.identity_body(_IDENTITY)),
+        "state-record": Target(
+            _state_record, (damaged,), [b"k" * 20 + records.pack_record("groups", b"k" * 20, b"c")]
+        ),
+        "manifest": Target(_manifest, (ValueError,), [_written_manifest()]),
+        "cluster-json": Target(_cluster_json, (ValueError,), [json.dumps(_CLUSTER_JSON).encode()]),
+        "node-toml": Target(_node_toml, (config.ConfigError,), [_NODE_TOML]),
+        "history-line": Target(_history_line, (ValueError,), [line_of(_ROLE).encode()]),
+        "subscription": Target(
+            _subscription, (IncompatibleServer,), _bytes_of(g.ConsumerProtocolSubscription)
+        ),
+        "share": Target(read_share, (IncompatibleServer,), [_SHARE]),
+        "subscribed-topics": Target(
+            requests.subscribed, (), _bytes_of(g.ConsumerProtocolSubscription)
+        ),
+    }
+    return found | {kind.__name__: _request(kind, read) for kind, read in _REQUESTS.items()}

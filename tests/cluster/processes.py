@@ -23,6 +23,7 @@ import grpc
 from grpc_health.v1 import health_pb2_grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
+from harness.children import environment
 from harness.poll import until
 from holdfast.client import Tls
 from holdfast.v1.admin_pb2 import (
@@ -44,14 +45,6 @@ GROUPS = "holdfast.v1.GroupService"
 _COMMAND = (sys.executable, "-m", "holdfast.server")
 
 poll = partial(until, within_s=PATIENCE_SECONDS)
-
-
-def environment() -> dict[str, str]:
-    """Ours, with the checkout importable even where it is not installed."""
-    roots = [path for path in sys.path if path.startswith(str(Path(__file__).parents[2]))]
-    inherited = os.environ.get("PYTHONPATH", "")
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
-    return {**kept, "PYTHONPATH": os.pathsep.join([*roots, inherited])}
 
 
 def holdfast(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -202,7 +202,7 @@ def contents(record: Record) -> list[tuple[str, int, int]]:
     return [(p.topic, p.partition, p.offset) for p in record.event.offsets]
 
 
-def test_a_retry_after_an_unknown_outcome_has_one_effect(aftermath: Aftermath) -> None:
+def test_s5_a_retry_after_an_unknown_outcome_has_one_effect(aftermath: Aftermath) -> None:
     """S5, S15: every id that was ever used is in the log once at most; many were repeated."""
     print(f"{len(aftermath.unknown)} attempts of {len(aftermath.witness)} commits ended unknown")
     for left in aftermath.left.values():

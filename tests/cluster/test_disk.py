@@ -58,7 +58,7 @@ def flip(journal: Path) -> None:
             file.write(bytes([content[place] ^ 0xFF]))
 
 
-def test_below_the_reserve_changes_are_refused_and_all_else_goes_on(tmp_path: Path) -> None:
+def test_s20_below_the_reserve_changes_are_refused_and_all_else_goes_on(tmp_path: Path) -> None:
     """S20: RESOURCE_EXHAUSTED that says what to do; reads, heartbeats and the data are there."""
     with running(tmp_path / "c", 1, *INSECURE) as cluster:
         cluster.create_topic(TOPIC, 1)
@@ -144,7 +144,7 @@ def unflip(journal: Path) -> None:
     journal.write_bytes(journal.read_bytes().replace(bad, MARK.encode()))
 
 
-def test_a_journal_cut_short_never_kills_the_node(tmp_path: Path) -> None:
+def test_s21_a_journal_cut_short_never_kills_the_node(tmp_path: Path) -> None:
     """S21: LMDB maps the file, so reading past its end is SIGBUS; the child dies, not the node."""
     with running(tmp_path / "c", 1, *INSECURE) as cluster:
         cluster.create_topic(TOPIC, 1)

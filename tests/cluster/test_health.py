@@ -15,11 +15,11 @@ from cluster.load import TOPIC, Place, commit_of
 from cluster.processes import (
     PATIENCE_SECONDS,
     RunningCluster,
-    environment,
     poll,
     running,
 )
 from cluster.statuses import failed
+from harness.children import environment
 from holdfast.server import layout
 from holdfast.server.config import load
 from holdfast.v1 import errors_pb2 as e

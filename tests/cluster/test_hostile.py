@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.load import TOPIC, Place, commit_of
-from cluster.processes import PATIENCE_SECONDS, RunningCluster, environment, running
+from cluster.processes import PATIENCE_SECONDS, RunningCluster, running
+from harness.children import environment
 from harness.hostile import KINDS
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1.offset_pb2_grpc import OffsetServiceStub

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cluster.processes import INSECURE, environment, holdfast, poll, refused, running
+from cluster.processes import INSECURE, holdfast, poll, refused, running
+from harness.children import environment
 
 
 def edited(file: Path, *changes: tuple[str, str]) -> Path:

@@ -82,6 +82,15 @@ def deviations() -> dict[str, dict[int, Deviation]]:
     return found
 
 
+def left_out(path: Path) -> str | None:
+    """Why a transcript is not replayed; None if it is."""
+    table = tomllib.loads((HERE / "deviations.toml").read_text(encoding="utf-8"))
+    reasons = {entry["transcript"]: str(entry["reason"]) for entry in table["left_out"]}
+    requires = load(path)["requires"]
+    lacking = f"it requires what does not exist here: {', '.join(requires)}" if requires else None
+    return reasons.get(path.stem, lacking)
+
+
 async def replay(
     transcript: Json, session: Session, differing: Mapping[int, Deviation] | None = None
 ) -> str | None:

@@ -64,6 +64,8 @@ DEFECTS = [
     ("a late sync is no matter (E10)", removal, "sync_overdue", nothing),
     ("sessions never end (F9)", deadline, "_session_over", nothing),
     ("a sync is still owed (E13)", sync, "_synced", nothing),
+    ("any protocol will do in a sync (E9)", sync, "_agrees", yes),
+    ("a lowered limit is no matter (I13)", rounds, "too_large", no),
     ("a release is only a heartbeat (S12)", heartbeat, "_release", nothing),
     ("a broken call stays parked (S17)", parking, "break_call", nothing),
 ]

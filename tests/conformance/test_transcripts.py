@@ -2,19 +2,14 @@
 
 import asyncio
 import json
-import tomllib
 from pathlib import Path
 
 import pytest
 
 from conformance.in_process import InProcess
-from conformance.replayer import HERE, deviations, load, replay, transcripts
+from conformance.replayer import HERE, deviations, left_out, load, replay, transcripts
 
 TRANSCRIPTS_MIN = 94
-LEFT_OUT = {
-    entry["transcript"]
-    for entry in tomllib.loads((HERE / "deviations.toml").read_text(encoding="utf-8"))["left_out"]
-}
 
 
 def test_all_transcripts_are_there() -> None:
@@ -28,8 +23,9 @@ def test_answers_are_kafkas(path: Path) -> None:
 
     The log that the replay leaves is replayed, from scratch and from cuts, to the same state.
     """
-    if path.stem in LEFT_OUT:
-        pytest.skip("shows a defect of Kafka; deviations.toml says what we do instead")
+    why = left_out(path)
+    if why is not None:
+        pytest.skip(why)
     transcript = load(path)
     session = InProcess(transcript["config"], transcript["topics"])
     differing = deviations().get(transcript["name"])

@@ -8,17 +8,20 @@ the state are checked, and the log is kept, so that a test can replay it from an
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from holdfast.coordinator import invariants
 from holdfast.coordinator.commands import Command, DeadlineFired
 from holdfast.coordinator.deadlines import Deadlines
-from holdfast.coordinator.decide import decide, group_of, on_dismissed, on_leading
+from holdfast.coordinator.decide import decide, group_of, on_leading
+from holdfast.coordinator.decide.draft import NOBODY
 from holdfast.coordinator.effects import Answer, Decision, settled
 from holdfast.coordinator.events import Event, LogEntry, Part, Record
 from holdfast.coordinator.ids import CallId, GroupId, fencing_token
+from holdfast.coordinator.rejections import NotCoordinator
 from holdfast.coordinator.replay import apply_entry, replay
-from holdfast.coordinator.replies import Reply
+from holdfast.coordinator.replies import JoinReply, Reply, SyncReply
 from holdfast.coordinator.state import State
 from holdfast.coordinator.volatile import Volatile
 
@@ -131,7 +134,7 @@ class Core:
     def fail_over(self) -> None:
         """Another leader: what is not on the log is gone, parked calls end (L16, S16)."""
         for volatile in self.volatile.values():
-            for answer in on_dismissed(volatile):
+            for answer in _dismissed(volatile):
                 self._answer(answer)
         self.volatile.clear()
         self.deadlines.clear()
@@ -152,3 +155,12 @@ class Core:
                 by_records = replay(by_records, applied.records)
             assert state == self.state
             assert by_records == self.state
+
+
+def _dismissed(volatile: Volatile) -> Iterator[Answer]:
+    """What a node tells the parked calls of a group when it leads no more (L16, S5)."""
+    for member_id, join in volatile.joins.items():
+        if join.call != NOBODY:
+            yield Answer(join.call, JoinReply(NotCoordinator(), member_id=member_id))
+    for sync in volatile.syncs.values():
+        yield Answer(sync.call, SyncReply(NotCoordinator()))

@@ -60,6 +60,12 @@ class ModelJournal:
             self._commit_index = batch.commit_index
         self.after_commit(batch)
 
+    def restore(self, image: JournalImage) -> None:
+        """Become what `load` returned earlier: a flip rolled later transactions back (S21)."""
+        self._entries, self._anchor = list(image.entries), image.anchor
+        self._hard_state, self._commit_index = image.hard_state, image.commit_index
+        self._identity = image.identity
+
     def repair(self) -> None:
         """Take out all faults."""
         self.before_commit = self.after_commit = _nothing

@@ -33,6 +33,7 @@ ERROR_NAMES: Final[dict[type, str]] = {
     rejections.NonEmptyGroup: "NON_EMPTY_GROUP",
     rejections.GroupSubscribedToTopic: "GROUP_SUBSCRIBED_TO_TOPIC",
     rejections.OffsetMetadataTooLarge: "OFFSET_METADATA_TOO_LARGE",
+    rejections.InvalidCommitOffsetSize: "INVALID_COMMIT_OFFSET_SIZE",
     rejections.UnknownTopic: "UNKNOWN_TOPIC_OR_PARTITION",
     rejections.UnknownServerError: "UNKNOWN_SERVER_ERROR",
     rejections.NotCoordinator: "NOT_COORDINATOR",

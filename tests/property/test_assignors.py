@@ -1,59 +1,40 @@
-"""Assignors under random subscriptions: every partition exactly once, balance, fewest moves."""
+"""Assignors under random subscriptions: each partition exactly once, balance, order, two rounds."""
 
 from __future__ import annotations
 
 from collections import Counter
-from itertools import combinations
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import combinations, permutations
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.coordinator.assignors import (
-    Assignment,
     Assignor,
     ByInstanceAssignor,
+    CooperativeAssignor,
     MemberSubscription,
     RangeAssignor,
     RoundRobinAssignor,
     StickyAssignor,
+    WeightedAssignor,
 )
+from holdfast.coordinator.assignors.base import in_member_order
+from property.groups import TOPICS, counts_of_topics, groups, slots
 
 ASSIGNORS: tuple[Assignor, ...] = (
     RangeAssignor(),
     RoundRobinAssignor(),
     StickyAssignor(),
     ByInstanceAssignor(),
+    WeightedAssignor(),
 )
-TOPICS = ("t", "u", "v")
-
-counts_of_topics = st.dictionaries(st.sampled_from(TOPICS), st.integers(0, 9))
+COOPERATIVE: tuple[CooperativeAssignor, ...] = (
+    CooperativeAssignor(),
+    CooperativeAssignor(WeightedAssignor()),
+)
 assignors = st.sampled_from(ASSIGNORS)
-
-
-@st.composite
-def groups(draw: st.DrawFn, *, equal: bool = False) -> list[MemberSubscription]:
-    """Members with random instance ids, subscriptions and (perhaps false) claims."""
-    ids = draw(st.lists(st.integers(0, 40), unique=True, max_size=7))
-    common = draw(st.frozensets(st.sampled_from(TOPICS)))
-    members = []
-    for number in ids:
-        topics = common if equal else draw(st.frozensets(st.sampled_from(TOPICS)))
-        claims = st.dictionaries(
-            st.sampled_from(TOPICS), st.lists(st.integers(0, 10), unique=True, max_size=6)
-        )
-        member = MemberSubscription(
-            member_id=f"m-{number}",
-            instance_id=f"i-{number}" if draw(st.booleans()) else None,
-            topics=topics,
-            owned=draw(claims),
-            generation=draw(st.integers(-1, 3)),
-        )
-        members.append(member)
-    return members
-
-
-def slots(assignment: Assignment, member_id: str) -> set[tuple[str, int]]:
-    return {(topic, n) for topic, numbers in assignment[member_id].items() for n in numbers}
 
 
 @given(assignors, groups(), counts_of_topics)
@@ -90,6 +71,41 @@ def test_equal_subscriptions_are_balanced_within_one(
     assert max(loads, default=0) - min(loads, default=0) <= 1
 
 
+@given(groups(weights=True), counts_of_topics)
+def test_weighted_leaves_no_partition_that_another_could_carry_more_easily(
+    members: list[MemberSubscription], counts: dict[str, int]
+) -> None:
+    """Balance within one by weight: load(a) / weight(a) <= (load(b) + 1) / weight(b).
+
+    For every pair in which b wants a topic of which a holds a partition. The products are exact.
+    """
+    result = WeightedAssignor().assign(members, counts)
+    load = {m.member_id: len(slots(result, m.member_id)) for m in members}
+    for giver, taker in permutations(members, 2):
+        if any(topic in taker.topics for topic, _ in slots(result, giver.member_id)):
+            most = (load[taker.member_id] + 1) * giver.weight
+            assert load[giver.member_id] * taker.weight <= most
+
+
+@given(groups(equal=True, weights=True), counts_of_topics)
+def test_weighted_gives_at_least_the_whole_part_of_each_share(
+    members: list[MemberSubscription], counts: dict[str, int]
+) -> None:
+    """N partitions, a weight of w among W: at least the whole part of N x w / W."""
+    result = WeightedAssignor().assign(members, counts)
+    total = sum(len(slots(result, m.member_id)) for m in members)
+    whole = sum(m.weight for m in members)
+    for member in members:
+        assert len(slots(result, member.member_id)) >= total * member.weight // whole
+
+
+@given(groups(), counts_of_topics)
+def test_weighted_with_equal_weights_is_sticky(
+    members: list[MemberSubscription], counts: dict[str, int]
+) -> None:
+    assert WeightedAssignor().assign(members, counts) == StickyAssignor().assign(members, counts)
+
+
 @given(groups(equal=True), st.integers(0, 20))
 def test_range_is_balanced_within_one_in_each_topic(
     members: list[MemberSubscription], count: int
@@ -112,47 +128,44 @@ def test_sticky_leaves_no_pair_that_one_move_would_bring_nearer(
             assert room <= 1 or not any(topic in taker.topics for topic, _ in held)
 
 
-@given(groups(equal=True), counts_of_topics)
-def test_sticky_with_equal_subscriptions_moves_as_little_as_balance_allows(
-    members: list[MemberSubscription], counts: dict[str, int]
+@given(st.sampled_from(COOPERATIVE), groups(weights=True), counts_of_topics)
+def test_kip429_nobody_gets_what_another_claims_and_all_else_goes_where_it_should(
+    assignor: CooperativeAssignor, members: list[MemberSubscription], counts: dict[str, int]
 ) -> None:
-    """Against a naive bound: shares differ by one, and a share can keep only what is claimed."""
-    result = StickyAssignor().assign(members, counts)
-    claims = valid_claims(members, counts)
-    kept = sum(len(claims[m.member_id] & slots(result, m.member_id)) for m in members)
-    topics = members[0].topics if members else frozenset()
-    total = sum(count for topic, count in counts.items() if topic in topics)
-    assert kept == best_kept([len(claims[m.member_id]) for m in members], total)
+    """The newest claim on a partition counts, whether or not its member may keep it."""
+    target = assignor.toward.assign(members, counts)
+    result = assignor.assign(members, counts)
+    for member in members:
+        mine = member.member_id
+        for slot in slots(target, mine):
+            claimants = [m for m in members if slot[1] in m.owned.get(slot[0], ())]
+            newest = max((m.generation for m in claimants), default=-1)
+            owner = next((m for m in in_member_order(claimants) if m.generation == newest), None)
+            allowed = owner is None or owner.member_id == mine
+            assert (slot in slots(result, mine)) == allowed
+        assert slots(result, mine) <= slots(target, mine)
 
 
-def valid_claims(
-    members: list[MemberSubscription], counts: dict[str, int]
-) -> dict[str, set[tuple[str, int]]]:
-    """Who may claim what: the newest generation; among equals the first in member order."""
-
-    def rank(member: MemberSubscription) -> tuple[int, bool, str]:
-        return (
-            -member.generation,
-            member.instance_id is None,
-            member.instance_id or member.member_id,
-        )
-
-    claims: dict[str, set[tuple[str, int]]] = {m.member_id: set() for m in members}
-    taken: set[tuple[str, int]] = set()
-    for member in sorted(members, key=rank):
-        for topic in member.topics & member.owned.keys():
-            fresh = {(topic, n) for n in member.owned[topic] if n < counts.get(topic, 0)} - taken
-            claims[member.member_id] |= fresh
-            taken |= fresh
-    return claims
+@given(st.sampled_from(COOPERATIVE), groups(weights=True), counts_of_topics)
+def test_kip429_after_a_second_round_every_partition_has_its_one_owner(
+    assignor: CooperativeAssignor, members: list[MemberSubscription], counts: dict[str, int]
+) -> None:
+    """All claim what the first round left them; then nothing is withheld, and nothing moves."""
+    first = assignor.assign(members, counts)
+    again = [claiming(m, first[m.member_id], 10) for m in members]
+    second = assignor.assign(again, counts)
+    wanted = frozenset().union(*(member.topics for member in members))
+    expected = {(t, n) for t, count in counts.items() if t in wanted for n in range(count)}
+    given_out = Counter(slot for m in members for slot in slots(second, m.member_id))
+    kept = [slots(first, m.member_id) - slots(second, m.member_id) for m in members]
+    if not any(kept):
+        assert given_out == Counter(expected)
+    third = assignor.assign([claiming(m, second[m.member_id], 11) for m in members], counts)
+    given_out = Counter(slot for m in members for slot in slots(third, m.member_id))
+    assert given_out == Counter(expected)
 
 
-def best_kept(owned: list[int], total: int) -> int:
-    """The most that any balanced result keeps, by trying who gets the larger shares."""
-    if not owned:
-        return 0
-    quota, extra = divmod(total, len(owned))
-    return max(
-        sum(min(have, quota + (place in larger)) for place, have in enumerate(owned))
-        for larger in combinations(range(len(owned)), extra)
-    )
+def claiming(
+    member: MemberSubscription, owned: Mapping[str, list[int]], generation: int
+) -> MemberSubscription:
+    return replace(member, owned=owned, generation=generation)

@@ -180,7 +180,7 @@ def test_both_environments_sync_data_and_meta_page_at_each_commit(tmp_path: Path
     StateStore.create(tmp_path / "state")
     environments = [
         LmdbJournal(LmdbDisk(tmp_path / "raft").path)._environment,
-        StateStore(tmp_path / "state")._environment,
+        StateStore(tmp_path / "state")._shared._current.environment,
     ]
 
     for environment in environments:

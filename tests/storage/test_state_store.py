@@ -196,13 +196,17 @@ def test_every_flipped_byte_of_a_record_is_found_and_named(path: Path, database:
 def test_a_record_under_another_key_or_in_another_database_is_damage(path: Path) -> None:
     """S21: the checksum covers the place, so a whole record in the wrong place is found."""
     store = filled(path, [])
-    with store._environment.begin(write=True) as txn:
-        txn.put(b"b", pack_record("groups", b"a", b"x"), db=store._databases["groups"])
-        txn.put(b"a", pack_record("groups", b"a", b"x"), db=store._databases["topics"])
+    with store._shared._current.environment.begin(write=True) as txn:
+        txn.put(
+            b"b", pack_record("groups", b"a", b"x"), db=store._shared._current.databases["groups"]
+        )
+        txn.put(
+            b"a", pack_record("groups", b"a", b"x"), db=store._shared._current.databases["topics"]
+        )
 
     with pytest.raises(StateDamaged, match="groups"):
         list(store.load())
-    with store._environment.begin(write=True) as txn:
-        txn.delete(b"b", db=store._databases["groups"])
+    with store._shared._current.environment.begin(write=True) as txn:
+        txn.delete(b"b", db=store._shared._current.databases["groups"])
     with pytest.raises(StateDamaged, match="topics"):
         list(store.load())

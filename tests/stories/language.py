@@ -3,7 +3,8 @@
     join a [instance=i1] [id=a-1] [session=10s] [rebalance=15s] [protocols=p,q] [topics=t,u]
            [request=r1]
     rejoin a …                 joins with the member id that `a` was told last
-    sync a [assign=a-1:x,…]    heartbeat a    release a
+    sync a [assign=a-1:x,…] [generation=1]    heartbeat a [generation=1]    release a
+    … a instance=              without the instance id that `a` has
     leave a    leave ids=a-1,… instances=i1,…    remove instances=i1,…
     break a                    the connection of `a`'s parked call breaks
     advance 5s    fail-over    show    set group.max_size=2
@@ -88,7 +89,7 @@ class Teller:
     # --- commands ---
 
     def _join(self, name: str, options: dict[str, str]) -> list[str]:
-        instance_id = options.get("instance")
+        instance_id = options.get("instance") or None
         stem = instance_id or name
         fresh = f"{stem}-{self._numbers.get(stem, 0) + 1}"
         topics = words(options["topics"]) if "topics" in options else None
@@ -125,9 +126,9 @@ class Teller:
         command = SyncGroup(
             caller=self._caller(name, "sync"),
             group_id=GROUP,
-            generation=self._generations.get(name, -1),
+            generation=self._generation(name, options),
             member_id=self._member_ids[name],
-            instance_id=self._instances.get(name),
+            instance_id=self._instance(name, options),
             protocol_type=options.get("type", "app"),
             protocol_name=options.get("protocol", "p"),
             assignments=tuple(Assigned(member_id, work.encode()) for member_id, work in pairs),
@@ -138,9 +139,9 @@ class Teller:
         command = Heartbeat(
             caller=self._caller(name, "release" if release else "heartbeat"),
             group_id=GROUP,
-            generation=int(options.get("generation", self._generations.get(name, -1))),
+            generation=self._generation(name, options),
             member_id=self._member_ids[name],
-            instance_id=self._instances.get(name),
+            instance_id=self._instance(name, options),
             release=release,
         )
         return self._tell(self.core.submit(command))
@@ -154,8 +155,9 @@ class Teller:
         own = [(self._member_ids[str(n)], self._instances.get(str(n))) for n in names]
         own += [(member_id, None) for member_id in words(options.get("ids", ""))]
         own += [("", instance_id) for instance_id in words(options.get("instances", ""))]
+        who = "operator" if operator else " ".join(map(str, names)) or "somebody"
         command = LeaveGroup(
-            caller=self._caller("operator" if operator else " ".join(map(str, names)), "leave"),
+            caller=self._caller(who, "leave"),
             group_id=GROUP,
             members=tuple(LeavingMember(*each) for each in own),
             operator=operator,
@@ -196,6 +198,14 @@ class Teller:
             for m in sorted(group.members.values(), key=lambda member: member.joined_seq)
         ]
         return [head, *lines]
+
+    # --- what a caller knows ---
+
+    def _generation(self, name: str, options: dict[str, str]) -> int:
+        return int(options.get("generation", self._generations.get(name, -1)))
+
+    def _instance(self, name: str, options: dict[str, str]) -> str | None:
+        return options.get("instance", self._instances.get(name)) or None
 
     # --- telling ---
 

@@ -96,12 +96,19 @@ class LeavingMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroup:
-    """LeaveGroup v5; `operator` marks AdminService.RemoveMembers (KIP-345)."""
+    """LeaveGroup v5; `operator` marks AdminService.RemoveMembers (KIP-345).
+
+    An operator may name no members, but mean `everyone`, or every static member whose instance id
+    begins with `prefix`: who that is, is seen when it is decided (G24). `reason` is for these two.
+    """
 
     caller: Caller
     group_id: GroupId
     members: tuple[LeavingMember, ...]
     operator: bool = False
+    everyone: bool = False
+    prefix: InstanceId = ""
+    reason: str = ""
 
 
 @dataclass(frozen=True, slots=True)

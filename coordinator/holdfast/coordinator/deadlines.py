@@ -12,7 +12,7 @@ from heapq import heappop, heappush
 from typing import NamedTuple
 
 from holdfast.coordinator.effects import Arm, Cancel, Effect, Renew
-from holdfast.coordinator.ids import GroupId, MemberId
+from holdfast.coordinator.ids import GroupId
 from holdfast.coordinator.volatile import SESSION, DeadlineKey
 
 
@@ -75,25 +75,16 @@ class Deadlines:
         running.renewals = effect.renewals
         self._move(place, running, now_ms + effect.session_timeout_ms)
 
-    def extend(self, group_id: GroupId, member_id: MemberId, after_ms: int, now_ms: int) -> bool:
-        """Let a session run anew without a decision; False if it does not run here.
-
-        For heartbeats that change nothing else (`decide.plain_heartbeat`). Renewals need not be
-        counted while the deadline has not fired: the command that it becomes carries the count of
-        the last decision. Once it has fired, the heartbeat must be decided (S9).
-        """
-        place = _Place(group_id, DeadlineKey(SESSION, member_id))
-        running = self._running.get(place)
-        if running is None:
-            return False
-        self._move(place, running, now_ms + after_ms)
-        return True
-
     def _move(self, place: _Place, running: _Running, at_ms: int) -> None:
         running.at_ms = at_ms
         if at_ms < running.queued_ms:  # the session timeout has become shorter
             running.queued_ms = at_ms
             self._push(at_ms, place)
+
+    def at_ms(self, group_id: GroupId, key: DeadlineKey) -> int | None:
+        """When a deadline fires, unless it is renewed; None if it does not run."""
+        running = self._running.get(_Place(group_id, key))
+        return running.at_ms if running else None
 
     def due(self, now_ms: int) -> list[Due]:
         """Take out everything whose time has come."""

@@ -13,6 +13,7 @@ from holdfast.coordinator import replies
 from holdfast.coordinator.events import Proposed
 from holdfast.coordinator.ids import CallId, MemberId
 from holdfast.coordinator.replies import Reply
+from holdfast.coordinator.state import State
 from holdfast.coordinator.volatile import DeadlineKey, Volatile
 
 
@@ -70,8 +71,13 @@ def settled(effects: tuple[Effect, ...], token: int) -> tuple[Effect, ...]:
 
 
 class Decision(NamedTuple):
-    """What `decide` chose: facts for the log, the leader-local part to adopt, and effects."""
+    """What `decide` chose: facts for the log, the leader-local part to adopt, and effects.
+
+    `state`: the one that was decided on with the events in it, ahead of their commit: what they
+    grant has the entry index `UNCOMMITTED`. Further commands of a batch are decided on it.
+    """
 
     events: tuple[Proposed, ...]
     volatile: Volatile
     effects: tuple[Effect, ...]
+    state: State

@@ -9,7 +9,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.coordinator import evolve_cluster, evolve_members, evolve_offsets, transitions
+from holdfast.coordinator import (
+    evolve_cluster,
+    evolve_members,
+    evolve_offsets,
+    evolve_rebalances,
+    transitions,
+)
 from holdfast.coordinator.broken import InvariantBroken
 from holdfast.coordinator.events import (
     AssignmentStored,
@@ -31,7 +37,7 @@ from holdfast.coordinator.events import (
     TopicsCreated,
     TopicsDeleted,
 )
-from holdfast.coordinator.state import COMPLETING, Group, Rebalance, State
+from holdfast.coordinator.state import COMPLETING, Group, State
 
 _CLUSTER: Final = (
     ClusterFormed,
@@ -110,28 +116,30 @@ def _changed(group: Group, event: GroupEvent, record: Record) -> Group:
         case RebalanceStarted():
             return _rebalance_started(group, event, record)
         case GenerationStarted():
-            return _generation_started(group, event)
+            started = _generation_started(group, event)
+            return evolve_rebalances.closed(group, started, event.removed, record)
         case AssignmentStored():
-            return _assignment_stored(group, event, record)
+            stored = _assignment_stored(group, event, record)
+            return evolve_rebalances.assigned(group, stored, record)
         case GroupEmptied():
-            return _group_emptied(group, event)
+            return evolve_rebalances.closed(group, _group_emptied(group, event), (), record)
         case GroupCreated() | GroupDeleted():
             return group
         case _:
-            return evolve_members.apply(group, event, record)
+            applied = evolve_members.apply(group, event, record)
+            return evolve_rebalances.changed(group, applied, event)
 
 
 def _rebalance_started(group: Group, event: RebalanceStarted, record: Record) -> Group:
     members = group.members
     if group.state == COMPLETING:  # D10: what was handed out before is abandoned
-        members = members.map_values(lambda member: member._replace(assignment=b""))
-    cause = Rebalance(event.reason, event.member_id, record.position, record.log_time_ms)
-    return group._replace(
+        members = members.map_values(evolve_rebalances.abandon)
+    opened = evolve_rebalances.opened(group, event, record)
+    return opened._replace(
         members=members,
         rejoined=(),
         initial=event.initial,
         round_timeout_ms=event.timeout_ms,
-        last_rebalance=cause,
     )
 
 
@@ -171,6 +179,7 @@ def _assignment_stored(group: Group, event: AssignmentStored, record: Record) ->
         members=group.members.map_values(
             lambda member: member._replace(
                 assignment=given.get(member.member_id, b""),
+                abandoned=b"",
                 granted_index=record.position.index,
                 predecessor_ms=left_ms,
             )

@@ -1,8 +1,9 @@
 """What must hold of every state, after every event (S6). Sentences, not exceptions: empty is good.
 
-`check` looks at everything, for tests and for a node that starts; `check_group` looks at one group,
-for what a batch touched, before it is proposed. Each sentence begins with the rule's id. Knows the
-state only; that facts follow upon each other rightly is the business of `transitions` and `evolve`.
+`check` looks at everything, for tests and for a node that starts; `check_group` looks at one group;
+`check_touched` at what a batch touched of one, before it is proposed. Each sentence begins with the
+rule's id. Knows the state only; that facts follow upon each other rightly is the business of
+`transitions` and `evolve`.
 """
 
 from __future__ import annotations
@@ -14,12 +15,15 @@ from holdfast.coordinator.ids import UNCOMMITTED
 from holdfast.coordinator.state import COMPLETING, EMPTY, PREPARING, STABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from holdfast.coordinator.ids import MemberId
     from holdfast.coordinator.state import Group, Member, State
 
 STATES: Final = frozenset({EMPTY, PREPARING, COMPLETING, STABLE})
 """The states that a stored group can be in."""
+
+_SAME_PLACE: Final = "S6: two members have the same place in the order of joining"
 
 _DECIDED: Final = frozenset({COMPLETING, STABLE})
 """States in which a generation runs: there is a protocol, and a group leader."""
@@ -38,16 +42,51 @@ def check(state: State) -> list[str]:
 
 def check_group(group: Group) -> list[str]:
     """Every broken invariant of a group, in time proportional to its size."""
-    found = [*_life(group), *_generation(group)]
+    found = [*_life(group), *_leadership(group)]
+    if len(set(group.rejoined)) != len(group.rejoined):
+        found.append("S16: a member rejoined the same generation twice")
     seqs = {member.joined_seq for member in group.members.values()}
     if len(seqs) != len(group.members):
-        found.append("S6: two members have the same place in the order of joining")
+        found.append(_SAME_PLACE)
     for member_id, member in group.members.items():
         if member.member_id != member_id:
             found.append(f"S6: member {member.member_id!r} is kept as {member_id!r}")
         found += _member(group, member)
     found += _instances(group)
     return [f"{problem} (group {group.group_id!r})" for problem in found]
+
+
+def check_touched(before: Group | None, group: Group, member_ids: Iterable[MemberId]) -> list[str]:
+    """Broken invariants of a group and of these members, in time that does not follow its size.
+
+    `before`: the group before the events that touched them. Who was removed must have left no
+    instance behind (C1).
+    """
+    found = [*_life(group), *_leadership(group)]
+    places: set[int] = set()
+    for member_id in member_ids:
+        member = group.members.get(member_id)
+        if member is not None:
+            found += _kept(group, member_id, member)
+            found += () if member.joined_seq not in places else (_SAME_PLACE,)
+            places.add(member.joined_seq)
+        elif before is not None and (was := before.members.get(member_id)) is not None:
+            found += _left_behind(group, was)
+    return [f"{problem} (group {group.group_id!r})" for problem in found]
+
+
+def _kept(group: Group, member_id: MemberId, member: Member) -> Iterator[str]:
+    if member.member_id != member_id:
+        yield f"S6: member {member.member_id!r} is kept as {member_id!r}"
+    yield from _member(group, member)
+    instance = member.instance_id
+    if instance and group.instances.get(instance) != member_id:
+        yield f"C1: instance {instance!r} is not said to be {member_id!r}, who holds it"
+
+
+def _left_behind(group: Group, gone: Member) -> Iterator[str]:
+    if gone.instance_id and group.instances.get(gone.instance_id) == gone.member_id:
+        yield f"C1: instance {gone.instance_id!r} is said to be {gone.member_id!r}, who is gone"
 
 
 def _life(group: Group) -> Iterator[str]:
@@ -65,11 +104,9 @@ def _life(group: Group) -> Iterator[str]:
         yield "D1: no join phase is open, but something is left of one"
 
 
-def _generation(group: Group) -> Iterator[str]:
+def _leadership(group: Group) -> Iterator[str]:
     if group.leader is not None and group.leader not in group.members:
         yield f"D13: its leader {group.leader!r} is no member"
-    if len(set(group.rejoined)) != len(group.rejoined):
-        yield "S16: a member rejoined the same generation twice"
     if group.state not in _DECIDED:
         return
     if not group.members or group.leader is None or group.generation < 1:

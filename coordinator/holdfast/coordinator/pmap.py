@@ -9,7 +9,8 @@ in which equal maps came about. Knows nothing of groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
+from functools import lru_cache
 from typing import Any, Generic, TypeVar, cast, overload
 from zlib import crc32
 
@@ -21,13 +22,19 @@ _BITS = 5
 _WIDTH = 1 << _BITS
 _LEAF_MAX = 16
 _SHIFT_TOP = 32 - _BITS
+_CODES_KEPT = 1 << 16
+_FEW = 3
 
 # A node is a leaf (dict: key -> value) or a branch (tuple of _WIDTH nodes or None).
 _Node = Any
 
 
+@lru_cache(maxsize=_CODES_KEPT)
 def _hash(key: object) -> int:
-    """Equal on every node and in every process; tuples are hashed by their printed parts."""
+    """Equal on every node and in every process; tuples are hashed by their printed parts.
+
+    Remembered for the keys last used: each change looks the same few keys up many times.
+    """
     if type(key) is str:
         return crc32(key.encode())
     if isinstance(key, tuple):
@@ -39,45 +46,50 @@ def _slot(code: int, shift: int) -> int:
     return (code >> shift) & (_WIDTH - 1) if shift >= 0 else code & ((1 << (_BITS + shift)) - 1)
 
 
-def _split(leaf: dict[Any, Any], shift: int) -> _Node:
+def _fit(leaf: dict[Any, Any], shift: int) -> _Node:
+    """The leaf itself, or the branch that takes its place where it has grown too large."""
+    if len(leaf) <= _LEAF_MAX or shift <= -_BITS:
+        return leaf
     slots: list[_Node] = [None] * _WIDTH
     for key, value in leaf.items():
         at = _slot(_hash(key), shift)
         if slots[at] is None:
             slots[at] = {}
         slots[at][key] = value
+    return tuple([slot and _fit(slot, shift - _BITS) for slot in slots])
+
+
+def _set_many(node: _Node, shift: int, items: list[tuple[int, Any, Any]]) -> _Node:
+    """The node with all items (code, key, value) set; each node on their ways is copied once."""
+    if type(node) is not tuple:
+        return _fit({**(node or {}), **{key: value for _, key, value in items}}, shift)
+    parted: dict[int, list[tuple[int, Any, Any]]] = {}
+    for item in items:
+        parted.setdefault(_slot(item[0], shift), []).append(item)
+    slots = list(node)
+    for at, some in parted.items():
+        slots[at] = _set_many(node[at], shift - _BITS, some)
     return tuple(slots)
 
 
-def _set(node: _Node, shift: int, code: int, key: object, value: object) -> _Node:
-    if node is None:
-        return {key: value}
-    if isinstance(node, dict):
-        leaf = {**node, key: value}
-        return _split(leaf, shift) if len(leaf) > _LEAF_MAX and shift > -_BITS else leaf
-    at = _slot(code, shift)
-    child = _set(node[at], shift - _BITS, code, key, value)
-    return (*node[:at], child, *node[at + 1 :])
-
-
-def _drop(node: _Node, shift: int, code: int, key: object) -> _Node:
-    if isinstance(node, dict):
-        leaf = {k: v for k, v in node.items() if k != key}
-        return leaf or None
-    at = _slot(code, shift)
-    slots = (*node[:at], _drop(node[at], shift - _BITS, code, key), *node[at + 1 :])
-    return slots if any(slot is not None for slot in slots) else None
+def _put(way: list[tuple[tuple[_Node, ...], int]], node: _Node) -> _Node:
+    """The root with another node at the end of the way; a branch with nothing in it goes."""
+    for branch, at in reversed(way):
+        slots = list(branch)
+        slots[at] = node
+        node = tuple(slots) if node is not None or any(slot is not None for slot in slots) else None
+    return node
 
 
 def _walk(node: _Node) -> Iterator[tuple[Any, Any]]:
     """In order of (CRC-32, key): the same for equal maps, whatever their history."""
-    if node is None:
-        return
-    if isinstance(node, dict):
-        yield from sorted(node.items(), key=lambda item: (_hash(item[0]), item[0]))
-        return
-    for child in node:
-        yield from _walk(child)
+    if type(node) is tuple:
+        for child in node:
+            if child is not None:
+                yield from _walk(child)
+    elif node is not None:
+        for _, key in sorted([(_hash(key), key) for key in node]):
+            yield key, node[key]
 
 
 def _leaf_items(node: _Node) -> dict[Any, Any]:
@@ -112,12 +124,8 @@ class PMap(Mapping[K, V], Generic[K, V]):
 
     def __init__(self, items: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
         """Build from a mapping or from pairs; later pairs win."""
-        root, size = None, 0
-        pairs = items.items() if isinstance(items, Mapping) else items
-        for key, value in dict(pairs).items():
-            root = _set(root, _SHIFT_TOP, _hash(key), key, value)
-            size += 1
-        self._root, self._size = root, size
+        leaf = dict(items)
+        self._root, self._size = _fit(leaf, _SHIFT_TOP) if leaf else None, len(leaf)
 
     @classmethod
     def _of(cls, root: _Node, size: int) -> PMap[K, V]:
@@ -127,25 +135,46 @@ class PMap(Mapping[K, V], Generic[K, V]):
 
     def set(self, key: K, value: V) -> PMap[K, V]:
         """This map with `key` bound to `value`."""
-        code = _hash(key)
-        leaf = self._leaf(code)
-        size = self._size + (leaf is None or key not in leaf)
-        return self._of(_set(self._root, _SHIFT_TOP, code, key, value), size)
+        way, leaf, shift = self._way(key)
+        if leaf is None:
+            return self._of(_put(way, {key: value}), self._size + 1)
+        grown = {**leaf, key: value}
+        size = self._size + len(grown) - len(leaf)
+        return self._of(_put(way, _fit(grown, shift)), size)
 
     def remove(self, key: K) -> PMap[K, V]:
         """This map without `key`; the same map if it was not there."""
-        code = _hash(key)
-        leaf = self._leaf(code)
+        way, leaf, _ = self._way(key)
         if leaf is None or key not in leaf:
             return self
-        return self._of(_drop(self._root, _SHIFT_TOP, code, key), self._size - 1)
+        left = {**leaf}
+        del left[key]
+        return self._of(_put(way, left or None), self._size - 1)
+
+    def _way(self, key: K) -> tuple[list[tuple[Any, int]], dict[K, V] | None, int]:
+        """The branches on the way to the leaf where the key would be, the leaf, and its shift."""
+        node, shift = self._root, _SHIFT_TOP
+        if type(node) is not tuple:
+            return [], node, shift
+        code, way = _hash(key), []
+        while type(node) is tuple:
+            at = (code >> shift) & (_WIDTH - 1) if shift >= 0 else _slot(code, shift)
+            way.append((node, at))
+            node = node[at]
+            shift -= _BITS
+        return way, node, shift
 
     def update_all(self, items: Iterable[tuple[K, V]]) -> PMap[K, V]:
         """This map with every pair set, in order."""
-        made = self
-        for key, value in items:
-            made = made.set(key, value)
-        return made
+        pairs = dict(items)
+        if len(pairs) <= _FEW:
+            made = self
+            for key, value in pairs.items():
+                made = made.set(key, value)
+            return made
+        coded = [(_hash(key), key, value) for key, value in pairs.items()]
+        size = self._size + sum(key not in (self._leaf(key) or ()) for _, key, _ in coded)
+        return self._of(_set_many(self._root, _SHIFT_TOP, coded), size)
 
     def map_values(self, change: Callable[[V], V]) -> PMap[K, V]:
         """This map with each value replaced by `change(value)`."""
@@ -158,17 +187,19 @@ class PMap(Mapping[K, V], Generic[K, V]):
         """
         return _diff(old._root, self._root)
 
-    def _leaf(self, code: int) -> dict[K, V] | None:
-        """The leaf where a key with this hash would be. Every look-up passes here: no calls."""
+    def _leaf(self, key: object) -> dict[K, V] | None:
+        """The leaf where a key would be. Every look-up passes here: few calls."""
         node, shift = self._root, _SHIFT_TOP
-        while type(node) is tuple:
-            node = node[(code >> shift) & (_WIDTH - 1) if shift >= 0 else _slot(code, shift)]
-            shift -= _BITS
-        return cast("dict[K, V] | None", node)
+        if type(node) is tuple:
+            code = _hash(key)
+            while type(node) is tuple:
+                node = node[(code >> shift) & (_WIDTH - 1) if shift >= 0 else _slot(code, shift)]
+                shift -= _BITS
+        return node  # type: ignore[no-any-return]  # a node that is no branch
 
     def __getitem__(self, key: K) -> V:
         """Raise KeyError if the key is not there."""
-        leaf = self._leaf(_hash(key))
+        leaf = self._leaf(key)
         if leaf is None:
             raise KeyError(key)
         return leaf[key]
@@ -179,12 +210,12 @@ class PMap(Mapping[K, V], Generic[K, V]):
     def get(self, key: K, /, default: V | T) -> V | T: ...
     def get(self, key: K, /, default: object = None) -> object:
         """The value, or `default` if the key is not there."""
-        leaf = self._leaf(_hash(key))
+        leaf = self._leaf(key)
         return default if leaf is None else leaf.get(key, default)
 
     def __contains__(self, key: object) -> bool:
         """Whether the key is bound."""
-        leaf = self._leaf(_hash(key))
+        leaf = self._leaf(key)
         return leaf is not None and key in leaf
 
     def __len__(self) -> int:
@@ -198,6 +229,10 @@ class PMap(Mapping[K, V], Generic[K, V]):
     def items(self) -> ItemsView[K, V]:
         """Pairs, in deterministic order."""
         return cast("ItemsView[K, V]", _Items(self))
+
+    def values(self) -> ValuesView[V]:
+        """The values, in the order of their keys."""
+        return cast("ValuesView[V]", _Values(self))
 
     def __eq__(self, other: object) -> bool:
         """Equal content; a plain mapping may be compared too."""
@@ -221,3 +256,12 @@ class _Items(ItemsView[Any, Any]):
 
     def __iter__(self) -> Iterator[tuple[Any, Any]]:
         return _walk(self._mapping._root)  # noqa: SLF001 - a view of the same module
+
+
+class _Values(ValuesView[Any]):
+    """As `_Items`."""
+
+    _mapping: PMap[Any, Any]
+
+    def __iter__(self) -> Iterator[Any]:
+        return (value for _, value in _walk(self._mapping._root))  # noqa: SLF001 - as above

@@ -43,11 +43,15 @@ class DescribedMember:
     fencing_token: int | None
     protocols: tuple[str, ...]
     released: bool
+    since_ms: int
 
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
-    """One described group (K1-K3). With an error the state is Dead and the rest is empty."""
+    """One described group (K1-K3). With an error the state is Dead and the rest is empty.
+
+    `rebalances`: the newest first. `quarantined`: why it is not served any more (S6), "" as a rule.
+    """
 
     error: Rejection | None
     group_id: GroupId
@@ -57,9 +61,11 @@ class DescribedGroup:
     members: tuple[DescribedMember, ...] = ()
     generation: int = 0
     leader: MemberId = ""
-    last_rebalance: Rebalance | None = None
+    rebalances: tuple[Rebalance, ...] = ()
     version: int = 0
     seq: int = 0
+    state_since_ms: int = 0
+    quarantined: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,10 +86,14 @@ class FetchedOffset:
     offset: int = -1
     leader_epoch: int = -1
     metadata: str = ""
+    committed_ms: int | None = None
 
 
-def describe_group(state: State, group_id: GroupId) -> DescribedGroup:
-    """A group with its members, the oldest first; unknown: GroupIdNotFound and Dead (K3)."""
+def describe_group(state: State, group_id: GroupId, rebalances_max: int = 1) -> DescribedGroup:
+    """A group with its members, the oldest first; unknown: GroupIdNotFound and Dead (K3).
+
+    Of its last rebalances so many are told, of those that it remembers.
+    """
     group = state.groups.get(group_id)
     if group is None:
         return DescribedGroup(GroupIdNotFound(group_id), group_id)
@@ -96,10 +106,16 @@ def describe_group(state: State, group_id: GroupId) -> DescribedGroup:
         members=tuple(_described_members(state, group)),
         generation=group.generation,
         leader=group.leader or "",
-        last_rebalance=group.last_rebalance,
+        rebalances=_rebalances(group, rebalances_max),
         version=group.version,
         seq=group.seq,
+        state_since_ms=group.state_since_ms,
+        quarantined=group.quarantined,
     )
+
+
+def _rebalances(group: Group, most: int) -> tuple[Rebalance, ...]:
+    return group.rebalances[::-1][:most]
 
 
 def _shown_protocol(group: Group) -> str:
@@ -121,6 +137,7 @@ def _described_members(state: State, group: Group) -> Iterator[DescribedMember]:
             fencing_token=_token(state, member),
             protocols=tuple(protocol.name for protocol in member.protocols),
             released=member.released,
+            since_ms=member.since_ms,
         )
 
 
@@ -163,7 +180,9 @@ def _fetched(state: State, group: Group | None, partition: TopicPartition) -> Fe
     found = group.offsets.get(partition) if group else None
     if found is None or partition.topic not in state.topics:
         return FetchedOffset(partition)
-    return FetchedOffset(partition, found.offset, found.leader_epoch, found.metadata)
+    return FetchedOffset(
+        partition, found.offset, found.leader_epoch, found.metadata, found.committed_ms
+    )
 
 
 def list_topics(state: State, names: Iterable[TopicName] = ()) -> tuple[TopicSize, ...]:

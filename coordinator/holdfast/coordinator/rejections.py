@@ -118,6 +118,14 @@ class OffsetMetadataTooLarge:
 
 
 @dataclass(frozen=True, slots=True)
+class InvalidCommitOffsetSize:
+    """One commit is larger than an entry of the log may be, in bytes (S7)."""
+
+    size: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
 class UnknownTopic:
     """There is no such topic or partition (UNKNOWN_TOPIC_OR_PARTITION)."""
 
@@ -202,6 +210,7 @@ Rejection: TypeAlias = (
     | NonEmptyGroup
     | GroupSubscribedToTopic
     | OffsetMetadataTooLarge
+    | InvalidCommitOffsetSize
     | UnknownTopic
     | TopicExists
     | InvalidTopic

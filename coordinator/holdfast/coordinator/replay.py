@@ -23,11 +23,12 @@ class Skipped(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What an entry did."""
+    """What an entry did. `parts`: the places in it of those that were applied, in order."""
 
     state: State
     records: tuple[Record, ...]
     skipped: tuple[Skipped, ...]
+    parts: tuple[int, ...] = ()
 
 
 def apply_entry(state: State, index: int, term: int, entry: LogEntry) -> Applied:
@@ -39,7 +40,8 @@ def apply_entry(state: State, index: int, term: int, entry: LogEntry) -> Applied
     state = begin_entry(state, index, entry)
     records: list[Record] = []
     skipped: list[Skipped] = []
-    for part in entry.parts:
+    parts: list[int] = []
+    for place, part in enumerate(entry.parts):
         rule = guard(state, term, part)
         if rule is not None:
             skipped.append(Skipped(part.group_id, rule))
@@ -51,7 +53,8 @@ def apply_entry(state: State, index: int, term: int, entry: LogEntry) -> Applied
             skipped.append(Skipped(part.group_id, "S6"))
             continue
         records.extend(made)
-    return Applied(state, tuple(records), tuple(skipped))
+        parts.append(place)
+    return Applied(state, tuple(records), tuple(skipped), tuple(parts))
 
 
 def _quarantine(state: State, index: int, group_id: GroupId, error: Exception) -> State:
@@ -95,15 +98,15 @@ def apply_part(
     for ordinal, proposed in enumerate(part.events, first.ordinal):
         seq = 1 if isinstance(proposed.event, GroupCreated) else seq + 1
         record = Record(
-            position=Position(first.index, ordinal),
-            group_id=part.group_id,
-            group_seq=seq,
-            log_time_ms=state.log_time_ms,
-            wall_time_ms=entry.wall_time_ms,
-            cause=proposed.cause,
-            principal=proposed.principal,
-            request_id=proposed.request_id,
-            event=proposed.event,
+            Position(first.index, ordinal),
+            part.group_id,
+            seq,
+            state.log_time_ms,
+            entry.wall_time_ms,
+            proposed.cause,
+            proposed.principal,
+            proposed.request_id,
+            proposed.event,
         )
         state = evolve(state, record)
         records.append(record)

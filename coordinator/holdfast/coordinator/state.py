@@ -39,7 +39,8 @@ class Member(NamedTuple):
     `granted_index`: entry of the event that last granted its assignment (S13), 0 before the first.
     `released`: its id is fenced by a planned restart (S12). `predecessor_ms`: how long an older
     holder may still act on the present grant (S12). `request_id`: of the join last served (S14).
-    `since_ms`: log time at which this member id took its place.
+    `since_ms`: log time at which this member id took its place. `abandoned`: what it held until its
+    assignment was abandoned (D10); until the next one, and only to tell what moved.
     """
 
     member_id: MemberId
@@ -56,6 +57,12 @@ class Member(NamedTuple):
     granted_index: int = 0
     predecessor_ms: int = 0
     released: bool = False
+    abandoned: bytes = b""
+
+    @property
+    def name(self) -> str:
+        """What people know it by, and what outlives a swap: its instance id, else its id."""
+        return self.member_id if self.instance_id is None else self.instance_id
 
     def metadata(self, protocol_name: str) -> bytes:
         """The metadata for one protocol; empty if the member does not support it."""
@@ -71,13 +78,73 @@ class Offset(NamedTuple):
     committed_ms: int
 
 
-class Rebalance(NamedTuple):
-    """Why the last join phase opened, for DescribeGroups."""
+class Change(NamedTuple):
+    """Who came or went in a rebalance, by name: the instance id, else the member id.
 
+    `how`: `joined`, `left`, `removed` (by an operator), `expired`, or `refused` (I10).
+    """
+
+    name: str
+    how: str
+
+
+class Move(NamedTuple):
+    """A partition whose owner is another one; "" is nobody, or one who is not known any more."""
+
+    topic: TopicName
+    partition: int
+    before: str
+    after: str
+
+
+class Parted(NamedTuple):
+    """Who went since the last assignment, and what it had been given by it."""
+
+    name: str
+    assignment: bytes
+
+
+class Rebalance(NamedTuple):
+    """One rebalance, for people: why, who caused it, when, and what came of it.
+
+    Nothing is ever decided on it, and it is bounded whatever the group's size: of everything that
+    is listed the first few are, and the rest is counted. `number`: in the group's life, from 1.
+    `generation` and `closed_ms` are 0 while the join phase is open, `assigned_ms` until the
+    assignment is stored.
+
+    `members`: before it. `came`, `went`: how many. `reassigned`: members whose assignment is not
+    the one before. `moved`: partitions with an owner before and another one after; `given`: with
+    one only after; `dropped`: with one only before. They are counted for protocol type `consumer`
+    only, whose bytes can be read, and only if `counted`. `parted` is there until the assignment.
+    """
+
+    number: int
     reason: str
     member_id: MemberId
     at: Position
     log_time_ms: int
+    wall_time_ms: int = 0
+    rule: str = ""
+    command: str = ""
+    principal: Principal = ""
+    instance_id: InstanceId | None = None
+    client_id: str = ""
+    members: int = 0
+    from_generation: int = 0
+    generation: int = 0
+    closed_ms: int = 0
+    assigned_ms: int = 0
+    came: int = 0
+    went: int = 0
+    changes: tuple[Change, ...] = ()
+    reassigned: int = 0
+    reassigned_names: tuple[str, ...] = ()
+    moved: int = 0
+    given: int = 0
+    dropped: int = 0
+    moves: tuple[Move, ...] = ()
+    counted: bool = False
+    parted: tuple[Parted, ...] = ()
 
 
 class Group(NamedTuple):
@@ -90,6 +157,7 @@ class Group(NamedTuple):
     replaced members are not kept: an unknown id is simply unknown, an instance id tells whom it
     belongs to now.
     `quarantined`: why nothing but its deletion is decided for it any more (S6); "" as a rule.
+    `rebalances`: the last few, the newest last.
     """
 
     group_id: GroupId
@@ -104,7 +172,7 @@ class Group(NamedTuple):
     rejoined: tuple[MemberId, ...] = ()
     initial: bool = False
     round_timeout_ms: int = 0
-    last_rebalance: Rebalance | None = None
+    rebalances: tuple[Rebalance, ...] = ()
     version: int = 0
     seq: int = 0
     state_since_ms: int = 0
@@ -115,6 +183,11 @@ class Group(NamedTuple):
     def is_leader(self, member_id: MemberId) -> bool:
         """Whether this member assigns in the present generation."""
         return self.leader == member_id
+
+    @property
+    def last_rebalance(self) -> Rebalance | None:
+        """The newest rebalance, which may be under way."""
+        return self.rebalances[-1] if self.rebalances else None
 
 
 class RequestKey(NamedTuple):

@@ -21,6 +21,8 @@ ROUND: Final = "round"
 """The open join phase: initial delay or rebalance timeout (D1, D5); key: ""."""
 SYNC: Final = "sync"
 """Members answered in this generation must sync within the rebalance timeout (E10); key: ""."""
+OVERSIZE: Final = "oversize"
+"""A new leader found more members than the group may have (I13); fires at once; key: ""."""
 
 
 class DeadlineKey(NamedTuple):

@@ -134,7 +134,7 @@ class Driver:
     def stable(self, *numbers: int, generation: int = 1) -> None:
         """A follower with partitions of topic "t", its first heartbeat answered too."""
         self.found()
-        self.joined(generation=generation)
+        self.joined(generation=generation, protocol=self.settings.assignors[0].name)
         self.synced(*numbers)
         self.advance(0)
         self.heartbeat()
@@ -178,7 +178,7 @@ def partitions(*numbers: int) -> tuple[TopicPartition, ...]:
     return tuple(TopicPartition("t", number) for number in numbers)
 
 
-def join_answer(
+def join_answer(  # noqa: PLR0913 - a message field each, all with defaults
     *,
     generation: int = 1,
     member_id: str = "m-1",
@@ -188,11 +188,12 @@ def join_answer(
     session_ms: int | None = None,
     rebalance_ms: int | None = None,
     predecessor_ms: int = 0,
+    protocol: str = "range",
 ) -> group_pb2.JoinGroupResponse:
     return group_pb2.JoinGroupResponse(
         generation_id=generation,
         protocol_type="consumer",
-        protocol_name="range",
+        protocol_name=protocol,
         leader=leader,
         skip_assignment=skip_assignment,
         member_id=member_id,
@@ -215,6 +216,16 @@ def sync_answer(
     return group_pb2.SyncGroupResponse(
         assignment=assignment.SerializeToString(),
         holdfast=extras_pb2.ResponseExtras(fencing_token=token, predecessor_ms=predecessor_ms),
+    )
+
+
+def claim_of(request: group_pb2.JoinGroupRequest) -> tuple[TopicPartition, ...]:
+    """What a join says that the member owns, in its first protocol."""
+    said = group_pb2.ConsumerProtocolSubscription.FromString(request.protocols[0].metadata)
+    return tuple(
+        TopicPartition(owned.topic, number)
+        for owned in said.owned_partitions
+        for number in owned.partitions
     )
 
 

@@ -38,6 +38,12 @@ class FakeGroup:
         self.generation = 0
         self.assignment = b""
         self.heartbeat_code: ErrorCode.ValueType = NONE
+        self.heartbeat_extras = extras_pb2.ResponseExtras()
+        self.heartbeat_codes: dict[str, ErrorCode.ValueType] = {}  # of single members
+        self.streams = 0
+        self.batches = 0
+        self.mute = False  # heartbeats on the stream are heard and not answered
+        self.refuse_stream: list[tuple[grpc.StatusCode, tuple[tuple[str, str], ...]]] = []
         self.commit_code: ErrorCode.ValueType = NONE
         self.offsets: dict[tuple[str, int], tuple[int, str]] = {}
         self.requests: dict[str, list[Any]] = defaultdict(list)
@@ -113,11 +119,15 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
         await self.group.enter("Heartbeat", request, context)
         if await self._elsewhere(context):
             return group_pb2.HeartbeatResponse(error_code=ErrorCode.ERROR_CODE_NOT_COORDINATOR)
-        return group_pb2.HeartbeatResponse(error_code=self.group.heartbeat_code)
+        return self._heartbeat(request.member_id)
 
     async def HeartbeatStream(self, requests: Any, context: Any) -> AsyncIterator[Any]:
         if not self.group.has_stream:
             await context.abort(grpc.StatusCode.UNIMPLEMENTED, "no stream here")
+        if self.group.refuse_stream:
+            code, trailing = self.group.refuse_stream.pop(0)
+            await context.abort(code, "as the test wants", trailing)
+        self.group.streams += 1
         answers: asyncio.Queue[Any] = asyncio.Queue()
         readers = [
             asyncio.create_task(self._read(requests, answers)),
@@ -133,10 +143,20 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
     async def _read(self, requests: Any, answers: asyncio.Queue[Any]) -> None:
         async for batch in requests:
             self.group.requests["HeartbeatStream"].extend(batch.requests)
-            response = group_pb2.HeartbeatResponse(error_code=self.group.heartbeat_code)
+            self.group.batches += 1
+            if self.group.mute:
+                continue
+            responses = [self._heartbeat(one.member_id) for one in batch.requests]
             await answers.put(
-                group_pb2.HeartbeatBatchResponse(batch=batch.batch, responses=[response])
+                group_pb2.HeartbeatBatchResponse(batch=batch.batch, responses=responses)
             )
+
+    def _heartbeat(self, member_id: str) -> group_pb2.HeartbeatResponse:
+        group = self.group
+        return group_pb2.HeartbeatResponse(
+            error_code=group.heartbeat_codes.get(member_id, group.heartbeat_code),
+            holdfast=group.heartbeat_extras,
+        )
 
     async def _push(self, answers: asyncio.Queue[Any]) -> None:
         while True:

@@ -8,7 +8,8 @@ from uuid import UUID
 
 from holdfast.client.caller import Caller
 from holdfast.client.clock import boot_ms
-from holdfast.v1 import extras_pb2
+from holdfast.client.signals import Failure, FailureKind
+from holdfast.v1 import extras_pb2, group_pb2
 
 LEADER, FOLLOWER = "127.0.0.1:1", "127.0.0.1:2"
 TRUE_MS, GUESSED_MS = 50_000_000, 1_000_000
@@ -37,3 +38,14 @@ def test_the_leader_is_asked_even_if_a_follower_answered_first() -> None:
     made_ms = UUID(asyncio.run(story())).int >> 80
 
     assert TRUE_MS <= made_ms < TRUE_MS + 60_000
+
+
+def test_a_node_that_knows_no_log_time_yet_is_asked_again() -> None:
+    """Its cluster is not formed; without a log time there is no request id to begin with (S15)."""
+    caller = Caller([FOLLOWER, LEADER])
+
+    result = caller.judged(FOLLOWER, group_pb2.FindCoordinatorResponse())
+
+    assert isinstance(result, Failure)
+    assert result.kind is FailureKind.RETRY
+    assert caller.endpoints.current == LEADER

@@ -29,6 +29,7 @@ JOIN: TypeAlias = group_pb2.JoinGroupRequest
 SYNC: TypeAlias = group_pb2.SyncGroupRequest
 HEARTBEAT: TypeAlias = group_pb2.HeartbeatRequest
 TOPICS: TypeAlias = admin_pb2.ListTopicsRequest
+NO_EXTRAS = extras_pb2.ResponseExtras()
 
 
 def topics_answer(count: int) -> admin_pb2.ListTopicsResponse:
@@ -161,7 +162,8 @@ def test_t5_fenced_is_final(kind: type[JOIN | SYNC | HEARTBEAT]) -> None:
 def test_t5_a_fenced_commit_stops_the_member_too() -> None:
     driver = Driver(make_settings(instance_id="i-1"))
     driver.stable(0)
-    driver.session.refused(FENCED_INSTANCE_ID, driver.session.identity, "m-2", driver.now)
+    extras = extras_pb2.ResponseExtras(holder="m-2")
+    driver.session.refused(FENCED_INSTANCE_ID, driver.session.identity, extras, driver.now)
     driver.take()
     assert isinstance(driver.stopped.error, Fenced)
 
@@ -170,7 +172,7 @@ def test_a_commit_refused_for_its_content_concerns_only_the_commit() -> None:
     driver = Driver()
     driver.stable(0)
     code = ErrorCode.ERROR_CODE_OFFSET_METADATA_TOO_LARGE
-    driver.session.refused(code, driver.session.identity, "", driver.now)
+    driver.session.refused(code, driver.session.identity, NO_EXTRAS, driver.now)
     driver.take()
     assert driver.owns()
 

@@ -1,7 +1,8 @@
 """Random services, networks and users against one session; S11 recomputed by a second, naive model.
 
 The model keeps every accepted sign of life with the time at which it was sent, and from that alone
-says until when ownership may last. The session must never claim more.
+says until when ownership may last. The session must never claim more. What the user was told is
+kept partition by partition, eager and cooperative (KIP-429).
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import pytest
 
 from holdfast.client.phases import Phase
 from holdfast.client.signals import Assigned, FailureKind, Lost, Revoke, Stopped
+from holdfast.coordinator.assignors import CooperativeAssignor, RangeAssignor
 from holdfast.v1 import admin_pb2, group_pb2
 from unit.client.driver import (
     FENCED_INSTANCE_ID,
@@ -21,14 +23,16 @@ from unit.client.driver import (
     REBALANCE_IN_PROGRESS,
     UNKNOWN_MEMBER_ID,
     Driver,
+    claim_of,
     join_answer,
     make_settings,
     sync_answer,
 )
 
 if TYPE_CHECKING:
+    from holdfast.client.protocol import TopicPartition
     from holdfast.client.requests import Identity
-    from holdfast.client.signals import Send
+    from holdfast.client.signals import Output, Send
 
 SESSION_MS, REBALANCE_MS = 5_000, 5_500
 STEPS = 250
@@ -46,13 +50,16 @@ class World:
             rebalance_timeout_ms=REBALANCE_MS,
             instance_id=self.random.choice([None, "i-1"]),
             takeover=self.random.choice(["now", "wait"]),
+            assignors=(self.random.choice([RangeAssignor(), CooperativeAssignor()]),),
         )
+        self.cooperative = settings.assignors[0].cooperative
         self.driver = Driver(settings)
         self.sent_at: dict[int, tuple[int, Identity]] = {}
         self.accepted: list[int] = []
         self.confirmed: list[int] = []
         self.generation = 0
-        self.held = False
+        self.held: set[TopicPartition] = set()
+        self.going: set[TopicPartition] = set()
         self.read = 0
 
     def step(self) -> None:
@@ -67,20 +74,34 @@ class World:
         """What holds after every step."""
         driver = self.driver
         for told in driver.told[self.read :]:
-            assert self.held == (not isinstance(told, Assigned)) or isinstance(told, Stopped)
-            if not isinstance(told, Revoke):
-                self.held = isinstance(told, Assigned)
+            self.hear(told)
         self.read = len(driver.told)
         for call, send in driver.open.items():
             now_known = (driver.now, driver.session.identity)
             self.sent_at.setdefault(call, now_known)
             if isinstance(send.request, group_pb2.JoinGroupRequest):
-                assert not driver.owns()  # eager: nothing is kept over a join
+                # KIP-429: what is kept over a join is claimed in it; eager, nothing is kept.
+                assert self.held <= (set(claim_of(send.request)) if self.cooperative else set())
         for ahead in (0, 1_000, 4_000, 10_000):
             moment = driver.now + ahead
             assert not driver.session.owns(moment) or moment < self.owned_until()
         waits = driver.session.wake_at_ms is not None or bool(driver.open)
         assert waits or isinstance(driver.told_last, Stopped | Revoke | Lost)  # never stuck
+
+    def hear(self, told: Output) -> None:
+        """Keep account of what the user owns, and check that no news repeats or contradicts."""
+        match told:
+            case Assigned(partitions):
+                assert self.held.isdisjoint(partitions)
+                self.held |= set(partitions)
+            case Revoke(partitions):
+                assert partitions
+                assert self.held >= set(partitions)
+                assert self.cooperative or self.held == set(partitions)
+                self.going = set(partitions)
+            case Lost(partitions):
+                assert self.held == set(partitions)
+                self.held.clear()
 
     def owned_until(self) -> float:
         session = max(self.accepted, default=float("-inf")) + 0.8 * SESSION_MS
@@ -95,12 +116,13 @@ class World:
         match send.request:
             case group_pb2.JoinGroupRequest():
                 self.generation += 1
-                response = join_answer(generation=self.generation)
+                name = self.driver.settings.assignors[0].name
+                response = join_answer(generation=self.generation, protocol=name)
                 self.driver.answer_call(send, response)
             case group_pb2.SyncGroupRequest():
                 if code == NONE:
                     self.confirm(send)
-                    self.driver.answer_call(send, sync_answer(0, predecessor_ms=700))
+                    self.driver.answer_call(send, self.assignment())
                 else:
                     self.driver.answer_call(send, group_pb2.SyncGroupResponse(error_code=code))
             case group_pb2.HeartbeatRequest():
@@ -112,6 +134,11 @@ class World:
                 self.driver.answer_call(send, group_pb2.LeaveGroupResponse())
             case _:
                 self.driver.answer_call(send, admin_pb2.ListTopicsResponse())
+
+    def assignment(self) -> group_pb2.SyncGroupResponse:
+        numbers = self.random.sample(range(3), self.random.randrange(4))
+        said = self.random.choice([b"", b'{"counts": {}}', b'{"counts": {}, "join_again": true}'])
+        return sync_answer(*numbers, predecessor_ms=700, user_data=said)
 
     def beat(self, send: Send, code: int) -> None:
         at, identity = self.sent_at[send.call]
@@ -146,11 +173,14 @@ class World:
         self.driver.freeze(self.random.randrange(20_000))
 
     def let_go(self) -> None:
-        revoking = self.driver.session.phase is Phase.REVOKING
-        self.driver.session.revoked(self.driver.now)
+        self.driver.session.tick(self.driver.now)  # what was lost meanwhile is told first
         self.driver.take()
         self.look()
-        self.held = self.held and not revoking
+        if self.driver.session.phase is Phase.REVOKING:
+            self.held -= self.going
+            self.going = set()
+        self.driver.session.revoked(self.driver.now)
+        self.driver.take()
 
     def depart(self) -> None:
         self.random.choice([self.driver.session.leave, self.driver.session.restart])(

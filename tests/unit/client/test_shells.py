@@ -21,7 +21,6 @@ from holdfast.client import (
     TopicPartition,
     Unavailable,
     UnknownMember,
-    sync,
 )
 from holdfast.v1 import group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
@@ -300,42 +299,3 @@ def test_admin_answers_per_member() -> None:
                 await admin.remove_members("g")
 
     run(scenario())
-
-
-def test_the_sync_shell_has_the_same_methods_and_needs_no_loop() -> None:
-    def work(address: str) -> tuple[list[int], dict[str, int], list[int]]:
-        revoked: list[int] = []
-        with sync.Member(
-            address,
-            group="g",
-            topics=["t"],
-            heartbeat_interval_ms=20,
-            on_revoked=lambda partitions: revoked.extend(p.number for p in partitions),
-        ) as member:
-            owned = member.owned()
-            partitions = [next(owned) for _ in range(4)]
-            partitions[0].check()
-            member.commit({("t", 0): 5})
-            assert member.committed() == {TopicPartition("t", 0): Offset(5)}
-        with sync.Admin(address) as admin:
-            topics = admin.list_topics()
-        return [partition.number for partition in partitions], topics, revoked
-
-    async def scenario() -> None:
-        async with fake_cluster() as (_, (node,)):
-            numbers, topics, revoked = await asyncio.to_thread(work, node.address)
-            assert numbers == [0, 1, 2, 3]
-            assert topics == {"t": 4}
-            assert revoked == [0, 1, 2, 3]
-
-    run(scenario())
-
-
-@pytest.mark.parametrize("shell", ["Member", "Admin"])
-def test_both_shells_have_the_same_public_names(shell: str) -> None:
-    from holdfast.client import aio  # noqa: PLC0415 - beside its twin
-
-    def names(cls: type) -> set[str]:
-        return {name for name in vars(cls) if not name.startswith("_")}
-
-    assert names(getattr(aio, shell)) == names(getattr(sync, shell))

@@ -40,11 +40,14 @@ def test_a_node_that_names_nobody_or_itself_is_left_for_the_next() -> None:
     assert endpoints.current == "c:3"
 
 
-def test_several_calls_that_fail_at_one_node_move_on_once() -> None:
-    endpoints = Endpoints(THREE)
-    endpoints.failed("a:1")
-    endpoints.failed("a:1")
+def test_several_calls_that_fail_at_one_node_move_on_once_and_count_once() -> None:
+    """A hundred members of one process would else pause as after a hundred failures in a row."""
+    endpoints = Endpoints(THREE, fraction=lambda: 1.0)
+    delays = {endpoints.failed("a:1") for _ in range(100)}
     assert endpoints.current == "b:2"
+    assert len(delays) == 1
+    endpoints.succeeded("b:2")
+    assert endpoints.failed("a:1") == 50  # a straggler at a node that was left: the first pause
 
 
 def test_a_hint_outside_the_list_that_fails_leads_back_into_the_list() -> None:
@@ -68,9 +71,9 @@ def test_the_delay_has_full_jitter_and_a_bound_that_doubles_until_the_largest() 
     for bound in bounds:
         assert 0 <= endpoints.failed(endpoints.current) <= bound
     longest = Endpoints(THREE, fraction=lambda: 1.0)
-    assert [longest.failed("a:1") for _ in bounds] == bounds
+    assert [longest.failed(longest.current) for _ in bounds] == bounds
     longest.succeeded(longest.current)
-    assert longest.failed("a:1") == 50
+    assert longest.failed(longest.current) == 50
 
 
 @pytest.mark.parametrize("wrong", ["a", "a:", ":1", "a:b", ["a:1", "b"]])

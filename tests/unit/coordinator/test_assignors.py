@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from holdfast.coordinator.assignors import (
     Assignment,
     Assignor,
     ByInstanceAssignor,
+    CooperativeAssignor,
     MemberSubscription,
     RangeAssignor,
     RoundRobinAssignor,
     StickyAssignor,
+    WeightedAssignor,
 )
 from holdfast.coordinator.assignors.base import in_member_order
 
@@ -20,6 +24,8 @@ ALL: tuple[Assignor, ...] = (
     RoundRobinAssignor(),
     StickyAssignor(),
     ByInstanceAssignor(),
+    WeightedAssignor(),
+    CooperativeAssignor(),
 )
 
 
@@ -134,6 +140,49 @@ def test_sticky_evens_out_along_a_chain_of_mixed_subscriptions() -> None:
     assert sorted(sum(map(len, topics.values())) for topics in loads.values()) == [1, 2, 2]
 
 
+def test_weighted_shares_in_proportion() -> None:
+    """12 partitions over weights 1, 2 and 3; then a fourth member of weight 6 takes half."""
+    weights = {"a": 1, "b": 2, "c": 3}
+    members = [
+        MemberSubscription(member_id=name, topics=frozenset({"t"}), weight=weight)
+        for name, weight in weights.items()
+    ]
+    result = WeightedAssignor().assign(members, {"t": 12})
+    assert {name: len(topics["t"]) for name, topics in result.items()} == {"a": 2, "b": 4, "c": 6}
+    owning = [replace(member, owned=result[member.member_id]) for member in members]
+    large = MemberSubscription(member_id="d", topics=frozenset({"t"}), weight=6)
+    after = WeightedAssignor().assign([*owning, large], {"t": 12})
+    loads = {name: len(topics["t"]) for name, topics in after.items()}
+    assert loads == {"a": 1, "b": 2, "c": 3, "d": 6}
+    assert all(set(after[name]["t"]) <= set(result[name]["t"]) for name in weights)
+
+
+def test_weighted_gives_what_cannot_be_divided_where_it_weighs_least() -> None:
+    """4 partitions, weights 1 and 2: burdens of 1, 2 against 1/2, 1, 3/2; a tie keeps the order."""
+    light = MemberSubscription(member_id="a", topics=frozenset({"t"}), weight=1)
+    heavy = MemberSubscription(member_id="b", topics=frozenset({"t"}), weight=2)
+    result = WeightedAssignor().assign([light, heavy], {"t": 4})
+    assert {name: len(topics["t"]) for name, topics in result.items()} == {"a": 1, "b": 3}
+
+
+def test_kip429_cooperative_withholds_what_moves_until_its_owner_has_let_go() -> None:
+    assert CooperativeAssignor().name == "cooperative-sticky"  # Kafka's name of it
+    owner, newcomer = dynamic("a", "t", t=[0, 1]), dynamic("b", "t")
+    first = CooperativeAssignor().assign([owner, newcomer], {"t": 2})
+    assert first == {"a": {"t": [0]}, "b": {}}
+    after = dynamic("a", "t", t=[0])
+    assert CooperativeAssignor().assign([after, newcomer], {"t": 2}) == {
+        "a": {"t": [0]},
+        "b": {"t": [1]},
+    }
+
+
+def test_kip429_what_is_free_is_given_out_at_once() -> None:
+    members = [dynamic("a", "t", t=[0]), dynamic("b", "t")]
+    result = CooperativeAssignor().assign(members, {"t": 4})
+    assert sum(len(topics.get("t", [])) for topics in result.values()) == 4
+
+
 def test_by_instance_hangs_on_the_instance_ids_alone() -> None:
     first = [static(f"m-{n}", f"i-{n}", "t") for n in range(5)]
     again = [static(f"new-{9 - n}", f"i-{n}", "t") for n in reversed(range(5))]
@@ -158,6 +207,16 @@ def test_by_instance_is_balanced_within_one_whatever_the_remainder() -> None:
             result = ByInstanceAssignor().assign(group, {"t": count})
             loads = [len(topics.get("t", [])) for topics in result.values()]
             assert max(loads) - min(loads) <= 1
+
+
+@pytest.mark.parametrize("assignor", [StickyAssignor(), WeightedAssignor(), ByInstanceAssignor()])
+def test_a_thousand_members_of_mixed_subscriptions(assignor: Assignor) -> None:
+    """Size, not speed: a search over all members for each of 10,000 partitions would not end."""
+    members = [
+        dynamic(f"m-{n}", *(f"t-{(n * 7 + k * 13) % 100}" for k in range(20))) for n in range(1_000)
+    ]
+    result = assignor.assign(members, {f"t-{n}": 100 for n in range(100)})
+    assert sum(len(ns) for topics in result.values() for ns in topics.values()) == 10_000
 
 
 def owners(assignment: Assignment) -> dict[int, str]:

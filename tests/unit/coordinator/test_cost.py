@@ -36,6 +36,7 @@ def walks(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
     monkeypatch.setattr(PMap, "__iter__", counted)
     monkeypatch.setattr(PMap, "items", lambda self: [(key, self[key]) for key in self])
+    monkeypatch.setattr(PMap, "values", lambda self: [self[key] for key in self])
     return seen
 
 

@@ -72,20 +72,11 @@ def test_cancelled_is_cancelled() -> None:
 def test_what_does_not_run_cannot_be_renewed() -> None:
     """A heartbeat after the deadline fired must be decided: there it counts against it (S9)."""
     table = armed(Arm(M, 7, 100))
-    assert table.extend("g", "m", 100, 50)
+    table.carry_out("g", Renew("m", 100, 1), 50)
     table.due(150)
 
-    assert not table.extend("g", "m", 100, 151)
-    table.carry_out("g", Renew("m", 100, 1), 151)
+    table.carry_out("g", Renew("m", 100, 2), 151)
     assert table.due(10_000) == []
-
-
-def test_extending_moves_the_time_and_not_the_count() -> None:
-    table = armed(Arm(M, 7, 100))
-    table.extend("g", "m", 100, 80)
-
-    assert table.due(179) == []
-    assert table.due(180) == [Due("g", M, 7, 0)]
 
 
 def test_s9_a_stall_puts_everything_off() -> None:

@@ -76,6 +76,33 @@ def test_s6_a_broken_group_is_found(name: str) -> None:
     assert any(problem.startswith(f"{rule}: ") for problem in found), found
 
 
+OF_THE_WHOLE = {"rejoined twice", "instance of nobody"}
+"""What only a look at everything finds; events of single members cannot bring it about."""
+
+
+@pytest.mark.parametrize("name", sorted(BROKEN_GROUPS.keys() - OF_THE_WHOLE))
+def test_s6_what_a_batch_has_broken_is_found_where_it_touched(name: str) -> None:
+    rule, harm = BROKEN_GROUPS[name]
+    before = sound().groups["g"]
+    harmed = harm(before)
+    everyone = [*before.members, *harmed.members]
+    found = invariants.check_touched(before, harmed, everyone)
+    assert any(problem.startswith(f"{rule}: ") for problem in found), found
+
+
+def test_s6_nobody_who_left_leaves_an_instance_behind() -> None:
+    """C1: it could never be taken over again."""
+    before = sound().groups["g"]
+    (holder,) = [m for m in before.members.values() if m.instance_id]
+    after = before._replace(members=before.members.remove(holder.member_id))
+    touched = [holder.member_id]
+
+    assert invariants.check_touched(before, before, touched) == []
+    assert [p[:3] for p in invariants.check_touched(before, after, touched) if "gone" in p] == [
+        "C1:"
+    ]
+
+
 def _in_group(state: State, **changes: object) -> State:
     group = state.groups["g"]._replace(**changes)  # type: ignore[arg-type]  # any field
     return state._replace(groups=state.groups.set("g", group))

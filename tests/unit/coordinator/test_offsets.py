@@ -32,6 +32,7 @@ from holdfast.coordinator.rejections import (
     GroupIdNotFound,
     GroupSubscribedToTopic,
     IllegalGeneration,
+    InvalidCommitOffsetSize,
     InvalidGroupId,
     NonEmptyGroup,
     OffsetMetadataTooLarge,
@@ -370,3 +371,19 @@ def test_a_member_that_cannot_be_read_subscribes_to_everything(desk: Desk) -> No
     unread = joined.protocols[0]._replace(topics=None)
     desk.stable_group("g", replace(joined, protocols=(unread,)))
     assert delete(desk)[0] == [GroupSubscribedToTopic("t")]
+
+
+def test_s7_a_commit_that_no_entry_could_hold_is_refused_before_it_is_proposed(desk: Desk) -> None:
+    """Else it would take with it what shares its batch; Kafka's code for it is 28."""
+    small = (
+        SettingChange("group.max_size", "10"),
+        SettingChange("log.entry_bytes_max", "65536"),
+    )
+    desk.happened("", SettingsChanged("", small))
+    fits = [place("t", 0, "x" * 4_000) for _ in range(13)]
+    assert commit(desk, *fits)[0] == [None] * 13
+    command = CommitOffsets(Caller(1), "g", -1, "", None, (*fits, *fits))
+    reply, events = desk.decide(offsets.commit, command, "g")
+    assert isinstance(reply.error, InvalidCommitOffsetSize)
+    assert reply.error.size > reply.error.most
+    assert events == ()

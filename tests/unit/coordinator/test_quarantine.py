@@ -40,7 +40,7 @@ def with_bad_event() -> State:
     return applied.state
 
 
-def test_the_group_is_quarantined_and_its_neighbours_go_on() -> None:
+def test_s6_the_group_is_quarantined_and_its_neighbours_go_on() -> None:
     state = with_bad_event()
 
     assert "entry 3" in state.groups["g"].quarantined

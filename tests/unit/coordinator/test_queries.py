@@ -139,7 +139,7 @@ def test_j16_unknown_group(desk: Desk) -> None:
 def test_fetch_some_and_all(desk: Desk) -> None:
     made = (OffsetCommitted("u", 0, 3, 1, "note"), OffsetCommitted("t", 1, 4, -1, ""))
     desk.happened("g", GroupCreated(), OffsetsCommitted(made))
-    at_u0, at_t1 = FetchedOffset(U0, 3, 1, "note"), FetchedOffset(T1, 4)
+    at_u0, at_t1 = FetchedOffset(U0, 3, 1, "note", 0), FetchedOffset(T1, 4, committed_ms=0)
     assert queries.fetch_offsets(desk.state, "g") == (at_t1, at_u0)
     assert queries.fetch_offsets(desk.state, "g", (U0, T0)) == (at_u0, FetchedOffset(T0))
 

@@ -3,8 +3,7 @@
 import pytest
 
 from harness.calls import REBALANCE_MS, Calls
-from holdfast.coordinator.commands import CallBroken, DeadlineFired, Heartbeat
-from holdfast.coordinator.decide import plain_heartbeat
+from holdfast.coordinator.commands import CallBroken, DeadlineFired
 from holdfast.coordinator.events import Assigned, AssignmentStored, MemberExpired
 from holdfast.coordinator.rejections import (
     IllegalGeneration,
@@ -194,26 +193,3 @@ def test_s9_an_old_arming_number_counts_for_nothing(calls: Calls) -> None:
 
     assert calls.submit(DeadlineFired("g", key, before.armed[key] - 1, 0)) == ()
     assert calls.volatile == before
-
-
-def test_a_plain_heartbeat_is_what_decide_would_answer(calls: Calls) -> None:
-    """The short way for quiet groups: the same answer where it has one, else none."""
-    calls.stable("i1", "i2")
-    told = [
-        Heartbeat(calls.caller(), "g", 1, "i1-1", "i1"),
-        Heartbeat(calls.caller(), "g", 1, "i1-1", None),
-        Heartbeat(calls.caller(), "g", 1, "i1-1", "i2"),
-        Heartbeat(calls.caller(), "g", 1, "ghost", None),
-        Heartbeat(calls.caller(), "g", 2, "i1-1", None),
-        Heartbeat(calls.caller(), "none", 1, "i1-1", None),
-    ]
-    plain = [plain_heartbeat(calls.core.state, command) for command in told]
-    for command in told:
-        calls.submit(command)
-
-    decided = [calls.beat(command.caller.call) for command in told]
-    assert plain[:2] == decided[:2]
-    assert plain[2:] == [None] * 4
-    assert all(reply.error is not None for reply in decided[2:])
-    calls.join("i3")
-    assert plain_heartbeat(calls.core.state, told[0]) is None, "a join phase is open"

@@ -11,6 +11,7 @@ import grpc
 import pytest
 
 from holdfast.coordinator.events import SettingChange
+from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.server.address import Address
 from holdfast.server.config import NodeConfig, Peer
 from holdfast.server.grpc_options import server_options
@@ -69,6 +70,7 @@ class Served(NamedTuple):
     offset: offset_pb2_grpc.OffsetServiceAsyncStub
     admin: admin_pb2_grpc.AdminServiceAsyncStub
     log: log_pb2_grpc.LogServiceAsyncStub
+    address: str
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -84,7 +86,7 @@ async def until(holds: Callable[[], bool]) -> None:
 async def served(*, leading: bool = True) -> AsyncIterator[Served]:
     """A node that serves; it leads and its cluster is formed, unless told otherwise."""
     replica = FakeReplica()
-    server = grpc.aio.server(options=server_options(8 << 20))
+    server = grpc.aio.server(options=server_options(REGISTRY["log.entry_bytes_max"].most))
     port = server.add_insecure_port("127.0.0.1:0")
     node = Node(config(), replica, FakeHistory(replica), server)
     await node.start()
@@ -101,6 +103,7 @@ async def served(*, leading: bool = True) -> AsyncIterator[Served]:
                 offset_pb2_grpc.OffsetServiceStub(channel),
                 admin_pb2_grpc.AdminServiceStub(channel),
                 log_pb2_grpc.LogServiceStub(channel),
+                f"127.0.0.1:{port}",
             )
     finally:
         replica.step_down()

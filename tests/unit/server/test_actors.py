@@ -72,7 +72,7 @@ def c_offsets(offset: int) -> Event:
     return OffsetsCommitted((OffsetCommitted("t", 0, offset, -1, ""),))
 
 
-def test_a_replaced_members_heartbeat_waits_for_the_batch_that_replaces_it() -> None:
+def test_s9_a_replaced_members_heartbeat_waits_for_the_batch_that_replaces_it() -> None:
     """S9: never NONE for an id that is being fenced while the answer is given."""
 
     async def story() -> None:
@@ -172,14 +172,14 @@ def test_a_stop_tells_who_has_a_change_on_its_way_that_nobody_knows_its_fate() -
     asyncio.run(story())
 
 
-def test_a_batch_that_breaks_an_invariant_is_never_proposed(
+def test_s6_a_batch_that_breaks_an_invariant_is_never_proposed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """S6: UNKNOWN_SERVER_ERROR for its calls, an alarm, and nothing on the log."""
 
     async def story() -> None:
         world = await World().lead()
-        monkeypatch.setattr(scratch, "check_group", lambda _: ["C1: held twice"])
+        monkeypatch.setattr(scratch, "check_touched", lambda *_: ["C1: held twice"])
         before = len(world.replica.proposed)
         with pytest.raises(Refused) as refused:
             await world.join("i1")
@@ -228,7 +228,7 @@ def test_what_no_replica_could_apply_is_not_decided_over_and_over() -> None:
     asyncio.run(story())
 
 
-def test_what_was_on_its_way_when_the_lead_was_lost_is_not_called_not_applied() -> None:
+def test_s5_what_was_on_its_way_when_the_lead_was_lost_is_not_called_not_applied() -> None:
     """S5: its fate is settled by the log alone."""
 
     async def story() -> None:

@@ -225,7 +225,7 @@ def test_an_empty_group_id_has_kafkas_code() -> None:
     asyncio.run(story())
 
 
-def test_a_cancelled_join_is_un_parked() -> None:
+def test_s17_a_cancelled_join_is_un_parked() -> None:
     """S17: the member's session runs again, so the group does not wait for it for ever."""
 
     async def story() -> None:
@@ -270,6 +270,24 @@ def test_find_coordinator_gives_the_leader_and_the_log_time() -> None:
             assert (found.coordinators[0].host, found.coordinators[0].port) == ("127.0.0.1", 7401)
             assert found.coordinators[0].node_id == 1
             assert found.holdfast.log_time_ms == node.replica.log_time_ms()
+
+    asyncio.run(story())
+
+
+def test_a_node_without_a_cluster_gives_no_log_time() -> None:
+    """S15: its log is empty, so all it could give is a time that makes every request id too old.
+
+    Found by the simulator (seed 1): a client that asked before the bootstrap had ended made such
+    ids for ever after.
+    """
+
+    async def story() -> None:
+        async with served(leading=False) as node:
+            found = await node.group.FindCoordinator(
+                g.FindCoordinatorRequest(coordinator_keys=["g"])
+            )
+
+            assert not found.holdfast.HasField("log_time_ms")
 
     asyncio.run(story())
 

@@ -55,7 +55,7 @@ def altering(group: str) -> Callable[[CallId], c.Command]:
     return lambda call: c.AlterSettings(c.Caller(call), group, changes)
 
 
-def test_an_expiry_is_proposed_only_after_a_quorum_probe() -> None:
+def test_s9b_an_expiry_is_proposed_only_after_a_quorum_probe() -> None:
     """S9 b: a leader that nobody follows any more expires nobody."""
 
     async def story() -> None:
@@ -198,7 +198,7 @@ def test_a_join_that_was_given_up_before_a_majority_was_heard_is_not_parked() ->
     asyncio.run(story())
 
 
-def test_a_stall_of_the_process_puts_every_deadline_off() -> None:
+def test_s9_a_stall_of_the_process_puts_every_deadline_off() -> None:
     """S9: who could not be heard is not punished for it."""
 
     async def story() -> None:
@@ -215,7 +215,7 @@ def test_a_stall_of_the_process_puts_every_deadline_off() -> None:
     asyncio.run(story())
 
 
-def test_a_new_leader_arms_every_session_in_full() -> None:
+def test_s9_a_new_leader_arms_every_session_in_full() -> None:
     """S9, S16: no session can expire because a leader died."""
 
     async def story() -> None:

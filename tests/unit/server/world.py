@@ -33,11 +33,14 @@ class World:
 
     def __init__(self) -> None:
         self.now_ms = 1_000
-        self.replica = FakeReplica()
+        self.replica = self._replica()
         self.timers = Timers(self.replica, self._submit, lambda: self.now_ms)
         forming = c.FormCluster("c", QUICK)
         self.actors = Actors(self.replica, self.timers, {"node-1": "127.0.0.1:1"}, forming)
         self.replica.subscribe(self.actors)
+
+    def _replica(self) -> FakeReplica:
+        return FakeReplica()
 
     def _submit(self, command: c.DeadlineFired) -> None:
         self.actors.submit(command)

@@ -26,6 +26,7 @@ class MemberSubscription:
 
     `owned` is what the member says that it owned, `generation` the generation of that claim
     (GENERATION_UNKNOWN when it did not say): of two claims on one partition the newer one counts.
+    `weight` is how much it can carry beside others; only the weighted assignor asks.
     """
 
     member_id: str
@@ -33,6 +34,7 @@ class MemberSubscription:
     instance_id: str | None = None
     owned: Mapping[str, Sequence[int]] = field(default_factory=dict, hash=False)
     generation: int = GENERATION_UNKNOWN
+    weight: int = 1
 
 
 class Assignor(Protocol):
@@ -52,13 +54,22 @@ class Assignor(Protocol):
         """
         ...
 
+    @property
+    def cooperative(self) -> bool:
+        """Whether members keep working during a rebalance and let go only of what moves (KIP-429).
+
+        Such an assignor gives nobody a partition that another member still says it owns.
+        """
+        ...
+
     def assign(
         self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
     ) -> Assignment:
         """Give each partition of `partition_counts` to one member that subscribes to its topic.
 
         Topics that no member subscribes to stay out; a subscribed topic without a count (it does
-        not exist yet) gives nothing. Raises nothing on well-formed input.
+        not exist yet) gives nothing. A cooperative assignor holds back what another member must
+        let go of first; the next round gives it out. Raises nothing on well-formed input.
         """
         ...
 

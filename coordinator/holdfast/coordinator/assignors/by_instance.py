@@ -11,6 +11,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator.assignors.base import identity, in_member_order, subscribers_by_topic
@@ -29,6 +30,7 @@ class ByInstanceAssignor:
 
     name: str = "by-instance"
     uses_owned: bool = False
+    cooperative: bool = False
 
     def assign(
         self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
@@ -36,9 +38,10 @@ class ByInstanceAssignor:
         """Place each partition on the ring of the members that subscribe to its topic."""
         assignment: Assignment = {member.member_id: {} for member in members}
         by_topic = subscribers_by_topic(in_member_order(members), partition_counts)
+        circle = _Circle(members)
         for topics in _topics_with_equal_subscribers(by_topic):
             slots = [(topic, n) for topic in topics for n in range(partition_counts[topic])]
-            ring = _Ring(by_topic[topics[0]], len(slots))
+            ring = _Ring(circle, by_topic[topics[0]], len(slots))
             # In the order of their hashes: no topic is served first by its name.
             for point, topic, partition in sorted((_point(f"{t}\0{n}"), t, n) for t, n in slots):
                 member_id = ring.take(point)
@@ -46,19 +49,33 @@ class ByInstanceAssignor:
         return {member_id: _sorted(topics) for member_id, topics in assignment.items()}
 
 
-class _Ring:
-    """Points of members on a circle; `take` finds the next one with room, near O(1)."""
+class _Circle:
+    """The points of all members, sorted once: topics of many subscriber sets share the work."""
 
-    def __init__(self, members: Sequence[MemberSubscription], slots: int) -> None:
-        names = {identity(member): member.member_id for member in members}
-        points = sorted((_point(f"{n}\0{i}"), n) for n in names for i in range(_POINTS_PER_MEMBER))
-        self._hashes = [point for point, _ in points]
-        self._owners = [names[name] for _, name in points]
+    def __init__(self, members: Sequence[MemberSubscription]) -> None:
+        ids = {identity(member): member.member_id for member in members}
+        points = sorted((_point(f"{n}\0{i}"), n) for n in ids for i in range(_POINTS_PER_MEMBER))
+        self.hashes = [point for point, _ in points]
+        self.owners = [ids[name] for _, name in points]
+        self.places: dict[str, list[int]] = {}
+        for place, owner in enumerate(self.owners):
+            self.places.setdefault(owner, []).append(place)
+
+
+class _Ring:
+    """Some members' points on the circle; `take` finds the next one with room, near O(1)."""
+
+    def __init__(self, circle: _Circle, members: Sequence[MemberSubscription], slots: int) -> None:
+        ids = {member.member_id for member in members}
+        # Each member's places are in rising order already, which makes this sorting cheap.
+        places = sorted(chain.from_iterable(circle.places.get(member_id, ()) for member_id in ids))
+        self._hashes = [circle.hashes[place] for place in places]
+        self._owners = [circle.owners[place] for place in places]
         self._places: dict[str, list[int]] = {}
         for place, owner in enumerate(self._owners):
             self._places.setdefault(owner, []).append(place)
         # _next[i] leads towards the first open point at or after i; its end is i itself.
-        self._next = list(range(len(points)))
+        self._next = list(range(len(places)))
         self._quota, self._extra = divmod(slots, len(members))
         self._load = {member.member_id: 0 for member in members}
 

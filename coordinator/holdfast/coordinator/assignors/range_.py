@@ -23,6 +23,7 @@ class RangeAssignor:
 
     name: str = "range"
     uses_owned: bool = False
+    cooperative: bool = False
 
     def assign(
         self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]

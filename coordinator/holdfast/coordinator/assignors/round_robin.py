@@ -24,6 +24,7 @@ class RoundRobinAssignor:
 
     name: str = "roundrobin"
     uses_owned: bool = False
+    cooperative: bool = False
 
     def assign(
         self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]

@@ -48,16 +48,16 @@ from holdfast.coordinator.decide.classic import (
     sync,
 )
 from holdfast.coordinator.decide.draft import Draft
-from holdfast.coordinator.effects import Answer, Decision
+from holdfast.coordinator.effects import Decision
 from holdfast.coordinator.ids import GroupId
-from holdfast.coordinator.replies import HeartbeatReply, Reply
+from holdfast.coordinator.replies import Reply
 from holdfast.coordinator.state import State
 from holdfast.coordinator.volatile import Volatile
 
 _Unasked: TypeAlias = DeadlineFired | CallBroken | ExpireOffsets | FormCluster | SealSegment
 """Commands of the node itself: nobody waits for an answer."""
 
-__all__ = ["decide", "decide_all", "group_of", "on_dismissed", "on_leading", "plain_heartbeat"]
+__all__ = ["decide", "decide_all", "group_of", "on_leading"]
 
 
 def decide(state: State, volatile: Volatile, command: Command, log_time_ms: int = 0) -> Decision:
@@ -77,8 +77,9 @@ def decide_all(
     `log_time_ms`: the log time now (S8), which the entry will carry or exceed. It never runs back,
     so an older one counts as that of the state.
     """
-    now = state._replace(log_time_ms=max(state.log_time_ms, log_time_ms))
-    draft = Draft(now, volatile, group_id)
+    if log_time_ms > state.log_time_ms:
+        state = state._replace(log_time_ms=log_time_ms)
+    draft = Draft(state, volatile, group_id)
     for command in commands:
         _decide(draft, command)
         if draft.found is None and group_id:
@@ -99,19 +100,6 @@ def on_leading(state: State, group_id: GroupId) -> Decision:
         return draft.decision()
     leading.take_over(draft)
     return draft.decision()
-
-
-def on_dismissed(volatile: Volatile) -> tuple[Answer, ...]:
-    """The answers to a group's parked calls on a node that leads no more (L16, S5)."""
-    return leading.dismissed(volatile)
-
-
-def plain_heartbeat(state: State, command: Heartbeat) -> HeartbeatReply | None:
-    """The answer of a heartbeat that changes nothing but its session; None if it must be decided.
-
-    With `Deadlines.extend` it spares the node a decision for each heartbeat of a quiet group.
-    """
-    return heartbeat.plain(state, command)
 
 
 def _decide(draft: Draft, command: Command) -> None:

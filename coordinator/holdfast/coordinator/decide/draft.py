@@ -36,6 +36,7 @@ class Draft:
 
     `state` is the replicated state with the draft's own events in it; what they have granted has
     the entry index `UNCOMMITTED` until the entry has one. `group_id` is "" for the cluster.
+    `found`: the group as it is now, None if it does not exist.
     """
 
     __slots__ = (
@@ -43,6 +44,7 @@ class Draft:
         "_principal",
         "_request_id",
         "effects",
+        "found",
         "group_id",
         "proposed",
         "state",
@@ -53,6 +55,7 @@ class Draft:
         self.state = state
         self.volatile = volatile
         self.group_id = group_id
+        self.found = state.groups.get(group_id)
         self.proposed: list[Proposed] = []
         self.effects: list[Effect] = []
         self.serve("")
@@ -63,40 +66,45 @@ class Draft:
 
     def decision(self) -> Decision:
         """What was chosen so far."""
-        return Decision(tuple(self.proposed), self.volatile, tuple(self.effects))
-
-    @property
-    def found(self) -> Group | None:
-        """The group as it is now, None if it does not exist."""
-        return self.state.groups.get(self.group_id)
+        return Decision(tuple(self.proposed), self.volatile, tuple(self.effects), self.state)
 
     @property
     def group(self) -> Group:
         """The group as it is now; raise KeyError if it does not exist."""
-        return self.state.groups[self.group_id]
+        if self.found is None:
+            raise KeyError(self.group_id)
+        return self.found
 
     def emit(self, event: Event, rule: str) -> None:
         """Choose an event and let it take effect; `rule` is the id of the rule that chose it."""
         before = self.found
         proposed = Proposed(event, Cause(rule, self._command), self._principal, self._request_id)
-        self.state = evolve(self.state, self._provisional(proposed, before))
+        self._fold(proposed, before)
         self.proposed.append(proposed)
         counts = support.after(self.volatile.support, before, event)
         if counts is not self.volatile.support:
             self.volatile = self.volatile._replace(support=counts)
 
-    def _provisional(self, proposed: Proposed, before: Group | None) -> Record:
-        return Record(
-            position=Position(UNCOMMITTED, len(self.proposed)),
-            group_id=self.group_id,
-            group_seq=(before.seq if before else 0) + 1,
-            log_time_ms=self.state.log_time_ms,
-            wall_time_ms=0,
-            cause=proposed.cause,
-            principal=proposed.principal,
-            request_id=proposed.request_id,
-            event=proposed.event,
+    def _fold(self, proposed: Proposed, before: Group | None) -> None:
+        """As every replica will, but for the index that is not known yet."""
+        state = self.state
+        seq = (before.seq if before else 0 if self.group_id else state.cluster_seq) + 1
+        record = Record(
+            Position(UNCOMMITTED, len(self.proposed)),
+            self.group_id,
+            seq,
+            state.log_time_ms,
+            0,
+            proposed.cause,
+            proposed.principal,
+            proposed.request_id,
+            proposed.event,
         )
+        self.state = evolve(state, record)
+        if self.group_id:
+            self.found = self.state.groups.get(self.group_id)
+        else:
+            self.state = self.state._replace(cluster_version=UNCOMMITTED, cluster_seq=seq)
 
     def answer(self, call: CallId, reply: Reply) -> None:
         """Answer a call; nothing if nobody waits for it any more."""

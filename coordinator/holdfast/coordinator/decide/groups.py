@@ -37,7 +37,9 @@ def invalid_group_id(group_id: GroupId) -> InvalidGroupId | None:
     if len(group_id) > GROUP_ID_LENGTH_MAX:
         problem = f"it has {len(group_id)} characters, {GROUP_ID_LENGTH_MAX} are allowed"
         return InvalidGroupId(group_id[:GROUP_ID_LENGTH_MAX], problem)
-    if any(ord(sign) < _SPACE or ord(sign) == _DELETE for sign in group_id):
+    if not group_id.isprintable() and any(
+        ord(sign) < _SPACE or ord(sign) == _DELETE for sign in group_id
+    ):
         return InvalidGroupId(group_id, "it has control characters")
     return None
 

@@ -18,6 +18,7 @@ from holdfast.coordinator.rejections import (
     GroupIdNotFound,
     GroupSubscribedToTopic,
     IllegalGeneration,
+    InvalidCommitOffsetSize,
     NonEmptyGroup,
     OffsetMetadataTooLarge,
     RebalanceInProgress,
@@ -41,6 +42,12 @@ EXPIRED_AT_ONCE_MAX: Final = 20_000
 """Offsets that one sweep of a group may list; the rest waits for the next one (S7)."""
 
 
+OFFSET_BYTES: Final = 64
+"""Of one offset on the log and in the stored answer, at most, beside its texts."""
+ENTRY_HEAD_BYTES: Final = 8_192
+"""Of an entry with one commit, at most, beside its offsets."""
+
+
 # --- commit ---
 
 
@@ -55,6 +62,9 @@ def commit(draft: Draft, command: CommitOffsets) -> OffsetsReply:
         for offset, result in zip(command.offsets, results, strict=True)
         if result.error is None
     )
+    too_much = _oversized(draft.state, granted)
+    if too_much:
+        return OffsetsReply(too_much)
     if granted:
         if draft.found is None:
             draft.emit(GroupCreated(), "J1")
@@ -75,12 +85,12 @@ def _commit_results(draft: Draft, command: CommitOffsets) -> tuple[PartitionResu
     )
 
 
-def _unknown_partition(state: State, offset: OffsetCommitted) -> Rejection | None:
-    size = state.topics.get(offset.topic)
+def _unknown_partition(state: State, place: OffsetCommitted | TopicPartition) -> Rejection | None:
+    size = state.topics.get(place.topic)
     if size is None:
-        return UnknownTopic(offset.topic)
-    if not 0 <= offset.partition < size.num_partitions:
-        return UnknownTopic(f"{offset.topic}-{offset.partition}")
+        return UnknownTopic(place.topic)
+    if not 0 <= place.partition < size.num_partitions:
+        return UnknownTopic(f"{place.topic}-{place.partition}")
     return None
 
 
@@ -88,6 +98,19 @@ def _too_large(offset: OffsetCommitted, most: int) -> Rejection | None:
     """Characters count, not bytes, whatever the setting's name says (J14)."""
     length = len(offset.metadata)
     return OffsetMetadataTooLarge(length, most) if length > most else None
+
+
+def _oversized(state: State, granted: tuple[OffsetCommitted, ...]) -> Rejection | None:
+    """A commit that no entry of the log could hold, with its stored answer, is refused here (S7).
+
+    Else it would fail only when it is proposed, together with what shares its batch.
+    """
+    most = settings.of_cluster(state).entry_bytes_max - ENTRY_HEAD_BYTES
+    size = sum(
+        2 * len(each.topic.encode()) + len(each.metadata.encode()) + OFFSET_BYTES
+        for each in granted
+    )
+    return InvalidCommitOffsetSize(size, most) if size > most else None
 
 
 def _commit_refusal(group: Group | None, command: CommitOffsets) -> Rejection | None:
@@ -111,9 +134,13 @@ def _commit_rule(command: CommitOffsets) -> str:
 
 
 def _renew(draft: Draft, command: CommitOffsets, results: tuple[PartitionResult, ...]) -> None:
-    """F12: a commit that the group accepts is a sign of life, also if single partitions fail."""
+    """F12: a commit that the group accepts is a sign of life, also if single partitions fail.
+
+    One that names no partition that exists says nothing to the group, as in Kafka.
+    """
     group = draft.found
-    if group is None or group.state == EMPTY or not results:
+    heard = any(not isinstance(result.error, UnknownTopic) for result in results)
+    if group is None or group.state == EMPTY or not heard:
         return
     if _commit_refusal(group, command) is None:
         draft.renew(group.members[command.member_id])
@@ -148,11 +175,11 @@ def _delete_refusal(group: Group | None, command: DeleteOffsets) -> Rejection | 
 
 
 def _kept(state: State, subscribed: Subscribed, place: TopicPartition) -> Rejection | None:
-    if place.topic not in state.topics:
-        return UnknownTopic(place.topic)
-    if subscribed.includes(place.topic):
-        return GroupSubscribedToTopic(place.topic)
-    return None
+    """Why this offset must stay; that its partition exists is asked first, as in a commit."""
+    unknown = _unknown_partition(state, place)
+    if unknown is not None:
+        return unknown
+    return GroupSubscribedToTopic(place.topic) if subscribed.includes(place.topic) else None
 
 
 # --- expire ---

@@ -8,7 +8,7 @@ from holdfast.coordinator.decide.classic.join import drop_pending
 from holdfast.coordinator.decide.draft import Draft
 from holdfast.coordinator.ids import MemberId
 from holdfast.coordinator.state import PREPARING
-from holdfast.coordinator.volatile import JOIN_GUARD, PENDING, ROUND, SESSION, SYNC
+from holdfast.coordinator.volatile import JOIN_GUARD, OVERSIZE, PENDING, ROUND, SESSION, SYNC
 
 
 def fired(draft: Draft, command: DeadlineFired) -> None:
@@ -29,6 +29,8 @@ def fired(draft: Draft, command: DeadlineFired) -> None:
             rounds.settle(draft)
     elif key.kind == SYNC:
         removal.sync_overdue(draft)
+    elif key.kind == OVERSIZE:
+        rounds.shrink(draft)
     elif key.kind == ROUND and draft.group.state == PREPARING:
         rounds.fired(draft)
 

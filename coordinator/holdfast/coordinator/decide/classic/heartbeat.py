@@ -14,7 +14,7 @@ from holdfast.coordinator.rejections import (
     Rejection,
 )
 from holdfast.coordinator.replies import HeartbeatReply
-from holdfast.coordinator.state import PREPARING, Member, State
+from holdfast.coordinator.state import PREPARING, Member
 from holdfast.coordinator.volatile import SYNC, DeadlineKey
 
 
@@ -39,23 +39,6 @@ def heartbeat(draft: Draft, command: Heartbeat) -> None:
     grant = answers.grant(draft.state, member)
     draft.answer(command.caller.call, HeartbeatReply(error, grant))
     draft.renew(member)
-
-
-def plain(state: State, command: Heartbeat) -> HeartbeatReply | None:
-    """The answer of a heartbeat that can only renew its session; None if it must be decided.
-
-    Most of all calls are such: no join phase is open, the caller is who it says, and it knows the
-    generation. It is up to the node to see that no batch of the group is under way.
-    """
-    group = state.groups.get(command.group_id)
-    if group is None or group.quarantined or group.state == PREPARING or command.release:
-        return None
-    member = group.members.get(command.member_id)
-    if member is None or member.released or command.generation != group.generation:
-        return None
-    if command.instance_id is not None and command.instance_id != member.instance_id:
-        return None
-    return HeartbeatReply(None, answers.grant(state, member))
 
 
 def _release(draft: Draft, command: Heartbeat, member: Member) -> None:

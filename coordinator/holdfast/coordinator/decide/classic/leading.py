@@ -1,17 +1,15 @@
-"""What a new leader does with each group before it serves it, and an old one with its parked calls.
+"""What a new leader does with each group before it serves it.
 
 No session can expire because a leader died: every deadline starts anew, in full (S9, S16).
 """
 
 from __future__ import annotations
 
-from holdfast.coordinator.decide.draft import NOBODY, Draft
-from holdfast.coordinator.effects import Answer
+from holdfast.coordinator.decide.classic import rounds
+from holdfast.coordinator.decide.draft import Draft
 from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.rejections import NotCoordinator
-from holdfast.coordinator.replies import JoinReply, SyncReply
 from holdfast.coordinator.state import COMPLETING, PREPARING
-from holdfast.coordinator.volatile import ROUND, SYNC, DeadlineKey, Volatile
+from holdfast.coordinator.volatile import OVERSIZE, ROUND, SYNC, DeadlineKey
 
 
 def take_over(draft: Draft) -> None:
@@ -30,14 +28,5 @@ def take_over(draft: Draft) -> None:
         draft.volatile = draft.volatile._replace(awaiting_sync=awaiting)
         longest_ms = max(member.rebalance_timeout_ms for member in group.members.values())
         draft.arm(DeadlineKey(SYNC), longest_ms)
-
-
-def dismissed(volatile: Volatile) -> tuple[Answer, ...]:
-    """The answers to all parked calls of a node that leads no more (L16, S5)."""
-    joins = (
-        Answer(join.call, JoinReply(NotCoordinator(), member_id=member_id))
-        for member_id, join in volatile.joins.items()
-        if join.call != NOBODY
-    )
-    syncs = (Answer(sync.call, SyncReply(NotCoordinator())) for sync in volatile.syncs.values())
-    return (*joins, *syncs)
+    if rounds.too_large(draft):
+        draft.arm(DeadlineKey(OVERSIZE), 0)

@@ -28,12 +28,26 @@ def leave(draft: Draft, command: LeaveGroup) -> LeaveReply:
     if error is not None:
         return LeaveReply(error)
     going: dict[MemberId, bool] = {}  # in order, and whether its own id was named
-    results = tuple(_leave_one(draft, entry, going) for entry in command.members)
+    entries = _entries(draft.found, command)
+    results = tuple(_leave_one(draft, entry, going) for entry in entries)
     if going:
-        _go(draft, command, going)
+        reason = next((entry.reason for entry in entries if entry.reason), "")
+        _go(draft, command, going, reason[:_REASON_MAX])
     elif any(result.error is None for result in results):
         _pending_left(draft)
     return LeaveReply(None, results)
+
+
+def _entries(group: Group | None, command: LeaveGroup) -> tuple[LeavingMember, ...]:
+    """Who is named, or who is meant without a name (G24), the oldest member first."""
+    if not command.everyone and not command.prefix:
+        return command.members
+    members = sorted(group.members.values(), key=lambda each: each.joined_seq) if group else ()
+    return tuple(
+        LeavingMember(each.member_id, each.instance_id, command.reason)
+        for each in members
+        if command.everyone or (each.instance_id or "").startswith(command.prefix)
+    )
 
 
 def _leave_one(draft: Draft, entry: LeavingMember, going: dict[MemberId, bool]) -> MemberResult:
@@ -54,15 +68,18 @@ def _meant(
 
     What an earlier entry of the list took out is gone already (G17).
     """
+    unknown = UnknownMemberId(entry.member_id)
     holder = None
     if group is not None and entry.instance_id is not None:
         holder = group.instances.get(entry.instance_id)
-    unknown = UnknownMemberId(entry.member_id)
-    if holder in going or entry.member_id in going:
+    if holder in going:
         return "", unknown
     if not entry.member_id:
         return (holder, None) if holder is not None else ("", unknown)
-    return entry.member_id, identity.check(group, entry.member_id, entry.instance_id)
+    error = identity.check(group, entry.member_id, entry.instance_id)
+    if error is None and entry.member_id in going:
+        error = unknown
+    return entry.member_id, error
 
 
 def _pending_left(draft: Draft) -> None:
@@ -72,10 +89,9 @@ def _pending_left(draft: Draft) -> None:
     rounds.settle(draft)
 
 
-def _go(draft: Draft, command: LeaveGroup, going: dict[MemberId, bool]) -> None:
+def _go(draft: Draft, command: LeaveGroup, going: dict[MemberId, bool], reason: str) -> None:
     """Whoever was not named by its own id was removed by somebody else: it may run on (S12)."""
     member_ids = tuple(going)
-    reason = next((entry.reason for entry in command.members if entry.reason), "")[:_REASON_MAX]
     event: GroupEvent
     if command.operator or not all(going.values()):
         event, rule = MembersRemoved(member_ids, reason), "G23"

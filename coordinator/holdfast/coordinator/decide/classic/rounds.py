@@ -19,7 +19,7 @@ from holdfast.coordinator.ids import MemberId
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.rejections import RebalanceInProgress
 from holdfast.coordinator.replies import SyncReply
-from holdfast.coordinator.state import EMPTY, PREPARING, Group, Member
+from holdfast.coordinator.state import COMPLETING, EMPTY, PREPARING, STABLE, Group, Member
 from holdfast.coordinator.volatile import ROUND, SYNC, DeadlineKey, ParkedJoin
 
 _ROUND_KEY = DeadlineKey(ROUND)
@@ -58,6 +58,19 @@ def open_round(
     draft.volatile = draft.volatile._replace(awaiting_sync=PMap())
     if initial:
         _hold(draft, timeout_ms)
+
+
+def too_large(draft: Draft) -> bool:
+    """Whether the group has more members than a limit that was lowered since allows (I13)."""
+    most = settings.of(draft.state, draft.group_id).max_size
+    return draft.group.state in {COMPLETING, STABLE} and len(draft.group.members) > most
+
+
+def shrink(draft: Draft) -> None:
+    """Let everybody join again: the last ones find no place (I10, I13)."""
+    if too_large(draft):
+        open_round(draft, "I13", "the group has more members than its size limit allows")
+        settle(draft)
 
 
 def _longest_ms(group: Group, leaving: Collection[MemberId]) -> int:

@@ -15,7 +15,7 @@ from holdfast.coordinator.rejections import (
     Rejection,
 )
 from holdfast.coordinator.replies import SyncReply
-from holdfast.coordinator.state import PREPARING, STABLE
+from holdfast.coordinator.state import PREPARING, STABLE, Group
 from holdfast.coordinator.volatile import SYNC, DeadlineKey
 
 
@@ -49,14 +49,19 @@ def _refusal(draft: Draft, command: SyncGroup) -> Rejection | None:
         return error
     if command.generation != group.generation:
         return IllegalGeneration(command.generation, group.generation)
-    said = (command.protocol_type, command.protocol_name)
-    if said != (group.protocol_type, group.protocol_name):
+    if not _agrees(group, command):
         current = f"{group.protocol_type!r}, {group.protocol_name!r}"
         return InconsistentGroupProtocol(f"the group has protocol type and name {current}")
     if group.state == PREPARING:
         return RebalanceInProgress()
     leads = group.state != STABLE and group.is_leader(command.member_id)
     return bounds.of_assignments(draft, command) if leads else None
+
+
+def _agrees(group: Group, command: SyncGroup) -> bool:
+    """Whether the caller speaks the group's protocol (E8, E9); none is chosen in a first round."""
+    chosen = (None, command.protocol_name)
+    return command.protocol_type == group.protocol_type and group.protocol_name in chosen
 
 
 def _synced(draft: Draft, member_id: MemberId) -> None:

@@ -1,0 +1,155 @@
+"""What an operator does to a real cluster with the command: explain, remove, set offsets, stop.
+
+Members are processes of their own, so that dead ones are dead as in life: killed, and silent.
+"""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from cluster.processes import INSECURE, PATIENCE_SECONDS, poll, running
+from harness.children import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from cluster.processes import RunningCluster
+
+MEMBER = """
+import asyncio, sys
+from holdfast.client import Member
+
+async def main(address, name):
+    member = Member(
+        address, group="g", topics=["t"], instance_id=name,
+        session_timeout_ms=600_000, heartbeat_interval_ms=200,
+    )
+    async with member:
+        async for _ in member.owned():
+            pass
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+NAMES = ("w-0", "w-1", "w-2", "w-3")
+
+
+@contextmanager
+def workers(cluster: RunningCluster) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
+    """A process a member; those that still run at the end are killed."""
+    started = {
+        name: subprocess.Popen(
+            [sys.executable, "-c", MEMBER, cluster.addresses[0], name], env=environment()
+        )
+        for name in NAMES
+    }
+    try:
+        yield started
+    finally:
+        for process in started.values():
+            process.kill()
+            process.wait()
+
+
+def described(cluster: RunningCluster) -> dict[str, Any]:
+    answer = cluster.ask("group", "describe", "g", "--rebalances", "10", "--json")
+    found: dict[str, Any] = json.loads(answer.stdout)["groups"][0]
+    return found
+
+
+def settled(cluster: RunningCluster, members: int) -> dict[str, Any]:
+    """The group once it is stable with so many members."""
+    seen: dict[str, Any] = {}
+
+    def is_settled() -> bool:
+        seen.update(described(cluster))
+        return seen["group_state"] == "Stable" and len(seen["members"]) == members
+
+    poll(is_settled, f"a stable group of {members}")
+    return seen
+
+
+def rebalances(cluster: RunningCluster) -> int:
+    """How many join phases the log has of the group."""
+    log = cluster.ask("log", "tail", "--group", "g", "--json").stdout.splitlines()
+    return sum("rebalance_started" in json.loads(line)["event"] for line in log)
+
+
+def test_two_dead_static_members_are_removed_by_one_rebalance(tmp_path: Path) -> None:
+    """KIP-345: one command, one rebalance, and the cluster says afterwards what it was."""
+    with running(tmp_path / "c", 3, *INSECURE) as cluster:
+        cluster.create_topic("t", 8)
+        with workers(cluster) as processes:
+            before = settled(cluster, len(NAMES))
+            for name in ("w-2", "w-3"):
+                processes[name].kill()
+                processes[name].wait()
+            count = rebalances(cluster)
+            named = ("--instance", "w-2", "--instance", "w-3")
+            removed = cluster.ask("group", "remove-members", "g", *named, "--reason", "disk lost")
+            after = settled(cluster, 2)
+            explained = cluster.ask("group", "explain", "g", "--last", "1").stdout
+
+            assert removed.returncode == 0, removed.stderr
+            assert removed.stdout == "removed 2 members of g: w-2, w-3\n"
+            assert rebalances(cluster) == count + 1
+        old, new = before["holdfast"]["generation_id"], after["holdfast"]["generation_id"]
+
+        assert new == old + 1
+        assert f"generation {old} -> {new}" in explained
+        assert "w-2, w-3 removed by operator anonymous (rule G23): disk lost" in explained
+        assert "removed w-2, w-3" in explained
+        last = after["holdfast"]["rebalances"][0]
+        held = {
+            (name, part["topic"], number)
+            for member in before["members"]
+            if (name := member["group_instance_id"]) in {"w-2", "w-3"}
+            for part in member["holdfast"]["assigned_partitions"]
+            for number in part["partitions"]
+        }
+        moved = {(m["before"], m["topic"], m["partition"]) for m in last["moves"]}
+        assert last["moved"] == len(held) == 4
+        assert moved == held, "sticky members keep what they had; only the dead ones' shares move"
+
+
+def test_offsets_by_the_command(tmp_path: Path) -> None:
+    """Set with a dry run first, listed, reset, deleted; refused parts say so with exit code 1."""
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        cluster.create_topic("t", 2)
+        dry = cluster.ask("offsets", "commit", "tool", "t:0=5", "--dry-run")
+        nothing = cluster.ask("offsets", "list", "tool", "--json")
+        done = cluster.ask("offsets", "commit", "tool", "t:0=5", "t:1=17", "--metadata", "hello")
+        partly = cluster.ask("offsets", "commit", "tool", "t:0=6", "t:9=1")
+        cluster.ask("offsets", "reset", "tool", "--topic", "t:1", "--shift-by", "-20")
+        listed = json.loads(cluster.ask("offsets", "list", "tool", "--json").stdout)
+        deleted = cluster.ask("offsets", "delete", "tool", "t:0")
+        left = cluster.ask("offsets", "list", "tool").stdout
+        wrong = cluster.ask("offsets", "commit", "tool", "t=5")
+
+    assert "nothing was changed" in dry.stdout
+    assert json.loads(nothing.stdout)["groups"][0]["topics"] == []
+    assert (done.returncode, done.stdout) == (0, "committed 2 offsets\n")
+    assert (partly.returncode, partly.stdout) == (1, "committed 1 offset\n")
+    assert "t:9: UNKNOWN_TOPIC_OR_PARTITION" in partly.stderr
+    parts = listed["groups"][0]["topics"][0]["partitions"]
+    assert [part["committed_offset"] for part in parts] == [6, 0], "a shift stops at 0"
+    assert deleted.returncode == 0
+    assert [line.split()[:3] for line in left.splitlines()[1:]] == [["t", "1", "0"]]
+    assert wrong.returncode == 2
+
+
+def test_a_stop_that_was_asked_for_is_no_failure_even_if_a_node_died(tmp_path: Path) -> None:
+    """The death was reported when it happened; the command did what it was told."""
+    with running(tmp_path / "c", 3, *INSECURE) as cluster:
+        victim = cluster.leader()
+        cluster.kill(victim)
+        out = tmp_path / "c.out"
+        poll(lambda: f"{victim} died" in out.read_text(), "the report")
+        cluster.process.send_signal(signal.SIGINT)
+
+        assert cluster.process.wait(PATIENCE_SECONDS) == 0

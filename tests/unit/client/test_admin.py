@@ -1,0 +1,150 @@
+"""Admin against a real node and its real rules, by both shells; its log alone is in memory."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import grpc
+import pytest
+
+from holdfast.client import (
+    Admin,
+    GroupNotEmpty,
+    GroupNotFound,
+    IncompatibleServer,
+    Offset,
+    TopicNotFound,
+    TopicPartition,
+    UnknownMember,
+    sync,
+)
+from unit.client.fake_cluster import fake_cluster
+from unit.server.nodes import Served, join, served
+from unit.server.nodes import sync as sync_request
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+T0, T1 = TopicPartition("t", 0), TopicPartition("t", 1)
+
+
+async def member(node: Served, instance_id: str = "i1") -> None:
+    """One member, alone in group `g`."""
+    joined = await node.group.JoinGroup(join(instance_id=instance_id))
+    await node.group.SyncGroup(sync_request(joined, instance_id))
+
+
+def by_both(story: Callable[[sync.Admin], None]) -> None:
+    """Run the blocking story against a node; its shell is the asyncio one for threads."""
+
+    async def run() -> None:
+        async with served() as node:
+            await member(node)
+            await asyncio.to_thread(_told, node.address, story)
+
+    asyncio.run(run())
+
+
+def _told(address: str, story: Callable[[sync.Admin], None]) -> None:
+    with sync.Admin(address) as admin:
+        story(admin)
+
+
+def test_offsets_are_set_read_and_forgotten_from_outside() -> None:
+    """J1, J4, J24: a simple group; each partition has a result of its own."""
+
+    def story(admin: sync.Admin) -> None:
+        admin.create_topics({"t": 2})
+        results = admin.commit_offsets(
+            "tool", {T0: 5, T1: Offset(7, "note"), TopicPartition("t", 9): 1}
+        )
+        assert results[T0] is None
+        assert results[T1] is None
+        assert isinstance(results[TopicPartition("t", 9)], TopicNotFound)
+        assert admin.offsets("tool") == {T0: Offset(5), T1: Offset(7, "note")}
+        assert admin.offsets("tool", [T1]) == {T1: Offset(7, "note")}
+        assert admin.delete_offsets("tool", [T0]) == {T0: None}
+        assert admin.offsets("tool") == {T1: Offset(7, "note")}
+
+    by_both(story)
+
+
+def test_j5_a_group_with_members_lets_only_them_commit() -> None:
+    def story(admin: sync.Admin) -> None:
+        admin.create_topics({"t": 2})
+        assert isinstance(admin.commit_offsets("g", {T0: 5})[T0], UnknownMember)
+
+    by_both(story)
+
+
+def test_j22_offsets_of_no_group_cannot_be_deleted() -> None:
+    def story(admin: sync.Admin) -> None:
+        with pytest.raises(GroupNotFound):
+            admin.delete_offsets("nosuch", [T0])
+
+    by_both(story)
+
+
+def test_members_are_removed_and_each_is_answered() -> None:
+    """G1, G5, G23; by prefix and all, those that went are named."""
+
+    def story(admin: sync.Admin) -> None:
+        results = admin.remove_members("g", instance_ids=["ghost"], member_ids=["other"])
+        assert {name: type(error) for name, error in results.items()} == {
+            "ghost": UnknownMember,
+            "other": UnknownMember,
+        }
+        assert admin.remove_members("g", instance_prefix="zz") == {}
+        assert admin.remove_members("g", instance_prefix="i", reason="node retired") == {"i1": None}
+        assert admin.remove_members("g", everyone=True) == {}
+        assert admin.remove_members("nosuch", everyone=True) == {}
+        group = admin.describe_groups("g", rebalances=10)["g"]
+        assert group.holdfast.rebalances[0].reason == "node retired"
+
+    by_both(story)
+
+
+def test_groups_are_deleted_and_each_is_answered() -> None:
+    def story(admin: sync.Admin) -> None:
+        results = admin.delete_groups("g", "nosuch")
+        assert isinstance(results["g"], GroupNotEmpty)
+        assert isinstance(results["nosuch"], GroupNotFound)
+        assert "members" in str(results["g"])
+        admin.remove_members("g", everyone=True)
+        assert admin.delete_groups("g") == {"g": None}
+
+    by_both(story)
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        {},
+        {"everyone": True, "instance_prefix": "i"},
+        {"everyone": True, "instance_ids": ["i1"]},
+        {"instance_prefix": "i", "member_ids": ["m"]},
+    ],
+)
+def test_g25_a_removal_names_members_in_one_way(named: dict[str, object]) -> None:
+    """Refused before anything is sent: there is no cluster to ask."""
+
+    async def story() -> None:
+        async with Admin("127.0.0.1:1") as admin:
+            with pytest.raises(ValueError, match="one of the three"):
+                await admin.remove_members("g", **named)  # type: ignore[arg-type]  # known keywords
+
+    asyncio.run(story())
+
+
+def test_an_older_service_is_incompatible() -> None:
+    """KIP-345: a service without the call answers UNIMPLEMENTED; no retry can help."""
+
+    async def story() -> None:
+        async with fake_cluster() as (group, (node,)):
+            group.refuse["RemoveMembers"].append((grpc.StatusCode.UNIMPLEMENTED, ()))
+            async with Admin(node.address) as admin:
+                with pytest.raises(IncompatibleServer, match="upgrade"):
+                    await admin.remove_members("g", everyone=True)
+
+    asyncio.run(story())

@@ -1,0 +1,166 @@
+"""One heartbeat stream for all members of a connection: shared, and its end judged once."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import grpc
+
+from harness.poll import until_async
+from holdfast.client.caller import Caller
+from holdfast.client.heartbeats import HeartbeatStream
+from holdfast.client.signals import Failure
+from holdfast.v1 import group_pb2
+from holdfast.v1.errors_pb2 import ErrorCode
+from unit.client.fake_cluster import fake_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine
+
+ResultT = TypeVar("ResultT")
+WITHIN_S = 20
+PATIENCE_MS = 10_000
+
+
+def run(work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Run with a limit that only a hang reaches."""
+
+    async def limited() -> ResultT:
+        async with asyncio.timeout(WITHIN_S):
+            return await work
+
+    return asyncio.run(limited())
+
+
+def beat(number: int, group: str = "g") -> group_pb2.HeartbeatRequest:
+    return group_pb2.HeartbeatRequest(group_id=group, member_id=f"m-{number}", generation_id=1)
+
+
+def ignore(_: group_pb2.HeartbeatPush) -> None:
+    """For heartbeats that expect no push."""
+
+
+def test_heartbeats_that_fall_due_together_travel_in_one_message() -> None:
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            caller = Caller(node.address)
+            stream = HeartbeatStream(caller)
+            attempts = (stream.attempt(beat(n), PATIENCE_MS, ignore) for n in range(50))
+            answers = await asyncio.gather(*attempts)
+            assert all(isinstance(one, group_pb2.HeartbeatResponse) for one in answers)
+            assert group.streams == 1
+            assert group.batches == 1
+            stream.close()
+            await caller.close()
+
+    run(scenario())
+
+
+def test_each_member_gets_its_own_answer() -> None:
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            group.heartbeat_codes = {"m-1": ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID}
+            caller = Caller(node.address)
+            stream = HeartbeatStream(caller)
+            attempts = (stream.attempt(beat(n), PATIENCE_MS, ignore) for n in range(3))
+            answers = await asyncio.gather(*attempts)
+            codes = [getattr(answer, "error_code", None) for answer in answers]
+            assert codes == [0, ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID, 0]
+            stream.close()
+            await caller.close()
+
+    run(scenario())
+
+
+def test_a_push_reaches_its_member_and_no_other() -> None:
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            heard: asyncio.Queue[tuple[str, str]] = asyncio.Queue()
+
+            def noting(name: str) -> Callable[[group_pb2.HeartbeatPush], None]:
+                return lambda push: heard.put_nowait((name, push.member_id))
+
+            caller = Caller(node.address)
+            stream = HeartbeatStream(caller)
+            for name, request in (("one", beat(1)), ("two", beat(2)), ("other", beat(1, "h"))):
+                await stream.attempt(request, PATIENCE_MS, noting(name))
+            for member_id in ("m-2", "m-3", "m-1"):
+                push = group_pb2.HeartbeatPush(group_id="g", member_id=member_id, generation_id=1)
+                await group.pushes.put(push)
+            assert await heard.get() == ("two", "m-2")
+            assert await heard.get() == ("one", "m-1")
+            assert heard.empty()
+            stream.close()
+            await caller.close()
+
+    run(scenario())
+
+
+def test_what_breaks_the_stream_fails_all_that_wait_alike_and_is_counted_once() -> None:
+    """Each failure counted would double the pause: a hundred members would stay away a second."""
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            group.mute = True
+            group.refuse_stream = [(grpc.StatusCode.UNAVAILABLE, ())]
+            caller = Caller([node.address, "127.0.0.1:1"])
+            stream = HeartbeatStream(caller)
+            attempts = (stream.attempt(beat(n), PATIENCE_MS, ignore) for n in range(100))
+            answers = await asyncio.gather(*attempts)
+            assert all(isinstance(one, Failure) for one in answers)
+            assert len({id(one) for one in answers}) == 1
+            assert caller.endpoints.current == "127.0.0.1:1"
+            stream.close()
+            await caller.close()
+
+    run(scenario())
+
+
+def test_after_a_failure_another_stream_is_opened() -> None:
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            group.refuse_stream = [(grpc.StatusCode.UNAVAILABLE, ())]
+            caller = Caller(node.address)
+            stream = HeartbeatStream(caller)
+            first = await stream.attempt(beat(1), PATIENCE_MS, ignore)
+            second = await stream.attempt(beat(1), PATIENCE_MS, ignore)
+            assert isinstance(first, Failure)
+            assert isinstance(second, group_pb2.HeartbeatResponse)
+            stream.close()
+            await caller.close()
+
+    run(scenario())
+
+
+def test_a_silent_node_is_given_up_and_left() -> None:
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            group.mute = True
+            caller = Caller([node.address, "127.0.0.1:1"])
+            stream = HeartbeatStream(caller)
+            answer = await stream.attempt(beat(1), 200, ignore)
+            assert isinstance(answer, Failure)
+            assert "no answer within 200 ms" in str(answer.error)
+            assert caller.endpoints.current == "127.0.0.1:1"
+            stream.close()
+            await caller.close()
+
+    run(scenario())
+
+
+def test_closing_fails_what_is_in_flight() -> None:
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            group.mute = True
+            caller = Caller(node.address)
+            stream = HeartbeatStream(caller)
+            attempt = asyncio.create_task(stream.attempt(beat(1), PATIENCE_MS, ignore))
+            await until_async(lambda: group.requests["HeartbeatStream"], "the heartbeat")
+            stream.close()
+            answer = await attempt
+            assert isinstance(answer, Failure)
+            assert "closed" in str(answer.error)
+            await caller.close()
+
+    run(scenario())

@@ -1,0 +1,63 @@
+"""Assignments are read as protobuf reads them, and what cannot be read never raises."""
+
+from __future__ import annotations
+
+from google.protobuf.message import DecodeError
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.coordinator.assignment_bytes import partitions
+from holdfast.coordinator.ids import TopicPartition
+from holdfast.v1.group_pb2 import ConsumerProtocolAssignment, ConsumerProtocolTopicPartitions
+
+OWNED = st.lists(
+    st.tuples(st.text(max_size=9), st.lists(st.integers(0, (1 << 31) - 1), max_size=9)), max_size=6
+)
+
+
+def written(owned: list[tuple[str, list[int]]], user_data: bytes | None = None) -> bytes:
+    topics = [ConsumerProtocolTopicPartitions(topic=t, partitions=p) for t, p in owned]
+    made = ConsumerProtocolAssignment(assigned_partitions=topics, user_data=user_data)
+    return made.SerializeToString()
+
+
+@given(OWNED, st.none() | st.binary(max_size=9))
+def test_what_protobuf_writes_is_read(
+    owned: list[tuple[str, list[int]]], user_data: bytes | None
+) -> None:
+    expected = tuple(TopicPartition(topic, number) for topic, some in owned for number in some)
+
+    assert partitions(written(owned, user_data)) == expected
+
+
+@given(st.binary(max_size=40))
+def test_any_bytes_are_read_or_refused_and_as_protobuf_reads_them(content: bytes) -> None:
+    """A `None` may be stricter than protobuf; what is read must be what protobuf reads."""
+    found = partitions(content)
+    if found is None:
+        return
+    try:
+        message = ConsumerProtocolAssignment.FromString(content)
+    except DecodeError:
+        return  # this reader does not look into user_data or fields that it does not know
+    assert found == tuple(
+        TopicPartition(each.topic, number)
+        for each in message.assigned_partitions
+        for number in each.partitions
+    )
+
+
+def test_unpacked_numbers_are_read() -> None:
+    """Writers of proto2 do not pack; a reader must take both forms."""
+    topic = b"\x0a\x01t" + b"\x10\x03" + b"\x10\x04"
+    content = b"\x0a" + bytes([len(topic)]) + topic
+
+    assert partitions(content) == (TopicPartition("t", 3), TopicPartition("t", 4))
+
+
+def test_negative_partitions_and_bad_text_cannot_be_read() -> None:
+    negative = b"\x10" + b"\xff" * 9 + b"\x01"
+    bad_text = b"\x0a\x02\xff\xff"
+
+    for topic in (negative, bad_text):
+        assert partitions(b"\x0a" + bytes([len(topic)]) + topic) is None

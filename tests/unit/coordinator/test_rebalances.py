@@ -1,0 +1,273 @@
+"""What is remembered of a group's last rebalances: why, who, when, and what moved (KIP-345, D10).
+
+Operators explain a cluster by it, so it must be true of every way in which members come and go;
+and it never grows with the group. Each test also replays its log from cuts.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from harness.calls import Calls
+from holdfast.coordinator.commands import LeavingMember, TriggerRebalance
+from holdfast.coordinator.events import Protocol
+from holdfast.coordinator.evolve_rebalances import (
+    COMPARED_BYTES_MAX,
+    KEPT_MAX,
+    LISTED_MAX,
+    PARTED_MAX,
+)
+from holdfast.coordinator.state import Change, Move, Rebalance
+from holdfast.v1.group_pb2 import ConsumerProtocolAssignment, ConsumerProtocolTopicPartitions
+
+READS_T = (Protocol("p", b"p-bytes", ("t",)),)
+
+
+def owning(*partitions: int, topic: str = "t") -> bytes:
+    """The bytes of an assignment."""
+    some = ConsumerProtocolTopicPartitions(topic=topic, partitions=partitions)
+    made = ConsumerProtocolAssignment(assigned_partitions=[some] if partitions else [])
+    return made.SerializeToString()
+
+
+@dataclass
+class Consumers:
+    """Static members of type `consumer`, whose leader assigns what the test says."""
+
+    calls: Calls
+
+    @property
+    def last(self) -> Rebalance:
+        found = self.calls.group.last_rebalance
+        assert found is not None
+        return found
+
+    def join(self, instance_id: str, member_id: str = "") -> None:
+        fresh = f"{instance_id}-1"
+        self.calls.join(
+            instance_id, member_id, fresh=fresh, protocols=READS_T, protocol_type="consumer"
+        )
+
+    def rejoin(self) -> None:
+        """Everyone who is not parked joins the open phase."""
+        parked = set(self.calls.volatile.joins)
+        for member_id, member in sorted(self.calls.group.members.items()):
+            if member_id not in parked:
+                self.join(str(member.instance_id), member_id)
+        self.calls.core.advance(0)
+
+    def assign(self, **owned: bytes) -> None:
+        """Everybody syncs; the leader last, with these assignments by instance id."""
+        group = self.calls.group
+        assert group.state == "CompletingRebalance"
+        given = {group.instances[name]: bytes_ for name, bytes_ in owned.items()}
+        kind = {"protocol_type": "consumer"}
+        for member_id in group.members:
+            if member_id != group.leader:
+                self.calls.sync(member_id, **kind)  # type: ignore[arg-type]  # one known keyword
+        self.calls.sync(str(group.leader), given, **kind)  # type: ignore[arg-type]  # as above
+
+    def form(self, **owned: bytes) -> None:
+        """A first generation of these members."""
+        for name in owned:
+            self.join(name)
+        self.calls.core.advance(0)
+        self.assign(**owned)
+
+
+@pytest.fixture
+def consumers(calls: Calls) -> Consumers:
+    return Consumers(calls)
+
+
+def test_a_first_generation_gives_and_moves_nothing(consumers: Consumers) -> None:
+    consumers.form(a=owning(0, 1), b=owning(2))
+    last = consumers.last
+
+    assert (last.number, last.from_generation, last.generation) == (1, 0, 1)
+    assert (last.moved, last.given, last.dropped, last.counted) == (0, 3, 0, True)
+    assert last.changes == (Change("a", "joined"), Change("b", "joined"))
+    assert (last.members, last.came, last.went) == (0, 2, 0)
+
+
+def test_who_caused_it_is_named_also_if_it_came_with_it(consumers: Consumers) -> None:
+    """RebalanceStarted comes before MemberJoined, which tells who the member is."""
+    consumers.form(a=owning(0, 1))
+    consumers.calls.core.advance(5)
+    consumers.join("b")
+    last = consumers.last
+
+    assert (last.member_id, last.instance_id, last.client_id) == ("b-1", "b", "c")
+    assert (last.principal, last.command, last.rule) == ("user", "JoinGroup", "B1")
+    assert (last.wall_time_ms, last.log_time_ms) == (5, 5), "the entry's wall time, not a clock's"
+
+
+def test_what_moved_is_told_between_the_two_last_assignments(consumers: Consumers) -> None:
+    consumers.form(a=owning(0, 1, 2))
+    consumers.join("b")
+    consumers.calls.core.advance(7)
+    consumers.rejoin()
+    consumers.assign(a=owning(0), b=owning(2, 3))
+    last = consumers.last
+
+    assert last.moves == (Move("t", 1, "a", ""), Move("t", 2, "a", "b"), Move("t", 3, "", "b"))
+    assert (last.moved, last.given, last.dropped) == (1, 1, 1)
+    assert (last.reassigned, last.reassigned_names) == (2, ("a", "b"))
+    assert (last.closed_ms, last.assigned_ms) == (7, 7)
+
+
+def test_partitions_of_members_that_went_move_from_them(consumers: Consumers) -> None:
+    """Their records are gone by then, so what they held is kept until the next assignment."""
+    consumers.form(a=owning(0), b=owning(1), c=owning(2))
+    consumers.calls.leave(LeavingMember("", "b"), LeavingMember("", "c"), operator=True)
+    assert len(consumers.last.parted) == 2
+    consumers.rejoin()
+    consumers.assign(a=owning(0, 1, 2))
+    last = consumers.last
+
+    assert last.moves == (Move("t", 1, "b", "a"), Move("t", 2, "c", "a"))
+    assert last.changes == (Change("b", "removed"), Change("c", "removed"))
+    assert last.parted == ()
+
+
+@pytest.mark.parametrize("how", ["left", "expired"])
+def test_how_a_member_went_is_told(consumers: Consumers, how: str) -> None:
+    consumers.form(a=owning(0), b=owning(1))
+    if how == "left":
+        consumers.calls.leave(LeavingMember("b-1", "b"))
+    else:
+        consumers.calls.core.advance(9_000)
+        consumers.calls.heartbeat("a-1")
+        consumers.calls.core.advance(1_000)
+
+    assert consumers.last.changes == (Change("b", how),)
+    assert consumers.last.instance_id == "b"
+
+
+def test_who_missed_the_join_phase_has_expired(calls: Calls) -> None:
+    """D5: a dynamic member that does not come in time is in no event of its own."""
+    for name in ("m1", "m2"):
+        calls.join(fresh=name)
+        calls.join(member_id=name)
+    calls.core.advance(0)
+    leader = str(calls.group.leader)
+    other = "m1" if leader == "m2" else "m2"
+    calls.sync(other)
+    calls.sync(leader, {})
+    calls.join(member_id=leader)
+    calls.core.advance(9_000)
+    calls.heartbeat(other)
+    calls.core.advance(6_000)
+    last = calls.group.last_rebalance
+
+    assert last is not None
+    assert last.changes == (Change(other, "expired"),)
+
+
+def test_a_swap_moves_nothing_and_begins_nothing(consumers: Consumers) -> None:
+    """KIP-345: names outlive the member id, so a restart is no move."""
+    consumers.form(a=owning(0), b=owning(1))
+    consumers.calls.join("b", fresh="b-2", protocols=READS_T, protocol_type="consumer")
+    assert consumers.last.number == 1
+    consumers.calls.submit(TriggerRebalance(consumers.calls.caller(), "g", "new disks"))
+    consumers.rejoin()
+    consumers.assign(a=owning(0), b=owning(1))
+    last = consumers.last
+
+    assert (last.reason, last.number, last.moved, last.reassigned) == ("new disks", 2, 0, 0)
+    assert (last.came, last.went, last.changes) == (0, 0, ())
+
+
+def test_an_abandoned_assignment_still_counts_as_the_last_one(consumers: Consumers) -> None:
+    """D10 wipes what members held when a round opens while the assignment is awaited."""
+    consumers.form(a=owning(0, 1))
+    consumers.join("b")
+    consumers.rejoin()
+    consumers.join("c")  # the assignment of generation 2 never came
+    assert consumers.calls.member("a-1").assignment == b""
+    consumers.rejoin()
+    consumers.assign(a=owning(0), b=owning(1), c=owning())
+
+    earlier, last = consumers.calls.group.rebalances[-2:]
+    assert (earlier.generation, earlier.assigned_ms) == (2, 0)
+    assert last.moves == (Move("t", 1, "a", "b"),)
+    assert consumers.calls.member("a-1").abandoned == b""
+
+
+def test_who_went_before_an_abandoned_assignment_is_not_forgotten(consumers: Consumers) -> None:
+    consumers.form(a=owning(0), b=owning(1))
+    consumers.calls.leave(LeavingMember("", "b"))
+    consumers.rejoin()
+    consumers.join("c")
+    consumers.rejoin()
+    consumers.assign(a=owning(0), c=owning(1))
+
+    assert consumers.last.moves == (Move("t", 1, "b", "c"),)
+    assert all(each.parted == () for each in consumers.calls.group.rebalances)
+
+
+def test_opaque_assignments_tell_whose_bytes_changed(calls: Calls) -> None:
+    """Of any other protocol type nobody knows what the bytes mean."""
+    calls.stable("i1", "i2")
+    calls.submit(TriggerRebalance(calls.caller(), "g", "why not"))
+    calls.join("i1", "i1-1")
+    calls.join("i2", "i2-1")
+    calls.sync("i2-1")
+    calls.sync("i1-1", {"i1-1": b"i1-1", "i2-1": b"other"})
+    last = calls.group.last_rebalance
+
+    assert last is not None
+    assert (last.counted, last.reassigned, last.reassigned_names) == (False, 1, ("i2",))
+    assert last.moves == ()
+
+
+def test_unreadable_assignments_are_not_counted(consumers: Consumers) -> None:
+    """Nobody checks an assignment's bytes when it is stored, and telling must never raise."""
+    consumers.form(a=b"\xff")
+
+    assert (consumers.last.counted, consumers.last.reassigned) == (False, 1)
+
+
+def test_more_bytes_than_may_be_compared_count_members_only(consumers: Consumers) -> None:
+    """The work is bounded too: a fold must not stand still for a large group."""
+    large = owning(*range(COMPARED_BYTES_MAX // 2))
+    assert len(large) > COMPARED_BYTES_MAX
+    consumers.form(a=large)
+
+    assert (consumers.last.counted, consumers.last.reassigned) == (False, 1)
+
+
+def test_a_group_that_empties_closes_its_rebalance(consumers: Consumers) -> None:
+    consumers.form(a=owning(0))
+    consumers.calls.leave(LeavingMember("", "a"))
+
+    assert (consumers.last.generation, consumers.last.from_generation) == (2, 1)
+    assert consumers.last.changes == (Change("a", "removed"),)
+
+
+def test_a_record_is_bounded_whatever_the_groups_size(consumers: Consumers) -> None:
+    members = PARTED_MAX + 7
+    names = [f"m{number:03d}" for number in range(members)]
+    consumers.form(**{name: owning(at) for at, name in enumerate(names)})
+    first = consumers.last
+    assert (first.came, len(first.changes)) == (members, LISTED_MAX)
+    assert (first.given, len(first.moves)) == (members, LISTED_MAX)
+    assert (first.reassigned, len(first.reassigned_names)) == (members, LISTED_MAX)
+
+    leaving = [LeavingMember("", name) for name in names[1:]]
+    consumers.calls.leave(*leaving, operator=True)
+    last = consumers.last
+    assert (last.went, len(last.changes), len(last.parted)) == (members - 1, LISTED_MAX, PARTED_MAX)
+
+
+def test_the_last_few_are_kept(calls: Calls) -> None:
+    calls.stable("i1")
+    for _ in range(KEPT_MAX + 3):
+        calls.submit(TriggerRebalance(calls.caller(), "g", "again"))
+        calls.join("i1", "i1-1")
+        calls.sync("i1-1", {"i1-1": b"work"})
+
+    numbers = [each.number for each in calls.group.rebalances]
+    assert numbers == list(range(5, KEPT_MAX + 5))

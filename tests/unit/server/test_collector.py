@@ -1,0 +1,28 @@
+"""Cyclic garbage is looked for less often once a node serves, and still found."""
+
+import gc
+import weakref
+
+from holdfast.server import collector
+
+
+class Knot:
+    """Refers to itself, so that counting alone never frees it."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+
+def test_a_serving_node_still_frees_cycles_but_searches_seldom() -> None:
+    """Design 12, memory: what is made after the start is not left out."""
+    before = gc.get_threshold()
+    try:
+        collector.settle()
+        made = weakref.ref(Knot())
+        assert gc.get_threshold() == (collector.YOUNG_MAX, *collector.SEARCHES_A_STEP)
+        assert gc.get_freeze_count() > 0
+        gc.collect()
+        assert made() is None
+    finally:
+        gc.unfreeze()
+        gc.set_threshold(*before)

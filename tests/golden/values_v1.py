@@ -47,7 +47,17 @@ from holdfast.coordinator.events import (
 )
 from holdfast.coordinator.ids import Position, TopicPartition
 from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.state import Group, Member, Offset, Rebalance, RequestRecord, State
+from holdfast.coordinator.state import (
+    Change,
+    Group,
+    Member,
+    Move,
+    Offset,
+    Parted,
+    Rebalance,
+    RequestRecord,
+    State,
+)
 from holdfast.storage.codec import StateItem
 
 REQUEST: Final = "01936f2e-7c00-7abc-8def-0123456789ab"
@@ -191,7 +201,6 @@ STATE: Final[tuple[StateItem, ...]] = (
             rejoined=("indexer-1-c", "indexer-2-d"),
             initial=True,
             round_timeout_ms=15_000,
-            last_rebalance=Rebalance("joined", "indexer-1-c", Position(40, 0), 1_700_000_000_000),
             version=42,
             seq=9,
             state_since_ms=1_700_000_000_001,
@@ -215,6 +224,39 @@ STATE: Final[tuple[StateItem, ...]] = (
             granted_index=41,
             predecessor_ms=10_000,
             released=True,
+            abandoned=b"\x00\x02",
+        ),
+    ),
+    StateItem(
+        ("indexers", "3"),
+        Rebalance(
+            number=3,
+            reason="joined",
+            member_id="indexer-1-c",
+            at=Position(40, 0),
+            log_time_ms=1_700_000_000_000,
+            wall_time_ms=1_700_000_000_123,
+            rule="B1",
+            command="JoinGroup",
+            principal="spiffe://example/indexer",
+            instance_id="indexer-1",
+            client_id="indexer",
+            members=3,
+            from_generation=6,
+            generation=7,
+            closed_ms=1_700_000_000_100,
+            assigned_ms=1_700_000_000_200,
+            came=1,
+            went=2,
+            changes=(Change("indexer-1", "joined"), Change("guest-e", "expired")),
+            reassigned=2,
+            reassigned_names=("indexer-0", "indexer-1"),
+            moved=1,
+            given=2,
+            dropped=3,
+            moves=(Move("bücher", 4, "", "indexer-1"), Move("documents", 3, "guest-e", "")),
+            counted=True,
+            parted=(Parted("guest-e", b"\x00\x03"),),
         ),
     ),
     StateItem(("indexers", "bücher", "0"), Offset(12, -1, "nächstes", 1_700_000_000_000)),

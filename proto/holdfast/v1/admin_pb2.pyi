@@ -13,6 +13,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from holdfast.v1 import errors_pb2 as _errors_pb2
 from holdfast.v1 import extras_pb2 as _extras_pb2
+from holdfast.v1 import group_pb2 as _group_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -65,6 +66,9 @@ class DescribedGroupMemberExtras(_message.Message):
     FENCING_TOKEN_FIELD_NUMBER: _builtins.int
     PROTOCOLS_FIELD_NUMBER: _builtins.int
     RELEASED_FIELD_NUMBER: _builtins.int
+    SESSION_LEFT_MS_FIELD_NUMBER: _builtins.int
+    SINCE_MS_FIELD_NUMBER: _builtins.int
+    ASSIGNED_PARTITIONS_FIELD_NUMBER: _builtins.int
     session_timeout_ms: _builtins.int
     """Session timeout in force, in milliseconds."""
     rebalance_timeout_ms: _builtins.int
@@ -73,9 +77,19 @@ class DescribedGroupMemberExtras(_message.Message):
     """The token of the member's current grant; unset: it has none."""
     released: _builtins.bool
     """Static members: this member id has said that it acts no more, and its process is about to come back."""
+    session_left_ms: _builtins.int
+    """How much of the session is left, in milliseconds; then the member expires, unless it is heard. Known to the leader
+    only; unset: unknown, or suspended because a join or sync of the member waits.
+    """
+    since_ms: _builtins.int
+    """Log time, in milliseconds, at which this member id took its place."""
     @_builtins.property
     def protocols(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Names of the protocols that the member offered, the most wanted first."""
+
+    @_builtins.property
+    def assigned_partitions(self) -> _containers.RepeatedCompositeFieldContainer[_group_pb2.ConsumerProtocolTopicPartitions]:
+        """What the assignment names; only for protocol type "consumer", whose bytes can be read."""
 
     def __init__(
         self,
@@ -85,14 +99,22 @@ class DescribedGroupMemberExtras(_message.Message):
         fencing_token: _builtins.int | None = ...,
         protocols: _abc.Iterable[_builtins.str] | None = ...,
         released: _builtins.bool = ...,
+        session_left_ms: _builtins.int | None = ...,
+        since_ms: _builtins.int = ...,
+        assigned_partitions: _abc.Iterable[_group_pb2.ConsumerProtocolTopicPartitions] | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_fencing_token", b"_fencing_token", "fencing_token", b"fencing_token"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_fencing_token", b"_fencing_token", "_session_left_ms", b"_session_left_ms", "fencing_token", b"fencing_token", "session_left_ms", b"session_left_ms"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fencing_token", b"_fencing_token", "fencing_token", b"fencing_token", "protocols", b"protocols", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "session_timeout_ms", b"session_timeout_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_fencing_token", b"_fencing_token", "_session_left_ms", b"_session_left_ms", "assigned_partitions", b"assigned_partitions", "fencing_token", b"fencing_token", "protocols", b"protocols", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "session_left_ms", b"session_left_ms", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__fencing_token: _TypeAlias = _typing.Literal["fencing_token"]  # noqa: Y015
     _WhichOneofArgType__fencing_token: _TypeAlias = _typing.Literal["_fencing_token", b"_fencing_token"]  # noqa: Y015
+    _WhichOneofReturnType__session_left_ms: _TypeAlias = _typing.Literal["session_left_ms"]  # noqa: Y015
+    _WhichOneofArgType__session_left_ms: _TypeAlias = _typing.Literal["_session_left_ms", b"_session_left_ms"]  # noqa: Y015
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__fencing_token) -> _WhichOneofReturnType__fencing_token | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__session_left_ms) -> _WhichOneofReturnType__session_left_ms | None: ...
 
 Global___DescribedGroupMemberExtras: _TypeAlias = DescribedGroupMemberExtras  # noqa: Y015
 
@@ -147,38 +169,203 @@ class DescribedGroupMember(_message.Message):
 Global___DescribedGroupMember: _TypeAlias = DescribedGroupMember  # noqa: Y015
 
 @_typing.final
-class LastRebalance(_message.Message):
-    """Why and when a group last began to rebalance."""
+class RebalanceChange(_message.Message):
+    """Who came or went in a rebalance."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    HOW_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Instance id of a static member, member id of another."""
+    how: _builtins.str
+    """"joined", "left", "removed" (by an operator), "expired" (not heard in time) or "refused" (the group was full)."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        how: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["how", b"how", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RebalanceChange: _TypeAlias = RebalanceChange  # noqa: Y015
+
+@_typing.final
+class RebalanceMove(_message.Message):
+    """A partition whose owner is another one. Owners are told by instance id, else by member id."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    PARTITION_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    """The topic."""
+    partition: _builtins.int
+    """The partition."""
+    before: _builtins.str
+    """Who owned it; empty: nobody, or one who is not known any more."""
+    after: _builtins.str
+    """Who owns it; empty: nobody."""
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        partition: _builtins.int = ...,
+        before: _builtins.str = ...,
+        after: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "partition", b"partition", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RebalanceMove: _TypeAlias = RebalanceMove  # noqa: Y015
+
+@_typing.final
+class DescribedRebalance(_message.Message):
+    """One rebalance of a group: why, who caused it, when, and what came of it. Of a long list only the first are here,
+    and the number beside it counts them all.
+    """
 
     DESCRIPTOR: _descriptor.Descriptor
 
     REASON_FIELD_NUMBER: _builtins.int
-    CAUSE_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    COMMAND_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
     MEMBER_ID_FIELD_NUMBER: _builtins.int
+    GROUP_INSTANCE_ID_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    WALL_TIME_MS_FIELD_NUMBER: _builtins.int
     LOG_TIME_MS_FIELD_NUMBER: _builtins.int
+    JOIN_PHASE_MS_FIELD_NUMBER: _builtins.int
+    ASSIGNED_AFTER_MS_FIELD_NUMBER: _builtins.int
+    FROM_GENERATION_ID_FIELD_NUMBER: _builtins.int
+    GENERATION_ID_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    JOINED_FIELD_NUMBER: _builtins.int
+    GONE_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    REASSIGNED_FIELD_NUMBER: _builtins.int
+    REASSIGNED_NAMES_FIELD_NUMBER: _builtins.int
+    PARTITIONS_COMPARED_FIELD_NUMBER: _builtins.int
+    MOVED_FIELD_NUMBER: _builtins.int
+    GIVEN_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    MOVES_FIELD_NUMBER: _builtins.int
+    POSITION_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
-    """In words, as the event has it."""
-    cause: _builtins.str
-    """The rule and command that caused it."""
+    """Why the join phase opened, in words, as the event has it."""
+    rule: _builtins.str
+    """The rule that opened it, by its id in the protocol's documentation."""
+    command: _builtins.str
+    """The command that opened it, for example "JoinGroup"."""
+    principal: _builtins.str
+    """Who sent that command; empty: a node itself, when a deadline passed."""
     member_id: _builtins.str
     """The member that caused it; empty: none did."""
+    group_instance_id: _builtins.str
+    """Its instance id, if it is static."""
+    client_id: _builtins.str
+    """The name that it calls itself."""
+    wall_time_ms: _builtins.int
+    """Wall time of the beginning, in milliseconds, by the clock of the node that led then. For people."""
     log_time_ms: _builtins.int
-    """Log time of its beginning, in milliseconds."""
+    """Log time of the beginning, in milliseconds."""
+    join_phase_ms: _builtins.int
+    """How long the join phase took, in milliseconds of log time; unset: it is open."""
+    assigned_after_ms: _builtins.int
+    """How long it took until the assignment was there; unset: it is not yet, or never came."""
+    from_generation_id: _builtins.int
+    """Generation before."""
+    generation_id: _builtins.int
+    """The generation that it led to; 0: the join phase is open."""
+    members: _builtins.int
+    """Members before."""
+    joined: _builtins.int
+    """How many members came."""
+    gone: _builtins.int
+    """How many members went."""
+    reassigned: _builtins.int
+    """How many members that stayed or came have another assignment than before."""
+    partitions_compared: _builtins.bool
+    """Whether partitions were compared: only for protocol type "consumer", and unless too many bytes changed."""
+    moved: _builtins.int
+    """Partitions that went from one owner to another."""
+    given: _builtins.int
+    """Partitions that have an owner now and had none, or one who is not known any more."""
+    dropped: _builtins.int
+    """Partitions that had an owner and have none now."""
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___RebalanceChange]:
+        """Who came and went, in order."""
+
+    @_builtins.property
+    def reassigned_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Who they are, by name."""
+
+    @_builtins.property
+    def moves(self) -> _containers.RepeatedCompositeFieldContainer[Global___RebalanceMove]:
+        """Which partitions these are, by topic and number."""
+
+    @_builtins.property
+    def position(self) -> _extras_pb2.Position:
+        """Where the log holds its beginning."""
+
     def __init__(
         self,
         *,
         reason: _builtins.str = ...,
-        cause: _builtins.str = ...,
+        rule: _builtins.str = ...,
+        command: _builtins.str = ...,
+        principal: _builtins.str = ...,
         member_id: _builtins.str = ...,
+        group_instance_id: _builtins.str | None = ...,
+        client_id: _builtins.str = ...,
+        wall_time_ms: _builtins.int = ...,
         log_time_ms: _builtins.int = ...,
+        join_phase_ms: _builtins.int | None = ...,
+        assigned_after_ms: _builtins.int | None = ...,
+        from_generation_id: _builtins.int = ...,
+        generation_id: _builtins.int = ...,
+        members: _builtins.int = ...,
+        joined: _builtins.int = ...,
+        gone: _builtins.int = ...,
+        changes: _abc.Iterable[Global___RebalanceChange] | None = ...,
+        reassigned: _builtins.int = ...,
+        reassigned_names: _abc.Iterable[_builtins.str] | None = ...,
+        partitions_compared: _builtins.bool = ...,
+        moved: _builtins.int = ...,
+        given: _builtins.int = ...,
+        dropped: _builtins.int = ...,
+        moves: _abc.Iterable[Global___RebalanceMove] | None = ...,
+        position: _extras_pb2.Position | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_assigned_after_ms", b"_assigned_after_ms", "_group_instance_id", b"_group_instance_id", "_join_phase_ms", b"_join_phase_ms", "assigned_after_ms", b"assigned_after_ms", "group_instance_id", b"group_instance_id", "join_phase_ms", b"join_phase_ms", "position", b"position"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cause", b"cause", "log_time_ms", b"log_time_ms", "member_id", b"member_id", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_assigned_after_ms", b"_assigned_after_ms", "_group_instance_id", b"_group_instance_id", "_join_phase_ms", b"_join_phase_ms", "assigned_after_ms", b"assigned_after_ms", "changes", b"changes", "client_id", b"client_id", "command", b"command", "dropped", b"dropped", "from_generation_id", b"from_generation_id", "generation_id", b"generation_id", "given", b"given", "gone", b"gone", "group_instance_id", b"group_instance_id", "join_phase_ms", b"join_phase_ms", "joined", b"joined", "log_time_ms", b"log_time_ms", "member_id", b"member_id", "members", b"members", "moved", b"moved", "moves", b"moves", "partitions_compared", b"partitions_compared", "position", b"position", "principal", b"principal", "reason", b"reason", "reassigned", b"reassigned", "reassigned_names", b"reassigned_names", "rule", b"rule", "wall_time_ms", b"wall_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__assigned_after_ms: _TypeAlias = _typing.Literal["assigned_after_ms"]  # noqa: Y015
+    _WhichOneofArgType__assigned_after_ms: _TypeAlias = _typing.Literal["_assigned_after_ms", b"_assigned_after_ms"]  # noqa: Y015
+    _WhichOneofReturnType__group_instance_id: _TypeAlias = _typing.Literal["group_instance_id"]  # noqa: Y015
+    _WhichOneofArgType__group_instance_id: _TypeAlias = _typing.Literal["_group_instance_id", b"_group_instance_id"]  # noqa: Y015
+    _WhichOneofReturnType__join_phase_ms: _TypeAlias = _typing.Literal["join_phase_ms"]  # noqa: Y015
+    _WhichOneofArgType__join_phase_ms: _TypeAlias = _typing.Literal["_join_phase_ms", b"_join_phase_ms"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__assigned_after_ms) -> _WhichOneofReturnType__assigned_after_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__group_instance_id) -> _WhichOneofReturnType__group_instance_id | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__join_phase_ms) -> _WhichOneofReturnType__join_phase_ms | None: ...
 
-Global___LastRebalance: _TypeAlias = LastRebalance  # noqa: Y015
+Global___DescribedRebalance: _TypeAlias = DescribedRebalance  # noqa: Y015
 
 @_typing.final
 class DescribedGroupExtras(_message.Message):
@@ -188,10 +375,11 @@ class DescribedGroupExtras(_message.Message):
 
     GENERATION_ID_FIELD_NUMBER: _builtins.int
     LEADER_FIELD_NUMBER: _builtins.int
-    LAST_REBALANCE_FIELD_NUMBER: _builtins.int
+    REBALANCES_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     GROUP_SEQ_FIELD_NUMBER: _builtins.int
     MESSAGE_FIELD_NUMBER: _builtins.int
+    STATE_SINCE_MS_FIELD_NUMBER: _builtins.int
     generation_id: _builtins.int
     """The group's generation."""
     leader: _builtins.str
@@ -202,23 +390,26 @@ class DescribedGroupExtras(_message.Message):
     """How many events the group has had in its life."""
     message: _builtins.str
     """What to do next, where something is amiss (for example a quarantined group); empty otherwise."""
+    state_since_ms: _builtins.int
+    """Log time, in milliseconds, of the last change of state."""
     @_builtins.property
-    def last_rebalance(self) -> Global___LastRebalance:
-        """The last rebalance; unset: there was none."""
+    def rebalances(self) -> _containers.RepeatedCompositeFieldContainer[Global___DescribedRebalance]:
+        """The last rebalances, the newest first; as many as were asked for (RequestExtras.rebalances_max)."""
 
     def __init__(
         self,
         *,
         generation_id: _builtins.int = ...,
         leader: _builtins.str = ...,
-        last_rebalance: Global___LastRebalance | None = ...,
+        rebalances: _abc.Iterable[Global___DescribedRebalance] | None = ...,
         version: _builtins.int = ...,
         group_seq: _builtins.int = ...,
         message: _builtins.str = ...,
+        state_since_ms: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["last_rebalance", b"last_rebalance"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation_id", b"generation_id", "group_seq", b"group_seq", "last_rebalance", b"last_rebalance", "leader", b"leader", "message", b"message", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["generation_id", b"generation_id", "group_seq", b"group_seq", "leader", b"leader", "message", b"message", "rebalances", b"rebalances", "state_since_ms", b"state_since_ms", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -452,19 +643,25 @@ class DeletableGroupResult(_message.Message):
 
     GROUP_ID_FIELD_NUMBER: _builtins.int
     ERROR_CODE_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     """As in the request."""
     error_code: _errors_pb2.ErrorCode.ValueType
     """NONE, or why the group stays."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part."""
+
     def __init__(
         self,
         *,
         group_id: _builtins.str = ...,
         error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "group_id", b"group_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "group_id", b"group_id", "holdfast", b"holdfast"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -502,7 +699,7 @@ Global___DeleteGroupsResponse: _TypeAlias = DeleteGroupsResponse  # noqa: Y015
 
 @_typing.final
 class MemberToRemove(_message.Message):
-    """A member to remove, by instance id or by member id."""
+    """A member to remove, by instance id or by member id. One of both must be set: else this entry is UNKNOWN_MEMBER_ID."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -530,7 +727,7 @@ Global___MemberToRemove: _TypeAlias = MemberToRemove  # noqa: Y015
 
 @_typing.final
 class RemoveMembersRequest(_message.Message):
-    """Removes members."""
+    """Removes members: those named, or those of an instance prefix, or all; one of the three."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -538,13 +735,16 @@ class RemoveMembersRequest(_message.Message):
     MEMBERS_FIELD_NUMBER: _builtins.int
     ALL_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    INSTANCE_PREFIX_FIELD_NUMBER: _builtins.int
     HOLDFAST_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
-    """The group."""
+    """The group. One that does not exist is no error of the call: each member named is UNKNOWN_MEMBER_ID."""
     all: _builtins.bool
-    """Remove everyone; `members` must be empty then."""
+    """Remove everyone."""
     reason: _builtins.str
-    """Why, for people; recorded with the event."""
+    """Why, for people; recorded with the event. At most 255 characters are kept."""
+    instance_prefix: _builtins.str
+    """Remove every static member whose instance id begins so; never empty."""
     @_builtins.property
     def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___MemberToRemove]:
         """Whom to remove."""
@@ -560,14 +760,20 @@ class RemoveMembersRequest(_message.Message):
         members: _abc.Iterable[Global___MemberToRemove] | None = ...,
         all: _builtins.bool = ...,
         reason: _builtins.str | None = ...,
+        instance_prefix: _builtins.str | None = ...,
         holdfast: _extras_pb2.RequestExtras | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_reason", b"_reason", "holdfast", b"holdfast", "reason", b"reason"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_prefix", b"_instance_prefix", "_reason", b"_reason", "holdfast", b"holdfast", "instance_prefix", b"instance_prefix", "reason", b"reason"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_reason", b"_reason", "all", b"all", "group_id", b"group_id", "holdfast", b"holdfast", "members", b"members", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_prefix", b"_instance_prefix", "_reason", b"_reason", "all", b"all", "group_id", b"group_id", "holdfast", b"holdfast", "instance_prefix", b"instance_prefix", "members", b"members", "reason", b"reason"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__instance_prefix: _TypeAlias = _typing.Literal["instance_prefix"]  # noqa: Y015
+    _WhichOneofArgType__instance_prefix: _TypeAlias = _typing.Literal["_instance_prefix", b"_instance_prefix"]  # noqa: Y015
     _WhichOneofReturnType__reason: _TypeAlias = _typing.Literal["reason"]  # noqa: Y015
     _WhichOneofArgType__reason: _TypeAlias = _typing.Literal["_reason", b"_reason"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__instance_prefix) -> _WhichOneofReturnType__instance_prefix | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__reason) -> _WhichOneofReturnType__reason | None: ...
 
 Global___RemoveMembersRequest: _TypeAlias = RemoveMembersRequest  # noqa: Y015
@@ -581,25 +787,37 @@ class RemovedMember(_message.Message):
     MEMBER_ID_FIELD_NUMBER: _builtins.int
     GROUP_INSTANCE_ID_FIELD_NUMBER: _builtins.int
     ERROR_CODE_FIELD_NUMBER: _builtins.int
+    ERROR_MESSAGE_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
-    """As in the request; with `all`, the id of the member."""
+    """As in the request; the id of the member where the request did not name it."""
     group_instance_id: _builtins.str
-    """As in the request; with `all`, the instance id of the member."""
+    """As in the request; the instance id of the member where the request did not name it."""
     error_code: _errors_pb2.ErrorCode.ValueType
-    """NONE, or why this member was not removed."""
+    """NONE, or why this member was not removed: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID (both ids were given, and they
+    are not of one member). GROUP_AUTHORIZATION_FAILED is reserved for callers that may not do this: the access level
+    will be that of JoinGroup.
+    """
+    error_message: _builtins.str
+    """For people."""
     def __init__(
         self,
         *,
         member_id: _builtins.str = ...,
         group_instance_id: _builtins.str | None = ...,
         error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        error_message: _builtins.str | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_group_instance_id", b"_group_instance_id", "group_instance_id", b"group_instance_id"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "_group_instance_id", b"_group_instance_id", "error_message", b"error_message", "group_instance_id", b"group_instance_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_group_instance_id", b"_group_instance_id", "error_code", b"error_code", "group_instance_id", b"group_instance_id", "member_id", b"member_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_error_message", b"_error_message", "_group_instance_id", b"_group_instance_id", "error_code", b"error_code", "error_message", b"error_message", "group_instance_id", b"group_instance_id", "member_id", b"member_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__error_message: _TypeAlias = _typing.Literal["error_message"]  # noqa: Y015
+    _WhichOneofArgType__error_message: _TypeAlias = _typing.Literal["_error_message", b"_error_message"]  # noqa: Y015
     _WhichOneofReturnType__group_instance_id: _TypeAlias = _typing.Literal["group_instance_id"]  # noqa: Y015
     _WhichOneofArgType__group_instance_id: _TypeAlias = _typing.Literal["_group_instance_id", b"_group_instance_id"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__error_message) -> _WhichOneofReturnType__error_message | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__group_instance_id) -> _WhichOneofReturnType__group_instance_id | None: ...
 
 Global___RemovedMember: _TypeAlias = RemovedMember  # noqa: Y015
@@ -617,7 +835,7 @@ class RemoveMembersResponse(_message.Message):
     """What went wrong with the whole call; NONE also when single members were refused."""
     @_builtins.property
     def members(self) -> _containers.RepeatedCompositeFieldContainer[Global___RemovedMember]:
-        """One a requested member, in order."""
+        """One a requested member, in order; without names, one a removed member, by order of joining."""
 
     @_builtins.property
     def holdfast(self) -> _extras_pb2.ResponseExtras:

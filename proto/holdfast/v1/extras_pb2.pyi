@@ -57,6 +57,7 @@ class RequestExtras(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     RELEASE_FIELD_NUMBER: _builtins.int
     STALE_OK_FIELD_NUMBER: _builtins.int
+    REBALANCES_MAX_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """A UUIDv7 in its canonical text form. A repeated call with the same id and content takes effect once.
     Its time part is the cluster's log time as last seen in an answer (FindCoordinator gives the first).
@@ -70,18 +71,23 @@ class RequestExtras(_message.Message):
     """Reads only: any node may answer from what it has applied; the answer says its `applied_index` and `age_ms`.
     False: the answer is linearizable and comes from the leader.
     """
+    rebalances_max: _builtins.int
+    """DescribeGroups only: how many of a group's last rebalances to tell of. Unset: 1. A group remembers the last 10."""
     def __init__(
         self,
         *,
         request_id: _builtins.str = ...,
         release: _builtins.bool = ...,
         stale_ok: _builtins.bool = ...,
+        rebalances_max: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_rebalances_max", b"_rebalances_max", "rebalances_max", b"rebalances_max"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["release", b"release", "request_id", b"request_id", "stale_ok", b"stale_ok"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_rebalances_max", b"_rebalances_max", "rebalances_max", b"rebalances_max", "release", b"release", "request_id", b"request_id", "stale_ok", b"stale_ok"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__rebalances_max: _TypeAlias = _typing.Literal["rebalances_max"]  # noqa: Y015
+    _WhichOneofArgType__rebalances_max: _TypeAlias = _typing.Literal["_rebalances_max", b"_rebalances_max"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__rebalances_max) -> _WhichOneofReturnType__rebalances_max | None: ...
 
 Global___RequestExtras: _TypeAlias = RequestExtras  # noqa: Y015
 

@@ -336,6 +336,30 @@ class OffsetFetchRequest(_message.Message):
 Global___OffsetFetchRequest: _TypeAlias = OffsetFetchRequest  # noqa: Y015
 
 @_typing.final
+class OffsetFetchResponsePartitionExtras(_message.Message):
+    """What Holdfast knows of an offset beyond Kafka's answer."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    COMMITTED_MS_FIELD_NUMBER: _builtins.int
+    committed_ms: _builtins.int
+    """Log time of the commit, in milliseconds; unset: there is none."""
+    def __init__(
+        self,
+        *,
+        committed_ms: _builtins.int | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_committed_ms", b"_committed_ms", "committed_ms", b"committed_ms"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_committed_ms", b"_committed_ms", "committed_ms", b"committed_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__committed_ms: _TypeAlias = _typing.Literal["committed_ms"]  # noqa: Y015
+    _WhichOneofArgType__committed_ms: _TypeAlias = _typing.Literal["_committed_ms", b"_committed_ms"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__committed_ms) -> _WhichOneofReturnType__committed_ms | None: ...
+
+Global___OffsetFetchResponsePartitionExtras: _TypeAlias = OffsetFetchResponsePartitionExtras  # noqa: Y015
+
+@_typing.final
 class OffsetFetchResponsePartition(_message.Message):
     """The offset of one partition."""
 
@@ -346,6 +370,7 @@ class OffsetFetchResponsePartition(_message.Message):
     COMMITTED_LEADER_EPOCH_FIELD_NUMBER: _builtins.int
     METADATA_FIELD_NUMBER: _builtins.int
     ERROR_CODE_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
     partition_index: _builtins.int
     """Partition number, from 0."""
     committed_offset: _builtins.int
@@ -356,6 +381,10 @@ class OffsetFetchResponsePartition(_message.Message):
     """The metadata that was committed with it; empty if none."""
     error_code: _errors_pb2.ErrorCode.ValueType
     """NONE, or why it could not be read."""
+    @_builtins.property
+    def holdfast(self) -> Global___OffsetFetchResponsePartitionExtras:
+        """Holdfast's own part."""
+
     def __init__(
         self,
         *,
@@ -364,10 +393,11 @@ class OffsetFetchResponsePartition(_message.Message):
         committed_leader_epoch: _builtins.int = ...,
         metadata: _builtins.str | None = ...,
         error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        holdfast: Global___OffsetFetchResponsePartitionExtras | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_metadata", b"_metadata", "metadata", b"metadata"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_metadata", b"_metadata", "holdfast", b"holdfast", "metadata", b"metadata"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_metadata", b"_metadata", "committed_leader_epoch", b"committed_leader_epoch", "committed_offset", b"committed_offset", "error_code", b"error_code", "metadata", b"metadata", "partition_index", b"partition_index"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_metadata", b"_metadata", "committed_leader_epoch", b"committed_leader_epoch", "committed_offset", b"committed_offset", "error_code", b"error_code", "holdfast", b"holdfast", "metadata", b"metadata", "partition_index", b"partition_index"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__metadata: _TypeAlias = _typing.Literal["metadata"]  # noqa: Y015
     _WhichOneofArgType__metadata: _TypeAlias = _typing.Literal["_metadata", b"_metadata"]  # noqa: Y015

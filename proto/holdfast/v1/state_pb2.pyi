@@ -39,12 +39,14 @@ class StateRecord(_message.Message):
     TOPIC_FIELD_NUMBER: _builtins.int
     SETTINGS_FIELD_NUMBER: _builtins.int
     REQUEST_FIELD_NUMBER: _builtins.int
+    REBALANCE_FIELD_NUMBER: _builtins.int
     schema_version: _builtins.int
     """Version of this schema that the record was written with, from 1."""
     @_builtins.property
     def key(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What the record is about: nothing (cluster); group id (group; settings, where empty means the cluster's); group id,
-        member id (member); group id, topic, partition (offset); topic (topic); principal, group id, request id (request).
+        member id (member); group id, topic, partition (offset); topic (topic); principal, group id, request id (request);
+        group id, number (rebalance).
         """
 
     @_builtins.property
@@ -53,7 +55,7 @@ class StateRecord(_message.Message):
 
     @_builtins.property
     def group(self) -> Global___GroupState:
-        """A group without its members and offsets."""
+        """A group without its members, offsets and rebalances."""
 
     @_builtins.property
     def member(self) -> Global___MemberState:
@@ -75,6 +77,10 @@ class StateRecord(_message.Message):
     def request(self) -> Global___RequestState:
         """A served request."""
 
+    @_builtins.property
+    def rebalance(self) -> Global___RebalanceState:
+        """A rebalance of a group."""
+
     def __init__(
         self,
         *,
@@ -87,12 +93,13 @@ class StateRecord(_message.Message):
         topic: _events_pb2.TopicSize | None = ...,
         settings: Global___SettingsState | None = ...,
         request: Global___RequestState | None = ...,
+        rebalance: Global___RebalanceState | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "cluster", b"cluster", "group", b"group", "member", b"member", "offset", b"offset", "request", b"request", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "cluster", b"cluster", "group", b"group", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "cluster", b"cluster", "group", b"group", "key", b"key", "member", b"member", "offset", b"offset", "request", b"request", "schema_version", b"schema_version", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "cluster", b"cluster", "group", b"group", "key", b"key", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "schema_version", b"schema_version", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["cluster", "group", "member", "offset", "topic", "settings", "request"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["cluster", "group", "member", "offset", "topic", "settings", "request", "rebalance"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -155,8 +162,94 @@ class ClusterState(_message.Message):
 Global___ClusterState: _TypeAlias = ClusterState  # noqa: Y015
 
 @_typing.final
+class ChangeState(_message.Message):
+    """Who came or went in a rebalance."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    HOW_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Instance id, else member id."""
+    how: _builtins.str
+    """"joined", "left", "removed", "expired" or "refused"."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        how: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["how", b"how", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ChangeState: _TypeAlias = ChangeState  # noqa: Y015
+
+@_typing.final
+class MoveState(_message.Message):
+    """A partition whose owner is another one."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TOPIC_FIELD_NUMBER: _builtins.int
+    PARTITION_FIELD_NUMBER: _builtins.int
+    BEFORE_FIELD_NUMBER: _builtins.int
+    AFTER_FIELD_NUMBER: _builtins.int
+    topic: _builtins.str
+    """The topic."""
+    partition: _builtins.int
+    """The partition."""
+    before: _builtins.str
+    """Who owned it; empty: nobody, or one who is not known any more."""
+    after: _builtins.str
+    """Who owns it; empty: nobody."""
+    def __init__(
+        self,
+        *,
+        topic: _builtins.str = ...,
+        partition: _builtins.int = ...,
+        before: _builtins.str = ...,
+        after: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after", b"after", "before", b"before", "partition", b"partition", "topic", b"topic"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___MoveState: _TypeAlias = MoveState  # noqa: Y015
+
+@_typing.final
+class PartedState(_message.Message):
+    """Who went since the last assignment."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NAME_FIELD_NUMBER: _builtins.int
+    ASSIGNMENT_FIELD_NUMBER: _builtins.int
+    name: _builtins.str
+    """Instance id, else member id."""
+    assignment: _builtins.bytes
+    """What it had been given."""
+    def __init__(
+        self,
+        *,
+        name: _builtins.str = ...,
+        assignment: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment", b"assignment", "name", b"name"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___PartedState: _TypeAlias = PartedState  # noqa: Y015
+
+@_typing.final
 class RebalanceState(_message.Message):
-    """Why a join phase opened."""
+    """One rebalance of a group: why, who caused it, when, and what came of it. Of lists the first few are kept."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -164,15 +257,92 @@ class RebalanceState(_message.Message):
     MEMBER_ID_FIELD_NUMBER: _builtins.int
     AT_FIELD_NUMBER: _builtins.int
     LOG_TIME_MS_FIELD_NUMBER: _builtins.int
+    WALL_TIME_MS_FIELD_NUMBER: _builtins.int
+    RULE_FIELD_NUMBER: _builtins.int
+    COMMAND_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    INSTANCE_ID_FIELD_NUMBER: _builtins.int
+    CLIENT_ID_FIELD_NUMBER: _builtins.int
+    MEMBERS_FIELD_NUMBER: _builtins.int
+    FROM_GENERATION_FIELD_NUMBER: _builtins.int
+    GENERATION_FIELD_NUMBER: _builtins.int
+    CLOSED_MS_FIELD_NUMBER: _builtins.int
+    ASSIGNED_MS_FIELD_NUMBER: _builtins.int
+    CAME_FIELD_NUMBER: _builtins.int
+    WENT_FIELD_NUMBER: _builtins.int
+    CHANGES_FIELD_NUMBER: _builtins.int
+    REASSIGNED_FIELD_NUMBER: _builtins.int
+    REASSIGNED_NAMES_FIELD_NUMBER: _builtins.int
+    MOVED_FIELD_NUMBER: _builtins.int
+    GIVEN_FIELD_NUMBER: _builtins.int
+    DROPPED_FIELD_NUMBER: _builtins.int
+    MOVES_FIELD_NUMBER: _builtins.int
+    COUNTED_FIELD_NUMBER: _builtins.int
+    PARTED_FIELD_NUMBER: _builtins.int
+    NUMBER_FIELD_NUMBER: _builtins.int
     reason: _builtins.str
-    """In words."""
+    """Why the join phase opened, in words."""
     member_id: _builtins.str
     """Who caused it; empty: nobody in particular."""
     log_time_ms: _builtins.int
     """Log time of its beginning."""
+    wall_time_ms: _builtins.int
+    """Wall time of its beginning."""
+    rule: _builtins.str
+    """The rule that opened it."""
+    command: _builtins.str
+    """The command that opened it."""
+    principal: _builtins.str
+    """Who sent that command; empty: a node itself."""
+    instance_id: _builtins.str
+    """Instance id of the member that caused it."""
+    client_id: _builtins.str
+    """The name that this member calls itself."""
+    members: _builtins.int
+    """Members before it."""
+    from_generation: _builtins.int
+    """Generation before it."""
+    generation: _builtins.int
+    """The generation that it led to; 0: the join phase is open."""
+    closed_ms: _builtins.int
+    """Log time of the join phase's end; 0: it is open."""
+    assigned_ms: _builtins.int
+    """Log time of the assignment; 0: it is not stored."""
+    came: _builtins.int
+    """How many members came."""
+    went: _builtins.int
+    """How many members went."""
+    reassigned: _builtins.int
+    """How many members have another assignment than before."""
+    moved: _builtins.int
+    """Partitions that went from one owner to another."""
+    given: _builtins.int
+    """Partitions that have an owner now and had none, or an unknown one."""
+    dropped: _builtins.int
+    """Partitions that had an owner and have none now."""
+    counted: _builtins.bool
+    """Partitions were compared: the bytes could be read and were not too many."""
+    number: _builtins.int
+    """Its number in the group's life, from 1."""
     @_builtins.property
     def at(self) -> _extras_pb2.Position:
         """The record of its beginning."""
+
+    @_builtins.property
+    def changes(self) -> _containers.RepeatedCompositeFieldContainer[Global___ChangeState]:
+        """The first of them, in order."""
+
+    @_builtins.property
+    def reassigned_names(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """The first of them by name."""
+
+    @_builtins.property
+    def moves(self) -> _containers.RepeatedCompositeFieldContainer[Global___MoveState]:
+        """The first of all these, by topic and partition."""
+
+    @_builtins.property
+    def parted(self) -> _containers.RepeatedCompositeFieldContainer[Global___PartedState]:
+        """Who went since the last assignment; empty once the next one is stored."""
 
     def __init__(
         self,
@@ -181,18 +351,43 @@ class RebalanceState(_message.Message):
         member_id: _builtins.str = ...,
         at: _extras_pb2.Position | None = ...,
         log_time_ms: _builtins.int = ...,
+        wall_time_ms: _builtins.int = ...,
+        rule: _builtins.str = ...,
+        command: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        instance_id: _builtins.str | None = ...,
+        client_id: _builtins.str = ...,
+        members: _builtins.int = ...,
+        from_generation: _builtins.int = ...,
+        generation: _builtins.int = ...,
+        closed_ms: _builtins.int = ...,
+        assigned_ms: _builtins.int = ...,
+        came: _builtins.int = ...,
+        went: _builtins.int = ...,
+        changes: _abc.Iterable[Global___ChangeState] | None = ...,
+        reassigned: _builtins.int = ...,
+        reassigned_names: _abc.Iterable[_builtins.str] | None = ...,
+        moved: _builtins.int = ...,
+        given: _builtins.int = ...,
+        dropped: _builtins.int = ...,
+        moves: _abc.Iterable[Global___MoveState] | None = ...,
+        counted: _builtins.bool = ...,
+        parted: _abc.Iterable[Global___PartedState] | None = ...,
+        number: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["at", b"at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "at", b"at", "instance_id", b"instance_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["at", b"at", "log_time_ms", b"log_time_ms", "member_id", b"member_id", "reason", b"reason"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "assigned_ms", b"assigned_ms", "at", b"at", "came", b"came", "changes", b"changes", "client_id", b"client_id", "closed_ms", b"closed_ms", "command", b"command", "counted", b"counted", "dropped", b"dropped", "from_generation", b"from_generation", "generation", b"generation", "given", b"given", "instance_id", b"instance_id", "log_time_ms", b"log_time_ms", "member_id", b"member_id", "members", b"members", "moved", b"moved", "moves", b"moves", "number", b"number", "parted", b"parted", "principal", b"principal", "reason", b"reason", "reassigned", b"reassigned", "reassigned_names", b"reassigned_names", "rule", b"rule", "wall_time_ms", b"wall_time_ms", "went", b"went"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
+    _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__instance_id) -> _WhichOneofReturnType__instance_id | None: ...
 
 Global___RebalanceState: _TypeAlias = RebalanceState  # noqa: Y015
 
 @_typing.final
 class GroupState(_message.Message):
-    """A group without its members and offsets."""
+    """A group without its members, offsets and rebalances."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -205,7 +400,6 @@ class GroupState(_message.Message):
     REJOINED_FIELD_NUMBER: _builtins.int
     INITIAL_FIELD_NUMBER: _builtins.int
     ROUND_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
-    LAST_REBALANCE_FIELD_NUMBER: _builtins.int
     VERSION_FIELD_NUMBER: _builtins.int
     SEQ_FIELD_NUMBER: _builtins.int
     STATE_SINCE_MS_FIELD_NUMBER: _builtins.int
@@ -244,10 +438,6 @@ class GroupState(_message.Message):
     def rejoined(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Who took part when the generation started."""
 
-    @_builtins.property
-    def last_rebalance(self) -> Global___RebalanceState:
-        """The last rebalance; unset: there was none."""
-
     def __init__(
         self,
         *,
@@ -260,7 +450,6 @@ class GroupState(_message.Message):
         rejoined: _abc.Iterable[_builtins.str] | None = ...,
         initial: _builtins.bool = ...,
         round_timeout_ms: _builtins.int = ...,
-        last_rebalance: Global___RebalanceState | None = ...,
         version: _builtins.int = ...,
         seq: _builtins.int = ...,
         state_since_ms: _builtins.int = ...,
@@ -268,9 +457,9 @@ class GroupState(_message.Message):
         predecessors_until_ms: _builtins.int = ...,
         quarantined: _builtins.str = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "last_rebalance", b"last_rebalance", "leader", b"leader", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "leader", b"leader", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "generation", b"generation", "group_id", b"group_id", "group_type", b"group_type", "initial", b"initial", "last_rebalance", b"last_rebalance", "leader", b"leader", "predecessors_until_ms", b"predecessors_until_ms", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type", "quarantined", b"quarantined", "rejoined", b"rejoined", "round_timeout_ms", b"round_timeout_ms", "seq", b"seq", "state", b"state", "state_since_ms", b"state_since_ms", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "generation", b"generation", "group_id", b"group_id", "group_type", b"group_type", "initial", b"initial", "leader", b"leader", "predecessors_until_ms", b"predecessors_until_ms", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type", "quarantined", b"quarantined", "rejoined", b"rejoined", "round_timeout_ms", b"round_timeout_ms", "seq", b"seq", "state", b"state", "state_since_ms", b"state_since_ms", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__leader: _TypeAlias = _typing.Literal["leader"]  # noqa: Y015
     _WhichOneofArgType__leader: _TypeAlias = _typing.Literal["_leader", b"_leader"]  # noqa: Y015
@@ -307,6 +496,7 @@ class MemberState(_message.Message):
     GRANTED_INDEX_FIELD_NUMBER: _builtins.int
     PREDECESSOR_MS_FIELD_NUMBER: _builtins.int
     RELEASED_FIELD_NUMBER: _builtins.int
+    ABANDONED_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Its id."""
     instance_id: _builtins.str
@@ -333,6 +523,8 @@ class MemberState(_message.Message):
     """How long an earlier holder may still act on the grant."""
     released: _builtins.bool
     """Its id is fenced by a planned restart."""
+    abandoned: _builtins.bytes
+    """What it held until its assignment was abandoned; until the next one."""
     @_builtins.property
     def protocols(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Protocol]:
         """What it can do, the most wanted first."""
@@ -354,10 +546,11 @@ class MemberState(_message.Message):
         granted_index: _builtins.int = ...,
         predecessor_ms: _builtins.int = ...,
         released: _builtins.bool = ...,
+        abandoned: _builtins.bytes = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "instance_id", b"instance_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "assignment", b"assignment", "client_host", b"client_host", "client_id", b"client_id", "granted_index", b"granted_index", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "member_id", b"member_id", "predecessor_ms", b"predecessor_ms", "protocols", b"protocols", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "request_id", b"request_id", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "abandoned", b"abandoned", "assignment", b"assignment", "client_host", b"client_host", "client_id", b"client_id", "granted_index", b"granted_index", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "member_id", b"member_id", "predecessor_ms", b"predecessor_ms", "protocols", b"protocols", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "request_id", b"request_id", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from holdfast.coordinator import replies
@@ -24,6 +25,8 @@ if TYPE_CHECKING:
     from holdfast.server.calls import Answered
     from holdfast.server.nodes import Nodes
     from holdfast.server.reads import Reads
+
+logger = logging.getLogger(__name__)
 
 RequestT = TypeVar("RequestT", bound="Message")
 ResponseT = TypeVar("ResponseT", bound="Message")
@@ -47,8 +50,12 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         limits.items("groups", request.groups)
         state, extras = await self._reads.state(request.holdfast)
         response = a.DescribeGroupsResponse(holdfast=extras)
+        asked = request.holdfast.HasField("rebalances_max")
+        most = request.holdfast.rebalances_max if asked else 1
         for group_id in request.groups:
-            response.groups.append(views.described(state, group_id))
+            response.groups.append(
+                views.described(state, group_id, most, self._actors.session_left_ms)
+            )
             await asyncio.sleep(0)  # a long list of groups must not hold up heartbeats
         return response
 
@@ -86,15 +93,25 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     async def RemoveMembers(
         self, request: a.RemoveMembersRequest, context: Context
     ) -> a.RemoveMembersResponse:
-        """Remove members by an operator's hand."""
-        got = await self._actors.ask(
-            lambda call: admin.remove_members(
-                request,
-                self._caller(call, request, request.holdfast, context),
-                self._actors.state,
-            )
-        )
+        """Remove members by an operator's hand, one rebalance for all (KIP-345)."""
+        if count := admin.nameless(request):
+            self._log_nameless(request, count, context)
+        got = await self._ask(admin.remove_members, request, context)
         return _placed(admin.removed(cast("replies.LeaveReply", got.reply)), got)
+
+    def _log_nameless(self, request: a.RemoveMembersRequest, count: int, context: Context) -> None:
+        """Somebody's tool is broken; who runs it is to be found in the node's log."""
+        caller = self._callers.of(0, request, request.holdfast, context)
+        logger.warning(
+            "RemoveMembers for group %r: %d of %d entries name nobody and are refused; the caller "
+            "is %r, client %r at %s",
+            request.group_id,
+            count,
+            len(request.members),
+            caller.principal,
+            caller.client_id,
+            caller.client_host,
+        )
 
     @answered(a.TriggerRebalanceResponse)
     async def TriggerRebalance(

@@ -10,6 +10,7 @@ another state than its peers. Knows no file, no database and no rule.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
@@ -27,7 +28,7 @@ from holdfast.coordinator.events import (
 )
 from holdfast.coordinator.ids import Position, TopicPartition
 from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.state import Group, Member, Offset, RequestRecord, State
+from holdfast.coordinator.state import Group, Member, Offset, Rebalance, RequestRecord, State
 from holdfast.storage.shapes import Shape, message_of
 from holdfast.v1 import events_pb2, extras_pb2, group_pb2, state_pb2
 
@@ -41,10 +42,17 @@ _CHAIN_BYTES: Final = 32
 _CHAIN_TAG: Final = bytes([15 << 3 | 2, _CHAIN_BYTES])
 """Field 15 of EventRecord, length 32: the last field, so it can be appended and cut off again."""
 
+_PARTS_TAG: Final = bytes([4 << 3 | 2])
+"""Field 4 of LogEntry, its last one."""
+_EVENT_TAG: Final = bytes([7 << 3 | 2])
+"""Field 7 of EventRecord, the last one but for the chain hash."""
+
 Scope: TypeAlias = PMap[str, str]
 """The settings of the cluster or of one group."""
 
-StateValue: TypeAlias = State | Group | Member | Offset | TopicSize | Scope | RequestRecord
+StateValue: TypeAlias = (
+    State | Group | Member | Offset | TopicSize | Scope | RequestRecord | Rebalance
+)
 """What one state record holds. Of State and Group only what is not in records of its own."""
 
 
@@ -73,42 +81,75 @@ class StateItem(NamedTuple):
 
 def encode_entry(entry: LogEntry) -> bytes:
     """The payload of a Raft entry. Raise CodecError for a value that the schema cannot hold."""
+    parts = [encode_part(part) for part in entry.parts]
+    return join_parts(entry.log_time_ms, entry.wall_time_ms, parts)
+
+
+def encode_part(part: Part) -> bytes:
+    """One group's share of an entry, for `join_parts`. Raise CodecError as `encode_entry` does."""
     try:
-        message = events_pb2.LogEntry(
-            schema_version=SCHEMA_VERSION,
-            log_time_ms=entry.log_time_ms,
-            wall_time_ms=entry.wall_time_ms,
-            parts=[_part_to_message(part) for part in entry.parts],
-        )
+        message = _part_to_message(part)
     except (TypeError, ValueError) as error:
         raise CodecError(f"a field does not fit the schema: {error}", "log entry") from error
     return _bytes(message)
 
 
+def join_parts(log_time_ms: int, wall_time_ms: int, parts: Iterable[bytes]) -> bytes:
+    """The payload of an entry of these parts: the bytes of its message, without making it."""
+    head = events_pb2.LogEntry(
+        schema_version=SCHEMA_VERSION, log_time_ms=log_time_ms, wall_time_ms=wall_time_ms
+    )
+    return b"".join([_bytes(head), *(_nested(_PARTS_TAG, part) for part in parts)])
+
+
 def decode_entry(payload: bytes) -> LogEntry:
     """The entry of a Raft payload. Raise CodecError if it is none, or is newer than this code."""
+    return read_entry(payload)[0]
+
+
+def read_entry(payload: bytes, known: LogEntry | None = None) -> tuple[LogEntry, list[list[bytes]]]:
+    """An entry, and the bytes of each event of each part, for `encode_record`.
+
+    `known`: the value that these bytes were made of here; it is not made again. Raise CodecError as
+    `decode_entry` does.
+    """
     message = _parse(events_pb2.LogEntry, payload, "log entry")
-    parts = tuple([_part_to_value(part) for part in message.parts])
-    return LogEntry(message.log_time_ms, message.wall_time_ms, parts)
+    if known is None:
+        parts = tuple([_part_to_value(part) for part in message.parts])
+        known = LogEntry(message.log_time_ms, message.wall_time_ms, parts)
+    return known, [[_bytes(event) for event in part.events] for part in message.parts]
 
 
-def encode_record(record: Record) -> bytes:
-    """A record of the event log without its chain hash: the bytes that the chain is over."""
+def encode_record(record: Record, event: bytes | None = None) -> bytes:
+    """A record of the event log without its chain hash: the bytes that the chain is over.
+
+    `event`: the bytes of the record's event, if they are at hand from `read_entry`.
+    """
     (index, ordinal), cause = record.position, record.cause
-    event = Proposed(record.event, cause, record.principal, record.request_id)
     try:
-        message = events_pb2.EventRecord(
+        head = events_pb2.EventRecord(
             schema_version=SCHEMA_VERSION,
             position=extras_pb2.Position(index=index, ordinal=ordinal),
             group_id=record.group_id,
             group_seq=record.group_seq,
             log_time_ms=record.log_time_ms,
             wall_time_ms=record.wall_time_ms,
-            event=_event_to_message(event),
         )
+        if event is None:
+            proposed = Proposed(record.event, cause, record.principal, record.request_id)
+            event = _bytes(_event_to_message(proposed))
     except (TypeError, ValueError) as error:
         raise CodecError(f"a field does not fit the schema: {error}", "event record") from error
-    return _bytes(message)
+    return _bytes(head) + _nested(_EVENT_TAG, event)
+
+
+def _nested(tag: bytes, content: bytes) -> bytes:
+    """A message as a field of another one: tag, length, bytes."""
+    size, length = len(content), b""
+    while size > 0x7F:  # noqa: PLR2004 - seven bits a byte
+        length += bytes((size & 0x7F | 0x80,))
+        size >>= 7
+    return tag + length + bytes((size,)) + content
 
 
 def decode_record(payload: bytes) -> Record:
@@ -288,12 +329,13 @@ _EVENTS_BY_BODY: Final[dict[str, Shape[Any]]] = dict(_EVENTS_BY_CLASS.values())
 
 _STATE_KINDS: Final[tuple[tuple[str, type[Any], type[Any], tuple[str, ...]], ...]] = (
     ("cluster", State, State, ("groups", "topics", "settings", "requests", "requests_by_number")),
-    ("group", Group, Group, ("members", "instances", "offsets")),
+    ("group", Group, Group, ("members", "instances", "offsets", "rebalances")),
     ("member", Member, Member, ()),
     ("offset", Offset, Offset, ()),
     ("topic", TopicSize, TopicSize, ()),
     ("settings", PMap, _Settings, ()),
     ("request", RequestRecord, RequestRecord, ()),
+    ("rebalance", Rebalance, Rebalance, ()),
 )
 _STATE_FIELDS: Final = state_pb2.StateRecord.DESCRIPTOR.fields_by_name
 _STATE_BY_BODY: Final[dict[str, tuple[type[Any], Shape[Any]]]] = {

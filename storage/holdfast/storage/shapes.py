@@ -9,7 +9,7 @@ passes here on every node. Knows neither events nor files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -37,7 +37,7 @@ class _Turn(NamedTuple):
 class Shape(Generic[T]):
     """Turns values of one class into messages of one type and back."""
 
-    __slots__ = ("_get", "_made", "_message", "_names", "_turns", "_whole")
+    __slots__ = ("_get", "_is_tuple", "_made", "_message", "_names", "_turns", "_whole")
 
     def __init__(
         self, made: type[T], descriptor: Descriptor, without: tuple[str, ...] = ()
@@ -59,17 +59,18 @@ class Shape(Generic[T]):
         self._names = tuple(hints)
         self._whole = not without
         self._get = _getter(self._names)
+        self._is_tuple = issubclass(made, tuple) and self._whole
         turns = ((i, _turn(hint, fields[n])) for i, (n, hint) in enumerate(hints.items()))
         self._turns = tuple(_Turn(i, *turn) for i, turn in turns if turn is not None)
 
     def to_message(self, value: T) -> Any:  # noqa: ANN401 - a message of the type given at making
         """The message of a value. Raise TypeError or ValueError if a field does not fit."""
-        parts = self._get(value)
+        parts: Any = value if self._is_tuple else self._get(value)
         if self._turns:
             parts = list(parts)
             for place, turn, _ in self._turns:
                 parts[place] = turn(parts[place])
-        return self._message(**self._named(parts))
+        return self._message(**dict(zip(self._names, parts, strict=True)))
 
     def to_value(self, message: Any) -> T:  # noqa: ANN401 - as above
         """The value of a message."""
@@ -78,10 +79,9 @@ class Shape(Generic[T]):
             parts = list(parts)
             for place, _, turn in self._turns:
                 parts[place] = turn(message, parts[place])
-        return self._made(*parts) if self._whole else self._made(**self._named(parts))
-
-    def _named(self, parts: Iterable[Any]) -> dict[str, Any]:
-        return dict(zip(self._names, parts, strict=True))
+        if self._whole:
+            return self._made(*parts)
+        return self._made(**dict(zip(self._names, parts, strict=True)))
 
 
 def _getter(names: tuple[str, ...]) -> Callable[[Any], Any]:

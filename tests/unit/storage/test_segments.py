@@ -41,7 +41,7 @@ def test_a_segment_gives_back_every_record_in_order(tmp_path: Path) -> None:
     assert read_rows(segments_in(tmp_path)[0]) == ROWS
 
 
-def test_two_nodes_have_equal_digests_whatever_else_differs(tmp_path: Path) -> None:
+def test_s22_two_nodes_have_equal_digests_whatever_else_differs(tmp_path: Path) -> None:
     one = write_segment(tmp_path / "a", ROWS, "c", "n1")
     two = write_segment(tmp_path / "b", ROWS, "c", "n2")
 

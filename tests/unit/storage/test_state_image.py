@@ -7,12 +7,13 @@ import random
 import pytest
 
 from holdfast.coordinator.events import Protocol, TopicSize
-from holdfast.coordinator.ids import TopicPartition
+from holdfast.coordinator.ids import Position, TopicPartition
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.state import (
     Group,
     Member,
     Offset,
+    Rebalance,
     RequestKey,
     RequestRecord,
     Settings,
@@ -68,6 +69,24 @@ def test_what_was_written_restores() -> None:
     state = full_state()
 
     assert restore(store(state).values()) == state
+
+
+def rebalance(number: int) -> Rebalance:
+    return Rebalance(number, "why", "m", Position(number, 0), 5)
+
+
+def test_each_rebalance_has_a_record_and_the_oldest_goes() -> None:
+    """S18: a new one costs its own record; a store must not keep what a group has forgotten."""
+    kept = tuple(rebalance(number) for number in range(3, 12))
+    before = full_state()
+    old = before.groups["g"]._replace(rebalances=(rebalance(2), *kept))
+    before = before._replace(groups=before.groups.set("g", old))
+    new = old._replace(rebalances=(*kept, rebalance(12)))
+    after = before._replace(groups=before.groups.set("g", new))
+
+    written = [change for change in changes(before, after) if change.database == "groups"]
+    assert sorted(change.content is None for change in written) == [False, False, True]
+    assert restore(store(before, after).values()) == after
 
 
 def test_a_change_costs_the_records_that_changed_and_no_others() -> None:
@@ -127,3 +146,26 @@ def test_a_state_has_the_same_digest_wherever_the_counting_began() -> None:
     from_the_first.advance(led)
 
     assert from_the_first.advance(formed) == Digest().advance(formed)
+
+
+def test_settings_that_came_later_count_alike_wherever_the_counting_began() -> None:
+    """S3: a node that restarts, and so begins at a state with settings, is no stranger.
+
+    Found by the simulator (seed 1): no settings at all were counted as a record, and never taken
+    off again, by whoever had been there before the first ones.
+    """
+    settings = Settings(PMap({"group.max_size": "7"}))
+    formed = State(applied_index=2, cluster_id="c", settings=settings)
+    from_the_first = Digest()
+    from_the_first.advance(restore(()))  # what a node with an empty disk begins with
+
+    assert from_the_first.advance(formed) == digest_of(restore(store(formed).values()))
+
+
+def test_settings_given_back_leave_no_record() -> None:
+    """S18: a store that was brought to no settings holds what one without any holds."""
+    formed = State(settings=Settings(PMap({"group.max_size": "7"})))
+    given_back = State(settings=Settings(PMap({"x": "1"}).remove("x")))
+
+    assert store(formed, given_back) == store(given_back)
+    assert Digest(formed, digest_of(formed)).advance(given_back) == digest_of(given_back)

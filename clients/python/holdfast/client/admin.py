@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
+from holdfast.client import offsets as offset_messages
 from holdfast.client.caller import Caller
 from holdfast.client.errors import from_code
-from holdfast.v1 import admin_pb2, extras_pb2
+from holdfast.v1 import admin_pb2, extras_pb2, offset_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 
 if TYPE_CHECKING:
@@ -22,9 +23,12 @@ if TYPE_CHECKING:
 
     from holdfast.client.channel import Credentials
     from holdfast.client.errors import HoldfastError
+    from holdfast.client.partition import Offset
+    from holdfast.client.protocol import TopicPartition
     from holdfast.client.witness import Witness
 
     Results: TypeAlias = dict[str, HoldfastError | None]
+    OffsetResults: TypeAlias = dict[TopicPartition, HoldfastError | None]
 
 AnswerT = TypeVar("AnswerT", bound="Message")
 
@@ -70,9 +74,15 @@ class Admin:
 
     # --- groups --------------------------------------------------------------------------------
 
-    async def describe_groups(self, *groups: str) -> dict[str, admin_pb2.DescribedGroup]:
-        """State, members and assignments; a group that cannot be described says why itself."""
-        request = admin_pb2.DescribeGroupsRequest(groups=groups)
+    async def describe_groups(
+        self, *groups: str, rebalances: int = 1
+    ) -> dict[str, admin_pb2.DescribedGroup]:
+        """State, members, assignments, and the last rebalances (at most 10 are remembered).
+
+        A group that cannot be described says why itself, in `error_code` and `error_message`.
+        """
+        extras = extras_pb2.RequestExtras(rebalances_max=rebalances)
+        request = admin_pb2.DescribeGroupsRequest(groups=groups, holdfast=extras)
         answer = await self._read(request, admin_pb2.DescribeGroupsResponse)
         return {group.group_id: group for group in answer.groups}
 
@@ -88,7 +98,9 @@ class Admin:
         request = admin_pb2.DeleteGroupsRequest(groups_names=groups)
         answer = await self._change(request, admin_pb2.DeleteGroupsResponse)
         return {
-            result.group_id: _refusal(result.error_code, f"Group {result.group_id!r}")
+            result.group_id: _refusal(
+                result.error_code, f"Group {result.group_id!r}", result.holdfast.message
+            )
             for result in answer.results
         }
 
@@ -98,25 +110,40 @@ class Admin:
         *,
         instance_ids: Iterable[str] = (),
         member_ids: Iterable[str] = (),
+        instance_prefix: str = "",
         everyone: bool = False,
         reason: str | None = None,
     ) -> Results:
         """Remove members in one step: one rebalance however many they are (G14).
 
-        Results are keyed by instance id for those named so, else by member id. A removed process
-        that still runs may act until its next heartbeat: there only the fencing token excludes it
-        (S12). Raises ValueError when nobody is named (G25).
+        Name them by `instance_ids` and `member_ids`, or by `instance_prefix` (every static member
+        whose instance id begins so), or say `everyone`: one of the three. Results are keyed by
+        instance id for static members, else by member id. A removed process that still runs may
+        act until its next heartbeat: there only the fencing token excludes it (S12).
+
+        Raises ValueError when nobody is named (G25), IncompatibleServer when the service is older
+        than this call. A group that does not exist is no error: each member named gets
+        UnknownMember (G1).
         """
         members = [admin_pb2.MemberToRemove(group_instance_id=i) for i in instance_ids]
         members += [admin_pb2.MemberToRemove(member_id=i) for i in member_ids]
-        if not members and not everyone:
-            raise ValueError("Name members by instance_ids or member_ids, or ask for everyone.")
+        if sum((bool(members), bool(instance_prefix), everyone)) != 1:
+            raise ValueError(
+                "Name members by instance_ids or member_ids, or give an instance_prefix, or ask "
+                "for everyone: one of the three."
+            )
         request = admin_pb2.RemoveMembersRequest(
-            group_id=group, members=members, all=everyone, reason=reason
+            group_id=group,
+            members=members,
+            all=everyone,
+            reason=reason,
+            instance_prefix=instance_prefix or None,
         )
         answer = await self._change(request, admin_pb2.RemoveMembersResponse)
         return {
-            _named(member): _refusal(member.error_code, f"Member {_named(member)!r} of {group!r}")
+            _named(member): _refusal(
+                member.error_code, f"Member {_named(member)!r} of {group!r}", member.error_message
+            )
             for member in answer.members
         }
 
@@ -124,6 +151,35 @@ class Admin:
         """Open a join phase, as if the group leader had asked for it."""
         request = admin_pb2.TriggerRebalanceRequest(group_id=group, reason=reason)
         await self._change(request, admin_pb2.TriggerRebalanceResponse)
+
+    # --- offsets -------------------------------------------------------------------------------
+
+    async def offsets(
+        self, group: str, partitions: Iterable[tuple[str, int]] = ()
+    ) -> dict[TopicPartition, Offset]:
+        """Committed offsets of the partitions (none named: of all); never committed: left out."""
+        request = offset_messages.fetch_request(group, partitions)
+        return offset_messages.fetched(await self._read(request, offset_pb2.OffsetFetchResponse))
+
+    async def commit_offsets(
+        self, group: str, offsets: Mapping[tuple[str, int], Offset | int]
+    ) -> OffsetResults:
+        """Set offsets from outside, of a group that nobody is in; it is made if it is not there.
+
+        While the group has members each partition is refused with UnknownMember (J5): only a
+        member may commit then.
+        """
+        request = offset_messages.outside_commit_request(group, offsets)
+        answer = await self._change(request, offset_pb2.OffsetCommitResponse)
+        return _offset_results(answer)
+
+    async def delete_offsets(
+        self, group: str, partitions: Iterable[tuple[str, int]]
+    ) -> OffsetResults:
+        """Forget offsets; refused for topics that a member subscribes to (J24)."""
+        request = offset_messages.delete_request(group, partitions)
+        answer = await self._change(request, offset_pb2.OffsetDeleteResponse)
+        return _offset_results(answer)
 
     # --- topics --------------------------------------------------------------------------------
 
@@ -220,6 +276,18 @@ def _refusal(code: ErrorCode.ValueType, subject: str, message: str = "") -> Hold
 
 def _named(member: admin_pb2.RemovedMember) -> str:
     return member.group_instance_id or member.member_id
+
+
+def _offset_results(
+    answer: offset_pb2.OffsetCommitResponse | offset_pb2.OffsetDeleteResponse,
+) -> OffsetResults:
+    """The service has one sentence for the call: that of its first refusal."""
+    results: OffsetResults = {}
+    message = answer.holdfast.message
+    for name, code in offset_messages.codes(answer).items():
+        results[name] = _refusal(code, f"Offset of {name.topic}:{name.number}", message)
+        message = "" if results[name] is not None else message
+    return results
 
 
 def _topic_results(

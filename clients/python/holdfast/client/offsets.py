@@ -24,6 +24,26 @@ def commit_request(
     request_id: str,
 ) -> offset_pb2.OffsetCommitRequest:
     """A commit under the member's present identity; a plain number has no words of its own."""
+    return offset_pb2.OffsetCommitRequest(
+        group_id=settings.group,
+        generation_id_or_member_epoch=identity.generation,
+        member_id=identity.member_id,
+        group_instance_id=settings.instance_id,
+        topics=_to_commit(offsets),
+        holdfast=extras_pb2.RequestExtras(request_id=request_id),
+    )
+
+
+def outside_commit_request(
+    group: str, offsets: Mapping[tuple[str, int], Offset | int]
+) -> offset_pb2.OffsetCommitRequest:
+    """A commit by somebody who is no member (J1, J4)."""
+    return offset_pb2.OffsetCommitRequest(group_id=group, topics=_to_commit(offsets))
+
+
+def _to_commit(
+    offsets: Mapping[tuple[str, int], Offset | int],
+) -> list[offset_pb2.OffsetCommitRequestTopic]:
     by_topic: dict[str, list[offset_pb2.OffsetCommitRequestPartition]] = {}
     for (topic, number), given in sorted(offsets.items()):
         offset = given if isinstance(given, Offset) else Offset(given)
@@ -33,17 +53,36 @@ def commit_request(
             committed_metadata=offset.metadata,
         )
         by_topic.setdefault(topic, []).append(partition)
-    return offset_pb2.OffsetCommitRequest(
-        group_id=settings.group,
-        generation_id_or_member_epoch=identity.generation,
-        member_id=identity.member_id,
-        group_instance_id=settings.instance_id,
-        topics=[
-            offset_pb2.OffsetCommitRequestTopic(name=topic, partitions=partitions)
-            for topic, partitions in by_topic.items()
-        ],
-        holdfast=extras_pb2.RequestExtras(request_id=request_id),
-    )
+    return [
+        offset_pb2.OffsetCommitRequestTopic(name=topic, partitions=partitions)
+        for topic, partitions in by_topic.items()
+    ]
+
+
+def delete_request(
+    group: str, partitions: Iterable[tuple[str, int]]
+) -> offset_pb2.OffsetDeleteRequest:
+    """Forget the offsets of these partitions."""
+    by_topic: dict[str, list[offset_pb2.OffsetDeleteRequestPartition]] = {}
+    for topic, number in sorted(partitions):
+        partition = offset_pb2.OffsetDeleteRequestPartition(partition_index=number)
+        by_topic.setdefault(topic, []).append(partition)
+    topics = [
+        offset_pb2.OffsetDeleteRequestTopic(name=topic, partitions=some)
+        for topic, some in by_topic.items()
+    ]
+    return offset_pb2.OffsetDeleteRequest(group_id=group, topics=topics)
+
+
+def codes(
+    response: offset_pb2.OffsetCommitResponse | offset_pb2.OffsetDeleteResponse,
+) -> dict[TopicPartition, ErrorCode.ValueType]:
+    """What became of each partition."""
+    return {
+        TopicPartition(topic.name, partition.partition_index): partition.error_code
+        for topic in response.topics
+        for partition in topic.partitions
+    }
 
 
 def refusals(
@@ -51,10 +90,7 @@ def refusals(
 ) -> dict[TopicPartition, ErrorCode.ValueType]:
     """The partitions whose offset was not taken, and why."""
     return {
-        TopicPartition(topic.name, partition.partition_index): partition.error_code
-        for topic in response.topics
-        for partition in topic.partitions
-        if partition.error_code != ErrorCode.ERROR_CODE_NONE
+        name: code for name, code in codes(response).items() if code != ErrorCode.ERROR_CODE_NONE
     }
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import click
 
-from holdfast.server.cli import cluster, group, log, node, replay, settings, topic
+from holdfast.server.cli import chaos, cluster, group, log, node, offsets, replay, settings, topic
 from holdfast.server.nodes import VERSION
 
 __all__ = ["main"]
@@ -29,6 +29,8 @@ main.add_command(node.node)
 main.add_command(cluster.cluster)
 main.add_command(group.group)
 main.add_command(topic.topic)
+main.add_command(offsets.offsets)
 main.add_command(settings.settings)
 main.add_command(log.log)
 main.add_command(replay.replay)
+main.add_command(chaos.chaos)

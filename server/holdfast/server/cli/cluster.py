@@ -8,7 +8,8 @@ import click
 
 from holdfast.server import layout
 from holdfast.server.cli.connect import UNREACHED, Cluster, fail
-from holdfast.server.cli.options import as_dict, as_json, asks_cluster, refuse, table
+from holdfast.server.cli.options import as_json, asks_cluster, refuse, table
+from holdfast.server.cli.plain import plain
 from holdfast.server.config import CannotStart, ConfigError
 from holdfast.server.local_cluster import LocalCluster
 from holdfast.v1 import admin_pb2 as a
@@ -33,7 +34,11 @@ def start(
     *,
     insecure_loopback: bool,
 ) -> None:
-    """Run a cluster of local nodes until Ctrl-C; an empty DIR is bootstrapped."""
+    """Run a cluster of local nodes until Ctrl-C; an empty DIR is bootstrapped.
+
+    Ends with 0 when it was asked to stop, whatever became of single nodes meanwhile: a death is
+    reported when it happens. Ends with 1 if the cluster could not start.
+    """
     try:
         files = layout.existing(directory)
         new = not files
@@ -63,7 +68,7 @@ def status(cluster: Cluster, *, as_json: bool) -> None:
 
         click.echo(
             json.dumps(
-                [{"address": at, "answer": as_dict(one) if one else None} for at, one in seen],
+                [{"address": at, "answer": plain(one) if one else None} for at, one in seen],
                 indent=2,
             )
         )

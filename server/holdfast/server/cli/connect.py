@@ -20,7 +20,7 @@ from holdfast.server.config import ConfigError, Tls
 from holdfast.server.faults import LEADER_KEY, OUTCOME_KEY
 from holdfast.server.grpc_options import channel_options
 from holdfast.server.security import channel_credentials
-from holdfast.v1 import admin_pb2, admin_pb2_grpc, log_pb2_grpc
+from holdfast.v1 import admin_pb2, admin_pb2_grpc, log_pb2_grpc, offset_pb2_grpc
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
@@ -63,20 +63,28 @@ def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None
     """Which cluster a command is meant for; ends the command if that cannot be known."""
     if addresses:
         return Target(addresses, _tls_of(Path(tls)) if tls else None)
-    path = Path(cluster or ".")
+    path = Path(cluster or ".").absolute()
     path = path / cluster_file.NAME if path.is_dir() else path
     try:
         content = cluster_file.read(path)
-    except OSError:
-        fail(
-            f"no running cluster at {path}: name its directory with --cluster, or its nodes with "
-            "--address HOST:PORT"
-        )
+    except OSError as error:
+        fail(_no_cluster(path, error, named=cluster is not None))
     except ValueError as error:
         fail(str(error))
     entry = content.tls
     found = Tls(Path(entry.ca), Path(entry.certificate), Path(entry.key)) if entry else None
     return Target(tuple(node.client_address for node in content.nodes), found)
+
+
+def _no_cluster(path: Path, error: OSError, *, named: bool) -> str:
+    """Where was looked, why there, and how to say another place."""
+    why = "" if named else " (the present directory, because none was named)"
+    seen = "it is not there" if isinstance(error, FileNotFoundError) else error.strerror
+    return (
+        f"no running cluster: looked for {path}{why}, and {seen}. A local cluster has this file "
+        "while it serves. Name its directory with --cluster DIR or HOLDFAST_CLUSTER, or its nodes "
+        "with --address HOST:PORT (and --tls DIR unless they run without TLS)"
+    )
 
 
 def _tls_of(directory: Path) -> Tls:
@@ -91,14 +99,26 @@ class Cluster:
         self._channels: dict[str, grpc.Channel] = {}
 
     def call(self, method: str, request: Message) -> Any:  # noqa: ANN401 - the method's response
-        """Call AdminService on the leader; ends the command with a sentence if that fails."""
-        return self._walk(lambda stub: getattr(stub, method)(request, timeout=CALL_SECONDS))
+        """Call Admin- or OffsetService on the leader; a failure ends the command, told."""
+        return self._walk(
+            lambda stub: getattr(stub, method)(request, timeout=CALL_SECONDS), _stub_of(method)
+        )
 
     def change(self, method: str, request: Any) -> Any:  # noqa: ANN401 - any mutating method
         """As `call`, with a request id, so that a repetition is done once (S15)."""
-        seen = self.call("DescribeCluster", admin_pb2.DescribeClusterRequest())
-        request.holdfast.request_id = new_request_id(seen.holdfast.log_time_ms)
+        request.holdfast.request_id = new_request_id(self._log_time_ms())
         return self.call(method, request)
+
+    def _log_time_ms(self) -> int:
+        """The leader's log time: a follower of an idle cluster can only guess it (S8, S15)."""
+        asked = admin_pb2.DescribeClusterRequest()
+        seen = self.call("DescribeCluster", asked)
+        for node in seen.nodes:
+            if node.name == seen.leader != seen.node:
+                seen = self._try(node.client_address, "DescribeCluster", asked) or seen
+                break
+        log_time_ms: int = seen.holdfast.log_time_ms
+        return log_time_ms
 
     def on_every_node(self, method: str, request: Message) -> list[tuple[str, Any]]:
         """Each node's own answer; None where a node does not answer."""
@@ -122,14 +142,16 @@ class Cluster:
         except grpc.RpcError:
             return None
 
-    def _walk(self, ask: Callable[[Any], Response]) -> Response:
+    def _walk(
+        self, ask: Callable[[Any], Response], stub: Callable[[grpc.Channel], Any]
+    ) -> Response:
         until = time.monotonic() + WALK_SECONDS
         ring, last = list(self._target.addresses), "no node was asked"
         while True:
             address = ring.pop(0)
             ring.append(address)
             try:
-                response = ask(admin_pb2_grpc.AdminServiceStub(self._channel(address)))
+                response = ask(stub(self._channel(address)))
             except grpc.RpcError as error:
                 last, leader = _judge(error, address), _trailing(error, LEADER_KEY)
             else:
@@ -154,10 +176,16 @@ class Cluster:
         return self._channels[address]
 
     def _open(self, address: str) -> grpc.Channel:
-        options = channel_options(REGISTRY["log.entry_bytes_max"].default)
+        options = channel_options(REGISTRY["log.entry_bytes_max"].most)
         if self._target.tls is None:
             return grpc.insecure_channel(address, options)
         return grpc.secure_channel(address, channel_credentials(self._target.tls), options)
+
+
+def _stub_of(method: str) -> Callable[[grpc.Channel], Any]:
+    if method.startswith("Offset"):
+        return offset_pb2_grpc.OffsetServiceStub
+    return admin_pb2_grpc.AdminServiceStub
 
 
 def _judge(error: grpc.RpcError, address: str) -> str:

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 import click
 
+from holdfast.server.cli import describing, explain
 from holdfast.server.cli.connect import Cluster, code_name, fail
 from holdfast.server.cli.options import as_json, asks_cluster, refuse, refuse_any, show_json, table
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
+from holdfast.v1.extras_pb2 import RequestExtras
+
+REBALANCES_MAX = 10
+"""As many as a group remembers."""
 
 
 @click.group()
 def group() -> None:
-    """Look at groups, remove members, rebalance, delete."""
+    """Look at groups, explain them, remove members, rebalance, delete."""
 
 
 @group.command("list")
@@ -35,54 +40,91 @@ def list_groups(cluster: Cluster, states: tuple[str, ...], *, as_json: bool) -> 
     )
 
 
+_rebalances = click.option(
+    "--rebalances",
+    type=click.IntRange(0, REBALANCES_MAX),
+    default=1,
+    show_default=True,
+    help="How many of the last rebalances to tell of.",
+)
+
+
 @group.command()
-@click.argument("group_id")
+@click.argument("group_ids", nargs=-1, required=True, metavar="GROUP...")
+@_rebalances
 @as_json
 @asks_cluster
-def describe(cluster: Cluster, group_id: str, *, as_json: bool) -> None:
-    """Show a group with its members."""
-    response = cluster.call("DescribeGroups", a.DescribeGroupsRequest(groups=[group_id]))
+def describe(
+    cluster: Cluster, group_ids: tuple[str, ...], rebalances: int, *, as_json: bool
+) -> None:
+    """Show groups: state, members, what they own, and why they last rebalanced."""
+    response = _described(cluster, group_ids, rebalances)
     if as_json:
         show_json(response)
-    found = response.groups[0]
-    if found.error_code != e.ERROR_CODE_NONE:
-        fail(f"group {group_id}: {found.error_message or code_name(found.error_code)}")
+    else:
+        describing.show(response)
+    _refuse_unknown(response)
+
+
+@group.command("explain")
+@click.argument("group_id", metavar="GROUP")
+@click.option(
+    "--last",
+    type=click.IntRange(1, REBALANCES_MAX),
+    default=REBALANCES_MAX,
+    show_default=True,
+    help="How many.",
+)
+@as_json
+@asks_cluster
+def explain_group(cluster: Cluster, group_id: str, last: int, *, as_json: bool) -> None:
+    """Explain the last rebalances of a group, the newest at the end.
+
+    For each: when, why, who caused it, who came and went, and which partitions moved. A group
+    remembers its last 10; all of them are in the event log (`holdfast log tail --group`).
+    """
+    response = _described(cluster, (group_id,), last)
+    if as_json:
+        show_json(response)
+    _refuse_unknown(response)
     if not as_json:
-        _show(found)
+        _explain(response)
 
 
-def _show(found: a.DescribedGroup) -> None:
-    extra = found.holdfast
-    click.echo(f"{found.group_id}: {found.group_state}, generation {extra.generation_id}")
-    if extra.HasField("last_rebalance"):
-        click.echo(f"last rebalance: {extra.last_rebalance.reason}")
-    table(
-        ("INSTANCE", "MEMBER", "CLIENT", "HOST", "SESSION MS", "TOKEN", "NOTE"),
-        (
-            (
-                m.group_instance_id or "-",
-                m.member_id,
-                m.client_id,
-                m.client_host,
-                m.holdfast.session_timeout_ms,
-                m.holdfast.fencing_token if m.holdfast.HasField("fencing_token") else "-",
-                _note(m, extra.leader),
+def _explain(response: a.DescribeGroupsResponse) -> None:
+    found = response.groups[0].holdfast.rebalances
+    if not found:
+        click.echo(f"{response.groups[0].group_id} has never rebalanced")
+    for rebalance in reversed(found):
+        for line in explain.lines(rebalance, response.holdfast.log_time_ms):
+            click.echo(line)
+
+
+def _described(
+    cluster: Cluster, group_ids: tuple[str, ...], rebalances: int
+) -> a.DescribeGroupsResponse:
+    extras = RequestExtras(rebalances_max=rebalances)
+    request = a.DescribeGroupsRequest(groups=group_ids, holdfast=extras)
+    response: a.DescribeGroupsResponse = cluster.call("DescribeGroups", request)
+    return response
+
+
+def _refuse_unknown(response: a.DescribeGroupsResponse) -> None:
+    bad = [found for found in response.groups if found.error_code != e.ERROR_CODE_NONE]
+    if bad:
+        fail(
+            "; ".join(
+                f"group {found.group_id}: {found.error_message or code_name(found.error_code)}"
+                for found in bad
             )
-            for m in found.members
-        ),
-    )
-
-
-def _note(member: a.DescribedGroupMember, leader: str) -> str:
-    notes = ["group leader"] if member.member_id == leader else []
-    notes += ["restarting"] if member.holdfast.released else []
-    return ", ".join(notes)
+        )
 
 
 @group.command("remove-members")
-@click.argument("group_id")
+@click.argument("group_id", metavar="GROUP")
 @click.option("--instance", "instances", multiple=True, help="An instance id; repeatable.")
 @click.option("--member", "members", multiple=True, help="A member id; repeatable.")
+@click.option("--instance-prefix", "prefix", help="Static members whose instance id begins so.")
 @click.option("--all", "everyone", is_flag=True, help="Everyone.")
 @click.option("--reason", default="", help="Why; recorded with the event.")
 @as_json
@@ -92,32 +134,49 @@ def remove_members(
     group_id: str,
     instances: tuple[str, ...],
     members: tuple[str, ...],
+    prefix: str | None,
     reason: str,
     *,
     everyone: bool,
     as_json: bool,
 ) -> None:
-    """Remove members; one rebalance for all of them."""
-    if not (instances or members or everyone):
-        raise click.UsageError("name --instance or --member, or say --all")
+    """Remove members; one rebalance for all of them.
+
+    A removed process that still runs may act until its next heartbeat: there only the fencing
+    token, compared by your store, excludes it.
+    """
+    named = [a.MemberToRemove(group_instance_id=i) for i in instances]
+    named += [a.MemberToRemove(member_id=m) for m in members]
+    if sum((bool(named), bool(prefix), everyone)) != 1:
+        raise click.UsageError("name --instance or --member, or --instance-prefix, or say --all")
     request = a.RemoveMembersRequest(
         group_id=group_id,
-        members=[a.MemberToRemove(group_instance_id=i) for i in instances]
-        + [a.MemberToRemove(member_id=m) for m in members],
+        members=named,
         all=everyone,
         reason=reason or None,
+        instance_prefix=prefix,
     )
     response = cluster.change("RemoveMembers", request)
-    refuse(response, f"group {group_id}")
     if as_json:
         show_json(response)
-    refuse_any((m.group_instance_id or m.member_id, m.error_code, "") for m in response.members)
+    refuse(response, f"group {group_id}")
     if not as_json:
-        click.echo(f"removed {len(response.members)} members of {group_id}")
+        _show_removed(group_id, response)
+    refuse_any((_name(m), m.error_code, m.error_message) for m in response.members)
+
+
+def _show_removed(group_id: str, response: a.RemoveMembersResponse) -> None:
+    done = [_name(m) for m in response.members if m.error_code == e.ERROR_CODE_NONE]
+    what = f"{len(done)} member{'' if len(done) == 1 else 's'}"
+    click.echo(f"removed {what} of {group_id}" + (f": {', '.join(done)}" if done else ""))
+
+
+def _name(member: a.RemovedMember) -> str:
+    return member.group_instance_id or member.member_id
 
 
 @group.command()
-@click.argument("group_id")
+@click.argument("group_id", metavar="GROUP")
 @click.option("--reason", default="", help="Why; recorded with the event.")
 @asks_cluster
 def rebalance(cluster: Cluster, group_id: str, reason: str) -> None:
@@ -128,11 +187,15 @@ def rebalance(cluster: Cluster, group_id: str, reason: str) -> None:
 
 
 @group.command()
-@click.argument("group_ids", nargs=-1, required=True)
+@click.argument("group_ids", nargs=-1, required=True, metavar="GROUP...")
+@as_json
 @asks_cluster
-def delete(cluster: Cluster, group_ids: tuple[str, ...]) -> None:
+def delete(cluster: Cluster, group_ids: tuple[str, ...], *, as_json: bool) -> None:
     """Delete groups without members, with their offsets."""
     response = cluster.change("DeleteGroups", a.DeleteGroupsRequest(groups_names=group_ids))
-    message = response.holdfast.message
-    refuse_any((r.group_id, r.error_code, message) for r in response.results)
-    click.echo(f"deleted {', '.join(group_ids)}")
+    if as_json:
+        show_json(response)
+    else:
+        done = [r.group_id for r in response.results if r.error_code == e.ERROR_CODE_NONE]
+        click.echo(f"deleted {', '.join(done) or 'nothing'}")
+    refuse_any((r.group_id, r.error_code, r.holdfast.message) for r in response.results)

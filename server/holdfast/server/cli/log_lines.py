@@ -6,9 +6,9 @@ import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
-from google.protobuf.json_format import MessageToDict
 from google.protobuf.message import Message
 
+from holdfast.server.cli.plain import plain
 from holdfast.v1.extras_pb2 import Position
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ NAMES_MAX: Final = 4
 def as_line(record: EventRecord, *, as_json: bool) -> str:
     """One line, without its end."""
     if as_json:
-        return json.dumps(MessageToDict(record, preserving_proto_field_name=True))
+        return json.dumps(plain(record), ensure_ascii=False)
     place = _told(record.position)
     wall = datetime.fromtimestamp(record.wall_time_ms / 1000, UTC)
     time = wall.isoformat(timespec="milliseconds").replace("+00:00", "Z")

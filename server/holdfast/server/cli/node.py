@@ -24,13 +24,29 @@ from holdfast.server.serve import serve
 )
 @click.option("--rebuild", is_flag=True, help="This disk is new: fetch everything from the peers.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key.")
-def node(file: Path, overrides: tuple[str, ...], *, bootstrap: bool, rebuild: bool) -> None:
+@click.option(
+    "--test-failpoints",
+    "failpoints",
+    hidden=True,
+    type=click.Path(path_type=Path),
+    help="A file that can make this node's disk slow or fail (holdfast.storage.failpoints).",
+)
+def node(
+    file: Path,
+    overrides: tuple[str, ...],
+    failpoints: Path | None,
+    *,
+    bootstrap: bool,
+    rebuild: bool,
+) -> None:
     """Run one node until SIGTERM or SIGINT."""
     try:
         config = load(file, os.environ, overrides)
         shared = file.resolve().parent.parent / cluster_file.NAME
         logs.configure(config.name, config.logger_level, config.logger_format)
-        uvloop.run(serve(config, shared, bootstrap=bootstrap, rebuild=rebuild))
+        uvloop.run(
+            serve(config, shared, bootstrap=bootstrap, rebuild=rebuild, failpoints=failpoints)
+        )
     except (ConfigError, CannotStart) as error:
         fail(str(error))
     except EngineStopped as error:

@@ -7,9 +7,9 @@ import json
 from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
 
 import click
-from google.protobuf.json_format import MessageToDict
 
 from holdfast.server.cli.connect import Cluster, code_name, fail, find_target
+from holdfast.server.cli.plain import plain
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
@@ -59,14 +59,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for 
 
 def show_json(message: Message) -> None:
     """Print a response as it came, with the contract's field names."""
-    click.echo(json.dumps(as_dict(message), indent=2))
-
-
-def as_dict(message: Message) -> dict[str, Any]:
-    """A message as plain data, fields without a value included."""
-    return MessageToDict(
-        message, preserving_proto_field_name=True, always_print_fields_with_no_presence=True
-    )
+    click.echo(json.dumps(plain(message), indent=2, ensure_ascii=False))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -86,7 +79,7 @@ def refuse(response: Any, subject: str) -> None:  # noqa: ANN401 - any response
 
 
 def refuse_any(results: Iterable[tuple[str, int, str]]) -> None:
-    """End the command if one of several names was refused; all that were are told."""
+    """End the command if some of several names were refused; all that were are told."""
     bad = [(name, code, text) for name, code, text in results if code != e.ERROR_CODE_NONE]
     if bad:
         fail("; ".join(f"{name}: {text or code_name(code)}" for name, code, text in bad))

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.coordinator import commands as c
 from holdfast.coordinator.events import SettingChange, TopicSize
+from holdfast.coordinator.rejections import UnknownMemberId
 from holdfast.server.faults import malformed
 from holdfast.server.translate import limits
 from holdfast.server.translate.refusals import code_of, sentence
@@ -17,22 +18,26 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator import replies
     from holdfast.coordinator.rejections import Rejection
-    from holdfast.coordinator.state import State
 
 
-def remove_members(request: a.RemoveMembersRequest, caller: c.Caller, state: State) -> c.LeaveGroup:
-    """RemoveMembers: a leave by an operator's hand (KIP-345). `all`: everyone in `state`."""
+def remove_members(request: a.RemoveMembersRequest, caller: c.Caller) -> c.LeaveGroup:
+    """RemoveMembers: a leave by an operator's hand (KIP-345), of those named or of a whole kind."""
     limits.items("members", request.members)
     reason = limits.text("reason", request.reason)
-    if request.all and request.members:
-        raise malformed("members", "must be empty beside `all`; name members, or remove all")
-    if not request.all:
-        members = tuple(_removed(member, reason) for member in request.members)
-        return c.LeaveGroup(caller, request.group_id, members, operator=True)
-    group = state.groups.get(request.group_id)
-    everyone = group.members.values() if group else ()
-    members = tuple(c.LeavingMember(m.member_id, m.instance_id, reason) for m in everyone)
-    return c.LeaveGroup(caller, request.group_id, members, operator=True)
+    prefix = limits.text("instance_prefix", request.instance_prefix)
+    if request.HasField("instance_prefix") and not prefix:
+        raise malformed("instance_prefix", "is set but empty; say `all` to remove everyone")
+    if sum((bool(request.members), request.all, bool(prefix))) > 1:
+        raise malformed("members", "must be alone: name members, or a prefix, or remove all")
+    return c.LeaveGroup(
+        caller,
+        request.group_id,
+        tuple(_removed(member, reason) for member in request.members),
+        operator=True,
+        everyone=request.all,
+        prefix=prefix,
+        reason=reason,
+    )
 
 
 def _removed(member: a.MemberToRemove, reason: str) -> c.LeavingMember:
@@ -40,6 +45,11 @@ def _removed(member: a.MemberToRemove, reason: str) -> c.LeavingMember:
     if instance is not None:
         limits.text("members.group_instance_id", instance)
     return c.LeavingMember(limits.text("members.member_id", member.member_id), instance, reason)
+
+
+def nameless(request: a.RemoveMembersRequest) -> int:
+    """How many entries name nobody: neither a member id nor an instance id."""
+    return sum(not each.member_id and not each.group_instance_id for each in request.members)
 
 
 def removed(reply: replies.LeaveReply) -> a.RemoveMembersResponse:
@@ -51,11 +61,23 @@ def removed(reply: replies.LeaveReply) -> a.RemoveMembersResponse:
                 member_id=m.member_id,
                 group_instance_id=m.instance_id,
                 error_code=code_of(m.error),
+                error_message=_removal_message(m),
             )
             for m in reply.members
         ],
         holdfast=extras(reply.error),
     )
+
+
+def _removal_message(result: replies.MemberResult) -> str | None:
+    """For an operator; the sentence of an unknown member is meant for the member itself."""
+    if result.error is None:
+        return None
+    if not isinstance(result.error, UnknownMemberId):
+        return sentence(result.error)
+    if not result.member_id and not result.instance_id:
+        return "the entry names nobody: set its member id or its instance id"
+    return "the group has no such member now: it has left, expired, or was removed before"
 
 
 def trigger_rebalance(request: a.TriggerRebalanceRequest, caller: c.Caller) -> c.TriggerRebalance:
@@ -71,7 +93,10 @@ def triggered(reply: replies.DoneReply) -> a.TriggerRebalanceResponse:
 
 def deleted_group(name: str, error: Rejection | None) -> a.DeletableGroupResult:
     """One group's line of DeleteGroups' answer."""
-    return a.DeletableGroupResult(group_id=name, error_code=code_of(error))
+    made = a.DeletableGroupResult(group_id=name, error_code=code_of(error))
+    if error is not None:
+        made.holdfast.message = sentence(error)
+    return made
 
 
 def create_topics(request: a.CreateTopicsRequest, caller: c.Caller) -> c.CreateTopics:

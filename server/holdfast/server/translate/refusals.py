@@ -13,6 +13,7 @@ import grpc
 
 from holdfast.coordinator import rejections as r
 from holdfast.server.faults import CallFailed, Outcome, not_coordinator
+from holdfast.server.instants import instant
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
     r.FencedInstanceId: Coded(
         e.ERROR_CODE_FENCED_INSTANCE_ID,
         "the instance id {instance_id!r} is held by member {holder!r} of client "
-        "{holder_client_id!r} since log time {holder_since_ms} ms. Stop this process, or give it "
+        "{holder_client_id!r} since {holder_since}. Stop this process, or give it "
         "an instance id of its own",
     ),
     r.IllegalGeneration: Coded(
@@ -96,6 +97,11 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
     r.OffsetMetadataTooLarge: Coded(
         e.ERROR_CODE_OFFSET_METADATA_TOO_LARGE,
         "the metadata beside the offset has {length} characters, {most} are allowed. Shorten it",
+    ),
+    r.InvalidCommitOffsetSize: Coded(
+        e.ERROR_CODE_INVALID_COMMIT_OFFSET_SIZE,
+        "the commit takes about {size} bytes of the log, {most} are allowed at once. Commit fewer "
+        "partitions in a call, or shorter metadata",
     ),
     r.UnknownTopic: Coded(
         e.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION,
@@ -153,6 +159,8 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
 def sentence(rejection: Rejection) -> str:
     """What happened, why, and what to do next."""
     values = {field.name: getattr(rejection, field.name) for field in fields(rejection)}
+    if isinstance(rejection, r.FencedInstanceId):
+        values["holder_since"] = instant(rejection.holder_since_ms)
     return TABLE[type(rejection)].text.format_map(values)
 
 

@@ -2,49 +2,70 @@
 
 from __future__ import annotations
 
+from itertools import groupby
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator import queries
+from holdfast.coordinator.assignment_bytes import partitions
 from holdfast.coordinator.ids import TopicPartition
 from holdfast.coordinator.rejections import InvalidConfig
-from holdfast.server.translate import limits
+from holdfast.coordinator.subscriptions import CONSUMER
+from holdfast.server.translate import limits, rebalances
 from holdfast.server.translate.refusals import code_of, sentence
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import offset_pb2 as o
+from holdfast.v1.group_pb2 import ConsumerProtocolTopicPartitions
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
+    from holdfast.coordinator.ids import GroupId, MemberId
     from holdfast.coordinator.state import State
     from holdfast.v1 import extras_pb2 as x
 
+    SessionLeft = Callable[[GroupId, MemberId], int | None]
 
-def described(state: State, group_id: str) -> a.DescribedGroup:
-    """A group with its members (K1-K3)."""
-    group = queries.describe_group(state, group_id)
-    made = a.DescribedGroup(
+
+def described(
+    state: State, group_id: str, rebalances_max: int, session_left_ms: SessionLeft
+) -> a.DescribedGroup:
+    """A group with its members (K1-K3) and its last rebalances."""
+    group = queries.describe_group(state, group_id, rebalances_max)
+    return a.DescribedGroup(
         error_code=code_of(group.error),
         error_message=None if group.error is None else sentence(group.error),
         group_id=group.group_id,
         group_state=group.state,
         protocol_type=group.protocol_type,
         protocol_data=group.protocol_data,
-        members=[_member(member) for member in group.members],
+        members=[
+            _member(group, member, session_left_ms(group_id, member.member_id))
+            for member in group.members
+        ],
         holdfast=a.DescribedGroupExtras(
             generation_id=group.generation,
             leader=group.leader,
             version=group.version,
             group_seq=group.seq,
+            rebalances=map(rebalances.described, group.rebalances),
+            message=_advice(group),
+            state_since_ms=group.state_since_ms,
         ),
     )
-    if (last := group.last_rebalance) is not None:
-        made.holdfast.last_rebalance.reason = last.reason
-        made.holdfast.last_rebalance.member_id = last.member_id
-        made.holdfast.last_rebalance.log_time_ms = last.log_time_ms
-    return made
 
 
-def _member(member: queries.DescribedMember) -> a.DescribedGroupMember:
+def _advice(group: queries.DescribedGroup) -> str:
+    if not group.quarantined:
+        return ""
+    return (
+        f"It is quarantined, because {group.quarantined}. Nothing is decided for it any more; "
+        "delete it to begin anew, and report this as a defect"
+    )
+
+
+def _member(
+    group: queries.DescribedGroup, member: queries.DescribedMember, session_left_ms: int | None
+) -> a.DescribedGroupMember:
     return a.DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
@@ -58,8 +79,21 @@ def _member(member: queries.DescribedMember) -> a.DescribedGroupMember:
             fencing_token=member.fencing_token,
             protocols=member.protocols,
             released=member.released,
+            session_left_ms=session_left_ms,
+            since_ms=member.since_ms,
+            assigned_partitions=_assigned(group, member.assignment),
         ),
     )
+
+
+def _assigned(
+    group: queries.DescribedGroup, assignment: bytes
+) -> Iterator[ConsumerProtocolTopicPartitions]:
+    """What an assignment names, by topic; nothing, if that cannot be told."""
+    found = partitions(assignment) if group.protocol_type == CONSUMER else None
+    for topic, some in groupby(sorted(found or ()), key=lambda place: place.topic):
+        numbers = [place.partition for place in some]
+        yield ConsumerProtocolTopicPartitions(topic=topic, partitions=numbers)
 
 
 def listed(state: State, request: a.ListGroupsRequest) -> Iterator[a.ListedGroup]:
@@ -101,6 +135,7 @@ def fetched(state: State, request: o.OffsetFetchRequestGroup) -> o.OffsetFetchRe
             committed_offset=found.offset,
             committed_leader_epoch=found.leader_epoch,
             metadata=found.metadata,
+            holdfast=o.OffsetFetchResponsePartitionExtras(committed_ms=found.committed_ms),
         )
     return made
 

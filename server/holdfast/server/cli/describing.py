@@ -1,0 +1,97 @@
+"""A described group on the terminal: its head, its members with what they own, its rebalances."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from holdfast.server.cli import explain
+from holdfast.server.cli.options import table
+from holdfast.server.cli.times import ago, span
+from holdfast.v1 import errors_pb2 as e
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.v1 import admin_pb2 as a
+
+CONSUMER: Final = "consumer"
+SILENT_SHARE: Final = 2
+"""A member is called silent when half of its session is over: heartbeats come three times in it."""
+
+
+def show(response: a.DescribeGroupsResponse) -> None:
+    """All groups that could be described."""
+    now_ms = response.holdfast.log_time_ms
+    found = [each for each in response.groups if each.error_code == e.ERROR_CODE_NONE]
+    for number, each in enumerate(found):
+        if number:
+            click.echo()
+        _show(each, now_ms)
+
+
+def _show(found: a.DescribedGroup, now_ms: int) -> None:
+    for line in _head(found, now_ms):
+        click.echo(line)
+    if found.members:
+        table(
+            ("INSTANCE", "MEMBER", "CLIENT", "HOST", "SESSION", "TOKEN", "OWNS", "NOTE"),
+            (_member(found, member) for member in found.members),
+        )
+    for rebalance in found.holdfast.rebalances:
+        first, *rest = explain.lines(rebalance, now_ms)
+        click.echo(f"rebalance of {first}")
+        for line in rest:
+            click.echo(line)
+
+
+def _head(found: a.DescribedGroup, now_ms: int) -> Iterator[str]:
+    extra = found.holdfast
+    since = ago(extra.state_since_ms, now_ms)
+    yield f"{found.group_id}: {found.group_state}, generation {extra.generation_id}, since {since}"
+    facts = [f"protocol type {found.protocol_type}"] if found.protocol_type else []
+    facts += [f"protocol {found.protocol_data}"] if found.protocol_data else []
+    facts += [f"{len(found.members)} members"]
+    yield ", ".join(facts)
+    if extra.message:
+        yield extra.message
+
+
+def _member(found: a.DescribedGroup, member: a.DescribedGroupMember) -> tuple[object, ...]:
+    extra = member.holdfast
+    return (
+        member.group_instance_id or "-",
+        member.member_id,
+        member.client_id,
+        member.client_host,
+        span(extra.session_timeout_ms),
+        extra.fencing_token if extra.HasField("fencing_token") else "-",
+        _owned(found, member),
+        _note(member, found.holdfast.leader),
+    )
+
+
+def _owned(found: a.DescribedGroup, member: a.DescribedGroupMember) -> str:
+    """Partitions in short, for the type whose assignments can be read; else how many bytes."""
+    assigned = member.holdfast.assigned_partitions
+    if assigned or found.protocol_type == CONSUMER:
+        places = ((each.topic, number) for each in assigned for number in each.partitions)
+        return explain.partitions(places) or "-"
+    return f"{len(member.member_assignment)} bytes" if member.member_assignment else "-"
+
+
+def _note(member: a.DescribedGroupMember, leader: str) -> str:
+    """What is special: who assigns, who restarts, and who is not heard any more.
+
+    A static binding that lingers, as after a downgrade to dynamic members (H1), shows in that
+    nobody speaks for it: its session runs out.
+    """
+    extra = member.holdfast
+    notes = ["group leader"] if member.member_id == leader else []
+    notes += ["restarting"] if extra.released else []
+    left_ms, session_ms = extra.session_left_ms, extra.session_timeout_ms
+    if extra.HasField("session_left_ms") and left_ms * SILENT_SHARE < session_ms:
+        silent = f"not heard for {span(session_ms - left_ms)}, expires in {span(left_ms)}"
+        notes.append(silent)
+    return "; ".join(notes)

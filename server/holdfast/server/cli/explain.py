@@ -1,0 +1,156 @@
+"""Rebalances in words: when, why, by whom, who came and went, and which partitions moved.
+
+Reads `DescribedRebalance` and writes lines for people; asks nobody, decides nothing.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING, Final
+
+from holdfast.server.cli.times import ago, span
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holdfast.v1 import admin_pb2 as a
+
+NOBODY: Final = "(nobody)"
+_JOINED: Final = "{who} joined the group"
+_WHY: Final = {
+    "A5": _JOINED,
+    "B1": _JOINED,
+    "A15": "the group leader {who} asked for it",
+    "A16": "{who} joined again with other protocols or topics",
+    "A18": "{who} joined again with other protocols or topics",
+    "B6": "{who} came back with other topics",
+    "B8": "{who} came back, and another protocol wins the vote",
+    "B12": "{who} came back while the assignment was awaited",
+    "G13": "an id that was never used left",
+    "G14": "{gone} left",
+    "G23": "{gone} removed by {operator}",
+    "F9": "the session of {who} ended: it was not heard in time",
+    "A21": "{who} did not come back after its connection broke",
+    "E10": "{who} did not sync in time",
+    "operator": "{operator} asked for it",
+}
+"""By the rule that opened the join phase."""
+
+_UNASKED: Final = {"F9", "A21", "E10", "G13"}
+"""Nobody spoke, so the reason is the service's own and says the same."""
+
+
+def lines(rebalance: a.DescribedRebalance, now_ms: int) -> Iterator[str]:
+    """One rebalance: a headline, then what is known of it, indented."""
+    yield headline(rebalance, now_ms)
+    yield f"  why: {why(rebalance)}"
+    yield f"  members: {rebalance.members} before{_changes(rebalance)}"
+    yield f"  moved: {moved(rebalance)}"
+    yield from (f"    {line}" for line in moves(rebalance))
+
+
+def headline(rebalance: a.DescribedRebalance, now_ms: int) -> str:
+    """When it began, and from which generation to which in which time."""
+    begun = ago(rebalance.log_time_ms, now_ms)
+    if not rebalance.HasField("join_phase_ms"):
+        return f"{begun}: generation {rebalance.from_generation_id} -> ? (members are joining)"
+    step = f"generation {rebalance.from_generation_id} -> {rebalance.generation_id}"
+    if rebalance.HasField("assigned_after_ms"):
+        return f"{begun}: {step} in {span(rebalance.assigned_after_ms)}"
+    return f"{begun}: {step}, joined in {span(rebalance.join_phase_ms)}"
+
+
+def why(rebalance: a.DescribedRebalance) -> str:
+    """The cause in words, the rule, and what the caller said."""
+    text = _WHY.get(rebalance.rule, "{who}" if rebalance.member_id else "the service decided it")
+    cause = text.format(
+        who=_who(rebalance),
+        gone=_gone(rebalance),
+        operator=f"operator {rebalance.principal or 'unknown'}",
+    )
+    told = rebalance.reason and rebalance.rule not in _UNASKED
+    said = f": {rebalance.reason}" if told else ""
+    return f"{cause} (rule {rebalance.rule}){said}"
+
+
+def _who(rebalance: a.DescribedRebalance) -> str:
+    name = rebalance.group_instance_id or rebalance.member_id or "a member"
+    facts = []
+    if rebalance.client_id and rebalance.client_id != rebalance.principal:
+        facts.append(f"client {rebalance.client_id}")
+    if rebalance.principal:
+        facts.append(f"principal {rebalance.principal}")
+    return f"{name} ({', '.join(facts)})" if facts else name
+
+
+def _gone(rebalance: a.DescribedRebalance) -> str:
+    """Who left or was removed, as far as they are listed."""
+    names = [each.name for each in rebalance.changes if each.how in {"left", "removed"}]
+    if not names:
+        return _who(rebalance)
+    rest = rebalance.gone - len(names)
+    return _enumerated(names) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _changes(rebalance: a.DescribedRebalance) -> str:
+    parts = []
+    by_how = sorted(rebalance.changes, key=lambda each: each.how)
+    for how, some in groupby(by_how, key=lambda each: each.how):
+        parts.append(f"{how} {_enumerated([each.name for each in some])}")
+    rest = rebalance.joined + rebalance.gone - len(rebalance.changes)
+    parts += [f"{rest} more came or went"] if rest > 0 else []
+    return "".join(f"; {part}" for part in parts) or "; the same after"
+
+
+def moved(rebalance: a.DescribedRebalance) -> str:
+    """How many partitions have another owner, in one line."""
+    if not rebalance.HasField("assigned_after_ms"):
+        return "nothing was assigned" + ("" if rebalance.HasField("join_phase_ms") else " yet")
+    if not rebalance.partitions_compared:
+        whose = f": {_enumerated(rebalance.reassigned_names)}" if rebalance.reassigned else ""
+        return f"{_count(rebalance.reassigned, 'member')} with another assignment{whose}"
+    if not rebalance.moved + rebalance.given + rebalance.dropped:
+        return "nothing"
+    counts = (
+        (rebalance.moved, "to another owner"),
+        (rebalance.given, "newly owned"),
+        (rebalance.dropped, "without owner now"),
+    )
+    return ", ".join(f"{_count(number, 'partition')} {what}" for number, what in counts if number)
+
+
+def moves(rebalance: a.DescribedRebalance) -> Iterator[str]:
+    """Which partitions, a line for each pair of owners."""
+
+    def pair(move: a.RebalanceMove) -> tuple[str, str]:
+        return move.before or NOBODY, move.after or NOBODY
+
+    for (before, after), some in groupby(sorted(rebalance.moves, key=pair), key=pair):
+        yield f"{before} -> {after}: {partitions((m.topic, m.partition) for m in some)}"
+    rest = rebalance.moved + rebalance.given + rebalance.dropped - len(rebalance.moves)
+    if rest > 0:
+        yield f"and {_count(rest, 'partition')} more"
+
+
+def partitions(places: Iterable[tuple[str, int]]) -> str:
+    """Partitions by topic, runs of numbers in short: `documents 0-3,7`."""
+    by_topic = groupby(sorted(places), key=lambda place: place[0])
+    return "; ".join(f"{topic} {_runs([n for _, n in some])}" for topic, some in by_topic)
+
+
+def _runs(numbers: list[int]) -> str:
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(str(r[0]) if len(r) == 1 else f"{r[0]}-{r[-1]}" for r in runs)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+def _enumerated(names: Iterable[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,172 @@
+"""What the commands about offsets share: places, reading, committing, and telling what was done."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
+
+import click
+
+from holdfast.server.cli.connect import Cluster, code_name, fail
+from holdfast.server.cli.options import refuse_any, show_json, table
+from holdfast.v1 import admin_pb2 as a
+from holdfast.v1 import errors_pb2 as e
+from holdfast.v1 import offset_pb2 as o
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping
+
+Made = TypeVar("Made")
+
+
+class Place(NamedTuple):
+    """One partition."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}:{self.partition}"
+
+
+def fetch(
+    cluster: Cluster, group_id: str
+) -> tuple[o.OffsetFetchResponse, dict[Place, o.OffsetFetchResponsePartition]]:
+    """All offsets that a group has committed: the answer, and by place in order."""
+    request = o.OffsetFetchRequest(groups=[o.OffsetFetchRequestGroup(group_id=group_id)])
+    response: o.OffsetFetchResponse = cluster.call("OffsetFetch", request)
+    group = response.groups[0]
+    if group.error_code != e.ERROR_CODE_NONE:
+        fail(f"group {group_id}: {code_name(group.error_code)}")
+    found = {
+        Place(topic.name, partition.partition_index): partition
+        for topic in group.topics
+        for partition in topic.partitions
+    }
+    return response, dict(sorted(found.items()))
+
+
+def select(
+    found: Mapping[Place, o.OffsetFetchResponsePartition], topics: tuple[str, ...]
+) -> dict[Place, o.OffsetFetchResponsePartition]:
+    """Of what the group has, that which is named; nothing named: all."""
+    named = dict(map(_named, topics))
+    return {
+        place: partition
+        for place, partition in found.items()
+        if not topics
+        or (place.topic in named and place.partition in (named[place.topic] or {place.partition}))
+    }
+
+
+def _named(text: str) -> tuple[str, frozenset[int]]:
+    """`TOPIC` (no numbers: all) or `TOPIC:N,N`; a topic's name has no colon."""
+    topic, _, numbers = text.partition(":")
+    try:
+        return topic, frozenset(int(n) for n in numbers.split(",") if numbers)
+    except ValueError:
+        raise click.UsageError(f"{text}: write TOPIC or TOPIC:0,1,2") from None
+
+
+def parse_change(text: str) -> tuple[Place, int]:
+    """`TOPIC:PARTITION=OFFSET`; ends the command as wrong usage for anything else."""
+    where, _, offset = text.rpartition("=")
+    topic, _, number = where.rpartition(":")
+    try:
+        place, value = Place(topic, int(number)), int(offset)
+    except ValueError:
+        raise click.UsageError(f"{text}: write TOPIC:PARTITION=OFFSET") from None
+    if not topic or place.partition < 0 or value < 0:
+        raise click.UsageError(f"{text}: write TOPIC:PARTITION=OFFSET, with numbers from 0")
+    return place, value
+
+
+def commit_all(
+    cluster: Cluster,
+    group_id: str,
+    found: Mapping[Place, o.OffsetFetchResponsePartition],
+    wanted: Mapping[Place, int],
+    metadata: str,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Commit from outside the group, or with `dry_run` show what that would do."""
+    if dry_run:
+        _refuse_members(cluster, group_id)
+        before = {place: p.committed_offset for place, p in found.items()}
+        show_plan((p, before.get(p, "-"), wanted[p]) for p in sorted(wanted))
+        return
+    request = o.OffsetCommitRequest(
+        group_id=group_id,
+        topics=by_topic(
+            sorted(wanted),
+            lambda topic, places: o.OffsetCommitRequestTopic(
+                name=topic,
+                partitions=[
+                    o.OffsetCommitRequestPartition(
+                        partition_index=place.partition,
+                        committed_offset=wanted[place],
+                        committed_metadata=metadata or None,
+                    )
+                    for place in places
+                ],
+            ),
+        ),
+    )
+    response = cluster.change("OffsetCommit", request)
+    if as_json:
+        show_json(response)
+    _explain_members(group_id, response)
+    conclude(response, "committed", as_json=as_json)
+
+
+def _refuse_members(cluster: Cluster, group_id: str) -> None:
+    """A dry run tells too that the group's members alone may commit."""
+    response = cluster.call("DescribeGroups", a.DescribeGroupsRequest(groups=[group_id]))
+    if response.groups[0].members:
+        fail(_only_members(group_id))
+
+
+def _explain_members(group_id: str, response: o.OffsetCommitResponse) -> None:
+    codes = {p.error_code for topic in response.topics for p in topic.partitions}
+    if codes == {e.ERROR_CODE_UNKNOWN_MEMBER_ID}:
+        fail(_only_members(group_id))
+
+
+def _only_members(group_id: str) -> str:
+    return (
+        f"group {group_id} has members, so only they may commit. Stop them (see `holdfast group "
+        "describe`), wait until the group is Empty, then repeat"
+    )
+
+
+def show_plan(rows: Iterable[tuple[Place, object, object]]) -> None:
+    """What a command would do: the offsets before and after."""
+    table(
+        ("TOPIC", "PARTITION", "OFFSET", "NEW OFFSET"),
+        ((place.topic, place.partition, before, after) for place, before, after in rows),
+    )
+    click.echo("nothing was changed (--dry-run)")
+
+
+def conclude(
+    response: o.OffsetCommitResponse | o.OffsetDeleteResponse, verb: str, *, as_json: bool
+) -> None:
+    """Say how many were done; end the command if some were refused."""
+    results = [
+        (str(Place(topic.name, partition.partition_index)), partition.error_code, "")
+        for topic in response.topics
+        for partition in topic.partitions
+    ]
+    done = sum(code == e.ERROR_CODE_NONE for _, code, _ in results)
+    if not as_json:
+        click.echo(f"{verb} {done} offset{'' if done == 1 else 's'}")
+    refuse_any(results)
+
+
+def by_topic(places: Iterable[Place], make: Callable[[str, list[Place]], Made]) -> Iterator[Made]:
+    """One thing a topic, made from its places."""
+    found: dict[str, list[Place]] = {}
+    for place in places:
+        found.setdefault(place.topic, []).append(place)
+    return (make(topic, some) for topic, some in found.items())

@@ -1,0 +1,170 @@
+"""`holdfast offsets`: committed offsets of a group, for those who know `kafka-consumer-groups`.
+
+What changes them can be tried with `--dry-run`, which shows what would be done and does nothing.
+A group that has members lets only them commit, so setting and resetting want it stopped (J5).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.server.cli.connect import Cluster, fail
+from holdfast.server.cli.offset_calls import (
+    Place,
+    by_topic,
+    commit_all,
+    conclude,
+    fetch,
+    parse_change,
+    select,
+    show_plan,
+)
+from holdfast.server.cli.options import as_json, asks_cluster, refuse, show_json, table
+from holdfast.server.cli.times import ago
+from holdfast.v1 import offset_pb2 as o
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+
+@click.group()
+def offsets() -> None:
+    """List, set, reset and delete committed offsets."""
+
+
+_dry_run = click.option("--dry-run", is_flag=True, help="Show what would be done; change nothing.")
+_topics = click.option(
+    "--topic",
+    "topics",
+    multiple=True,
+    metavar="TOPIC[:N,N]",
+    help="A topic, or partitions of it; repeatable. Default: all that the group has.",
+)
+
+
+@offsets.command("list")
+@click.argument("group_id", metavar="GROUP")
+@_topics
+@as_json
+@asks_cluster
+def list_offsets(
+    cluster: Cluster, group_id: str, topics: tuple[str, ...], *, as_json: bool
+) -> None:
+    """Show the offsets that a group has committed."""
+    response, found = fetch(cluster, group_id)
+    chosen = select(found, topics)
+    if as_json:
+        _keep(response, chosen)
+        show_json(response)
+        return
+    now_ms = response.holdfast.log_time_ms
+    table(
+        ("TOPIC", "PARTITION", "OFFSET", "COMMITTED", "METADATA"),
+        (
+            (place.topic, place.partition, p.committed_offset, _age(p, now_ms), p.metadata or "-")
+            for place, p in chosen.items()
+        ),
+    )
+
+
+def _keep(response: o.OffsetFetchResponse, chosen: Container[Place]) -> None:
+    """Leave only what was asked for in the answer."""
+    for topic in response.groups[0].topics:
+        kept = [p for p in topic.partitions if Place(topic.name, p.partition_index) in chosen]
+        del topic.partitions[:]
+        topic.partitions.extend(kept)
+
+
+def _age(partition: o.OffsetFetchResponsePartition, now_ms: int) -> str:
+    extra = partition.holdfast
+    return ago(extra.committed_ms, now_ms) if extra.HasField("committed_ms") else "-"
+
+
+@offsets.command()
+@click.argument("group_id", metavar="GROUP")
+@click.argument("changes", nargs=-1, required=True, metavar="TOPIC:PARTITION=OFFSET...")
+@click.option("--metadata", default="", help="Kept beside each offset.")
+@_dry_run
+@as_json
+@asks_cluster
+def commit(
+    cluster: Cluster,
+    group_id: str,
+    changes: tuple[str, ...],
+    metadata: str,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Set offsets; the group is made if it does not exist."""
+    wanted = dict(map(parse_change, changes))
+    _, found = fetch(cluster, group_id)
+    commit_all(cluster, group_id, found, wanted, metadata, dry_run=dry_run, as_json=as_json)
+
+
+@offsets.command()
+@click.argument("group_id", metavar="GROUP")
+@_topics
+@click.option("--to-offset", type=click.IntRange(0), help="Set them to this.")
+@click.option("--shift-by", type=int, help="Move them by so much; never below 0.")
+@_dry_run
+@as_json
+@asks_cluster
+def reset(
+    cluster: Cluster,
+    group_id: str,
+    topics: tuple[str, ...],
+    to_offset: int | None,
+    shift_by: int | None,
+    *,
+    dry_run: bool,
+    as_json: bool,
+) -> None:
+    """Set or move the offsets that a group has; metadata beside them goes."""
+    if (to_offset is None) == (shift_by is None):
+        raise click.UsageError("say one of --to-offset and --shift-by")
+    _, found = fetch(cluster, group_id)
+    chosen = select(found, topics)
+    if not chosen:
+        fail(f"group {group_id} has no committed offsets there; see `holdfast offsets list`")
+    wanted = {
+        place: to_offset if to_offset is not None else max(0, p.committed_offset + (shift_by or 0))
+        for place, p in chosen.items()
+    }
+    commit_all(cluster, group_id, found, wanted, "", dry_run=dry_run, as_json=as_json)
+
+
+@offsets.command()
+@click.argument("group_id", metavar="GROUP")
+@click.argument("topics", nargs=-1, required=True, metavar="TOPIC[:N,N]...")
+@_dry_run
+@as_json
+@asks_cluster
+def delete(
+    cluster: Cluster, group_id: str, topics: tuple[str, ...], *, dry_run: bool, as_json: bool
+) -> None:
+    """Forget offsets; refused for topics that a member subscribes to."""
+    _, found = fetch(cluster, group_id)
+    chosen = select(found, topics)
+    if not chosen:
+        fail(f"group {group_id} has no committed offsets there; see `holdfast offsets list`")
+    if dry_run:
+        show_plan((place, p.committed_offset, "deleted") for place, p in chosen.items())
+        return
+    request = o.OffsetDeleteRequest(
+        group_id=group_id,
+        topics=by_topic(
+            chosen,
+            lambda topic, places: o.OffsetDeleteRequestTopic(
+                name=topic,
+                partitions=[o.OffsetDeleteRequestPartition(partition_index=n) for _, n in places],
+            ),
+        ),
+    )
+    response = cluster.change("OffsetDelete", request)
+    if as_json:
+        show_json(response)
+    refuse(response, f"group {group_id}")
+    conclude(response, "deleted", as_json=as_json)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from bench import changes, faults, heartbeats, hostile, peers, rebalances, starting
+from bench import assigning, changes, faults, heartbeats, hostile, peers, rebalances, starting
 from bench.rig import Bench
 
 ROWS: Final[dict[str, Callable[[Bench], Awaitable[None]]]] = {
@@ -19,6 +19,7 @@ ROWS: Final[dict[str, Callable[[Bench], Awaitable[None]]]] = {
     "burst": faults.burst,
     "crowd": heartbeats.crowd,
     "start": starting.start,
+    "assign": assigning.assignors,
     "hostile": hostile.hostile,
     "etcd": peers.etcd,
 }

@@ -81,8 +81,6 @@ async def twins_and_threads(address: str) -> None:
         await members.restart()
 
 
-@pytest.mark.cluster
-@pytest.mark.slow
 def test_kip345_members_of_a_real_node(tmp_path: Path) -> None:
     with running(tmp_path / "c", 1, *INSECURE) as cluster:
         cluster.create_topic(TOPIC, PARTITIONS)

@@ -61,6 +61,22 @@ def test_it_is_a_dict(changes: list[tuple[object, int | None]]) -> None:
 
 
 @given(CHANGES, CHANGES)
+def test_many_at_once_are_each_after_the_other(
+    before: list[tuple[object, int | None]], more: list[tuple[object, int | None]]
+) -> None:
+    """Also in the order of keys, which nodes must share whatever way a map came about (S3)."""
+    made, pairs = changed(PMap(), before), [(k, v) for k, v in more if v is not None]
+    one_by_one = changed(made, list(pairs))
+    at_once = made.update_all(pairs)
+
+    assert len(at_once) == len(one_by_one)
+    assert list(at_once.items()) == list(one_by_one.items())
+    assert list(at_once.values()) == [value for _, value in at_once.items()]
+    assert set(at_once.changed_since(made)) >= {k for k in at_once if made.get(k) != at_once[k]}
+    assert dict(made) == plain(before)
+
+
+@given(CHANGES, CHANGES)
 def test_a_change_leaves_the_old_map_alone(
     before: list[tuple[object, int | None]], after: list[tuple[object, int | None]]
 ) -> None:

@@ -5,12 +5,12 @@
         async for partition in member.owned():
             ...
 
-`Member` and `Admin` here are those for asyncio (`holdfast.client.aio`); `holdfast.client.sync` has
-the same for threads. Needs grpcio and protobuf only. Who speaks the protocol by hand finds the
-stubs in `holdfast.v1`.
+`Member`, `Members`, `Connection` and `Admin` here are those for asyncio (`holdfast.client.aio`);
+`holdfast.client.sync` has the same for threads. docs/clients.md tells how to use them. Needs grpcio
+and protobuf only. Who speaks the protocol by hand finds the stubs in `holdfast.v1`.
 """
 
-from holdfast.client.aio import Admin, Member
+from holdfast.client.aio import Admin, Connection, Member, Members
 from holdfast.client.channel import Credentials, Tls
 from holdfast.client.errors import (
     AssignmentFailed,
@@ -34,37 +34,59 @@ from holdfast.client.errors import (
     Unavailable,
     UnknownMember,
 )
+from holdfast.client.health import Health
 from holdfast.client.partition import Offset, Partition
 from holdfast.client.protocol import TopicPartition
 from holdfast.client.witness import Acknowledged
+from holdfast.coordinator.assignors import (
+    Assignor,
+    ByInstanceAssignor,
+    CooperativeAssignor,
+    MemberSubscription,
+    RangeAssignor,
+    RoundRobinAssignor,
+    StickyAssignor,
+    WeightedAssignor,
+)
 
 __all__ = [
     "Acknowledged",
     "Admin",
     "AssignmentFailed",
+    "Assignor",
+    "ByInstanceAssignor",
+    "Connection",
+    "CooperativeAssignor",
     "Credentials",
     "Fenced",
     "Forbidden",
     "GroupFull",
     "GroupNotEmpty",
     "GroupNotFound",
+    "Health",
     "HoldfastError",
     "IllegalGeneration",
     "IncompatibleServer",
     "InvalidArgument",
     "Member",
+    "MemberSubscription",
+    "Members",
     "NoCommonProtocol",
     "Offset",
     "OutcomeUnknown",
     "OwnershipLost",
     "Partition",
+    "RangeAssignor",
     "RebalanceInProgress",
     "Rejected",
+    "RoundRobinAssignor",
     "ServerDefect",
+    "StickyAssignor",
     "Tls",
     "TopicExists",
     "TopicNotFound",
     "TopicPartition",
     "Unavailable",
     "UnknownMember",
+    "WeightedAssignor",
 ]

@@ -1,6 +1,8 @@
 """The client for asyncio. `holdfast.client.sync` has the same names and methods for threads."""
 
 from holdfast.client.admin import Admin
+from holdfast.client.connection import Connection
 from holdfast.client.member import Member
+from holdfast.client.members import Members
 
-__all__ = ["Admin", "Member"]
+__all__ = ["Admin", "Connection", "Member", "Members"]

@@ -195,6 +195,10 @@ class Caller:
             timed_out = code == ErrorCode.ERROR_CODE_REQUEST_TIMED_OUT
             error = (OutcomeUnknown if timed_out else Unavailable)(f"{address}: {name}")
             return Failure(FailureKind.RETRY, error, self.endpoints.failed(address, move=False))
+        if isinstance(response, group_pb2.FindCoordinatorResponse) and not self.ids.ready:
+            delay = self.endpoints.redirected(address, extras.leader_hint or None)
+            text = f"{address} has no log time to give yet: its cluster is not formed."
+            return Failure(FailureKind.RETRY, Unavailable(text), delay)
         self.endpoints.succeeded(address)
         message: Message = response
         return message

@@ -51,9 +51,10 @@ class Endpoints:
     def failed(self, address: str, *, move: bool = True) -> int:
         """A call got no usable answer there; the delay before the next attempt.
 
-        Several calls may fail at one node together: only the first of them moves on.
+        Several calls may fail at one node together: only the first of them moves on and counts.
         """
-        self._failures += 1
+        if address == self.current or not move:
+            self._failures += 1
         if move and address == self.current:
             self.skip()
         return self._delay_ms()
@@ -67,7 +68,7 @@ class Endpoints:
         self.current = self._addresses[self._place]
 
     def _delay_ms(self) -> int:
-        bound = min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS << min(self._failures - 1, 10))
+        bound = min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS << min(max(self._failures - 1, 0), 10))
         return int(bound * self._fraction())
 
 

@@ -26,6 +26,7 @@ Knows the contract's ErrorCode; knows nothing of gRPC.
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from holdfast.v1.errors_pb2 import ErrorCode
@@ -55,7 +56,14 @@ class Rejected(HoldfastError):
 
 
 class Fenced(Rejected):
-    """Another process holds this instance id. Never rejoin by itself (KIP-345, T5)."""
+    """Another process holds this instance id: `holder`. Never rejoin by itself (KIP-345, T5).
+
+    `since`: when that one came to hold it, by the cluster's clock (UTC); `age_ms`: how long ago
+    that was when it was told here. None where the service did not say.
+    """
+
+    since: datetime | None = None
+    age_ms: int | None = None
 
 
 class UnknownMember(Rejected):
@@ -182,11 +190,18 @@ _NOT_APPLIED = frozenset(
 
 
 def from_code(
-    code: ErrorCode.ValueType, *, subject: str, message: str = "", holder: str | None = None
+    code: ErrorCode.ValueType,
+    *,
+    subject: str,
+    message: str = "",
+    holder: str | None = None,
+    since_ms: int | None = None,
+    log_time_ms: int | None = None,
 ) -> HoldfastError:
     """The exception for a code that is not NONE: total over ErrorCode, also over unknown numbers.
 
-    `subject` says what was refused, `message` is the service's own sentence. Codes without a class
+    `subject` says what was refused, `message` is the service's own sentence. `since_ms` is the log
+    time since when `holder` holds the identity, `log_time_ms` what it is now. Codes without a class
     of their own become plain `Rejected`; numbers that this client does not know become
     IncompatibleServer.
     """
@@ -201,4 +216,18 @@ def from_code(
         return Unavailable(text)
     if code == ErrorCode.ERROR_CODE_REQUEST_TIMED_OUT:
         return OutcomeUnknown(text)
+    if code == ErrorCode.ERROR_CODE_FENCED_INSTANCE_ID:
+        error = Fenced(text, code=code, holder=holder or None)
+        return error if since_ms is None else _dated(error, since_ms, log_time_ms, said=message)
     return _CLASSES.get(code, Rejected)(text, code=code, holder=holder or None)
+
+
+def _dated(error: Fenced, since_ms: int, log_time_ms: int | None, *, said: str) -> Fenced:
+    """With the time of the takeover; in words, too, as far as the service's sentence lacks it."""
+    since = datetime.fromtimestamp(since_ms / 1000, UTC)
+    age_ms = None if log_time_ms is None else max(0, log_time_ms - since_ms)
+    held = "" if said else f", held by {error.holder!r} since {since.isoformat(timespec='seconds')}"
+    ago = "" if age_ms is None else f", taken {age_ms / 1000:.0f} s ago"
+    dated = Fenced(f"{error.message}{held}{ago}", code=error.code, holder=error.holder)
+    dated.since, dated.age_ms = since, age_ms
+    return dated

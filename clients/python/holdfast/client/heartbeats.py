@@ -1,13 +1,15 @@
-"""Heartbeats on one open stream, on which the service also pushes what cannot wait.
+"""Heartbeats of all members of one connection on one open stream, on which the service also pushes.
 
-A message on an open stream costs a third of a unary call, and a push tells of a rebalance at once
-instead of at the next heartbeat. A service without the stream gets unary heartbeats.
+A message on an open stream costs a third of a unary call; heartbeats that fall due together travel
+in one message; and a push tells of a rebalance at once instead of at the next heartbeat. What
+breaks the stream is judged once, for all that wait on it: so they come back together, too. A
+service without the stream gets unary heartbeats.
 """
 
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import grpc
 import grpc.aio
@@ -24,99 +26,153 @@ if TYPE_CHECKING:
 
     from holdfast.client.caller import Caller
 
+    OnPush: TypeAlias = Callable[[group_pb2.HeartbeatPush], None]
+    Answer: TypeAlias = "asyncio.Future[group_pb2.HeartbeatResponse | Failure]"
+
+
+class _Beat(NamedTuple):
+    request: group_pb2.HeartbeatRequest
+    answer: Answer
+
 
 class HeartbeatStream:
-    """Heartbeats of one member to whichever node leads; `on_push` hears what is told unasked."""
+    """Heartbeats of many members to whichever node leads."""
 
-    def __init__(self, caller: Caller, on_push: Callable[[group_pb2.HeartbeatPush], None]) -> None:
+    def __init__(self, caller: Caller) -> None:
         self._caller = caller
-        self._on_push = on_push
         self._address = ""
         self._call: Any = None
+        self._opening: asyncio.Task[Failure | None] | None = None
         self._reader: asyncio.Task[None] | None = None
-        self._waiting: dict[int, asyncio.Future[group_pb2.HeartbeatResponse]] = {}
-        self._batch = 0
+        self._sender: asyncio.Task[None] | None = None
+        self._next: list[_Beat] = []
+        self._sent: dict[int, list[_Beat]] = {}
+        self._listeners: dict[tuple[str, str], OnPush] = {}
+        self._batch = self._breaks = 0
         self._unary = False
 
     async def attempt(
-        self, request: group_pb2.HeartbeatRequest, timeout_ms: int
+        self, request: group_pb2.HeartbeatRequest, timeout_ms: int, on_push: OnPush
     ) -> Message | Failure:
-        """One heartbeat, once; a failure ends the stream, and the next heartbeat opens another."""
+        """One heartbeat, once; `on_push` hears from now on what is told to its member unasked.
+
+        A failure ends the stream for all, and the next heartbeat opens another.
+        """
         if self._unary:
             return await self._caller.attempt(request, timeout_ms)
-        address = self._caller.endpoints.current
+        address, breaks = self._caller.endpoints.current, self._breaks
         try:
             async with asyncio.timeout(timeout_ms / 1000):
-                if not await self._open(address):
-                    return self._caller.not_connected(address)
-                response = await self._exchange(request)
+                failure = await self._open(address)
+                address, breaks = self._address or address, self._breaks
+                answer = failure or await self._exchange(request, on_push)
         except TimeoutError:
-            return self._given_up(address, f"no answer within {timeout_ms} ms")
-        except asyncio.InvalidStateError as error:
-            return self._given_up(address, str(error))
-        except grpc.aio.AioRpcError as error:
-            self.close()
-            failure = self._caller.broken(address, error, request)
-            if not isinstance(failure.error, IncompatibleServer):
-                return failure
+            if breaks != self._breaks:
+                return self._failure(address, "the stream broke", 0)
+            return self._break(self._given_up(address, f"no answer within {timeout_ms} ms"))
+        if not isinstance(answer, Failure):
+            return self._caller.judged(address, answer)
+        if isinstance(answer.error, IncompatibleServer):
             self._unary = True
             return await self._caller.attempt(request, timeout_ms)
-        return self._caller.judged(address, response)
+        return answer
+
+    def forget(self, group: str, member_id: str) -> None:
+        """Nobody listens for this member any more."""
+        self._listeners.pop((group, member_id), None)
 
     def close(self) -> None:
-        """End the stream; a heartbeat in flight fails."""
-        if self._call is not None:
-            self._call.cancel()
-        if self._reader is not None:
-            self._reader.cancel()
-        self._fail(asyncio.InvalidStateError("the heartbeat stream was closed"))
-        self._call = self._reader = None
-        self._address = ""
+        """End the stream; heartbeats in flight fail."""
+        self._break(self._failure(self._address, "the heartbeat stream was closed", 0))
 
-    async def _open(self, address: str) -> bool:
+    async def _open(self, address: str) -> Failure | None:
+        """Make sure that the stream leads there; those who ask together wait for one attempt."""
         if self._address == address and self._reader is not None and not self._reader.done():
-            return True
-        self.close()
+            return None
+        if self._opening is None or self._opening.done():
+            self._opening = asyncio.create_task(self._reopen(address))
+        return await asyncio.shield(self._opening)
+
+    async def _reopen(self, address: str) -> Failure | None:
+        if self._address and self._address != address:
+            self._break(self._failure(self._address, f"it was left for {address}", 0))
         if not await self._caller.connect(address):
-            return False
+            return self._caller.not_connected(address)
         stub = GroupServiceStub(self._caller.channel(address))
         self._call = stub.HeartbeatStream(metadata=self._caller.metadata)
         self._address = address
-        self._reader = asyncio.create_task(self._read(self._call))
-        return True
+        self._reader = asyncio.create_task(self._read(self._call, address))
+        return None
 
-    async def _exchange(self, request: group_pb2.HeartbeatRequest) -> group_pb2.HeartbeatResponse:
-        self._batch += 1
-        batch = self._batch
-        future: asyncio.Future[group_pb2.HeartbeatResponse]
-        future = self._waiting[batch] = asyncio.get_running_loop().create_future()
-        try:
-            await self._call.write(group_pb2.HeartbeatBatch(batch=batch, requests=[request]))
-            return await future
-        finally:
-            self._waiting.pop(batch, None)
+    async def _exchange(
+        self, request: group_pb2.HeartbeatRequest, on_push: OnPush
+    ) -> group_pb2.HeartbeatResponse | Failure:
+        if self._call is None:
+            return self._failure(self._address, "the stream ended before it was used", 0)
+        # The service pushes to those whose heartbeat this stream has carried.
+        self._listeners[request.group_id, request.member_id] = on_push
+        answer: Answer = asyncio.get_running_loop().create_future()
+        self._next.append(_Beat(request, answer))
+        if self._sender is None or self._sender.done():
+            self._sender = asyncio.create_task(self._send(self._call))
+        return await answer
 
-    async def _read(self, call: Any) -> None:  # noqa: ANN401 - grpc.aio's stream call is untyped
+    async def _send(self, call: Any) -> None:  # noqa: ANN401 - grpc.aio's stream call is untyped
+        """All that is due by now in one message, and again while more falls due meanwhile."""
+        while self._next and call is self._call:
+            beats, self._next = self._next, []
+            self._batch += 1
+            self._sent[self._batch] = beats
+            requests = [beat.request for beat in beats]
+            try:
+                await call.write(group_pb2.HeartbeatBatch(batch=self._batch, requests=requests))
+            except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
+                return  # the reader sees the same end, and says why
+
+    async def _read(self, call: Any, address: str) -> None:  # noqa: ANN401 - as above
         try:
             async for message in call:
-                waiting = self._waiting.pop(message.batch, None)
-                if waiting is not None and not waiting.done():
-                    waiting.set_result(message.responses[0])
-                for push in message.pushes:
-                    self._on_push(push)
+                self._received(message)
         except grpc.aio.AioRpcError as error:
-            self._fail(error)
+            nothing = group_pb2.HeartbeatRequest()
+            if call is self._call:
+                self._break(self._caller.broken(address, error, nothing))
         else:
-            self._fail(asyncio.InvalidStateError("the service ended the heartbeat stream"))
+            if call is self._call:
+                self._break(self._given_up(address, "the service ended the heartbeat stream"))
 
-    def _fail(self, error: BaseException) -> None:
-        waiting = list(self._waiting.values())
-        self._waiting.clear()
-        for future in waiting:
-            if not future.done():
-                future.set_exception(error)
+    def _received(self, message: group_pb2.HeartbeatBatchResponse) -> None:
+        beats = self._sent.pop(message.batch, [])
+        for beat, response in zip(beats, message.responses, strict=False):
+            if not beat.answer.done():
+                beat.answer.set_result(response)
+        for push in message.pushes:
+            listener = self._listeners.get((push.group_id, push.member_id))
+            if listener is not None:
+                listener(push)
+
+    def _break(self, failure: Failure) -> Failure:
+        """The stream is over: everyone who waits on it gets this failure."""
+        self._breaks += 1
+        for task in (self._reader, self._sender):
+            if task is not None and task is not asyncio.current_task():
+                task.cancel()
+        if self._call is not None:
+            self._call.cancel()
+        self._call = self._reader = self._sender = None
+        self._address = ""
+        self._listeners.clear()
+        beats = [beat for batch in self._sent.values() for beat in batch] + self._next
+        self._sent, self._next = {}, []
+        for beat in beats:
+            if not beat.answer.done():
+                beat.answer.set_result(failure)
+        return failure
 
     def _given_up(self, address: str, why: str) -> Failure:
-        self.close()
+        return self._failure(address, why, self._caller.endpoints.failed(address))
+
+    @staticmethod
+    def _failure(address: str, why: str, retry_in_ms: int) -> Failure:
         error = OutcomeUnknown(f"Heartbeat at {address}: {why}.")
-        return Failure(FailureKind.RETRY, error, self._caller.endpoints.failed(address))
+        return Failure(FailureKind.RETRY, error, retry_in_ms)

@@ -13,19 +13,21 @@ from holdfast.client.errors import AssignmentFailed
 from holdfast.client.protocol import assign, read_subscription
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
 
-    from holdfast.coordinator.assignors import Assignor, MemberSubscription
+    from holdfast.client.signals import Settings
+    from holdfast.coordinator.assignors import MemberSubscription
     from holdfast.v1 import group_pb2
 
 
 class Leadership:
     """One generation's leadership; a follower's is empty."""
 
-    def __init__(self, topics: Sequence[str]) -> None:
+    def __init__(self, settings: Settings) -> None:
         self.leads = False
         self.must_assign = False
-        self.topics: frozenset[str] = frozenset(topics)
+        self.topics: frozenset[str] = frozenset(settings.topics)
+        self._assignors = {assignor.name: assignor for assignor in settings.assignors}
         self.refresh_at_ms: int | None = None
         self._members: list[MemberSubscription] = []
         self._assigned_from: dict[str, int] = {}
@@ -47,16 +49,16 @@ class Leadership:
         self.refresh_at_ms = None
 
     def assign(
-        self, assignors: Mapping[str, Assignor], protocol: str, counts: Mapping[str, int]
+        self, protocol: str, counts: Mapping[str, int]
     ) -> list[group_pb2.SyncGroupRequestAssignment]:
         """Everybody's assignment. Raises AssignmentFailed, also for a protocol we do not have."""
-        if protocol not in assignors:
+        if protocol not in self._assignors:
             raise AssignmentFailed(
                 f"The group chose assignor {protocol!r}, which this member does not have."
             )
         self.must_assign = False
         self._assigned_from = {topic: counts.get(topic, 0) for topic in self.topics}
-        return assign(assignors[protocol], self._members, self._assigned_from)
+        return assign(self._assignors[protocol], self._members, self._assigned_from)
 
     def settled(self, counts: Mapping[str, int] | None, now_ms: int) -> None:
         """The own assignment has come, with the counts that it was made from: begin to watch."""

@@ -10,14 +10,14 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections import deque
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast
 
 from holdfast.client import offsets as offset_messages
-from holdfast.client.caller import Caller
 from holdfast.client.clock import boot_ms
+from holdfast.client.connection import Connection
 from holdfast.client.errors import HoldfastError, OutcomeUnknown, Unavailable, from_code
-from holdfast.client.heartbeats import HeartbeatStream
+from holdfast.client.health import Health, look
+from holdfast.client.holding import Holding
 from holdfast.client.partition import Offset, Partition
 from holdfast.client.session import Session
 from holdfast.client.signals import (
@@ -28,7 +28,6 @@ from holdfast.client.signals import (
     Revoke,
     Send,
     Settings,
-    Stopped,
 )
 from holdfast.coordinator.assignors import RangeAssignor, StickyAssignor
 from holdfast.v1 import group_pb2, offset_pb2
@@ -60,13 +59,19 @@ class Member:
     each `topics_refresh_ms` whether its topics have grown. `on_acknowledged` hears of each change
     that was confirmed (witness.py).
 
+    With assignors that are all cooperative, the member works on during a rebalance: `on_revoked`
+    gets only what goes, `on_assigned` and `owned` only what is new. `weight` says how much the
+    member can carry beside others; the weighted assignor asks. In place of endpoints a `Connection`
+    can be given, which members of one process share; then what describes the connection
+    (`credentials`, `client_id`, `on_acknowledged`) belongs to it.
+
     A refusal that cannot heal (`Fenced`, above all) stops the member; `owned`, `leave`, `restart`
-    and `wait_stopped` raise it.
+    and `wait_stopped` raise it, `health` and the logger tell it.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only, each with a default
         self,
-        endpoints: str | Sequence[str],
+        endpoints: str | Sequence[str] | Connection,
         *,
         group: str,
         topics: Iterable[str],
@@ -77,6 +82,7 @@ class Member:
         topics_refresh_ms: int = 5_000,
         assignors: Sequence[Assignor] = DEFAULT_ASSIGNORS,
         takeover: Literal["now", "wait"] = "now",
+        weight: int = 1,
         credentials: Credentials = None,
         client_id: str | None = None,
         on_assigned: Listener | None = None,
@@ -94,22 +100,18 @@ class Member:
             heartbeat_interval_ms=heartbeat_interval_ms,
             topics_refresh_ms=topics_refresh_ms,
             takeover=takeover,
+            weight=weight,
         )
-        self._caller = Caller(
-            endpoints,
-            credentials=credentials,
-            client_id=client_id,
-            on_acknowledged=on_acknowledged,
-        )
+        self._shared = isinstance(endpoints, Connection)
+        self._connection = _connection(endpoints, credentials, client_id, on_acknowledged)
+        self._caller = self._connection.caller
         self._session = Session(self.settings, self._caller.ids)
-        self._heartbeats = HeartbeatStream(self._caller, self._pushed)
+        self._holding = Holding(self._session)
         self._listeners = {Assigned: on_assigned, Revoke: on_revoked, Lost: on_lost}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._told: asyncio.Queue[Output] = asyncio.Queue()
         self._teller: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._held: tuple[Partition, ...] = ()
-        self._fresh: deque[Partition] = deque()
         self._news = asyncio.Event()
         self._stopped = asyncio.Event()
         self._error: BaseException | None = None
@@ -135,6 +137,11 @@ class Member:
     # --- who we are ----------------------------------------------------------------------------
 
     @property
+    def instance_id(self) -> str | None:
+        """The instance id; None: a dynamic member."""
+        return self.settings.instance_id
+
+    @property
     def member_id(self) -> str:
         """The id that the group knows this member by; empty before the first answer."""
         return self._session.identity.member_id
@@ -147,12 +154,17 @@ class Member:
     @property
     def assignment(self) -> tuple[Partition, ...]:
         """The partitions that are owned at this moment."""
-        return tuple(partition for partition in self._held if partition.owned)
+        return self._holding.owned
+
+    def health(self) -> Health:
+        """Where the member stands, for a health probe; from any thread."""
+        return look(self._session, self._error, boot_ms())
 
     # --- life ----------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin to join; returns at once."""
+        self._connection.attach(self)
         self._teller = asyncio.create_task(self._tell())
         self._session.start(boot_ms())
         self._pump()
@@ -161,7 +173,8 @@ class Member:
         """Each partition as it is assigned, for as long as the member lives.
 
         A partition that went away before it was its turn is left out; one that comes back is given
-        again. Ends when the member leaves; raises what stopped it otherwise.
+        again; one that is kept over a rebalance is not. Ends when the member leaves; raises what
+        stopped it otherwise.
         """
         while (partition := await self.next_owned()) is not None:
             yield partition
@@ -169,10 +182,9 @@ class Member:
     async def next_owned(self) -> Partition | None:
         """The next assigned partition; None: the member has left."""
         while True:
-            while self._fresh:
-                partition = self._fresh.popleft()
-                if partition.owned:
-                    return partition
+            partition = self._holding.take()
+            if partition is not None:
+                return partition
             if self._stopped.is_set():
                 self._raise_what_stopped_it()
                 return None
@@ -227,10 +239,15 @@ class Member:
             code = next(iter(refused.values()))
             extras = response.holdfast
             names = ", ".join(f"{topic}/{number}" for topic, number in refused)
-            self._session.refused(code, identity, extras.holder, boot_ms())
+            self._session.refused(code, identity, extras, boot_ms())
             self._pump()
             raise from_code(
-                code, subject=f"Commit of {names}", message=extras.message, holder=extras.holder
+                code,
+                subject=f"Commit of {names}",
+                message=extras.message,
+                holder=extras.holder,
+                since_ms=extras.holder_since_ms if extras.HasField("holder_since_ms") else None,
+                log_time_ms=self._caller.ids.log_time_ms(boot_ms()),
             )
 
     async def committed(
@@ -281,7 +298,8 @@ class Member:
         try:
             plain = isinstance(request, group_pb2.HeartbeatRequest) and not request.holdfast.release
             if isinstance(request, group_pb2.HeartbeatRequest) and plain:
-                result = await self._heartbeats.attempt(request, send.timeout_ms)
+                heartbeats = self._connection.heartbeats
+                result = await heartbeats.attempt(request, send.timeout_ms, self._pushed)
             else:
                 result = await self._caller.attempt(
                     request, send.timeout_ms, elsewhere=send.elsewhere
@@ -300,36 +318,33 @@ class Member:
         """Tell the user, one thing after another, in the order in which it happened."""
         while True:
             output = await self._told.get()
-            if isinstance(output, Stopped):
-                self._error = self._error or output.error
-                self._stopped.set()
-                self._news.set()
-                return
+            if not isinstance(output, Assigned | Revoke | Lost):
+                break
             try:
                 await self._tell_one(output)
             except Exception as error:  # the user's code; raised to the user later
                 _LOGGER.exception("A callback of group %r failed", self.settings.group)
                 self._crash(error)
+        self._error = self._error or self._session.error
+        if self._error is not None:
+            _LOGGER.error("A member has stopped for good. %s", self.health())
+        self._stopped.set()
+        self._news.set()
 
-    async def _tell_one(self, output: Output) -> None:
-        self._fresh.clear()
-        if isinstance(output, Assigned):
-            self._held = tuple(
-                Partition(topic, number, output.grant, self._session)
-                for topic, number in output.partitions
-            )
+    async def _tell_one(self, output: Assigned | Revoke | Lost) -> None:
+        concerned = self._holding.concerned(output)
+        self._holding.begin(output, concerned)
         listener = self._listeners.get(type(output))
         try:
-            answer = listener(self._held) if listener is not None else None
+            answer = listener(concerned) if listener is not None else None
             if inspect.isawaitable(answer):
                 await answer
         finally:
             if isinstance(output, Revoke):
                 self._session.revoked(boot_ms())
                 self._pump()
-        if isinstance(output, Assigned):
-            self._fresh.extend(self._held)
-            self._news.set()
+        self._holding.finish(output, concerned)
+        self._news.set()
 
     def _crash(self, error: Exception) -> None:
         self._error = self._error or error
@@ -344,12 +359,34 @@ class Member:
         await self._stopped.wait()
         if self._timer is not None:
             self._timer.cancel()
-        self._heartbeats.close()
         for task in list(self._tasks.values()):
             task.cancel()
-        await self._caller.close()
+        self._connection.detach(self)
+        if not self._shared:
+            await self._connection.close()
         self._raise_what_stopped_it()
 
     def _raise_what_stopped_it(self) -> None:
         if self._error is not None:
             raise self._error
+
+
+def _connection(
+    endpoints: str | Sequence[str] | Connection,
+    credentials: Credentials,
+    client_id: str | None,
+    on_acknowledged: Witness | None,
+) -> Connection:
+    """The one that is given, or a new one. Raises ValueError for what a given one has itself."""
+    if not isinstance(endpoints, Connection):
+        return Connection(
+            endpoints,
+            credentials=credentials,
+            client_id=client_id,
+            on_acknowledged=on_acknowledged,
+        )
+    if credentials is not None or client_id is not None or on_acknowledged is not None:
+        raise ValueError(
+            "credentials, client_id and on_acknowledged belong to the Connection: give them there."
+        )
+    return endpoints

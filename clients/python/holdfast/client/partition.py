@@ -54,7 +54,7 @@ class Partition:
     def owned(self) -> bool:
         """Whether this process may act on the partition at this moment, by the clock (S11)."""
         session = self._session
-        return session.ownership.grant is self.grant and session.owns(boot_ms())
+        return session.ownership.held.get(self.name) is self.grant and session.owns(boot_ms())
 
     def check(self) -> None:
         """Call before each write. Raises OwnershipLost when the partition is not ours any more.

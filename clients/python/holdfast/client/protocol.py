@@ -2,7 +2,9 @@
 
 The group leader writes into each assignment which partition counts it assigned from. Members keep
 it, and a group leader that restarts (it is told not to assign: KIP-814) can so see that a topic has
-grown while it was away, which its own memory could not tell. No IO, no clock.
+grown while it was away, which its own memory could not tell. A cooperative assignment also says who
+must join again because others wait for what it claimed: whoever then holds the member's place knows
+it, also a process that was started again meanwhile. No IO, no clock.
 """
 
 from __future__ import annotations
@@ -39,18 +41,30 @@ class Claim(NamedTuple):
 
 
 class Share(NamedTuple):
-    """One member's assignment, and the partition counts that it was made from (None: not said)."""
+    """One member's assignment, and the partition counts that it was made from (None: not said).
+
+    `join_again`: others wait for something that this member claimed (KIP-429).
+    """
 
     partitions: tuple[TopicPartition, ...]
     counts: Mapping[str, int] | None
+    join_again: bool = False
 
 
-def subscription_bytes(topics: Sequence[str], claim: Claim) -> bytes:
-    """A serialised ConsumerProtocolSubscription; an empty claim leaves no trace in the bytes."""
+def subscription_bytes(
+    topics: Sequence[str], claim: Claim, *, weight: int = 1, cooperative: bool = False
+) -> bytes:
+    """A serialised ConsumerProtocolSubscription.
+
+    An empty claim leaves no trace in the bytes, but for a cooperative assignor: there even "I own
+    nothing now" is news, and only changed bytes begin a rebalance (A14, A16).
+    """
     message = group_pb2.ConsumerProtocolSubscription(topics=topics)
-    if claim.partitions:
+    if claim.partitions or (cooperative and claim.generation != GENERATION_UNKNOWN):
         message.owned_partitions.extend(_grouped(claim.partitions))
         message.generation_id = claim.generation
+    if weight != 1:
+        message.user_data = json.dumps({"weight": weight}).encode()
     return message.SerializeToString(deterministic=True)
 
 
@@ -72,7 +86,16 @@ def read_subscription(member: group_pb2.JoinGroupResponseMember) -> MemberSubscr
         generation=message.generation_id
         if message.HasField("generation_id")
         else GENERATION_UNKNOWN,
+        weight=_weight(message.user_data),
     )
+
+
+def _weight(user_data: bytes) -> int:
+    """What a member of ours states; another assignor's own bytes state nothing."""
+    try:
+        return int(json.loads(user_data)["weight"])
+    except (ValueError, KeyError, TypeError):
+        return 1
 
 
 def read_share(assignment: bytes) -> Share:
@@ -80,7 +103,8 @@ def read_share(assignment: bytes) -> Share:
     message = group_pb2.ConsumerProtocolAssignment()
     try:
         message.ParseFromString(assignment)
-        counts = json.loads(message.user_data)["counts"] if message.user_data else None
+        said = json.loads(message.user_data) if message.user_data else {"counts": None}
+        counts, join_again = said["counts"], bool(said.get("join_again"))
     except (DecodeError, ValueError, KeyError, TypeError) as error:
         raise IncompatibleServer(
             "The assignment cannot be read: the group leader is another kind of client. "
@@ -91,7 +115,7 @@ def read_share(assignment: bytes) -> Share:
         for given in message.assigned_partitions
         for number in given.partitions
     )
-    return Share(tuple(sorted(partitions)), counts)
+    return Share(tuple(sorted(partitions)), counts, join_again)
 
 
 def assign(
@@ -108,21 +132,28 @@ def assign(
             f"Assignor {assignor.name!r} failed on {len(members)} members: {error!r}. "
             "Nobody gets an assignment until this is repaired."
         ) from error
-    user_data = json.dumps({"counts": counts}, sort_keys=True).encode()
-    return [
-        group_pb2.SyncGroupRequestAssignment(
-            member_id=member_id,
-            assignment=group_pb2.ConsumerProtocolAssignment(
-                assigned_partitions=_grouped(
-                    TopicPartition(topic, number)
-                    for topic, numbers in topics.items()
-                    for number in numbers
-                ),
-                user_data=user_data,
-            ).SerializeToString(deterministic=True),
+    claims = {member.member_id: member.owned for member in members}
+    assignments = []
+    for member_id, topics in sorted(shares.items()):
+        said: dict[str, object] = {"counts": counts}
+        if assignor.cooperative and _left_out(claims.get(member_id, {}), topics):
+            said["join_again"] = True
+        assignment = group_pb2.ConsumerProtocolAssignment(
+            assigned_partitions=_grouped(_flat(topics)),
+            user_data=json.dumps(said, sort_keys=True).encode(),
+        ).SerializeToString(deterministic=True)
+        assignments.append(
+            group_pb2.SyncGroupRequestAssignment(member_id=member_id, assignment=assignment)
         )
-        for member_id, topics in sorted(shares.items())
-    ]
+    return assignments
+
+
+def _left_out(claimed: Mapping[str, Sequence[int]], given: Mapping[str, Sequence[int]]) -> bool:
+    return not set(_flat(claimed)) <= set(_flat(given))
+
+
+def _flat(topics: Mapping[str, Sequence[int]]) -> list[TopicPartition]:
+    return [TopicPartition(topic, n) for topic, numbers in topics.items() for n in numbers]
 
 
 def _grouped(

@@ -39,11 +39,16 @@ class RequestIds:
         if self._ahead_ms is None or ahead > self._ahead_ms:
             self._ahead_ms = ahead
 
+    def log_time_ms(self, now_ms: int) -> int | None:
+        """The cluster's log time now, as far as it can be told; None before any was seen."""
+        return None if self._ahead_ms is None else now_ms + self._ahead_ms
+
     def make(self, now_ms: int) -> str:
         """A fresh id, or "" (no protection against double execution) before any log time."""
-        if self._ahead_ms is None:
+        log_time_ms = self.log_time_ms(now_ms)
+        if log_time_ms is None:
             return ""
-        moment = (now_ms + self._ahead_ms) & ((1 << _TIME_BITS) - 1)
+        moment = log_time_ms & ((1 << _TIME_BITS) - 1)
         random = self._random_bits(_RANDOM_BITS)
         high, low = random >> 62, random & ((1 << 62) - 1)
         return str(UUID(int=moment << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low))

@@ -50,7 +50,10 @@ def join(
             group_pb2.JoinGroupRequestProtocol(
                 name=assignor.name,
                 metadata=subscription_bytes(
-                    settings.topics, claim if assignor.uses_owned else silent
+                    settings.topics,
+                    claim if assignor.uses_owned else silent,
+                    weight=settings.weight,
+                    cooperative=assignor.cooperative,
                 ),
             )
             for assignor in settings.assignors

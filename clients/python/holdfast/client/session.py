@@ -3,11 +3,13 @@
 A shell tells it what happened and when (`start`, `answered`, `failed`, `tick`, `revoked`, `leave`,
 `restart`, `pushed`), performs the outputs it takes with `outputs()`, and calls `tick` at
 `wake_at_ms`. All times are boot-clock milliseconds (CLOCK_BOOTTIME) that come in as arguments.
-phases.py draws the states.
+phases.py draws the states; joining.py, departure.py, leadership.py, ownership.py and pace.py have
+the parts, and here is what each answer and each event means to them.
 
 Rules: T1-T7 of the Kafka client (named where they stand; T8 has no counterpart, as nothing has to
-be polled), S11 ownership, S12 takeover and release, S14 request ids, S17 parked calls. The protocol
-is eager: all partitions are revoked before a join.
+be polled), S11 ownership, S12 takeover and release, S14 request ids, S17 parked calls. An eager
+member lets go of everything before it joins; a cooperative one (KIP-429) keeps what it has, lets go
+of what the assignment leaves out, and joins again.
 """
 
 from __future__ import annotations
@@ -16,24 +18,27 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.client import requests
 from holdfast.client.calls import Calls, Kind
-from holdfast.client.errors import OF_THE_MEMBERSHIP, HoldfastError, OutcomeUnknown, from_code
+from holdfast.client.departure import Departure
+from holdfast.client.errors import OF_THE_MEMBERSHIP, HoldfastError, from_code
+from holdfast.client.final import final_error
+from holdfast.client.joining import Joining
 from holdfast.client.leadership import Leadership
 from holdfast.client.ownership import Ownership
+from holdfast.client.pace import Pace
 from holdfast.client.phases import IN_GROUP, Goal, Phase
-from holdfast.client.protocol import Claim, read_share
+from holdfast.client.protocol import read_share
 from holdfast.client.requests import GENERATION_NONE, Identity
 from holdfast.client.signals import FailureKind, Grant, Output, Settings, Stopped
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection
 
     from holdfast.client.calls import Sent
+    from holdfast.client.protocol import TopicPartition
     from holdfast.client.request_ids import RequestIds
     from holdfast.client.signals import Failure, Response
-
-_JOIN_GRACE_MS = 5_000
 
 
 class Session:
@@ -42,20 +47,22 @@ class Session:
     def __init__(self, settings: Settings, request_ids: RequestIds) -> None:
         self.settings = settings
         self.phase = Phase.NEW
-        self.identity = Identity()
+        self.error: HoldfastError | None = None
         self._ids = request_ids
         self._outputs: list[Output] = []
         self.ownership = Ownership(settings, self._outputs)
         self._calls = Calls(self._outputs)
-        self._leadership = Leadership(settings.topics)
-        self._goal = Goal.STAY
-        self._reason = "a new process"
-        self._claim = Claim()
-        self._heartbeat_at_ms: int | None = None
-        self._rejoin_at_ms: int | None = None
-        self._leave_until_ms: int | None = None
+        self._pace = Pace(settings, self.ownership.lease)
+        self._joining = Joining(settings, request_ids, self._calls, self._pace)
+        self._departure = Departure(settings, request_ids, self._calls, self._pace)
+        self._leadership = Leadership(settings)
 
     # --- what the shell asks -------------------------------------------------------------------
+
+    @property
+    def identity(self) -> Identity:
+        """Who the member is to the group at the moment."""
+        return self._joining.identity
 
     def outputs(self) -> list[Output]:
         """Take what is to be done, in this order."""
@@ -74,9 +81,9 @@ class Session:
             return None
         moments = [
             self._calls.wake_at_ms,
-            self._heartbeat_at_ms if self._can_heartbeat() else None,
-            self._rejoin_at_ms if self.phase is Phase.JOINING else None,
-            self._leave_until_ms,
+            self._pace.heartbeat_at_ms if self._can_heartbeat() else None,
+            self._joining.resend_at_ms if self.phase is Phase.JOINING else None,
+            self._departure.until_ms,
             self.ownership.changes_at_ms,
             self._leadership.refresh_at_ms if self.phase is Phase.STABLE else None,
         ]
@@ -90,7 +97,7 @@ class Session:
             return
         self.phase = Phase.FINDING
         request = group_pb2.FindCoordinatorRequest(coordinator_keys=[self.settings.group])
-        self._calls.send(Kind.FIND, request, self._short_timeout_ms(), now_ms)
+        self._calls.send(Kind.FIND, request, self._pace.short_timeout_ms, now_ms)
 
     def answered(self, call: int, response: Response, now_ms: int) -> None:
         """An answer of the protocol has come for a call. Late answers change nothing."""
@@ -118,7 +125,7 @@ class Session:
         elif newer and sent.kind is not Kind.HEARTBEAT:
             return  # S17: the newer attempt of this round lives on
         elif sent.kind is Kind.HEARTBEAT:
-            self._heartbeat_at_ms = now_ms + failure.retry_in_ms
+            self._pace.heartbeat_at_ms = now_ms + failure.retry_in_ms
             # S17: the node that a join or sync is parked at may be gone as well, which a call that
             # waits anyway would notice late. Where the next attempt goes, it takes the place.
             self._calls.resend(Kind.JOIN, now_ms)
@@ -131,12 +138,13 @@ class Session:
         if self.phase in {Phase.NEW, Phase.STOPPED}:
             return
         self.ownership.settle(now_ms)
-        if self._leave_until_ms is not None and now_ms >= self._leave_until_ms:
-            self._stop(self._leave_unconfirmed())
+        if self._departure.overdue(now_ms):
+            session_ms = self.ownership.lease.session_ms
+            self._stop(self._departure.unconfirmed(self.identity, session_ms))
             return
         self._calls.repeat_due(now_ms)
         self._heartbeat_if_due(now_ms)
-        self._resend_join_if_due(now_ms)
+        self._joining.resend_if_due(now_ms)
         if self.phase is Phase.STABLE and self._leadership.refresh_due(now_ms):
             self._ask_for_topics(now_ms)
 
@@ -146,10 +154,10 @@ class Session:
             return
         self.ownership.settle(now_ms)
         self.ownership.release()
-        if self._goal is Goal.STAY:
+        if self._departure.goal is Goal.STAY:
             self._join(now_ms)
         else:
-            self._say_goodbye(now_ms)
+            self._let_go_and_say_goodbye(now_ms)
 
     def leave(self, now_ms: int) -> None:
         """Leave the group for good: the partitions go to others at once."""
@@ -170,23 +178,28 @@ class Session:
 
     def pushed(self, push: group_pb2.HeartbeatPush, now_ms: int) -> None:
         """The service has told something unasked. A hint: it proves nothing and renews nothing."""
-        if push.member_id != self.identity.member_id or self.phase not in IN_GROUP:
+        ours = (self.settings.group, self.identity.member_id)
+        if (push.group_id, push.member_id) != ours or self.phase not in IN_GROUP:
             return
         self.ownership.settle(now_ms)
         rebalance = push.error_code == ErrorCode.ERROR_CODE_REBALANCE_IN_PROGRESS
         if rebalance and push.generation_id == self.identity.generation:
             self._rebalance("a rebalance was announced", now_ms)
         elif not rebalance or push.generation_id > self.identity.generation:
-            self._heartbeat_at_ms = now_ms  # ask whether it is true
+            self._pace.heartbeat_at_ms = now_ms  # ask whether it is true
 
     def refused(
-        self, code: ErrorCode.ValueType, identity: Identity, holder: str, now_ms: int
+        self,
+        code: ErrorCode.ValueType,
+        identity: Identity,
+        extras: extras_pb2.ResponseExtras,
+        now_ms: int,
     ) -> None:
         """Another call of this member (a commit) sent under `identity` was refused with `code`."""
         current = identity == self.identity and self.phase in IN_GROUP
         if current and code in OF_THE_MEMBERSHIP:
             self.ownership.settle(now_ms)
-            self._membership_refused(code, extras_pb2.ResponseExtras(holder=holder), now_ms)
+            self._membership_refused(code, extras, now_ms)
 
     # --- answers -------------------------------------------------------------------------------
 
@@ -209,18 +222,18 @@ class Session:
 
     def _join_answered(self, response: group_pb2.JoinGroupResponse, now_ms: int) -> None:
         self._calls.forget(Kind.JOIN)
-        self._rejoin_at_ms = None
+        self._joining.resend_at_ms = None
         if response.error_code == ErrorCode.ERROR_CODE_MEMBER_ID_REQUIRED:
             # T1: nothing is revoked, and there is nothing to back off from.
-            self.identity = Identity(member_id=response.member_id)
-            self._send_join(now_ms)
+            self._joining.identity = Identity(member_id=response.member_id)
+            self._joining.send_join(now_ms)
         elif response.error_code == ErrorCode.ERROR_CODE_NONE:
             self._joined(response, now_ms)
         else:
             self._membership_refused(response.error_code, response.holdfast, now_ms)
 
     def _joined(self, response: group_pb2.JoinGroupResponse, now_ms: int) -> None:
-        self.identity = Identity(response.member_id, response.generation_id, response.protocol_name)
+        self._joining.joined(response)
         extras, settings = response.holdfast, self.settings
         self.ownership.lease.set_timeouts(
             extras.session_timeout_ms or settings.session_timeout_ms,
@@ -229,12 +242,12 @@ class Session:
         self.phase = Phase.SYNCING
         self.ownership.await_predecessor(now_ms + extras.predecessor_ms)
         # At once: pushes reach only those whose heartbeat the service has seen on the stream.
-        self._heartbeat_at_ms = now_ms
+        self._pace.heartbeat_at_ms = now_ms
         self._leadership.begin(response)
         if self._leadership.must_assign:
             self._ask_for_topics(now_ms)
         else:
-            self._send_sync((), now_ms)
+            self._joining.send_sync((), now_ms)
 
     def _topics_answered(self, response: admin_pb2.ListTopicsResponse, now_ms: int) -> None:
         if response.error_code != ErrorCode.ERROR_CODE_NONE:
@@ -242,16 +255,15 @@ class Session:
         counts = {topic.name: topic.num_partitions for topic in response.topics}
         self._leadership.refresh_from(now_ms + self.settings.topics_refresh_ms)
         if self.phase is Phase.SYNCING and self._leadership.must_assign:
-            assignors = {assignor.name: assignor for assignor in self.settings.assignors}
-            self._send_sync(
-                self._leadership.assign(assignors, self.identity.protocol, counts), now_ms
-            )
+            assignments = self._leadership.assign(self.identity.protocol, counts)
+            self._joining.send_sync(assignments, now_ms)
         elif self.phase is Phase.STABLE and (grown := self._leadership.grown(counts)):
             self._rebalance(f"more partitions: {', '.join(grown)}", now_ms)
 
     def _sync_answered(
         self, sent: Sent, response: group_pb2.SyncGroupResponse, now_ms: int
     ) -> None:
+        self._calls.forget(Kind.SYNC)
         if response.error_code != ErrorCode.ERROR_CODE_NONE:
             self._membership_refused(response.error_code, response.holdfast, now_ms)
             return
@@ -262,21 +274,23 @@ class Session:
         grant = Grant(
             identity.member_id, identity.generation, extras.fencing_token, extras.predecessor_ms
         )
-        self.ownership.granted(grant, share.partitions, sent.sent_ms)
-        self._claim = Claim(share.partitions, identity.generation)
+        owes_a_round = self._joining.owes_a_round(share)
+        self.ownership.assigned(grant, share.partitions, sent.sent_ms)
         self.phase = Phase.STABLE
         self._leadership.settled(share.counts, now_ms)
+        if self.ownership.surplus or owes_a_round:
+            self._let_go_and_join(self.ownership.surplus, "others wait for its partitions", now_ms)
 
     def _heartbeat_answered(
         self, sent: Sent, response: group_pb2.HeartbeatResponse, now_ms: int
     ) -> None:
-        self._heartbeat_at_ms = max(now_ms, sent.sent_ms + self._heartbeat_interval_ms())
+        self._pace.answered(sent.sent_ms, now_ms)
         request = cast("group_pb2.HeartbeatRequest", sent.request)
         identity = self.identity
         if (request.member_id, request.generation_id) != (identity.member_id, identity.generation):
             return  # T4: it speaks about an older life of this member
         if response.error_code == ErrorCode.ERROR_CODE_NONE:
-            self.ownership.confirmed(sent.sent_ms)
+            self.ownership.confirmed(sent.sent_ms, identity.generation)
         elif response.error_code == ErrorCode.ERROR_CODE_REBALANCE_IN_PROGRESS:
             self.ownership.lease.accepted(sent.sent_ms)
             self._rebalance("the group rebalances", now_ms)
@@ -288,7 +302,7 @@ class Session:
     ) -> None:
         """The group does not have us as we think: T2, T3, T6; everything else ends the session."""
         if code == ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID:
-            self.identity = Identity()
+            self._joining.identity = Identity()
             self._start_over("the group does not know this member any more", now_ms)
         elif code == ErrorCode.ERROR_CODE_ILLEGAL_GENERATION:
             self._generation_passed(now_ms)
@@ -297,86 +311,68 @@ class Session:
         else:
             # FENCED_INSTANCE_ID (T5) is here on purpose: two twins that rejoin fence each other
             # for ever.
-            subject = f"Member {self.identity.member_id!r} of group {self.settings.group!r}"
-            self._stop(
-                from_code(code, subject=subject, message=extras.message, holder=extras.holder)
-            )
+            log_time_ms = self._ids.log_time_ms(now_ms)
+            self._stop(final_error(code, extras, self.settings, self.identity, log_time_ms))
 
     def _generation_passed(self, now_ms: int) -> None:
         """T3: keep the member id, drop the generation."""
-        self.identity = Identity(member_id=self.identity.member_id)
+        self._joining.identity = Identity(member_id=self.identity.member_id)
+        reason = "the group has moved on without this member"
         if self.phase is Phase.JOINING:
-            # The join phase we are parked in may have closed, its answer still on the way. So no
-            # new round; but without a generation the join is our only sign of life (S17).
-            self._heartbeat_at_ms = None
-            self._rejoin_at_ms = now_ms + self._quarter_session_ms()
+            self.ownership.forfeit(reason)
+            self._joining.generation_passed(now_ms)
         else:
-            self._start_over("the group has moved on without this member", now_ms)
+            self._start_over(reason, now_ms)
 
     # --- joining -------------------------------------------------------------------------------
 
     def _rebalance(self, reason: str, now_ms: int) -> None:
-        """T6, eager: let go of everything, then join again. Ignored while that is under way."""
+        """T6: eager, let go of everything and join again; cooperative, keep it and join again.
+
+        Ignored while that is under way.
+        """
         if self.phase not in {Phase.SYNCING, Phase.STABLE}:
             return
-        self._reason = reason
         self._calls.forget(Kind.SYNC, Kind.TOPICS)
-        if self.ownership.held:
+        self._let_go_and_join((), reason, now_ms)
+
+    def _let_go_and_join(
+        self, partitions: Collection[TopicPartition], reason: str, now_ms: int
+    ) -> None:
+        self._joining.reason = reason
+        if not self._joining.cooperative:
+            partitions = tuple(self.ownership.held)
+        if partitions:
             self.phase = Phase.REVOKING
-            self.ownership.revoke()
+            self.ownership.revoke(partitions)
         else:
             self._join(now_ms)
 
     def _start_over(self, reason: str, now_ms: int) -> None:
         """T2, T3: the partitions are lost without a chance to commit; join as what we still are."""
-        self._reason = reason
-        self.ownership.lose(reason)
-        self.ownership.lease.forget()
-        self.ownership.release()
-        self._heartbeat_at_ms = None
+        self._joining.reason = reason
+        self.ownership.forfeit(reason)
+        self._pace.heartbeat_at_ms = None
         self._calls.forget(Kind.SYNC, Kind.HEARTBEAT, Kind.TOPICS, Kind.JOIN)
         if self.phase is not Phase.REVOKING:  # else the running on_revoked ends first
             self._join(now_ms)
 
     def _join(self, now_ms: int) -> None:
-        self.ownership.release()
+        if not self._joining.cooperative:
+            self.ownership.forget()
         self.phase = Phase.JOINING
         self._leadership.end()
         self._calls.forget(Kind.JOIN, Kind.SYNC, Kind.TOPICS)
-        self._send_join(now_ms)
-
-    def _send_join(self, now_ms: int) -> None:
-        request = requests.join(
-            self.settings, self.identity, self._claim, self._ids.make(now_ms), self._reason
-        )
-        # T7: a join waits as long as a rebalance may take.
-        timeout_ms = self.settings.rebalance_timeout_ms + _JOIN_GRACE_MS
-        self._calls.send(Kind.JOIN, request, timeout_ms, now_ms)
-        resend_at_ms = now_ms + self._quarter_session_ms()
-        self._rejoin_at_ms = None if self.identity.can_heartbeat else resend_at_ms
-
-    def _send_sync(
-        self, assignments: Sequence[group_pb2.SyncGroupRequestAssignment], now_ms: int
-    ) -> None:
-        request = requests.sync(self.settings, self.identity, self._ids.make(now_ms), assignments)
-        self._calls.send(Kind.SYNC, request, self.settings.request_timeout_ms, now_ms)
-
-    def _resend_join_if_due(self, now_ms: int) -> None:
-        """S17: who cannot send heartbeats repeats its parked join each quarter of its session."""
-        if self._rejoin_at_ms is None or now_ms < self._rejoin_at_ms:
-            return
-        self._rejoin_at_ms = now_ms + self._quarter_session_ms()
-        self._calls.resend(Kind.JOIN, now_ms)
+        self._joining.send_join(now_ms)
 
     # --- signs of life and the group leader's watch ----------------------------------------------
 
     def _heartbeat_if_due(self, now_ms: int) -> None:
-        due = self._heartbeat_at_ms is not None and now_ms >= self._heartbeat_at_ms
-        if not due or not self._can_heartbeat():
+        if not self._pace.due(now_ms) or not self._can_heartbeat():
             return
-        self._heartbeat_at_ms = None  # the answer or the failure sets the next one
+        self._pace.heartbeat_at_ms = None  # the answer or the failure sets the next one
         request = requests.heartbeat(self.settings, self.identity)
-        self._calls.send(Kind.HEARTBEAT, request, self._short_timeout_ms(), now_ms)
+        self._calls.send(Kind.HEARTBEAT, request, self._pace.short_timeout_ms, now_ms)
 
     def _can_heartbeat(self) -> bool:
         return self.phase in IN_GROUP and self.identity.can_heartbeat
@@ -384,63 +380,37 @@ class Session:
     def _ask_for_topics(self, now_ms: int) -> None:
         self._leadership.refresh_from(None)
         request = requests.list_topics(self._leadership.topics)
-        self._calls.send(Kind.TOPICS, request, self._short_timeout_ms(), now_ms)
-
-    def _heartbeat_interval_ms(self) -> int:
-        # At least three chances in a session, whatever was configured.
-        return min(self.settings.heartbeat_interval_ms, self.ownership.lease.session_ms // 3)
-
-    def _quarter_session_ms(self) -> int:
-        return self.settings.session_timeout_ms // 4
-
-    def _short_timeout_ms(self) -> int:
-        """For calls that are never parked: several nodes can be tried within one session."""
-        eighth = self.ownership.lease.session_ms // 8
-        return min(self.settings.request_timeout_ms, max(eighth, self._heartbeat_interval_ms()))
+        self._calls.send(Kind.TOPICS, request, self._pace.short_timeout_ms, now_ms)
 
     # --- the end -------------------------------------------------------------------------------
 
     def _depart(self, goal: Goal, now_ms: int) -> None:
-        if self.phase in {Phase.LEAVING, Phase.STOPPED} or self._goal is not Goal.STAY:
+        ending = self.phase in {Phase.LEAVING, Phase.STOPPED}
+        if ending or self._departure.goal is not Goal.STAY:
             return
         self.ownership.settle(now_ms)
-        self._goal = goal
+        self._departure.goal = goal
         if self.phase is Phase.REVOKING:
             return  # on_revoked is running; `revoked` goes on from there
+        self._calls.forget(Kind.JOIN, Kind.SYNC, Kind.TOPICS)
+        self._let_go_and_say_goodbye(now_ms)
+
+    def _let_go_and_say_goodbye(self, now_ms: int) -> None:
         if self.ownership.held:
             self.phase = Phase.REVOKING
-            self.ownership.revoke()
-        else:
-            self._say_goodbye(now_ms)
-
-    def _say_goodbye(self, now_ms: int) -> None:
-        """Nothing is owned any more; only now may the group hear it (S12)."""
+            self.ownership.revoke(self.ownership.held)
+            return
+        self.ownership.forget()
         self._calls.forget(*Kind)
-        self._heartbeat_at_ms = self._rejoin_at_ms = None
-        identity, settings = self.identity, self.settings
+        self._pace.heartbeat_at_ms = self._joining.resend_at_ms = None
         self.phase = Phase.LEAVING
-        self._leave_until_ms = now_ms + settings.leave_timeout_ms
-        timeout_ms = min(self._short_timeout_ms(), settings.leave_timeout_ms)
-        if self._goal is Goal.RESTART and identity.can_heartbeat:
-            release = requests.release(settings, identity, self._ids.make(now_ms))
-            self._calls.send(Kind.LEAVE, release, timeout_ms, now_ms)
-        elif self._goal is Goal.LEAVE and identity.member_id:
-            leave = requests.leave(settings, identity, self._ids.make(now_ms))
-            self._calls.send(Kind.LEAVE, leave, timeout_ms, now_ms)
-        else:
+        if not self._departure.say_goodbye(self.identity, now_ms):
             self._stop(None)
 
-    def _leave_unconfirmed(self) -> HoldfastError:
-        return OutcomeUnknown(
-            f"Group {self.settings.group!r} has not confirmed that member "
-            f"{self.identity.member_id!r} left. Nothing is owned here any more; the service "
-            f"notices within {self.ownership.lease.session_ms} ms."
-        )
-
     def _stop(self, error: HoldfastError | None) -> None:
-        self.ownership.lose("the session is over" if error is None else str(error))
-        self.ownership.release()
+        self.ownership.forfeit("the session is over" if error is None else str(error))
         self._calls.forget(*Kind)
-        self.identity = Identity(self.identity.member_id, GENERATION_NONE)
+        self._joining.identity = Identity(self.identity.member_id, GENERATION_NONE)
         self.phase = Phase.STOPPED
+        self.error = error
         self._outputs.append(Stopped(error))

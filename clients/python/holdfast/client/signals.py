@@ -41,6 +41,7 @@ class Settings:
 
     `rebalance_timeout_ms` bounds how long on_revoked may take (Kafka: max.poll.interval.ms).
     `takeover` "wait": after a swap, act only once the old holder must have stopped (S12).
+    `weight`: how much this member can carry beside others (the weighted assignor asks).
     """
 
     group: str
@@ -54,6 +55,7 @@ class Settings:
     topics_refresh_ms: int = 5_000
     leave_timeout_ms: int = 5_000
     takeover: Literal["now", "wait"] = "now"
+    weight: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +87,7 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Assigned:
-    """The partitions are owned from now on."""
+    """These partitions, too, are owned from now on; none: the group has nothing (new) for us."""
 
     partitions: tuple[TopicPartition, ...]
     grant: Grant

@@ -1,0 +1,80 @@
+"""One process's connection to a cluster: channels, request ids, and one stream of heartbeats.
+
+Each Member has one of its own unless it is given one; members that share one share all of that.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Self
+
+from holdfast.client.caller import Caller
+from holdfast.client.heartbeats import HeartbeatStream
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from types import TracebackType
+
+    from holdfast.client.channel import Credentials
+    from holdfast.client.health import Health
+    from holdfast.client.member import Member
+    from holdfast.client.witness import Witness
+
+
+class Connection:
+    """`async with Connection(endpoints) as connection`; give it to members in place of endpoints.
+
+    Close it after its members have stopped.
+    """
+
+    def __init__(
+        self,
+        endpoints: str | Sequence[str],
+        *,
+        credentials: Credentials = None,
+        client_id: str | None = None,
+        on_acknowledged: Witness | None = None,
+    ) -> None:
+        self.caller = Caller(
+            endpoints,
+            credentials=credentials,
+            client_id=client_id,
+            on_acknowledged=on_acknowledged,
+        )
+        self.heartbeats = HeartbeatStream(self.caller)
+        self._members: list[Member] = []
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    @property
+    def instance_ids(self) -> tuple[str, ...]:
+        """Instance ids of the members that run on it: what an operator removes together."""
+        ids = (member.instance_id for member in self._members)
+        return tuple(instance_id for instance_id in ids if instance_id is not None)
+
+    def health(self) -> tuple[Health, ...]:
+        """Where each of them stands; from any thread."""
+        return tuple(member.health() for member in self._members)
+
+    async def close(self) -> None:
+        """End the stream and all channels; calls in flight are cancelled."""
+        self.heartbeats.close()
+        await self.caller.close()
+
+    def attach(self, member: Member) -> None:
+        """A member starts here."""
+        self._members.append(member)
+
+    def detach(self, member: Member) -> None:
+        """It has stopped."""
+        if member in self._members:
+            self._members.remove(member)
+            self.heartbeats.forget(member.settings.group, member.member_id)

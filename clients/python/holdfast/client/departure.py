@@ -1,0 +1,61 @@
+"""How a session ends on purpose: release for a restart, or leave (S12).
+
+Sends the one goodbye and knows until when to wait for its answer. No IO, no clock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.client import requests
+from holdfast.client.calls import Calls, Kind
+from holdfast.client.errors import HoldfastError, OutcomeUnknown
+from holdfast.client.phases import Goal
+
+if TYPE_CHECKING:
+    from holdfast.client.pace import Pace
+    from holdfast.client.request_ids import RequestIds
+    from holdfast.client.requests import Identity
+    from holdfast.client.signals import Settings
+
+
+class Departure:
+    """Where the user wants the session to go, and the goodbye that it takes."""
+
+    def __init__(self, settings: Settings, ids: RequestIds, calls: Calls, pace: Pace) -> None:
+        self.goal = Goal.STAY
+        self.until_ms: int | None = None
+        self._settings = settings
+        self._ids = ids
+        self._calls = calls
+        self._pace = pace
+
+    def say_goodbye(self, identity: Identity, now_ms: int) -> bool:
+        """Tell the group; False: there is nothing to tell.
+
+        Only now, when nothing is owned any more, may the group hear it (S12).
+        """
+        settings = self._settings
+        self.until_ms = now_ms + settings.leave_timeout_ms
+        timeout_ms = min(self._pace.short_timeout_ms, settings.leave_timeout_ms)
+        if self.goal is Goal.RESTART and identity.can_heartbeat:
+            release = requests.release(settings, identity, self._ids.make(now_ms))
+            self._calls.send(Kind.LEAVE, release, timeout_ms, now_ms)
+        elif self.goal is Goal.LEAVE and identity.member_id:
+            leave = requests.leave(settings, identity, self._ids.make(now_ms))
+            self._calls.send(Kind.LEAVE, leave, timeout_ms, now_ms)
+        else:
+            return False
+        return True
+
+    def overdue(self, now_ms: int) -> bool:
+        """Whether the goodbye was not answered in time."""
+        return self.until_ms is not None and now_ms >= self.until_ms
+
+    def unconfirmed(self, identity: Identity, session_ms: int) -> HoldfastError:
+        """What the user hears then."""
+        return OutcomeUnknown(
+            f"Group {self._settings.group!r} has not confirmed that member "
+            f"{identity.member_id!r} left. Nothing is owned here any more; the service "
+            f"notices within {session_ms} ms."
+        )

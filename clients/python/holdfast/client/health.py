@@ -1,0 +1,69 @@
+"""What a member says of itself, for a health probe and for people. Plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from holdfast.client.errors import Fenced
+from holdfast.client.phases import Phase
+
+if TYPE_CHECKING:
+    from holdfast.client.session import Session
+
+
+@dataclass(frozen=True, slots=True)
+class Health:
+    """One look at one member. Times are milliseconds.
+
+    `phase` names where it stands: new, finding, joining, syncing, stable, revoking, leaving,
+    stopped. `lease_left_ms`: how long it may still act on what it owns if nothing is heard from the
+    service any more (S11); None while it owns nothing. `error`: what stopped it for good.
+    """
+
+    group: str
+    instance_id: str | None
+    member_id: str
+    generation: int
+    phase: str
+    owned: int
+    lease_left_ms: int | None
+    error: BaseException | None
+
+    @property
+    def live(self) -> bool:
+        """Whether it need not be started again: it runs, or it has stopped as asked."""
+        return self.error is None
+
+    @property
+    def ready(self) -> bool:
+        """Whether it is in a generation and acts on what it was given there."""
+        return self.phase == "stable"
+
+    @property
+    def fenced(self) -> Fenced | None:
+        """Set when another process holds its instance id: `holder`, `since`, `age_ms`. Final."""
+        return self.error if isinstance(self.error, Fenced) else None
+
+    def __str__(self) -> str:
+        who = self.instance_id or self.member_id or "a member"
+        state = f"{who} of group {self.group}: {self.phase}, owns {self.owned}"
+        return state if self.error is None else f"{state}; {self.error}"
+
+
+def look(session: Session, error: BaseException | None, now_ms: int) -> Health:
+    """What a session is like at this moment."""
+    owns = session.owns(now_ms)
+    ends_at_ms = session.ownership.lease.ends_at_ms
+    failed = error or session.error
+    phase = Phase.STOPPED if failed is not None else session.phase
+    return Health(
+        group=session.settings.group,
+        instance_id=session.settings.instance_id,
+        member_id=session.identity.member_id,
+        generation=session.identity.generation,
+        phase=phase.name.lower(),
+        owned=len(session.ownership.held) if owns else 0,
+        lease_left_ms=ends_at_ms - now_ms if owns and ends_at_ms is not None else None,
+        error=failed,
+    )

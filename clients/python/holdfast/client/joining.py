@@ -1,0 +1,93 @@
+"""Who the member is to the group, what it claims, and its rounds of join and sync.
+
+Builds and sends; what an answer means is the session's business. No IO, no clock.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.client import requests
+from holdfast.client.calls import Calls, Kind
+from holdfast.client.protocol import Claim, Share
+from holdfast.client.requests import Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.client.pace import Pace
+    from holdfast.client.request_ids import RequestIds
+    from holdfast.client.signals import Settings
+    from holdfast.v1 import group_pb2
+
+
+class Joining:
+    """The member's identity, and how it comes by one."""
+
+    def __init__(self, settings: Settings, ids: RequestIds, calls: Calls, pace: Pace) -> None:
+        self.identity = Identity()
+        self.reason = "a new process"
+        self.resend_at_ms: int | None = None
+        self._settings = settings
+        self._ids = ids
+        self._calls = calls
+        self._pace = pace
+        self._assignors = {assignor.name: assignor for assignor in settings.assignors}
+        self._claim = Claim()
+
+    @property
+    def cooperative(self) -> bool:
+        """Whether the member keeps its partitions over a join (KIP-429).
+
+        Only if each of its assignors allows it: which one the group will choose is not known when
+        the join is sent. So a group moves over by two rolling restarts: add, then remove.
+        """
+        return all(assignor.cooperative for assignor in self._settings.assignors)
+
+    def send_join(self, now_ms: int) -> None:
+        """Begin a round: join, or join again under the present member id."""
+        request = requests.join(
+            self._settings, self.identity, self._claim, self._ids.make(now_ms), self.reason
+        )
+        self._calls.send(Kind.JOIN, request, self._pace.join_timeout_ms, now_ms)
+        again_at_ms = now_ms + self._pace.quarter_session_ms
+        self.resend_at_ms = None if self.identity.can_heartbeat else again_at_ms
+
+    def resend_if_due(self, now_ms: int) -> None:
+        """S17: who cannot send heartbeats repeats its parked join each quarter of its session."""
+        if self.resend_at_ms is None or now_ms < self.resend_at_ms:
+            return
+        self.resend_at_ms = now_ms + self._pace.quarter_session_ms
+        self._calls.resend(Kind.JOIN, now_ms)
+
+    def generation_passed(self, now_ms: int) -> None:
+        """T3 while a join is parked: that join becomes the only sign of life (S17).
+
+        The join phase may have closed and its answer be on the way: so no new round.
+        """
+        self._pace.heartbeat_at_ms = None
+        self.resend_at_ms = now_ms + self._pace.quarter_session_ms
+
+    def joined(self, response: group_pb2.JoinGroupResponse) -> None:
+        """The group has us in a generation."""
+        self.identity = Identity(response.member_id, response.generation_id, response.protocol_name)
+
+    def send_sync(
+        self, assignments: Sequence[group_pb2.SyncGroupRequestAssignment], now_ms: int
+    ) -> None:
+        """Ask for one's own assignment; the group leader hands all of them in."""
+        request_id = self._ids.make(now_ms)
+        request = requests.sync(self._settings, self.identity, request_id, assignments)
+        self._calls.send(Kind.SYNC, request, self._settings.request_timeout_ms, now_ms)
+
+    def owes_a_round(self, share: Share) -> bool:
+        """Whether others wait for this member to join again without what it has claimed.
+
+        Take over the assignment as the next claim. A cooperative assignor gives to nobody what
+        somebody claims. So does the assignment say (a process that was started again does not know
+        what it claimed before), and so does the claim itself, whoever assigned.
+        """
+        left_out = not set(self._claim.partitions) <= set(share.partitions)
+        self._claim = Claim(share.partitions, self.identity.generation)
+        assignor = self._assignors.get(self.identity.protocol)
+        return assignor is not None and assignor.cooperative and (left_out or share.join_again)

@@ -1,0 +1,36 @@
+"""What members and connections take by name, once for all shells. Types only."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypedDict
+
+from holdfast.client.channel import Credentials
+from holdfast.client.witness import Witness
+from holdfast.coordinator.assignors import Assignor
+
+
+class ConnectionOptions(TypedDict, total=False):
+    """Meanings and defaults as in `aio.Connection`."""
+
+    credentials: Credentials
+    client_id: str | None
+    on_acknowledged: Witness | None
+
+
+class SharedOptions(ConnectionOptions, total=False):
+    """What several members of one process have alike; meanings and defaults as in `aio.Member`."""
+
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    heartbeat_interval_ms: int
+    topics_refresh_ms: int
+    assignors: Sequence[Assignor]
+    takeover: Literal["now", "wait"]
+    weight: int
+
+
+class MemberOptions(SharedOptions, total=False):
+    """What `Member` takes beside topics and callbacks; as in `aio.Member`."""
+
+    instance_id: str | None

@@ -1,0 +1,52 @@
+"""When the member must give a sign of life, and how long it may wait for an answer.
+
+Arithmetic on the timeouts asked for and those in force. No clock: times come in as arguments.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from holdfast.client.lease import Lease
+    from holdfast.client.signals import Settings
+
+_JOIN_GRACE_MS = 5_000
+
+
+class Pace:
+    """Due times of heartbeats, and the limits of calls."""
+
+    def __init__(self, settings: Settings, lease: Lease) -> None:
+        self.heartbeat_at_ms: int | None = None
+        self._settings = settings
+        self._lease = lease
+
+    def due(self, now_ms: int) -> bool:
+        """Whether a heartbeat is due."""
+        return self.heartbeat_at_ms is not None and now_ms >= self.heartbeat_at_ms
+
+    def answered(self, sent_ms: int, now_ms: int) -> None:
+        """A heartbeat that was sent then was answered: the next one falls due."""
+        self.heartbeat_at_ms = max(now_ms, sent_ms + self._interval_ms)
+
+    @property
+    def _interval_ms(self) -> int:
+        # At least three chances in a session, whatever was configured.
+        return min(self._settings.heartbeat_interval_ms, self._lease.session_ms // 3)
+
+    @property
+    def quarter_session_ms(self) -> int:
+        """S17: how often a join is repeated by a member that cannot send heartbeats."""
+        return self._settings.session_timeout_ms // 4
+
+    @property
+    def short_timeout_ms(self) -> int:
+        """For calls that are never parked: several nodes can be tried within one session."""
+        eighth = self._lease.session_ms // 8
+        return min(self._settings.request_timeout_ms, max(eighth, self._interval_ms))
+
+    @property
+    def join_timeout_ms(self) -> int:
+        """T7: a join waits as long as a rebalance may take."""
+        return self._settings.rebalance_timeout_ms + _JOIN_GRACE_MS

@@ -1,0 +1,184 @@
+"""Members for threads: the names and methods of members for asyncio, without asyncio for the user.
+
+A shell over the aio shell and not over the session: one set of calls, walks and streams. Callbacks
+run in a thread of their own for each member.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any, Self, Unpack
+
+from holdfast.client import aio
+from holdfast.client.threads import THREAD
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+    from types import TracebackType
+
+    from holdfast.client.health import Health
+    from holdfast.client.options import ConnectionOptions, MemberOptions
+    from holdfast.client.partition import Offset, Partition
+    from holdfast.client.protocol import TopicPartition
+
+    Listener = Callable[[Sequence[Partition]], None]
+
+
+class Connection:
+    """`with Connection(endpoints) as connection`; arguments as `aio.Connection`."""
+
+    def __init__(
+        self, endpoints: str | Sequence[str], **options: Unpack[ConnectionOptions]
+    ) -> None:
+        self.shared = THREAD.make(lambda: aio.Connection(endpoints, **options))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    @property
+    def instance_ids(self) -> tuple[str, ...]:
+        """Instance ids of the members that run on it: what an operator removes together."""
+        return self.shared.instance_ids
+
+    def health(self) -> tuple[Health, ...]:
+        """Where each member that runs on it stands."""
+        return self.shared.health()
+
+    def close(self) -> None:
+        """End the stream and all channels; calls in flight are cancelled."""
+        THREAD.run(self.shared.close())
+
+
+class Member:
+    """A member of a group: `with Member(...) as member`; arguments and errors as `aio.Member`.
+
+    Callbacks are plain functions; they may call `commit`, but not `leave` or `restart`, which wait
+    for them.
+    """
+
+    def __init__(
+        self,
+        endpoints: str | Sequence[str] | Connection,
+        *,
+        group: str,
+        topics: Iterable[str],
+        on_assigned: Listener | None = None,
+        on_revoked: Listener | None = None,
+        on_lost: Listener | None = None,
+        **options: Unpack[MemberOptions],
+    ) -> None:
+        self._callbacks = ThreadPoolExecutor(1, thread_name_prefix="holdfast-callbacks")
+        where = endpoints.shared if isinstance(endpoints, Connection) else endpoints
+
+        def make() -> aio.Member:
+            return aio.Member(
+                where,
+                group=group,
+                topics=topics,
+                on_assigned=self._in_thread(on_assigned),
+                on_revoked=self._in_thread(on_revoked),
+                on_lost=self._in_thread(on_lost),
+                **options,
+            )
+
+        self._member = THREAD.make(make)
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        THREAD.run(self._member.__aexit__(kind, error, traceback))
+        self._callbacks.shutdown()
+
+    @property
+    def instance_id(self) -> str | None:
+        """The instance id; None: a dynamic member."""
+        return self._member.instance_id
+
+    @property
+    def member_id(self) -> str:
+        """The id that the group knows this member by; empty before the first answer."""
+        return self._member.member_id
+
+    @property
+    def generation(self) -> int:
+        """The generation that the member is in; -1: in none."""
+        return self._member.generation
+
+    @property
+    def assignment(self) -> tuple[Partition, ...]:
+        """The partitions that are owned at this moment."""
+        return self._member.assignment
+
+    def health(self) -> Health:
+        """Where the member stands, for a health probe."""
+        return self._member.health()
+
+    def start(self) -> None:
+        """Begin to join; returns at once."""
+        THREAD.make(self._member.start)
+
+    def owned(self) -> Iterator[Partition]:
+        """Each partition as it is assigned, for as long as the member lives."""
+        while (partition := self.next_owned()) is not None:
+            yield partition
+
+    def next_owned(self) -> Partition | None:
+        """The next assigned partition; None: the member has left."""
+        return THREAD.run(self._member.next_owned())
+
+    def leave(self) -> None:
+        """Leave the group for good: the partitions go to others at once."""
+        THREAD.run(self._member.leave())
+
+    def restart(self) -> None:
+        """Stop for a planned restart: a static member keeps its place, a dynamic one leaves."""
+        THREAD.run(self._member.restart())
+
+    def wait_stopped(self) -> None:
+        """Wait until the member has stopped; raises what stopped it, if that was not asked for."""
+        THREAD.run(self._member.wait_stopped())
+
+    def commit(
+        self,
+        offsets: Mapping[tuple[str, int], Offset | int],
+        *,
+        request_id: str | None = None,
+        timeout_ms: int = 30_000,
+    ) -> None:
+        """Record how far the work has come, under the present generation."""
+        work = self._member.commit(offsets, request_id=request_id, timeout_ms=timeout_ms)
+        THREAD.run(work)
+
+    def committed(
+        self, partitions: Iterable[tuple[str, int]] = (), *, timeout_ms: int = 30_000
+    ) -> dict[TopicPartition, Offset]:
+        """Committed offsets of the partitions (none named: of all); never committed: left out."""
+        return THREAD.run(self._member.committed(partitions, timeout_ms=timeout_ms))
+
+    def _in_thread(
+        self, listener: Listener | None
+    ) -> Callable[[Sequence[Partition]], Coroutine[Any, Any, None]] | None:
+        if listener is None:
+            return None
+
+        async def listen(partitions: Sequence[Partition]) -> None:
+            loop = asyncio.get_running_loop()
+            await loop.run_in_executor(self._callbacks, listener, partitions)
+
+        return listen

@@ -354,3 +354,28 @@ def test_kill_all_three_and_nothing_acknowledged_is_lost() -> None:
     c.pump(rounds=6, seconds=HEARTBEAT)
     for node in "ABC":
         assert c.consumer(node).values[:acknowledged] == [f"v{i}" for i in range(acknowledged)]
+
+
+def test_a_follower_knows_until_when_its_state_was_the_newest() -> None:
+    """For reads that may be stale: each heartbeat that tells nothing newer says so."""
+    c = Cluster()
+    c.elect("A")
+    c.put("A", "x")
+    c.pump(rounds=3, seconds=HEARTBEAT)
+    first = c.engine("B").status()
+    c.pump(rounds=5, seconds=HEARTBEAT)
+    later = c.engine("B").status()
+    assert first.current_index == later.current_index == later.commit_index
+    assert later.current_at > first.current_at
+    c.network.lose("A", "B")
+    c.put("A", "y")
+    c.network.lose("A", "B")
+    c.put("A", "z")
+    c.clock.advance(HEARTBEAT)
+    c.exchange("A", "C")
+    c.tick("A")
+    heartbeat = c.network.waiting("A", "B")[-1]
+    c.engine("B").on_message("A", heartbeat)
+    behind = c.engine("B").status()
+    assert c.engine("A").status().commit_index > behind.commit_index
+    assert behind.current_at == later.current_at, "entries are missing here"

@@ -117,13 +117,23 @@ def test_a_cluster_of_one_does_not_wait_for_a_timer_before_it_commits() -> None:
     c.elect("A")
     pulse, waits = c.engine("A").overlay.pulse, list[bool]()
 
-    def wait(timeout: float | None = None) -> bool:
-        waits.append(pulse._event.is_set())
-        return timeout is not None
+    class Calls(list[None]):
+        """Nothing may really wait in a test."""
 
-    pulse._event.wait = wait  # type: ignore[method-assign]  # nothing may really wait in a test
+        def put(self, call: None) -> None:
+            self.append(call)
+
+        def get(self, timeout: float) -> None:
+            waits.append(bool(self) and timeout > 0)
+            self.get_nowait()
+
+        def get_nowait(self) -> None:
+            self.clear()
+
+    pulse._calls = Calls()  # type: ignore[assignment]  # the part of a queue that is used
     c.engine("A").propose(b"x", c.engine("A").status().term)
-    pulse._event.clear()  # the proposal's own wake-up has brought this tick
+    pulse._calls.get_nowait()  # the proposal's own wake-up has brought this tick
+    pulse._called = False
     c.engine("A").tick(1.0)
     c.engine("A").tick()
     c.consumer("A").evolve()

@@ -78,6 +78,10 @@ def restarted_voter_asked_by(c: Cluster, who: str, asks: str) -> str:
     assert c.lease("A")
     c.restart("B")
     c.network.connect("B", "C")
+    c.network.connect("A", "B")
+    c.exchange("A", "B")  # what is remembered of B (S21), and no heartbeat
+    c.exchange("C", "B")
+    c.network.cut("A", "B")
     c.campaign(who, asks)
     harm = two_owners(c, "A", who)
     c.clock.advance(MAX + 0.01)

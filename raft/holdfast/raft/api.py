@@ -246,6 +246,10 @@ class Status:
     first_index: int
     last_index: int
     peers: tuple[PeerStatus, ...]
+    current_at: float = float("-inf")
+    current_index: int = 0
+    """A follower's state was the newest at `current_at` (seconds of the engine's clock) if it is
+    evolved up to `current_index`: then its leader said that no more was committed."""
 
 
 class TransportHandler(Protocol):

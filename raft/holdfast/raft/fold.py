@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.coordinator.events import Record
+from holdfast.coordinator.events import LogEntry, Record
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.replay import apply_entry
 from holdfast.coordinator.state import State
@@ -18,8 +18,8 @@ from holdfast.storage.codec import (
     CHAIN_START,
     append_chain,
     chain_hash,
-    decode_entry,
     encode_record,
+    read_entry,
 )
 from holdfast.storage.state_image import Digest
 
@@ -59,29 +59,35 @@ class Fold:
         total = self._digest.advance(self.state)
         return total.to_bytes(8, "big") + self.heads.get(ALL, CHAIN_START)
 
-    def step(self, index: int, term: int, payload: bytes) -> Folded:
+    def step(self, index: int, term: int, payload: bytes, known: LogEntry | None = None) -> Folded:
         """Fold one entry. An empty payload is the engine's own and changes nothing but the index.
 
+        `known`: the value that the payload was made of, if that was here; it is not decoded again.
         Raises `CodecError` for a payload that this version cannot read: the node must stop, since
         what it cannot read its peers may have applied.
         """
         if not payload:
             self.state = self.state._replace(applied_index=index)
             return Folded((), {})
-        applied = apply_entry(self.state, index, term, decode_entry(payload))
+        entry, events = read_entry(payload, known)
+        applied = apply_entry(self.state, index, term, entry)
         self.state = applied.state
         skipped = {skip.group_id: skip.rule for skip in applied.skipped}
-        return Folded(tuple(self._linked(applied.records)), skipped)
+        raw = [event for place in applied.parts for event in events[place]]
+        return Folded(tuple(self._linked(applied.records, raw)), skipped)
 
-    def _linked(self, records: Sequence[Record]) -> Iterator[StoredRecord]:
+    def _linked(self, records: Sequence[Record], events: Sequence[bytes]) -> Iterator[StoredRecord]:
         """Chain each record to the one before it, over all and in its own group."""
         whole = self.heads.get(ALL, CHAIN_START)
-        for record in records:
-            content = encode_record(record)
+        moved: dict[str, bytes] = {}
+        for record, event in zip(records, events, strict=True):
+            content = encode_record(record, event)
             mine = whole = chain_hash(whole, content)
             if record.group_id:
-                mine = chain_hash(self.heads.get(record.group_id, CHAIN_START), content)
-                self.heads = self.heads.set(record.group_id, mine)
+                group_id = record.group_id
+                last = moved.get(group_id) or self.heads.get(group_id, CHAIN_START)
+                mine = moved[group_id] = chain_hash(last, content)
             yield StoredRecord(record, append_chain(content, mine))
         if records:
-            self.heads = self.heads.set(ALL, whole)
+            moved[ALL] = whole
+            self.heads = self.heads.update_all(moved.items())

@@ -17,8 +17,9 @@ from typing import Final, NamedTuple, Protocol
 from holdfast.coordinator.events import ClusterFormed
 from holdfast.coordinator.ids import Position
 from holdfast.raft.tail import Captured, Tail
+from holdfast.storage.adopt import Gap
 from holdfast.storage.codec import decode_record
-from holdfast.storage.segment_reader import SegmentReader, boundary_in
+from holdfast.storage.segment_reader import SegmentReader, boundary_in, just_before
 from holdfast.storage.segments import Manifest
 from holdfast.storage.state_store import EventRecord
 
@@ -114,7 +115,25 @@ class History:
                 found.update(self._sealed.page(path, begin, limit))
         return found
 
-    # --- what is held ---
+    # --- what is held, and what is not ---
+
+    def missing(self) -> list[Gap]:
+        """What this node should hold and lacks, in order. Reads the disk; any thread but the loop.
+
+        Raises `StorageError`, OSError, ValueError for a segment that cannot be read.
+        """
+        recent = self._tail.since(BEGINNING)
+        live = self._live_first(recent)
+        begins = [(live, self._boundary_before(live, recent))] if live is not None else []
+        sealed = self._sealed.segments()  # after the event log, as in `_read`
+        gaps, reached = [], BEGINNING
+        for path, manifest in sealed:
+            before = self._sealed.boundary_before(path)
+            if before is not None and before > reached:
+                gaps.append(Gap(reached, before))
+            reached = max(reached, Position(*manifest.last))
+        gaps += [Gap(reached, before) for _, before in begins if before and before > reached]
+        return gaps
 
     def _live_first(self, recent: Captured) -> Position | None:
         """The first record that is not only in a segment."""
@@ -147,22 +166,26 @@ class History:
         raise AssertionError("the oldest segment has none before it, so the loop has returned")
 
     def _boundary_before(self, live: Position, recent: Captured) -> Position | None:
-        """Where the segment ends that precedes `live`; None: `live` is the first of the log."""
+        """Where the segment ends that precedes `live`; None: `live` begins the log."""
         known = self._live_begins
         if known is None or known[0] != live:
             known = self._live_begins = (live, self._scan(live, recent))
         return known[1]
 
     def _scan(self, live: Position, recent: Captured) -> Position | None:
-        start = (live.index, live.ordinal)
+        first, start = True, (live.index, live.ordinal)
         while events := self._store.events(start, SCAN):
             payloads = [event.payload for event in events]
-            if isinstance(decode_record(payloads[0]).event, ClusterFormed):
+            if first and isinstance(decode_record(payloads[0]).event, ClusterFormed):
                 return None
             if (found := boundary_in(payloads, live)) is not None:
                 return found
-            start = (events[-1].index, events[-1].ordinal + 1)
-        return boundary_in([stored.content for stored in recent.records], live)
+            first, start = False, (events[-1].index, events[-1].ordinal + 1)
+        records = [stored.record for stored in recent.records]
+        if first and records and isinstance(records[0].event, ClusterFormed):
+            return None
+        found = boundary_in([stored.content for stored in recent.records], live)
+        return found or just_before(live)
 
 
 def _from_tail(recent: Captured) -> dict[Position, bytes]:

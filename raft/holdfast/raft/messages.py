@@ -180,6 +180,37 @@ class StateDigest:
     digest: bytes
 
 
+@dataclass(frozen=True, slots=True)
+class Recall:
+    """The sender asks what is remembered of its disk, which is `incarnation` (S21)."""
+
+    incarnation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Recalled:
+    """What the sender remembers of the receiver's disk (S21); zeros and "" if nothing.
+
+    In the leadership of `term` it acknowledged everything up to `index`; its last vote for the
+    sender was in `vote_term`.
+    """
+
+    incarnation: str
+    term: int
+    index: int
+    vote_term: int
+
+
+@dataclass(frozen=True, slots=True)
+class Witness:
+    """The leader of `term` tells what `node`, on this disk, has acknowledged to it (S21)."""
+
+    node: str
+    incarnation: str
+    term: int
+    index: int
+
+
 Message = (
     PreVote
     | PreVoteGranted
@@ -194,6 +225,9 @@ Message = (
     | TimeoutNow
     | Hello
     | StateDigest
+    | Recall
+    | Recalled
+    | Witness
 )
 
 _TYPES: tuple[type[Message], ...] = (
@@ -210,6 +244,9 @@ _TYPES: tuple[type[Message], ...] = (
     TimeoutNow,
     Hello,
     StateDigest,
+    Recall,
+    Recalled,
+    Witness,
 )
 
 

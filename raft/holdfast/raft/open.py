@@ -9,22 +9,28 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from random import SystemRandom
 
 from holdfast.raft.api import Settings
 from holdfast.raft.disk_guard import DiskGuard
 from holdfast.raft.engine.engine import Engine
+from holdfast.raft.fetching import Fetching, FetchingPlace
 from holdfast.raft.history import History
 from holdfast.raft.replica import Clocks, Replica
 from holdfast.raft.sealing import Sealing, SealingPlace
+from holdfast.raft.segment_calls import METHOD as SEGMENTS
+from holdfast.raft.segment_calls import SegmentSource
 from holdfast.raft.snapshots import StateSnapshots
 from holdfast.raft.thread import EngineThread
 from holdfast.raft.transport import GrpcTransport, PeerTls
 from holdfast.storage.directory import DataDirectory
 from holdfast.storage.errors import DirectoryRefused, Refusal
+from holdfast.storage.failpoints import FailpointJournal
+from holdfast.storage.journal import Journal
 from holdfast.storage.lmdb_journal import LmdbJournal
 from holdfast.storage.state_store import StateStore
 
@@ -37,7 +43,7 @@ class ReplicaConfig:
 
     `bootstrap`: the operator says that this cluster is new. `rebuild`: he says that this disk is,
     and that its peers have the data (S19). `tls` None: loopback only. `disk_reserve_bytes` None:
-    the reserve of S20.
+    the reserve of S20. `failpoints`: for tests only, see `storage.failpoints`.
     """
 
     cluster_id: str
@@ -50,6 +56,7 @@ class ReplicaConfig:
     bootstrap: bool = False
     rebuild: bool = False
     disk_reserve_bytes: int | None = None
+    failpoints: Path | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +67,7 @@ class OpenReplica:
     history: History
     snapshots: StateSnapshots
     sealing: Sealing
+    fetching: Fetching
     store: StateStore
     directory: DataDirectory
     _thread: EngineThread
@@ -69,6 +77,7 @@ class OpenReplica:
 
         Raises StorageError if the last snapshot was not written; the journal has what it lacks.
         """
+        await self.fetching.close()
         await self.sealing.idle()
         if not await asyncio.to_thread(self._thread.stop):
             logger.critical("the engine's thread hangs; its directory stays locked until the end")
@@ -88,12 +97,12 @@ def boot_seconds() -> float:
 async def open_replica(config: ReplicaConfig) -> OpenReplica:
     """Check, load and start. Raises `DirectoryRefused`, `TransportFailed`, `EngineStopped`."""
     directory = await asyncio.to_thread(_open_directory, config)
-    store = None
+    transport, store = _transport(config, directory), None
     try:
         store = StateStore(directory.state_path)
         snapshots = StateSnapshots(store, directory.copy_path)
         fold = await asyncio.to_thread(snapshots.load)
-        engine = _engine(config, directory, snapshots)
+        engine = _engine(config, directory, snapshots, transport)
     except BaseException:
         if store is not None:
             store.close()
@@ -111,11 +120,14 @@ async def open_replica(config: ReplicaConfig) -> OpenReplica:
     history = History(
         snapshots.tail, store, directory.segments_path, lambda: replica.state.applied_index
     )
+    fetching = _fetching(config, directory, history, transport)
+    snapshots.on_installed = fetching.look
     replica.start()
     sealing.start(fold.state.sealed)
+    fetching.start()
     thread = EngineThread(engine, config.node_id)
     thread.start()
-    return OpenReplica(replica, history, snapshots, sealing, store, directory, thread)
+    return OpenReplica(replica, history, snapshots, sealing, fetching, store, directory, thread)
 
 
 def _open_directory(config: ReplicaConfig) -> DataDirectory:
@@ -147,17 +159,51 @@ _ALONE = (
 )
 
 
-def _engine(config: ReplicaConfig, directory: DataDirectory, snapshots: StateSnapshots) -> Engine:
+def _journal(config: ReplicaConfig, directory: DataDirectory) -> Journal:
+    journal = LmdbJournal(directory.journal_path)
+    if config.failpoints is None:
+        return journal
+    logger.critical(
+        "started with --test-failpoints: %s can make this node's disk slow or fail. Never do this "
+        "where data matters",
+        config.failpoints,
+    )
+    return FailpointJournal(directory.journal_path, journal, config.failpoints)
+
+
+def _transport(config: ReplicaConfig, directory: DataDirectory) -> GrpcTransport:
     transport = GrpcTransport(
         config.cluster_id, config.node_id, config.listen, config.peers, config.tls
     )
+    transport.offer(SEGMENTS, SegmentSource(directory.segments_path).answer)
+    return transport
+
+
+def _fetching(
+    config: ReplicaConfig, directory: DataDirectory, history: History, transport: GrpcTransport
+) -> Fetching:
+    place = FetchingPlace(directory.segments_path, config.cluster_id, config.node_id)
+    call = partial(_call_for_segments, transport)
+    return Fetching(place, history, sorted(config.peers), call)
+
+
+def _call_for_segments(transport: GrpcTransport, peer: str, request: bytes) -> Iterator[bytes]:
+    return transport.call(peer, SEGMENTS, request)
+
+
+def _engine(
+    config: ReplicaConfig,
+    directory: DataDirectory,
+    snapshots: StateSnapshots,
+    transport: GrpcTransport,
+) -> Engine:
     clock: Callable[[], float] = boot_seconds
     return Engine(
         node_id=config.node_id,
         peers=tuple(sorted(config.peers)),
         cluster_id=config.cluster_id,
         settings=config.settings,
-        journal=LmdbJournal(directory.journal_path),
+        journal=_journal(config, directory),
         transport=transport,
         clock=clock,
         random=SystemRandom(),

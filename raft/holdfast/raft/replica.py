@@ -21,6 +21,7 @@ from holdfast.raft.api import (
     BarrierPassed,
     DiskLow,
     EngineStopped,
+    EntryTooLarge,
     Installed,
     Item,
     LeaderSeen,
@@ -37,8 +38,8 @@ from holdfast.raft.api import (
 )
 from holdfast.raft.fold import ALL, Fold, Folded
 from holdfast.raft.log_time import LogTime
-from holdfast.raft.outbox import ENTRIES_IN_FLIGHT, Outbox, Waiting
-from holdfast.storage.codec import CodecError, encode_entry
+from holdfast.raft.outbox import ENTRIES_IN_FLIGHT, Offered, Outbox, Waiting, fitting
+from holdfast.storage.codec import CodecError, encode_part, join_parts
 
 logger = logging.getLogger(__name__)
 
@@ -103,6 +104,9 @@ class Clocks:
     wall: Callable[[], float]
 
 
+_NOTHING = Offered(LogEntry(0, 0, ()), b"", ())
+
+
 class Snapshots(Protocol):
     """Where the state becomes durable behind the journal (S18)."""
 
@@ -163,7 +167,7 @@ class Replica:
         self._disk_low = disk_low
         self._listeners: list[Listener] = []
         self._outbox, self._flushing = Outbox(), False
-        self._waiting: dict[ProposalId, list[tuple[str, asyncio.Future[Committed]]]] = {}
+        self._waiting: dict[ProposalId, Offered] = {}
         self._probes: dict[int, asyncio.Future[None]] = {}
         self._items: deque[Item] = deque()
         self._paused = False
@@ -195,13 +199,13 @@ class Replica:
     def propose(self, part: Part) -> asyncio.Future[Committed]:
         """Have a part committed; parts that come while entries are under way share one.
 
-        The future's errors: `NotLeader`, `Overloaded`, `DiskLow` (not applied), `OutcomeUnknown`
-        (S5).
+        The future's errors: `NotLeader`, `Overloaded`, `EntryTooLarge`, `DiskLow` (not applied),
+        `OutcomeUnknown` (S5).
         """
         future: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
         try:
-            self._outbox.add(part, future)
-        except Overloaded as error:
+            self._outbox.add(part, fitting(encode_part(part), self.state), future)
+        except (Overloaded, EntryTooLarge, CodecError) as error:
             _fail(future, error)
         self._flush_soon()
         return future
@@ -262,19 +266,22 @@ class Replica:
         """What was decided in another term need not wait: the engine refuses it (S1)."""
         term = self._outbox.term
         under_way = sum(proposal.term == term for proposal in self._waiting)
-        return term != self.leading_term or under_way < ENTRIES_IN_FLIGHT
+        if term != self.leading_term or not under_way:
+            return True
+        return under_way < ENTRIES_IN_FLIGHT and self._outbox.fills_an_entry
 
     def _offer(self, batch: list[Waiting]) -> None:
-        parts = tuple(part for part, _ in batch)
+        parts = tuple([waiting.part for waiting in batch])
         entry = LogEntry(self.log_time_ms(), int(self._clocks.wall() * 1000), parts)
+        content = join_parts(entry.log_time_ms, entry.wall_time_ms, [w.content for w in batch])
         try:
             self._check_may_propose()
-            proposal = self._engine.propose(encode_entry(entry), parts[0].term)
+            proposal = self._engine.propose(content, parts[0].term)
         except Exception as error:  # noqa: BLE001 - whoever waits is told, whatever it is
-            for _, future in batch:
-                _fail(future, error)
+            for waiting in batch:
+                _fail(waiting.future, error)
             return
-        self._waiting[proposal] = [(part.group_id, future) for part, future in batch]
+        self._waiting[proposal] = Offered(entry, content, [w.future for w in batch])
 
     def _check_may_propose(self) -> None:
         if self.stopped_because is not None:
@@ -342,7 +349,7 @@ class Replica:
 
     def _on_applied(self, item: Applied) -> None:
         try:
-            folded = self._fold.step(item.index, item.term, item.payload)
+            folded = self._fold.step(item.index, item.term, item.payload, self._made_here(item))
         except CodecError as error:
             self._on_stop(f"entry {item.index} cannot be read: {error}; upgrade this node")
             return
@@ -360,9 +367,16 @@ class Replica:
         if item.proposal is not None:
             self._commit(item.proposal, item, folded)
 
+    def _made_here(self, item: Applied) -> LogEntry | None:
+        """What these very bytes were made of; to decode them would give an equal value (S4)."""
+        offered = _NOTHING if item.proposal is None else self._waiting.get(item.proposal, _NOTHING)
+        return offered.entry if offered.content == item.payload else None
+
     def _commit(self, proposal: ProposalId, item: Applied, folded: Folded) -> None:
-        for group_id, future in self._waiting.pop(proposal, []):
+        offered = self._waiting.pop(proposal, _NOTHING)
+        for part, future in zip(offered.entry.parts, offered.futures, strict=True):
             if not future.done():
+                group_id = part.group_id
                 applied = bool(item.payload) and group_id not in folded.skipped
                 impossible = folded.skipped.get(group_id) == "S6"
                 future.set_result(Committed(item.index, applied, impossible))
@@ -387,7 +401,7 @@ class Replica:
         return self.state.log_time_ms if formed else int(self._clocks.wall() * 1000)
 
     def _settle(self, proposal: ProposalId, error: Exception) -> None:
-        for _, future in self._waiting.pop(proposal, []):
+        for future in self._waiting.pop(proposal, _NOTHING).futures:
             _fail(future, error)
 
     def _end_probe(

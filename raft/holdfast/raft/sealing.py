@@ -9,19 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import sys
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.coordinator.events import Record, SegmentSealed
 from holdfast.coordinator.ids import Position
+from holdfast.raft.child import run_child
 from holdfast.storage.errors import StorageError
 from holdfast.storage.state_store import StateStore
 
 logger = logging.getLogger(__name__)
-
-CHILD_SECONDS_MAX = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,21 +88,18 @@ class Sealing:
                 )
 
     async def _seal(self, last: Position) -> None:
+        """No snapshot is installed meanwhile: what is sealed is what is dropped."""
+        with self._store.kept() as generation:
+            await self._seal_kept(last, generation)
+
+    async def _seal_kept(self, last: Position, generation: int) -> None:
         await self._make_durable()
         place = self._place
-        child = await asyncio.create_subprocess_exec(
-            *(sys.executable, "-m", "holdfast.storage.seal", str(place.state)),
-            *(str(place.segments), str(last.index), str(last.ordinal)),
-            *(place.cluster_id, place.node_id),
-            stdout=asyncio.subprocess.PIPE,
-            stderr=asyncio.subprocess.PIPE,
+        ended = await run_child(
+            *("holdfast.storage.seal", str(place.state), str(place.segments)),
+            *(str(last.index), str(last.ordinal), place.cluster_id, place.node_id),
         )
-        try:
-            output, complaint = await asyncio.wait_for(child.communicate(), CHILD_SECONDS_MAX)
-        except BaseException:
-            child.kill()
-            raise
-        if child.returncode != 0:
-            raise OSError(f"the sealing process ended with {child.returncode}: {complaint!r}")
-        await asyncio.to_thread(self._store.drop_events, last)
-        logger.info("sealed segment %s", output.decode() or "(nothing new)")
+        if ended.code != 0:
+            raise OSError(f"the sealing process ended with {ended.code}: {ended.complaint!r}")
+        await asyncio.to_thread(self._store.drop_events, last, generation=generation)
+        logger.info("sealed segment %s", ended.output or "(nothing new)")

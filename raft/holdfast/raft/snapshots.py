@@ -12,7 +12,7 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from pathlib import Path
 from queue import Empty, Full, Queue
 from threading import Event, Lock, Thread
@@ -24,7 +24,7 @@ from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.raft.fold import ALL, Fold, Folded
 from holdfast.raft.tail import Tail
 from holdfast.storage.codec import CHAIN_START
-from holdfast.storage.errors import StorageError, WriteRefused
+from holdfast.storage.errors import StorageError, WriteOvertaken, WriteRefused
 from holdfast.storage.files import remove_tree
 from holdfast.storage.state_image import Change, changes, restore
 from holdfast.storage.state_install import StateInstall
@@ -46,11 +46,11 @@ class StateSnapshots:
     `note`, `maybe_take`, `reload`, `close`: the loop. `latest`, `open`, `begin`: the tick thread.
     """
 
-    def __init__(self, store: StateStore, copy_path: Path) -> None:
-        """`copy_path`: beside which copies for streams may lie."""
+    def __init__(self, store: StateStore, copy_path: Path, writer: Executor | None = None) -> None:
+        """`copy_path`: beside which copies for streams lie. `writer`: who writes, one by one."""
         self._store, self._copy_path = store, copy_path
         self._copies = itertools.count(1)
-        self._writer = ThreadPoolExecutor(1, thread_name_prefix="snapshot")
+        self._writer = writer or ThreadPoolExecutor(1, thread_name_prefix="snapshot")
         self.tail = Tail()
         self._dirty = 0
         self._under_way: Future[None] | None = None
@@ -61,6 +61,7 @@ class StateSnapshots:
         self._marking = Lock()
         self._incoming: Incoming | None = None
         self.on_durable: Callable[[int], None] = lambda _index: None
+        self.on_installed: Callable[[], None] = lambda: None
 
     def load(self) -> Fold:
         """The stored state, from which a start replays the journal's tail.
@@ -105,7 +106,9 @@ class StateSnapshots:
     async def reload(self) -> Fold:
         """Read the state of a snapshot that was just installed."""
         self._dirty = 0
-        return await asyncio.get_running_loop().run_in_executor(self._writer, self.load)
+        fold = await asyncio.get_running_loop().run_in_executor(self._writer, self.load)
+        self.on_installed()
+        return fold
 
     async def close(self, fold: Fold, term: int) -> None:
         """Wait for what is under way and take a last snapshot, so that the next start is short."""
@@ -131,10 +134,13 @@ class StateSnapshots:
         meta = StateMeta(state.applied_index, term, state.log_time_ms, whole)
         try:
             self._store.write_snapshot(changed, events, meta)
+        except WriteOvertaken:
+            logger.info("snapshot %s was overtaken by an install", meta.index)
+            return
         except WriteRefused:
             if self._mark.index <= meta.index:
                 raise
-            logger.info("snapshot %s was overtaken by an install", meta.index)
+            logger.info("snapshot %s is older than what was installed", meta.index)
             return
         except StorageError as error:
             logger.error("snapshot %s failed: %s The next one holds it", meta.index, error)  # noqa: TRY400 - the sentence says it all
@@ -287,10 +293,13 @@ class Incoming:
         self._chunks.put(None)
 
     def ready(self) -> bool:
-        """Tell whether it is durable, beside the present state. Raises SnapshotFailed."""
+        """Tell whether it is durable beside the present state, and nothing is being sealed.
+
+        Raises SnapshotFailed.
+        """
         if self._failure:
             raise SnapshotFailed(self._failure)
-        return self._prepared is not None
+        return self._prepared is not None and self._prepared.may_install
 
     def install(self) -> None:
         """Make it what a start would load from now on: a rename. Raises StorageError."""

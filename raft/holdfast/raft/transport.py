@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 import grpc
@@ -26,7 +27,8 @@ from holdfast.raft.messages import BadMessage, Message, decode, encode
 
 logger = logging.getLogger(__name__)
 
-METHOD: Final = "/holdfast.raft.Peer/Messages"
+SERVICE: Final = "/holdfast.raft.Peer"
+METHOD: Final = f"{SERVICE}/Messages"
 NODE_URI: Final = "holdfast://node/"
 CLUSTER_KEY: Final = "holdfast-cluster"
 NODE_KEY: Final = "holdfast-node"
@@ -36,6 +38,11 @@ TO_KEY: Final = "holdfast-to"
 OUTGOING_BYTES_MAX: Final = 32 << 20
 INCOMING_BYTES_MAX: Final = 64 << 20
 REDIAL_SECONDS: Final = 0.05
+CALL_SECONDS_MAX: Final = 600.0
+"""How long one answer beside the streams may take."""
+
+Answer = Callable[[bytes], Iterator[bytes]]
+"""Request to chunks. Raises BadMessage for no request, OSError for what is not there."""
 
 OPTIONS: Final = [
     ("grpc.max_receive_message_length", frames.PACKET_BYTES_MAX),
@@ -113,6 +120,53 @@ class GrpcTransport:
         self._handler: TransportHandler | None = None
         self._wake: Callable[[], None] = lambda: None
         self._server: grpc.Server | None = None
+        self._offers: dict[str, Answer] = {}
+        self._answering: set[tuple[str, str]] = set()
+
+    # --- calls beside the streams ---
+
+    def offer(self, method: str, answer: Answer) -> None:
+        """Before `start`: answer the peers' calls of `method`, one at a time for each peer."""
+        self._offers[method] = answer
+
+    def call(self, peer: str, method: str, request: bytes) -> Iterator[bytes]:
+        """Return a peer's answer in chunks; blocks. Raises OSError if it breaks off or is refused.
+
+        On a connection of its own: what it carries never stands before a heartbeat (S7, S18).
+        """
+        channel = self._channel(self._links[peer])
+        metadata = self._introduction(peer)
+        try:
+            ask: grpc.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(
+                f"{SERVICE}/{method}"
+            )
+            yield from ask(request, metadata=metadata, timeout=CALL_SECONDS_MAX)
+        except grpc.RpcError as error:
+            raise OSError(f"{peer} does not answer {method}: {error}") from error
+        finally:
+            channel.close()
+
+    def _introduction(self, peer: str) -> tuple[tuple[str, str], ...]:
+        return ((CLUSTER_KEY, self._cluster_id), (NODE_KEY, self._node_id), (TO_KEY, peer))
+
+    def _answer(
+        self, method: str, request: bytes, context: grpc.ServicerContext
+    ) -> Iterator[bytes]:
+        call = (self._check_peer(context), method)
+        if call in self._answering:
+            context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{call[0]} is being answered")
+        self._answering.add(call)
+        try:
+            for chunk in self._offers[method](request):
+                if self._closed.is_set():
+                    return
+                yield chunk
+        except BadMessage as error:
+            context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+        except OSError as error:
+            context.abort(grpc.StatusCode.NOT_FOUND, str(error))
+        finally:
+            self._answering.discard(call)
 
     # --- api.Transport ---
 
@@ -166,13 +220,17 @@ class GrpcTransport:
     # --- incoming ---
 
     def _serve(self) -> None:
-        pool = futures.ThreadPoolExecutor(2 * len(self._links) + 2, thread_name_prefix="peer-in")
+        threads = (2 + len(self._offers)) * len(self._links) + 2
+        pool = futures.ThreadPoolExecutor(threads, thread_name_prefix="peer-in")
         self._server = grpc.server(pool, options=OPTIONS)
-        handler: grpc.RpcMethodHandler[bytes, bytes]
-        handler = grpc.stream_stream_rpc_method_handler(self._receive)
-        service, _, method = METHOD[1:].rpartition("/")
+        handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
+            METHOD.rpartition("/")[2]: grpc.stream_stream_rpc_method_handler(self._receive)
+        }
+        for method in self._offers:
+            answer = partial(self._answer, method)
+            handlers[method] = grpc.unary_stream_rpc_method_handler(answer)
         self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(service, {method: handler}),)
+            (grpc.method_handlers_generic_handler(SERVICE[1:], handlers),)
         )
         try:
             self._bind(self._server)
@@ -263,11 +321,7 @@ class GrpcTransport:
         method: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(METHOD)
         call = method(
             self._packets(link, ended),
-            metadata=(
-                (CLUSTER_KEY, self._cluster_id),
-                (NODE_KEY, self._node_id),
-                (TO_KEY, link.peer),
-            ),
+            metadata=self._introduction(link.peer),
         )
         try:
             next(call)  # the peer accepted this node

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.coordinator import commands as c
 from holdfast.coordinator.decide import on_leading
+from holdfast.coordinator.volatile import SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
 from holdfast.server.actor import Actor
 from holdfast.server.calls import Calls
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.effects import Effect
     from holdfast.coordinator.events import Part, Record
-    from holdfast.coordinator.ids import CallId, GroupId
+    from holdfast.coordinator.ids import CallId, GroupId, MemberId
     from holdfast.coordinator.state import State
     from holdfast.raft.replica import Committed
     from holdfast.server.calls import Answered
@@ -175,6 +176,10 @@ class Actors:
     def actor(self, group_id: GroupId) -> Actor | None:
         """The group's actor, if there is one at the moment."""
         return self._actors.get(group_id)
+
+    def session_left_ms(self, group_id: GroupId, member_id: MemberId) -> int | None:
+        """How long a member has until it expires; None: suspended, or this node does not lead."""
+        return self._timers.left_ms(group_id, DeadlineKey(SESSION, member_id))
 
     # --- what actors need (actor.Desk) ---
 

@@ -143,6 +143,7 @@ def _digest(request: Message) -> bytes:
     return hashlib.sha256(request.DESCRIPTOR.name.encode() + b"\0" + body).digest()[:16]
 
 
+@functools.lru_cache(maxsize=4_096)
 def _host(peer: str) -> str:
     """`ipv4:127.0.0.1:5000` becomes `/127.0.0.1`, as Kafka writes a client's host."""
     kind, _, rest = peer.partition(":")

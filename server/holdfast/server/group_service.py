@@ -109,12 +109,14 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     async def FindCoordinator(
         self, request: g.FindCoordinatorRequest, context: Context
     ) -> g.FindCoordinatorResponse:
-        """Name the leader and the log time; any node answers."""
+        """Name the leader and the log time; any node answers, the latter once it has a cluster."""
         del context
         if request.key_type != _GROUPS:
             raise malformed("key_type", f"{request.key_type} is not served; only 0, groups, is")
         leader = self._actors.leader_address
-        extras = x.ResponseExtras(log_time_ms=self._replica.log_time_ms())
+        extras = x.ResponseExtras()
+        if self._replica.state.cluster_id:
+            extras.log_time_ms = self._replica.log_time_ms()
         if leader:
             extras.leader_hint = leader
         found = [self._coordinator(key, leader) for key in request.coordinator_keys]

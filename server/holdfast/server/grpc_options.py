@@ -20,9 +20,18 @@ MESSAGE_MARGIN: Final = 1 << 20
 """Bytes for what a message holds beside member metadata and assignments."""
 
 
-def server_options(message_bytes_max: int) -> list[Option]:
-    """Options of the server that clients talk to. The largest message follows S7."""
-    message = max(MESSAGE_FLOOR, message_bytes_max + MESSAGE_MARGIN)
+def message_bytes_max(entry_bytes_max: int) -> int:
+    """The longest message that a limit on entries allows (S7)."""
+    return max(MESSAGE_FLOOR, entry_bytes_max + MESSAGE_MARGIN)
+
+
+def server_options(entry_bytes_max: int) -> list[Option]:
+    """Options of the server that clients talk to; the largest message follows S7.
+
+    They cannot change while it serves, so a node gives what may ever be set, and refuses what is
+    above the setting in force by itself (`decoding`).
+    """
+    message = message_bytes_max(entry_bytes_max)
     return [
         # Calls received and not yet taken up by Python: the library refuses at random above the
         # first and always above the second (defaults 1,000 and 3,000), as CANCELLED.
@@ -47,9 +56,9 @@ def server_options(message_bytes_max: int) -> list[Option]:
     ]
 
 
-def channel_options(message_bytes_max: int = 0) -> list[Option]:
+def channel_options(entry_bytes_max: int = 0) -> list[Option]:
     """Options of the command line's own channels."""
-    message = max(MESSAGE_FLOOR, message_bytes_max + MESSAGE_MARGIN)
+    message = message_bytes_max(entry_bytes_max)
     return [
         ("grpc.keepalive_time_ms", KEEPALIVE_TIME_MS),
         ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),

@@ -63,7 +63,7 @@ class LogService(LogServiceServicer):
     ) -> None:
         self._replica, self._history, self._reads = replica, history, reads
         self._idle_seconds = idle_seconds
-        self._watchers: set[asyncio.Event] = set()
+        self._watchers: dict[asyncio.Event, None] = {}  # in the order of their coming
         self._stopping = False
 
     @answered(lg.ReadEventsResponse)
@@ -88,7 +88,7 @@ class LogService(LogServiceServicer):
     ) -> None:
         """Events from a position on, then each as it is applied."""
         bell = asyncio.Event()
-        self._watchers.add(bell)
+        self._watchers[bell] = None
         try:
             async for message in self._messages(request, bell):
                 await context.write(message)
@@ -100,7 +100,7 @@ class LogService(LogServiceServicer):
             logger.exception("a watch failed inside")
             await end(context, crashed("Watch"))
         finally:
-            self._watchers.discard(bell)
+            del self._watchers[bell]
 
     async def _messages(
         self, request: lg.WatchRequest, bell: asyncio.Event

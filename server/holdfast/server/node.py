@@ -26,7 +26,7 @@ from holdfast.server.boundaries import Boundaries
 from holdfast.server.config import CannotStart
 from holdfast.server.decoding import checking
 from holdfast.server.group_service import GroupService
-from holdfast.server.grpc_options import server_options
+from holdfast.server.grpc_options import message_bytes_max, server_options
 from holdfast.server.health import Health
 from holdfast.server.log_service import LogService
 from holdfast.server.nodes import Nodes
@@ -88,9 +88,13 @@ class Node:
     def _submit(self, command: DeadlineFired) -> None:
         self.actors.submit(command)
 
+    def _message_bytes_max(self) -> int:
+        """The longest request that the settings in force allow (S7, S23)."""
+        return message_bytes_max(settings.of_cluster(self.replica.state).entry_bytes_max)
+
     async def start(self) -> None:
         """Begin to serve on the port that is bound already."""
-        server, door = self._server, checking(self._server)
+        server, door = self._server, checking(self._server, self._message_bytes_max)
         group_pb2_grpc.add_GroupServiceServicer_to_server(
             GroupService(self.replica, self.actors, self._callers, self._pushes), door
         )
@@ -181,7 +185,7 @@ def _service_names() -> list[str]:
 
 def bind(config: NodeConfig) -> grpc.aio.Server:
     """A server that is bound to the node's client port; raises CannotStart if that is taken."""
-    server = grpc.aio.server(options=server_options(REGISTRY["log.entry_bytes_max"].default))
+    server = grpc.aio.server(options=server_options(REGISTRY["log.entry_bytes_max"].most))
     address = str(config.client_address)
     try:
         if config.tls is None:

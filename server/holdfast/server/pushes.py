@@ -68,7 +68,7 @@ class Pushes:
 
     def __init__(self, replica: ReplicaLike, actors: Actors, callers: Callers) -> None:
         self._replica, self._actors, self._callers = replica, actors, callers
-        self._streams: dict[GroupId, set[_Stream]] = defaultdict(set)
+        self._streams: dict[GroupId, dict[_Stream, None]] = defaultdict(dict)
 
     async def serve(self, batches: AsyncIterator[g.HeartbeatBatch], context: Context) -> None:
         """Serve one stream until the client ends it."""
@@ -87,7 +87,7 @@ class Pushes:
 
     def _forget(self, stream: _Stream) -> None:
         for group_id in stream.members:
-            self._streams[group_id].discard(stream)
+            self._streams[group_id].pop(stream, None)
             if not self._streams[group_id]:
                 del self._streams[group_id]
 
@@ -129,7 +129,7 @@ class Pushes:
     def _carry(self, stream: _Stream, request: g.HeartbeatRequest) -> None:
         """The stream carries this member from now on."""
         if request.group_id not in stream.members:
-            self._streams[request.group_id].add(stream)
+            self._streams[request.group_id][stream] = None
         stream.members[request.group_id].add(request.member_id)
 
     def _command(self, call: CallId, request: g.HeartbeatRequest, context: Context) -> Heartbeat:

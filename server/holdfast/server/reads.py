@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Reads:
     """Gives a state that may be answered from, and says how fresh it is.
 
-    As the replica's listener it notes when something was last applied: on a follower that is all
-    that is known about its age.
+    As the replica's listener it notes when something was last applied. On a follower the leader's
+    word that there is nothing newer counts as well, or an idle cluster's state would look old.
     """
 
     def __init__(
@@ -55,9 +55,16 @@ class Reads:
         return state, x.ResponseExtras(
             applied_index=state.applied_index,
             log_time_ms=self._replica.log_time_ms(),
-            age_ms=0 if fresh else self._now_ms() - self._heard_ms,
+            age_ms=0 if fresh else self._now_ms() - self._newest_ms(state),
             leader_hint=self._actors.leader_address,
         )
+
+    def _newest_ms(self, state: State) -> int:
+        """When, by the boot clock, this state was last known to be the newest."""
+        status = self._replica.status()
+        if status.current_index > state.applied_index or status.current_at < 0:
+            return self._heard_ms
+        return max(self._heard_ms, int(status.current_at * 1000))
 
     def on_leading(self, term: int) -> None:
         """The own no-op was applied just now."""

@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator import events as ev
 from holdfast.coordinator.commands import CommitOffsets, Heartbeat, JoinGroup, SyncGroup
-from holdfast.coordinator.ids import UNCOMMITTED, Position
-from holdfast.coordinator.invariants import check_group
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.replay import apply_part
+from holdfast.coordinator.invariants import check_group, check_touched
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -21,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.commands import Command
     from holdfast.coordinator.effects import Decision, Effect
     from holdfast.coordinator.ids import CallId, GroupId, MemberId
-    from holdfast.coordinator.state import Group, State
+    from holdfast.coordinator.state import State
     from holdfast.coordinator.volatile import Volatile
 
 COMMANDS_MAX: Final = 1_024
@@ -75,17 +72,8 @@ class Batch:
         self.effects.extend(decision.effects)
         for proposed in decision.events:
             self._note(proposed.event)
-        self._fold(decision.events)
-
-    def _fold(self, events: tuple[ev.Proposed, ...]) -> None:
-        """As every replica will, but for the index that is not known yet."""
-        if not events:
-            return
-        first = Position(UNCOMMITTED, len(self.events))
-        entry = ev.LogEntry(self.state.log_time_ms, 0, ())
-        part = ev.Part(self.group_id, 0, 0, events)
-        self.state, _ = apply_part(self.state, first, entry, part)
-        self.events.extend(events)
+        self.events.extend(decision.events)
+        self.state = decision.state
 
     def _note(self, event: ev.Event) -> None:
         """Remember whom the event names (None: the whole group), and whose calls must wait."""
@@ -94,18 +82,19 @@ class Batch:
         if isinstance(event, _WHOLE):
             self._named = None
         elif self._named is not None:
-            self._named.update(
-                value
-                for field in ("member_id", "new_member_id")
-                if (value := getattr(event, field, ""))
-            )
+            self._named.update(_named(event))
 
     def problems(self) -> Sequence[str]:
         """Broken invariants of what the batch touched (S6), in time that follows the batch."""
         group = self.state.groups.get(self.group_id)
         if group is None:
             return ()
-        return check_group(group if self._named is None else _excerpt(group, self._named))
+        if self._named is None:
+            return check_group(group)
+        concerned = self._named | self.touched
+        if group.leader is not None:
+            concerned.add(group.leader)
+        return check_touched(self.base.groups.get(self.group_id), group, concerned)
 
     def part(self, term: int) -> ev.Part:
         """What is proposed: the whole batch, or nothing of it."""
@@ -117,17 +106,11 @@ _WHOLE: Final = (ev.GenerationStarted, ev.AssignmentStored, ev.GroupEmptied)
 """Events that concern every member, so that their cost follows the group's size anyway."""
 
 
-def _excerpt(group: Group, named: Iterable[MemberId]) -> Group:
-    """The group with these members and its leader only."""
-    ids = {*named, *([group.leader] if group.leader else [])}
-    members = [member for i in ids if (member := group.members.get(i)) is not None]
-    held = [m.instance_id for m in members if m.instance_id]
-    if group.members and not members:
-        return group
-    return group._replace(
-        members=PMap((m.member_id, m) for m in members),
-        instances=PMap((i, group.instances[i]) for i in held if i in group.instances),
-    )
+def _named(event: ev.Event) -> Iterator[MemberId]:
+    """Members that an event of one or two members speaks of; those it removes are `touched`."""
+    for field in ("member_id", "new_member_id"):
+        if value := getattr(event, field, ""):
+            yield value
 
 
 def call_of(command: Command) -> CallId:

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.raft.api import EngineStopped, RaftError, Settings
 from holdfast.raft.open import ReplicaConfig, open_replica
 from holdfast.raft.transport import PeerTls, TransportFailed
-from holdfast.server import cluster_file
+from holdfast.server import cluster_file, collector
 from holdfast.server.config import CannotStart
 from holdfast.server.node import Node, bind
 from holdfast.server.security import read_pem
@@ -29,17 +31,26 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-async def serve(config: NodeConfig, shared: Path, *, bootstrap: bool, rebuild: bool) -> None:
+async def serve(
+    config: NodeConfig,
+    shared: Path,
+    *,
+    bootstrap: bool,
+    rebuild: bool,
+    failpoints: Path | None = None,
+) -> None:
     """Serve until SIGTERM or SIGINT; `shared`: where a local cluster's cluster.json would be.
 
-    Raises CannotStart, or EngineStopped if the log ends.
+    `failpoints`: for tests only. Raises CannotStart, or EngineStopped if the log ends.
     """
     server = bind(config)
-    opened = await _open(config, bootstrap=bootstrap, rebuild=rebuild)
+    replica_config = _replica_config(config, bootstrap=bootstrap, rebuild=rebuild)
+    opened = await _open(config, replace(replica_config, failpoints=failpoints))
     node = Node(config, opened.replica, opened.history, server)
     asked = _until_signal()
     try:
         await node.start()
+        collector.settle()
         cluster_file.replace_pid(shared, config.name, config.cluster_id)
         await asyncio.wait((asked, node.stopped_because), return_when=asyncio.FIRST_COMPLETED)
         broken = node.stopped_because.done()  # looked at now: our own close ends the log, too
@@ -59,9 +70,9 @@ async def _close(opened: OpenReplica) -> None:
         logger.error("%s The next start takes what this snapshot lacks from the journal", error)  # noqa: TRY400 - the sentence says it all
 
 
-async def _open(config: NodeConfig, *, bootstrap: bool, rebuild: bool) -> OpenReplica:
+async def _open(config: NodeConfig, replica_config: ReplicaConfig) -> OpenReplica:
     try:
-        return await open_replica(_replica_config(config, bootstrap=bootstrap, rebuild=rebuild))
+        return await open_replica(replica_config)
     except DirectoryRefused as error:
         raise CannotStart(f"{error}{_HINTS.get(error.refusal, '')}") from error
     except (StorageError, TransportFailed, RaftError) as error:
@@ -98,6 +109,8 @@ def _replica_config(config: NodeConfig, *, bootstrap: bool, rebuild: bool) -> Re
             heartbeat=config.heartbeat_ms / 1000,
             election_min=config.election_min_ms / 1000,
             election_max=config.election_max_ms / 1000,
+            # What may ever be set; the setting in force is on the log, and the replica keeps to it.
+            entry_bytes_max=REGISTRY["log.entry_bytes_max"].most,
         ),
         bootstrap=bootstrap,
         rebuild=rebuild,

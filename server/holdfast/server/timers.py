@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.deadlines import Due
     from holdfast.coordinator.effects import Effect
     from holdfast.coordinator.ids import GroupId
+    from holdfast.coordinator.volatile import DeadlineKey
     from holdfast.server.replica_like import ReplicaLike
 
 logger = logging.getLogger(__name__)
@@ -70,6 +71,11 @@ class Timers:
         """Arm, cancel or renew a deadline."""
         self._deadlines.carry_out(group_id, effect, self._now_ms())
         self._plan()
+
+    def left_ms(self, group_id: GroupId, key: DeadlineKey) -> int | None:
+        """How long until a deadline fires; None if it does not run here."""
+        at_ms = self._deadlines.at_ms(group_id, key)
+        return None if at_ms is None else max(0, at_ms - self._now_ms())
 
     def _plan(self) -> None:
         """Be woken for the earliest deadline."""

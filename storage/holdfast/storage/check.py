@@ -17,6 +17,7 @@ from pathlib import Path
 
 import lmdb
 
+from holdfast.storage.commit_mark import read_mark
 from holdfast.storage.environment import error_code, open_databases, open_environment, reading
 from holdfast.storage.errors import DirectoryRefused, JournalDamaged, Refusal, StateDamaged
 from holdfast.storage.journal import JournalImage
@@ -92,10 +93,23 @@ def walk_directory(path: Path) -> Verdict:
 def _walk_journal(path: Path) -> JournalImage:
     try:
         with open_environment(path, readonly=True) as environment:
+            _refuse_rollback(path, environment.info()["last_txnid"])
             return read_image(path, environment, open_databases(environment, JOURNAL_NAMES))
     except lmdb.Error as error:
         _refuse_inability(path, error)
         raise JournalDamaged(path, None, str(error)) from error
+
+
+def _refuse_rollback(path: Path, found: int) -> None:
+    """S21: what a flip in the newest meta page hides would be acknowledged, and gone."""
+    known = read_mark(path)
+    if known > found:
+        raise JournalDamaged(
+            path,
+            None,
+            f"transaction {known} was durable, and the newest one found is {found}: a meta page is "
+            "damaged, or the file was replaced by an older one",
+        )
 
 
 def _walk_state(path: Path) -> int | None:

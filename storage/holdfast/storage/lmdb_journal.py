@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
+from holdfast.storage.commit_mark import CommitMark
 from holdfast.storage.environment import (
     MAP_BYTES,
     error_code,
@@ -77,8 +78,11 @@ class LmdbJournal:
         try:
             self._environment = open_environment(path, map_bytes=map_bytes)
             self._databases = open_databases(self._environment, DATABASE_NAMES)
+            self._mark = CommitMark(path)
         except lmdb.Error as error:
             raise JournalDamaged(path, None, str(error)) from error
+        except OSError as error:
+            raise JournalFailed(path, str(error), error.errno or 0) from error
 
     @staticmethod
     def create(path: Path) -> None:
@@ -114,11 +118,13 @@ class LmdbJournal:
         except lmdb.Error as error:
             self._failure = JournalFailed(self._path, str(error), error_code(error))
             raise self._failure from error
+        self._mark.note(self._environment.info()["last_txnid"])
         self._outline = after
 
     def close(self) -> None:
         """Release the files."""
         self._environment.close()
+        self._mark.close()
 
     def _write(
         self, txn: lmdb.Transaction[bytes], batch: JournalBatch, before: Outline, after: Outline
@@ -134,7 +140,10 @@ class LmdbJournal:
                 raise WriteRefused(f"entry {entry.index} is not behind the last one on disk")
         if batch.cut_to is not None:
             _delete_through(txn, entries, batch.cut_to[0])
-        for name, body in _changed(before, after).items():
+        changed = _changed(before, after)
+        if batch.commit_index is not None:
+            changed[COMMIT] = after.commit_index  # told is written, or S21's second commit is none
+        for name, body in changed.items():
             txn.put(name, pack_named(name, body), db=self._databases[NAMED])
 
     def _term_at(self, index: int) -> int:

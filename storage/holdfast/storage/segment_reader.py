@@ -16,13 +16,22 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from holdfast.coordinator.events import SegmentSealed
+from holdfast.coordinator.events import ClusterFormed, SegmentSealed
 from holdfast.coordinator.ids import Position
 from holdfast.storage.codec import append_chain, decode_record
-from holdfast.storage.segments import BUCKETS, Manifest, Row, read_manifest, segments_in
+from holdfast.storage.segments import (
+    BUCKETS,
+    Manifest,
+    Row,
+    bucket_file,
+    read_manifest,
+    segments_in,
+)
+
+ORDINAL_MAX: Final = (1 << 32) - 2
 
 _COLUMNS: Final = ["idx", "ordinal", "payload", "chain"]
-_CLUSTER_FILE: Final = f"bucket-{crc32(b'') % BUCKETS:02d}.parquet"
+_CLUSTER_FILE: Final = bucket_file(crc32(b"") % BUCKETS)
 
 
 class SegmentReader:
@@ -38,20 +47,22 @@ class SegmentReader:
 
     def segments(self) -> list[tuple[Path, Manifest]]:
         """The finished segments now, in order. Raises OSError, or ValueError: a foreign format."""
-        found = segments_in(self._folder)
-        for path in found:
-            if path not in self._manifests:
-                self._manifests[path] = read_manifest(path)
-        return [(path, self._manifests[path]) for path in found]
+        return [(path, self.manifest(path)) for path in segments_in(self._folder)]
+
+    def manifest(self, segment: Path) -> Manifest:
+        """The manifest of a segment in the folder, finished or not. Raises as `segments`."""
+        if segment not in self._manifests:
+            self._manifests[segment] = read_manifest(segment)
+        return self._manifests[segment]
 
     def boundary_before(self, segment: Path) -> Position | None:
-        """The position at which the segment before this one ends; None: this is the first.
+        """The position at which the segment before this one ends; None: this begins the log.
 
         Every boundary is itself on the log, right behind what it seals: the first one that a
         segment holds is that of its predecessor.
         """
         if segment not in self._boundaries:
-            first = Position(*self._manifests[segment].first)
+            first = Position(*self.manifest(segment).first)
             self._boundaries[segment] = _boundary(segment, first)
         return self._boundaries[segment]
 
@@ -85,10 +96,24 @@ class SegmentReader:
 def _boundary(segment: Path, first: Position) -> Position | None:
     path = segment / _CLUSTER_FILE
     if not path.exists():
-        return None
+        return just_before(first)
     table = pq.ParquetFile(path).read(columns=["idx", "type", "payload"])
+    if ClusterFormed.__name__ in table.column("type").to_pylist():
+        return None
     rows = table.filter(pc.field("type") == SegmentSealed.__name__).sort_by("idx")
-    return boundary_in(rows.slice(0, 1).column("payload").to_pylist(), first)
+    told = boundary_in(rows.slice(0, 1).column("payload").to_pylist(), first)
+    return told or just_before(first)
+
+
+def just_before(first: Position) -> Position:
+    """The last position that may stand before a record.
+
+    For one that neither begins the log nor follows a boundary: what it was copied from was being
+    shortened at that moment (S22).
+    """
+    if first.ordinal:
+        return Position(first.index, first.ordinal - 1)
+    return Position(first.index - 1, ORDINAL_MAX)
 
 
 def boundary_in(payloads: list[bytes], first: Position) -> Position | None:

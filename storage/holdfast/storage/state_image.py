@@ -21,6 +21,7 @@ from holdfast.coordinator.state import (
     Group,
     Member,
     Offset,
+    Rebalance,
     RequestKey,
     RequestRecord,
     Settings,
@@ -44,8 +45,9 @@ _KINDS: Final[dict[type, str]] = {
     TopicSize: "t",
     PMap: "s",
     RequestRecord: "r",
+    Rebalance: "b",
 }
-"""Prefixes of keys: a member's record and an offset's must not meet in the groups' database."""
+"""Prefixes of keys: records of members, offsets and rebalances must not meet in one database."""
 
 
 class Change(NamedTuple):
@@ -159,11 +161,25 @@ def _group_items(group_id: str, old: Group | None, new: Group | None) -> Iterato
     for place in now.offsets.changed_since(was.offsets):
         key3 = (group_id, place.topic, str(place.partition))
         yield _Item(GROUPS, key3, was.offsets.get(place), now.offsets.get(place))
+    if now.rebalances is not was.rebalances:
+        yield from _rebalance_items(group_id, was.rebalances, now.rebalances)
+
+
+def _rebalance_items(
+    group_id: str, old: tuple[Rebalance, ...], new: tuple[Rebalance, ...]
+) -> Iterator[_Item]:
+    was, now = ({each.number: each for each in some} for some in (old, new))
+    for number in sorted(was.keys() | now.keys()):
+        before, after = was.get(number), now.get(number)
+        if before is not after:
+            yield _Item(GROUPS, (group_id, str(number)), before, after)
 
 
 def _settings_items(old: Settings, new: Settings) -> Iterator[_Item]:
-    if old.cluster is not new.cluster:
-        yield _Item(SETTINGS, ("",), old.cluster or None, new.cluster)
+    # No settings are no record: else whoever was there before the first would count one more.
+    cluster_was, cluster_is = old.cluster or None, new.cluster or None
+    if cluster_was is not cluster_is:
+        yield _Item(SETTINGS, ("",), cluster_was, cluster_is)
     for group_id in new.groups.changed_since(old.groups):
         was, now = old.groups.get(group_id), new.groups.get(group_id)
         yield _Item(SETTINGS, (group_id,), was, now)
@@ -180,6 +196,7 @@ class _Builder:
         self._groups: dict[str, Group] = {}
         self._members: defaultdict[str, list[Member]] = defaultdict(list)
         self._offsets: defaultdict[str, list[tuple[TopicPartition, Offset]]] = defaultdict(list)
+        self._rebalances: defaultdict[str, list[Rebalance]] = defaultdict(list)
         self._topics: list[tuple[str, TopicSize]] = []
         self._requests: list[tuple[RequestKey, RequestRecord]] = []
         self._settings: dict[str, PMap[str, str]] = {}
@@ -194,6 +211,8 @@ class _Builder:
                 self._members[group_id].append(member)
             case StateItem(key=(group_id, topic, number), value=Offset() as offset):
                 self._offsets[group_id].append((TopicPartition(topic, int(number)), offset))
+            case StateItem(key=(group_id, _), value=Rebalance() as rebalance):
+                self._rebalances[group_id].append(rebalance)
             case StateItem(key=(name,), value=TopicSize() as topic_size):
                 self._topics.append((name, topic_size))
             case StateItem(key=(group_id,), value=PMap() as scope):
@@ -204,7 +223,8 @@ class _Builder:
                 raise CodecError(f"key {item.key!r} does not fit its value", "state record")
 
     def build(self) -> State:
-        orphans = (self._members.keys() | self._offsets.keys()) - self._groups.keys()
+        parts = self._members.keys() | self._offsets.keys() | self._rebalances.keys()
+        orphans = parts - self._groups.keys()
         if orphans:
             raise CodecError(
                 f"records of groups that are not there: {sorted(orphans)[:3]}", "state"
@@ -224,4 +244,5 @@ class _Builder:
             members=PMap((member.member_id, member) for member in members),
             instances=PMap((m.instance_id, m.member_id) for m in members if m.instance_id),
             offsets=PMap(self._offsets[group_id]),
+            rebalances=tuple(sorted(self._rebalances[group_id], key=lambda each: each.number)),
         )

@@ -85,6 +85,11 @@ class StateInstall:
         self._sealed = True
         return meta
 
+    @property
+    def may_install(self) -> bool:
+        """Not while the event log in use is being sealed (S22)."""
+        return self._sealed and not self._store.is_kept
+
     def install(self) -> None:
         """Make the sealed snapshot the node's state, durably. Fast: a rename and its sync.
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import struct
 import threading
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,7 +26,7 @@ from holdfast.storage.environment import (
     reading,
     walk,
 )
-from holdfast.storage.errors import StateDamaged, WriteRefused, state_failure
+from holdfast.storage.errors import StateDamaged, WriteOvertaken, WriteRefused, state_failure
 from holdfast.storage.files import remove_tree, rename_durably
 from holdfast.storage.records import (
     RecordDamaged,
@@ -35,12 +36,15 @@ from holdfast.storage.records import (
     unpack_named,
     unpack_record,
 )
-from holdfast.storage.shared_lock import SharedLock
+from holdfast.storage.shared_environment import SharedEnvironment
 from holdfast.storage.state_stream import StreamedRecord, encode_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
+
+    from holdfast.storage.environment import Databases
+    from holdfast.storage.shared_environment import Opened
 
 META = "meta"
 EVENTS = "events"
@@ -97,8 +101,8 @@ class StateStore:
         self.path = path
         self._map_bytes = map_bytes
         self._writing = threading.Lock()
-        self._open = SharedLock()  # shared: the environment is in use; exclusive: it is replaced
-        self._connect()
+        self._keeping, self._kept = threading.Lock(), 0
+        self._shared = SharedEnvironment(*self._connect(path))
 
     @staticmethod
     def create(path: Path) -> None:
@@ -107,23 +111,23 @@ class StateStore:
 
     def meta(self) -> StateMeta | None:
         """What the last snapshot covers; None if there was none. Raises `StateDamaged`."""
-        with self._open.shared(), self._reading() as txn:
-            return self._meta(txn)
+        with self._shared.using() as opened, reading(opened.environment) as txn:
+            return read_meta(self.path, txn, opened.databases[META])
 
     def load(self) -> Iterator[StateRecord]:
         """Every record but the event log's, verified. Raises `StateDamaged`.
 
         Holds a read transaction until it is exhausted: for a start, not for a node that runs.
         """
-        with self._open.shared(), self._reading() as txn:
+        with self._shared.using() as opened, reading(opened.environment) as txn:
             for name in STATE_NAMES:
-                yield from read_records(self.path, txn, name, self._databases[name])
+                yield from read_records(self.path, txn, name, opened.databases[name])
 
     def events(self, start: tuple[int, int], limit: int) -> list[EventRecord]:
         """At most `limit` records of the event log from position `start` on, in order, verified."""
-        with self._open.shared(), self._reading() as txn:
+        with self._shared.using() as opened, reading(opened.environment) as txn:
             found: list[EventRecord] = []
-            for key, stored in walk(txn, self._databases[EVENTS], _POSITION.pack(*start)):
+            for key, stored in walk(txn, opened.databases[EVENTS], _POSITION.pack(*start)):
                 if len(found) == limit:
                     break
                 record = _verified(self.path, EVENTS, key, stored)
@@ -137,29 +141,55 @@ class StateStore:
         """All of it in one synced transaction, or nothing (S18).
 
         Raises `DiskFull` or `StateFailed` with the state as it was, `WriteRefused` if the snapshot
-        or an event is older than what is stored.
+        or an event is older than what is stored, `WriteOvertaken` if an install came in between.
         """
 
-        def write(txn: lmdb.Transaction[bytes]) -> None:
-            stored = self._meta(txn)
+        def write(opened: Opened, txn: lmdb.Transaction[bytes]) -> None:
+            stored = read_meta(self.path, txn, opened.databases[META])
             if stored is not None and meta.index < stored.index:
                 raise WriteRefused(f"snapshot {meta.index} is older than {stored.index}")
             for change in changes:
-                self._apply(txn, change)
-            self._append_events(txn, events)
-            txn.put(SNAPSHOT, _pack_meta(meta), db=self._databases[META])
+                _apply(opened, txn, change)
+            _append_events(opened, txn, events)
+            txn.put(SNAPSHOT, _pack_meta(meta), db=opened.databases[META])
 
         self._transact("snapshot", write)
 
-    def drop_events(self, through: tuple[int, int]) -> None:
+    def drop_events(self, through: tuple[int, int], *, generation: int | None = None) -> None:
         """Forget the event log up to and including a position: its segments are durable (S22).
 
-        In transactions of 10,000, so that a snapshot need not wait long.
+        In transactions of 10,000, so that a snapshot need not wait long. `generation`: that of the
+        state which was sealed; raises `WriteOvertaken` if another one was installed since.
         """
         end = _POSITION.pack(*through)
         left = True
         while left:
-            left = self._drop_events_batch(end)
+            left = self._drop_events_batch(end, generation)
+
+    @property
+    def generation(self) -> int:
+        """How many snapshots were installed since this store was opened."""
+        return self._shared.generation
+
+    @contextmanager
+    def kept(self) -> Iterator[int]:
+        """No install while this lasts: what is sealed is the log that is here (S22).
+
+        Gives the generation that is kept. An install that had already begun to rename may still
+        come in between; `drop_events` tells by the generation.
+        """
+        with self._keeping:
+            self._kept += 1
+        try:
+            yield self.generation
+        finally:
+            with self._keeping:
+                self._kept -= 1
+
+    @property
+    def is_kept(self) -> bool:
+        """Whether an install has to wait."""
+        return self._kept > 0
 
     def copy_to(self, path: Path) -> None:
         """Write a copy of this moment to the new directory `path` on the same disk.
@@ -170,70 +200,61 @@ class StateStore:
         remove_tree(path)
         path.mkdir(mode=0o750)
         try:
-            with self._open.shared():
-                self._environment.copy(str(path), compact=True)
+            with self._shared.using() as opened:
+                opened.environment.copy(str(path), compact=True)
         except lmdb.Error as error:
             remove_tree(path)
             raise state_failure(path, "copy", error, error_code(error)) from error
 
     def adopt(self, incoming: Path) -> None:
-        """Put the sealed environment `incoming` in the place of this one; see `StateInstall`."""
-        with self._writing, self._open.exclusive():
-            self._environment.close()
-            try:
-                (self.path / LOCK_FILE).unlink(missing_ok=True)
-                rename_durably(incoming / DATA_FILE, self.path / DATA_FILE)
-                remove_tree(incoming)
-            except OSError as error:
-                raise state_failure(self.path, "install", error, error.errno or 0) from error
-            finally:
-                self._connect()
+        """Put the sealed environment `incoming` in the place of this one; see `StateInstall`.
+
+        Waits for nobody: readers finish on the old environment, and what a writer is still writing
+        there is overtaken. The new one is opened where it grew up; its files keep their identity
+        when they are renamed. Raises `StateFailed` with the state in use as before.
+        """
+        environment, databases = self._connect(incoming)
+        try:
+            (incoming / LOCK_FILE).replace(self.path / LOCK_FILE)
+            rename_durably(incoming / DATA_FILE, self.path / DATA_FILE)
+        except OSError as error:
+            environment.close()
+            raise state_failure(self.path, "install", error, error.errno or 0) from error
+        self._shared.replace(environment, databases)
+        remove_tree(incoming)
 
     def close(self) -> None:
         """Release the files, when nobody reads or writes any more."""
-        with self._writing, self._open.exclusive():
-            self._environment.close()
+        with self._writing:
+            self._shared.close()
 
-    def _connect(self) -> None:
+    def _connect(self, path: Path) -> tuple[lmdb.Environment, Databases]:
         try:
-            self._environment = open_environment(self.path, map_bytes=self._map_bytes)
-            self._databases = open_databases(self._environment, DATABASE_NAMES)
+            environment = open_environment(path, map_bytes=self._map_bytes)
+            return environment, open_databases(environment, DATABASE_NAMES)
         except lmdb.Error as error:
-            raise StateDamaged(self.path, str(error)) from error
+            raise StateDamaged(path, str(error)) from error
 
-    def _reading(self) -> lmdb.Transaction[bytes]:
-        return reading(self._environment)
-
-    def _transact(self, operation: str, write: Callable[[lmdb.Transaction[bytes]], None]) -> None:
-        with self._writing, self._open.shared():
+    def _transact(
+        self, operation: str, write: Callable[[Opened, lmdb.Transaction[bytes]], None]
+    ) -> None:
+        with self._writing, self._shared.using() as opened:
             try:
-                with self._environment.begin(write=True) as txn:
-                    write(txn)
+                with opened.environment.begin(write=True) as txn:
+                    write(opened, txn)
             except lmdb.Error as error:
                 raise state_failure(self.path, operation, error, error_code(error)) from error
+            if opened.replaced:
+                raise WriteOvertaken(f"a snapshot was installed during: {operation}")
 
-    def _apply(self, txn: lmdb.Transaction[bytes], change: Change) -> None:
-        name, key, content = change
-        if name == EVENTS or (name, key) == (META, SNAPSHOT):
-            raise WriteRefused(f"{key!r} in {name} is not written as a change")
-        if content is None:
-            txn.delete(disk_key(key), db=self._databases[name])
-        else:
-            txn.put(disk_key(key), pack_record(name, key, content), db=self._databases[name])
+    def _drop_events_batch(self, end: bytes, generation: int | None) -> bool:
+        dropped = 0
 
-    def _append_events(self, txn: lmdb.Transaction[bytes], events: Iterable[EventRecord]) -> None:
-        database = self._databases[EVENTS]
-        for event in events:
-            key = _POSITION.pack(event.index, event.ordinal)
-            if not txn.put(key, pack_record(EVENTS, key, event.payload), db=database, append=True):
-                position = f"({event.index}, {event.ordinal})"
-                raise WriteRefused(f"the event at {position} is not behind the last one")
-
-    def _drop_events_batch(self, end: bytes) -> bool:
-        database, dropped = self._databases[EVENTS], 0
-
-        def drop(txn: lmdb.Transaction[bytes]) -> None:
+        def drop(opened: Opened, txn: lmdb.Transaction[bytes]) -> None:
             nonlocal dropped
+            if generation not in {None, opened.generation}:
+                raise WriteOvertaken("a snapshot was installed after these events were sealed")
+            database = opened.databases[EVENTS]
             cursor = txn.cursor(database)
             while dropped < DROP_EVENTS_A_TRANSACTION and cursor.first() and cursor.key() <= end:
                 txn.delete(cursor.key(), db=database)
@@ -242,8 +263,26 @@ class StateStore:
         self._transact("removal of sealed events", drop)
         return dropped == DROP_EVENTS_A_TRANSACTION
 
-    def _meta(self, txn: lmdb.Transaction[bytes]) -> StateMeta | None:
-        return read_meta(self.path, txn, self._databases[META])
+
+def _apply(opened: Opened, txn: lmdb.Transaction[bytes], change: Change) -> None:
+    name, key, content = change
+    if name == EVENTS or (name, key) == (META, SNAPSHOT):
+        raise WriteRefused(f"{key!r} in {name} is not written as a change")
+    if content is None:
+        txn.delete(disk_key(key), db=opened.databases[name])
+    else:
+        txn.put(disk_key(key), pack_record(name, key, content), db=opened.databases[name])
+
+
+def _append_events(
+    opened: Opened, txn: lmdb.Transaction[bytes], events: Iterable[EventRecord]
+) -> None:
+    database = opened.databases[EVENTS]
+    for event in events:
+        key = _POSITION.pack(event.index, event.ordinal)
+        if not txn.put(key, pack_record(EVENTS, key, event.payload), db=database, append=True):
+            position = f"({event.index}, {event.ordinal})"
+            raise WriteRefused(f"the event at {position} is not behind the last one")
 
 
 def read_meta(

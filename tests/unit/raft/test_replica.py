@@ -3,178 +3,42 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+import functools
+from collections.abc import Sequence
 
 import pytest
 
 from holdfast.coordinator.events import (
     Cause,
     ClusterFormed,
-    GroupCreated,
     LogEntry,
     Part,
     Proposed,
     Record,
+    SettingChange,
+    SettingsChanged,
+    TopicsDeleted,
 )
 from holdfast.coordinator.state import State
 from holdfast.raft.api import (
     Applied,
     BarrierPassed,
     EngineStopped,
+    EntryTooLarge,
     Installed,
-    Item,
     NotLeader,
     OutcomeUnknown,
     Overloaded,
     ProbeFailed,
-    ProposalId,
     Refused,
     RoleChanged,
-    Status,
     Stopped,
 )
-from holdfast.raft.fold import Fold, Folded
+from holdfast.raft.fold import Fold
 from holdfast.raft.outbox import ENTRIES_IN_FLIGHT, WAITING_MAX
-from holdfast.raft.replica import DIGEST_EVERY, Clocks, Replica
+from holdfast.raft.replica import DIGEST_EVERY
 from holdfast.storage.codec import encode_entry
-
-
-class ScriptedEngine:
-    """Holds proposals until the test says what becomes of them."""
-
-    def __init__(self) -> None:
-        self.items: list[Item] = []
-        self.proposed: list[tuple[ProposalId, bytes]] = []
-        self.evolved_to = 0
-        self.published: list[tuple[int, bytes]] = []
-        self.lease = 0
-        self._notify: Callable[[], None] = lambda: None
-        self._numbers = iter(range(1, 1000))
-
-    def push(self, *items: Item) -> None:
-        self.items.extend(items)
-        self._notify()
-
-    def commit(self, index: int, term: int = 1, at: int = 0) -> None:
-        """The proposal number `at` of those under way is committed."""
-        proposal, payload = self.proposed.pop(at)
-        self.push(Applied(index, term, payload, proposal))
-
-    def propose(self, payload: bytes, term: int) -> ProposalId:
-        proposal = ProposalId(term, next(self._numbers))
-        self.proposed.append((proposal, payload))
-        return proposal
-
-    def take(self, limit: int) -> list[Item]:
-        taken, self.items = self.items[:limit], self.items[limit:]
-        return taken
-
-    def on_items(self, notify: Callable[[], None]) -> None:
-        self._notify = notify
-
-    def lease_valid(self, now: float) -> int:
-        return self.lease if now >= 0 else 0
-
-    def read_barrier(self) -> int:
-        return next(self._numbers)
-
-    begin_probe = read_barrier
-
-    def transfer(self, to: str) -> None:
-        self.push(RoleChanged("follower", 1, to))
-
-    def evolved(self, index: int) -> None:
-        self.evolved_to = index
-
-    def publish(self, index: int, digest: bytes) -> None:
-        self.published.append((index, digest))
-
-    def status(self) -> Status:
-        raise NotImplementedError
-
-
-class NoSnapshots:
-    """Snapshots that are never due; `reload` gives what the test put there."""
-
-    def __init__(self) -> None:
-        self.next_fold = Fold(State())
-
-    def note(self, folded: Folded, size: int) -> None:
-        assert size >= 0
-        assert folded is not None
-
-    def maybe_take(self, fold: Fold, term: int) -> None:
-        assert fold.state.applied_index >= 0
-        assert term >= 0
-
-    async def take_now(self, fold: Fold, term: int) -> None:
-        del fold, term
-
-    async def reload(self) -> Fold:
-        return self.next_fold
-
-    async def close(self, fold: Fold, term: int) -> None:
-        del fold, term
-
-
-class Diary:
-    """A listener that writes everything down."""
-
-    def __init__(self) -> None:
-        self.entries: list[object] = []
-
-    def on_leading(self, term: int) -> None:
-        self.entries.append(("leading", term))
-
-    def on_not_leading(self) -> None:
-        self.entries.append("not leading")
-
-    def on_applied(self, records: Sequence[Record], index: int) -> None:
-        self.entries.append((index, tuple(record.group_id for record in records)))
-
-    def on_stopped(self, reason: str) -> None:
-        self.entries.append(("stopped", reason))
-
-
-class World:
-    """A replica that leads term 1, its engine, and its only listener."""
-
-    def __init__(self) -> None:
-        self.boot = 0.0
-        self.engine, self.snapshots, self.diary = ScriptedEngine(), NoSnapshots(), Diary()
-        clocks = Clocks(boot=lambda: self.boot, wall=lambda: 5_000.0)
-        self.replica = Replica("n1", self.engine, Fold(State()), self.snapshots, clocks)
-        self.replica.subscribe(self.diary)
-        self.replica.start()
-
-    async def lead(self, term: int = 1) -> None:
-        self.engine.push(Applied(1, term, b""), RoleChanged("leader", term, "n1"))
-        await settle()
-
-
-async def settle() -> None:
-    """Let everything that is ready run."""
-    for _ in range(10):
-        await asyncio.sleep(0)
-
-
-def part(group: str, term: int = 1, version: int = 0) -> Part:
-    created = Proposed(GroupCreated(), Cause("A1", "JoinGroup"))
-    return Part(group, term, version, (created,))
-
-
-def in_loop(story: Callable[[World], Coroutine[Any, Any, None]]) -> Callable[[], None]:
-    """Run a test of a world in a loop of its own."""
-
-    async def run() -> None:
-        await story(World())
-
-    def test() -> None:
-        asyncio.run(run())
-
-    test.__name__, test.__doc__ = story.__name__, story.__doc__
-    return test
+from unit.raft.replica_world import World, each_part_fills_an_entry, in_loop, part, settle
 
 
 @in_loop
@@ -198,17 +62,45 @@ async def test_what_comes_while_entries_are_under_way_shares_the_next_one(world:
     for name in ("a", "b", "c", "d", "e"):
         futures.append(world.replica.propose(part(name)))
         await settle()
-    assert len(world.engine.proposed) == ENTRIES_IN_FLIGHT == 2
+    assert len(world.engine.proposed) == 1
     world.engine.commit(index=2)
     await settle()
-    assert len(world.engine.proposed) == ENTRIES_IN_FLIGHT
+    assert len(world.engine.proposed) == 1
     world.engine.commit(index=3)
-    world.engine.commit(index=4)
 
-    assert [(await f).index for f in futures] == [2, 3, 4, 4, 4]
+    assert [(await f).index for f in futures] == [2, 3, 3, 3, 3]
 
 
 @in_loop
+@each_part_fills_an_entry
+async def test_a_full_entry_waits_for_no_other_but_for_a_bound(world: World) -> None:
+    """Design 3: what would fill an entry need not wait for company; S7 bounds what is under way."""
+    await world.lead()
+    for name in ("a", "b", "c"):
+        world.replica.propose(part(name))
+        await settle()
+
+    assert len(world.engine.proposed) == ENTRIES_IN_FLIGHT
+
+
+@in_loop
+async def test_an_own_entry_is_taken_as_it_was_made_and_any_other_bytes_are_decoded(
+    world: World,
+) -> None:
+    """S4: the leader spares itself to decode what it has encoded, never what only looks like it."""
+    await world.lead()
+    own = world.replica.propose(part("own"))
+    await settle()
+    proposal, _ = world.engine.proposed[0]
+    other = encode_entry(LogEntry(5, 5, (part("other"),)))
+    world.engine.push(Applied(2, 1, other, proposal))
+    await own
+
+    assert set(world.replica.state.groups) == {"other"}
+
+
+@in_loop
+@each_part_fills_an_entry
 async def test_what_waits_when_the_leadership_ends_is_offered_and_refused(world: World) -> None:
     """S1, S5: it was decided in a term that is over; nobody is left without an answer."""
     await world.lead()
@@ -228,6 +120,22 @@ async def test_what_waits_when_the_leadership_ends_is_offered_and_refused(world:
             await future
     with pytest.raises(NotLeader):
         await waiting
+
+
+@in_loop
+async def test_s7_a_part_over_the_limit_in_force_is_refused(world: World) -> None:
+    """S23: the engine's own limit is the most that may be set; the log says what holds."""
+    await world.lead()
+    least = SettingsChanged("", (SettingChange("log.entry_bytes_max", str(64 << 10)),))
+    small = functools.partial(Proposed, cause=Cause("S23", "AlterSettings"))
+    changed = world.replica.propose(Part("", 1, 0, (small(least),)))
+    await settle()
+    world.engine.commit(index=2)
+    await changed
+    long = TopicsDeleted(("t" * (65 << 10),))
+
+    with pytest.raises(EntryTooLarge, match=str(64 << 10)):
+        await world.replica.propose(Part("", 1, 2, (small(long),)))
 
 
 @in_loop
@@ -258,6 +166,7 @@ async def test_a_skipped_part_says_so_and_its_neighbour_is_applied(world: World)
 
 
 @in_loop
+@each_part_fills_an_entry
 async def test_refused_is_not_applied_and_lost_is_unknown(world: World) -> None:
     """S5: only what never reached the log may be called not applied."""
     await world.lead()
@@ -299,7 +208,7 @@ async def test_actors_start_only_behind_the_entries_before_the_own_no_op(world: 
 
 
 @in_loop
-async def test_log_time_continues_from_the_log_and_not_from_the_wall(world: World) -> None:
+async def test_s8_log_time_continues_from_the_log_and_not_from_the_wall(world: World) -> None:
     """S8: a wall clock that is a year ahead changes nothing after the bootstrap."""
     world.boot = 100.0
     await world.lead()

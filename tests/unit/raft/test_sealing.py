@@ -56,7 +56,7 @@ def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
 
-def test_a_boundary_seals_what_lies_before_it_and_drops_it_from_the_log(node: Node) -> None:
+def test_s22_a_boundary_seals_what_lies_before_it_and_drops_it_from_the_log(node: Node) -> None:
     async def story() -> None:
         node.evolve(1, 12)
         node.sealing.on_applied([boundary(13, Position(8, 0))], 13)

@@ -194,6 +194,8 @@ def test_a_snapshot_that_was_given_up_does_not_spoil_the_next_one(nodes: tuple[N
     sink.seal()
     sink.join(DEADLINE)
 
+    with empty.store.kept():
+        assert not sink.ready(), "S22: the event log is being sealed"
     assert sink.ready()
     sink.install()
     assert empty.snapshots.latest() == SnapshotMark(20, 1)

@@ -43,6 +43,7 @@ from holdfast.storage.codec import (
     encode_entry,
     encode_record,
     encode_state,
+    read_entry,
     split_chain,
 )
 from holdfast.storage.shapes import Shape, message_of
@@ -109,7 +110,27 @@ def test_the_contract_has_no_event_that_the_core_lacks() -> None:
 )
 def test_entries_of_many_groups_round_trip(given_entry: LogEntry) -> None:
     """Group commit: parts and events keep their order (design 3)."""
-    assert decode_entry(encode_entry(given_entry)) == given_entry
+    payload = encode_entry(given_entry)
+    assert decode_entry(payload) == given_entry
+    whole = events_pb2.LogEntry.FromString(payload)
+    assert whole.SerializeToString(deterministic=True) == payload, "joined as the library would"
+
+
+@given(any_event(), st.integers(0, 2**64 - 1), st.text())
+def test_an_event_has_the_same_bytes_in_its_entry_and_in_its_record(
+    event: Event, index: int, text: str
+) -> None:
+    """S3: chains are over records, which take their event's bytes over from the entry."""
+    proposed = Proposed(event, Cause(text, "c"), "p", text)
+    made = LogEntry(1, 2, (Part("g", 3, 4, (proposed,)),))
+    given_back, ((content,),) = read_entry(encode_entry(made))
+    kept = Record(Position(index, 0), text, 7, -1, 9, *proposed[1:], event)
+    payload = encode_record(kept, content)
+
+    assert given_back == made
+    assert payload == encode_record(kept)
+    message = events_pb2.EventRecord.FromString(payload)
+    assert message.SerializeToString(deterministic=True) == payload
 
 
 @given(any_event(), st.integers(0, 2**64 - 1), st.integers(0, 2**32 - 1), st.text())

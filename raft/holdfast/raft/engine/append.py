@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from holdfast.raft.api import EngineStopped, SnapshotFailed, SnapshotMark
 from holdfast.raft.engine.rules import Rule
 from holdfast.raft.engine.streams import Cursor, StreamKey
+from holdfast.raft.engine.votes import NEVER
 from holdfast.raft.messages import Ack, Append, ChunkAck, EntryChunk, LogEntry, SnapshotChunk
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Appending:
         """No leader was heard."""
         self._ctx, self._disk, self._votes, self._rebuild = ctx, disk, votes, rebuild
         self._heard_round = (0, 0)
+        self.current = (NEVER, 0)
+        """When all that the leader had committed was committed here, and up to which index."""
         self._verified = 0
         self._cursor = Cursor()
         self._buffer = bytearray()
@@ -113,6 +116,8 @@ class Appending:
         if index > self._ctx.seam.commit_index:
             self._ctx.seam.commit_index = index
             self._ctx.journal.set_commit(index)
+        if append.commit_index <= self._ctx.seam.commit_index:
+            self.current = (self._votes.heard_at, self._ctx.seam.commit_index)
 
     # -- long entries (S7) ---------------------------------------------------------------
 

@@ -43,8 +43,10 @@ class Disk:
         stage: Stage = "forming" if fresh else "rebuilding"
         if not ctx.on(Rule.S19_REBUILD) or (fresh and not ctx.on(Rule.S19_FORM)):
             stage = "member"
-        incarnation = f"{ctx.random.getrandbits(64):016x}"
-        return Identity(ctx.cluster_id, ctx.node_id, incarnation, stage)
+        return Identity(ctx.cluster_id, ctx.node_id, self._new_incarnation(), stage)
+
+    def _new_incarnation(self) -> str:
+        return f"{self._ctx.random.getrandbits(64):016x}"
 
     def _store(self, identity: Identity) -> None:
         self._identity = identity
@@ -85,6 +87,11 @@ class Disk:
         """Change the stage, durably."""
         known = self._identity.formed if formed is None else tuple(sorted(formed.items()))
         self._store(replace(self._identity, stage=stage, formed=known))
+
+    def renew(self) -> None:
+        """S21, S19: what this disk acknowledged holds no more; it is a new one, without a vote."""
+        incarnation = self._new_incarnation()
+        self._store(replace(self._identity, incarnation=incarnation, stage="rebuilding"))
 
     def lower_promise(self) -> None:
         """S10 b: an earlier, longer promise is forgotten only after its silence is sat out."""

@@ -24,12 +24,15 @@ from holdfast.raft.messages import (
     Message,
     PreVote,
     PreVoteGranted,
+    Recall,
+    Recalled,
     RequestVote,
     SnapshotChunk,
     StateDigest,
     TermNotice,
     TimeoutNow,
     VoteGranted,
+    Witness,
 )
 from holdfast.storage.errors import StorageError
 
@@ -103,11 +106,19 @@ class Engine:
             EntryChunk: o.appending.on_entry_chunk,
             SnapshotChunk: o.installing.on_chunk,
             ChunkAck: o.replication.on_chunk_ack,
-            Ack: o.replication.on_ack,
+            Ack: self._on_ack,
+            Recall: lambda peer, _message: o.memory.tell(peer),
+            Recalled: o.comparison.on_recalled,
+            Witness: o.memory.on_witness,
             Hello: o.forming.on_hello,
             StateDigest: o.agreement.on_digest,
         }
         return handlers
+
+    def _on_ack(self, peer: str, ack: Ack) -> None:
+        """S21: it is remembered by whom it was given to."""
+        self.overlay.replication.on_ack(peer, ack)
+        self.overlay.memory.on_ack(peer, ack)
 
     # -- the tick thread ---------------------------------------------------------------
 
@@ -120,13 +131,13 @@ class Engine:
             raise EngineStopped(self._stopped)
         seams.use_clock(self._clock)
         try:
-            self.overlay.doTick(self._wait(max_wait))
+            self.overlay.doTick(self.patience(max_wait))
         except Exception as error:
             self._stop(error)
             raise EngineStopped(str(error)) from error
 
-    def _wait(self, max_wait: float) -> float:
-        """Wait no longer than until something is due by itself."""
+    def patience(self, max_wait: float) -> float:
+        """How many seconds, at most `max_wait`, may pass until something is due by itself."""
         o, now = self.overlay, self._clock()
         due = o.seam.heartbeat_at if o.seam.is_leader else o.seam.election_deadline
         if o.installing.is_waiting or not o.disk.is_member or o.transfer.is_open:
@@ -151,6 +162,7 @@ class Engine:
     def on_connected(self, peer: str) -> None:
         """Note a new connection (TransportHandler)."""
         self.overlay.outbox.connected(self.overlay.seam.node(peer))
+        self.overlay.memory.tell(peer)
         self.overlay.replication.connection_changed(peer)
 
     def on_disconnected(self, peer: str) -> None:
@@ -251,6 +263,8 @@ class Engine:
             first_index=o.journal.anchor_index + 1,
             last_index=o.journal.last_index,
             peers=tuple(self._peer_status(peer) for peer in o.seam.peers),
+            current_at=o.appending.current[0],
+            current_index=o.appending.current[1],
         )
 
     def _peer_status(self, peer: str) -> PeerStatus:

@@ -18,6 +18,11 @@ from holdfast.storage.journal import Entry, HardState, Identity, Journal, Journa
 
 NO_OP = b"\x01"
 
+QUIET_SECONDS = 1.0
+"""How long the newest transaction may be the only one that holds what was acknowledged."""
+
+NOT_YET = float("-inf")
+
 LogItem = tuple[bytes, int, int]
 """(command, index, term), as the engine holds it."""
 
@@ -41,6 +46,7 @@ class EngineJournal(pysyncobj.journal.Journal):
         self._durable_last = self._log[-1][1]
         self._batch = JournalBatch()
         self._fresh: list[LogItem] = []
+        self._alone_since: float | None = None
 
     # -- reading -------------------------------------------------------------
 
@@ -152,6 +158,19 @@ class EngineJournal(pysyncobj.journal.Journal):
         self._journal.commit(batch)
         self._durable_last = self.last_index
         self._batch, self._fresh = JournalBatch(), []
+        self._alone_since = NOT_YET
+
+    def keep_twice(self, now: float, *, on: bool = True) -> None:
+        """S21: after a quiet second, write one more transaction, which acknowledges nothing.
+
+        A damaged newest meta page rolls back one transaction; then it is this one. It also makes
+        the last commit index durable, which else waits for the next entry.
+        """
+        if self._alone_since == NOT_YET:
+            self._alone_since = now
+        elif self._alone_since is not None and now - self._alone_since >= QUIET_SECONDS and on:
+            self._journal.commit(JournalBatch(commit_index=min(self._commit, self.last_index)))
+            self._alone_since = None
 
     # -- the engine's own names ----------------------------------------------
 

@@ -42,13 +42,18 @@ class Outbox(pysyncobj.transport.Transport):
         self._hold = Rule.ACK_AFTER_FLUSH in rules
         self._held: list[tuple[str, Message]] = []
         self.transfer_of: Callable[[int], int] = lambda _term: 0
+        self.on_shown: Callable[[str, Message], None] = lambda _peer, _message: None
 
     def post(self, peer: str, message: Message) -> None:
         """Send a message, after the next flush if it shows anything of this node's disk."""
-        if isinstance(message, _SHOW_NOTHING) or not self._hold:
+        if isinstance(message, _SHOW_NOTHING):
             self._transport.send(peer, message)
-        else:
+            return
+        self.on_shown(peer, message)
+        if self._hold:
             self._held.append((peer, message))
+        else:
+            self._transport.send(peer, message)
 
     def release(self) -> None:
         """Let go what was held; everything up to now is durable."""

@@ -23,6 +23,7 @@ from holdfast.raft.engine.disk import Disk
 from holdfast.raft.engine.handover import Handover
 from holdfast.raft.engine.journal import EngineJournal, adopt_journals
 from holdfast.raft.engine.lease import Lease, Probes
+from holdfast.raft.engine.memory import Comparison, Memory
 from holdfast.raft.engine.outbox import Outbox
 from holdfast.raft.engine.proposals import Proposals
 from holdfast.raft.engine.pulse import Pulse
@@ -96,7 +97,9 @@ class Overlay(SyncObj):
         self.lease = Lease(ctx)
         self.probes = Probes(ctx, self.lease, self.handover)
         self.delivery = Delivery(ctx, self.handover, self.proposals, self.lease, self.probes)
-        self.votes = Votes(ctx, self.disk, self.lease)
+        self.memory = Memory(ctx)
+        self.comparison = Comparison(ctx, self.disk)
+        self.votes = Votes(ctx, self.disk, self.lease, self.memory, self.comparison)
         self.transfer = Transfer(ctx, self.lease, self.proposals)
         self.forming = Forming(ctx, self.disk)
         newcomers = Newcomers(ctx)
@@ -125,6 +128,9 @@ class Overlay(SyncObj):
         self.agreement.tick()
         self.forming.tick()
         self.disk.lower_promise()
+        self.memory.tick()
+        self.comparison.tick()
+        self.journal.keep_twice(self.ctx.now(), on=self.ctx.on(Rule.S21_TWICE))
         self.votes.tick()
         if self.transfer.is_open:
             self.transfer.tick()

@@ -38,6 +38,8 @@ class Rule(Enum):
     S19_FORM = "S19: a bootstrapping node waits for every peer"
     S19_BARRIER = "S19: a rebuild ends behind an entry that a majority without it committed"
     S19_RESET = "S19: a new disk resets the leader's progress"
+    S21_COMPARE = "S21: before it votes, a node compares its disk with what its peers remember"
+    S21_TWICE = "S21: after a quiet time the newest transaction is not the only one with an ack"
 
 
 ALL: frozenset[Rule] = frozenset(Rule)

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from holdfast.raft.engine.context import Context
     from holdfast.raft.engine.disk import Disk
     from holdfast.raft.engine.lease import Lease
+    from holdfast.raft.engine.memory import Comparison, Memory
     from holdfast.raft.messages import RequestVote, TimeoutNow, VoteGranted
 
 NEVER = float("-inf")
@@ -23,9 +24,12 @@ NEVER = float("-inf")
 class Votes:
     """Tick thread only."""
 
-    def __init__(self, ctx: Context, disk: Disk, lease: Lease) -> None:
+    def __init__(
+        self, ctx: Context, disk: Disk, lease: Lease, memory: Memory, comparison: Comparison
+    ) -> None:
         """Nobody was heard, nobody voted."""
         self._ctx, self._disk, self._lease = ctx, disk, lease
+        self._memory, self._comparison = memory, comparison
         self.heard_at = NEVER
         self._voters: tuple[int, set[str]] = (0, set())
         self._pre_round = 0
@@ -36,10 +40,15 @@ class Votes:
 
     # -- may we? -----------------------------------------------------------------
 
+    @property
+    def _is_voter(self) -> bool:
+        """S19, S10 b, S21: whether this disk has a vote at all, the silence and the comparison."""
+        return self._disk.is_member and not self._disk.is_silent and self._comparison.is_done
+
     def may_vote(self, request: RequestVote) -> bool:
         """S10 a, b: may a *real* vote be given? A refusal changes nothing, not even the term."""
         ctx, seam = self._ctx, self._ctx.seam
-        if not self._disk.is_member or self._disk.is_silent:
+        if not self._is_voter:
             return False
         if not ctx.on(Rule.S10_STICKY):
             return True
@@ -51,7 +60,7 @@ class Votes:
     def may_campaign(self) -> bool:
         """A node's own candidacy is a vote as well."""
         ctx, seam = self._ctx, self._ctx.seam
-        if not self._disk.is_member or self._disk.is_silent:
+        if not self._is_voter:
             return False
         if not ctx.on(Rule.S10_STICKY):
             return True
@@ -115,7 +124,7 @@ class Votes:
     def on_pre_vote(self, peer: str, ask: PreVote) -> None:
         """Answer whether a campaign of `peer` would be right now."""
         ctx, seam, journal = self._ctx, self._ctx.seam, self._ctx.journal
-        if not self._disk.is_member or self._disk.is_silent:
+        if not self._is_voter:
             return
         if ask.term <= seam.term:
             if ctx.on(Rule.S10_TERM_NOTICE):
@@ -156,6 +165,7 @@ class Votes:
     def on_vote_granted(self, peer: str, vote: VoteGranted) -> None:
         """1.1: a voter counts once, however often its vote arrives."""
         seam = self._ctx.seam
+        self._memory.on_vote(peer, vote.term)
         if not seam.is_candidate or vote.term != seam.term:
             return
         if not self._ctx.on(Rule.VOTER_ONCE):

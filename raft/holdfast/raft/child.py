@@ -1,0 +1,43 @@
+"""Runs a module of storage in a child process of low priority: what would hold up the node (S22).
+
+Knows processes only.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import subprocess
+import sys
+from typing import Final, NamedTuple
+
+CHILD_SECONDS_MAX: Final = 600.0
+
+
+class Ended(NamedTuple):
+    """How a child ended, and what it said."""
+
+    code: int
+    output: str
+    complaint: str
+
+
+async def run_child(module: str, *arguments: str) -> Ended:
+    """Run `python -m module arguments` to its end. Raises TimeoutError, OSError.
+
+    However this ends, the child is gone afterwards.
+    """
+    command = [sys.executable, "-m", module, *arguments]
+    # Not by the event loop: uvloop's fork runs gRPC's fork handlers, which abort the child when
+    # another thread is in gRPC. CPython starts a child by vfork, which runs none.
+    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # noqa: ASYNC220, S603 - waited for in a thread; our own module, no shell
+    try:
+        output, complaint = await asyncio.to_thread(child.communicate, timeout=CHILD_SECONDS_MAX)
+    except subprocess.TimeoutExpired as error:
+        child.kill()
+        await asyncio.to_thread(child.communicate)
+        raise TimeoutError(str(error)) from error
+    except BaseException:
+        child.kill()  # the thread that reads its output reaps it
+        raise
+    texts = (output.decode(errors="replace"), complaint.decode(errors="replace"))
+    return Ended(child.returncode, *texts)

@@ -1,0 +1,215 @@
+"""Fetches the sealed segments that this node lacks from its peers (design 6, S22).
+
+After the install of a snapshot the state is whole and the history is not: what the leader had
+sealed came by no stream. It is fetched in the background, on connections and threads of its own,
+no faster than `BYTES_A_SECOND`, so that no heartbeat waits for it (S7, S18). What has arrived stays
+over a restart and is gone on with; a child process verifies it before any of it counts. What nobody
+has, or nobody has intact, stays named in `missing`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final, Protocol
+from zlib import crc32
+
+from holdfast.coordinator.ids import Position
+from holdfast.raft.child import run_child
+from holdfast.raft.segment_calls import Call, Piece, encode_list, encode_read
+from holdfast.storage.adopt import Gap
+from holdfast.storage.errors import StorageError
+from holdfast.storage.files import below_reserve, remove_tree
+from holdfast.storage.segments import (
+    BUCKETS,
+    MANIFEST,
+    Manifest,
+    bucket_file,
+    parse_manifest,
+    segment_name,
+)
+
+logger = logging.getLogger(__name__)
+
+BYTES_A_SECOND: Final = 32 << 20
+LOOK_AGAIN_SECONDS: Final = 60.0
+"""When missing records are looked for again, as long as some are missing."""
+
+FIRST_LOOK_SECONDS: Final = 2.0
+"""A start comes first: it has elections and clients to see to."""
+
+_BUCKET_OF: Final = {bucket_file(bucket): bucket for bucket in range(BUCKETS)}
+_PASSING: Final = (TimeoutError, OSError, ValueError, StorageError)
+"""What a peer or a disk may do to a fetch: it is told, and another try follows."""
+
+
+class Gaps(Protocol):
+    """What is needed of the `History`."""
+
+    def missing(self) -> list[Gap]:
+        """What this node should hold and lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class FetchingPlace:
+    """Where segments go, and whose they are."""
+
+    segments: Path
+    cluster_id: str
+    node_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Offer:
+    """A peer's segment, and the manifest that it came with."""
+
+    peer: str
+    manifest: Manifest
+    raw: bytes
+
+    def has(self, gap: Gap) -> bool:
+        """Whether some of what is missing lies in it."""
+        first, last = self.manifest.first, self.manifest.last
+        return Position(*last) > gap.after and Position(*first) <= gap.through
+
+
+class Fetching:
+    """One fetch at a time. All methods in the loop."""
+
+    def __init__(
+        self,
+        place: FetchingPlace,
+        history: Gaps,
+        peers: list[str],
+        call: Call,
+        first_look_seconds: float = FIRST_LOOK_SECONDS,
+    ) -> None:
+        """`call`: how a peer is asked."""
+        self.missing: tuple[Gap, ...] = ()
+        """What was found missing at the last look."""
+        self._place, self._history, self._peers, self._call = place, history, peers, call
+        self._pause = first_look_seconds
+        self._told: tuple[Gap, ...] = ()
+        self._look = asyncio.Event()
+        self._ended = threading.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        """Look for what is missing now, and whenever `look` is called."""
+        if self._peers:
+            self._task = asyncio.create_task(self._run())
+
+    def look(self) -> None:
+        """Something may be missing now: a snapshot was installed."""
+        self._look.set()
+
+    async def close(self) -> None:
+        """End at the next chunk; what has arrived is gone on with at the next start."""
+        self._ended.set()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
+    async def _run(self) -> None:
+        await self._wait(self._pause)
+        while True:
+            self._look.clear()
+            try:
+                await self.fetch()
+            except _PASSING:
+                logger.exception("missing segments could not be looked for; tried again later")
+            await self._wait(LOOK_AGAIN_SECONDS if self.missing else None)
+
+    async def _wait(self, seconds: float | None) -> None:
+        try:
+            await asyncio.wait_for(self._look.wait(), seconds)
+        except TimeoutError:
+            return
+
+    async def fetch(self) -> None:
+        """Look once, and fetch what is missing from whoever has it."""
+        await self._note_missing()
+        if not self.missing:
+            return
+        for peer in self._peers:
+            try:
+                await self._fetch_from(peer)
+            except _PASSING as error:
+                logger.warning("missing records could not be fetched from %s: %s", peer, error)
+            await self._note_missing()
+            if not self.missing:
+                logger.info("the history is whole again")
+                await asyncio.to_thread(_remove_rest, self._place.segments)
+                return
+        if self.missing != self._told:
+            self._told = self.missing
+            named = "; ".join(map(str, self.missing))
+            logger.warning("no peer has these records of the history, or not intact: %s", named)
+
+    async def _note_missing(self) -> None:
+        self.missing = tuple(await asyncio.to_thread(self._history.missing))
+
+    async def _fetch_from(self, peer: str) -> None:
+        offers = await asyncio.to_thread(self._offers, peer)
+        for gap in self.missing:
+            for offer in offers:
+                if offer.has(gap):
+                    await self._take(offer, gap)
+
+    async def _take(self, offer: _Offer, gap: Gap) -> None:
+        """Fetch a segment and have it verified; a flawed one is fetched from its beginning next."""
+        if below_reserve(self._place.segments):
+            raise OSError("the disk is down to its reserve (S20); free space on it")
+        folder = await asyncio.to_thread(self._download, offer)
+        after, through = (f"{at.index}.{at.ordinal}" for at in gap)
+        place = self._place
+        ended = await run_child(
+            *("holdfast.storage.adopt", str(folder), str(place.segments), after, through),
+            *(place.cluster_id, place.node_id),
+        )
+        await asyncio.to_thread(remove_tree, folder)
+        if ended.code != 0:
+            raise OSError(f"taking it over ended with {ended.code}: {ended.complaint.strip()}")
+        logger.info("took over segment %s, fetched from %s", ended.output, offer.peer)
+
+    # --- in threads ---
+
+    def _offers(self, peer: str) -> list[_Offer]:
+        answers = self._call(peer, encode_list())
+        return [_Offer(peer, parse_manifest(raw, f"a segment of {peer}"), raw) for raw in answers]
+
+    def _download(self, offer: _Offer) -> Path:
+        """All files of the segment, into a folder that is kept until they were verified.
+
+        It belongs to this peer and manifest: another peer's files may have other bytes.
+        """
+        first, last = Position(*offer.manifest.first), Position(*offer.manifest.last)
+        whose = f"{crc32(offer.peer.encode() + offer.raw):08x}"
+        folder = self._place.segments / f".{segment_name(first, last)}.{whose}.incoming"
+        folder.mkdir(parents=True, exist_ok=True)
+        for name in offer.manifest.files:
+            if name not in _BUCKET_OF:
+                raise ValueError(f"{offer.peer} names a file {name!r}, which no segment has")
+            path = folder / name
+            have = path.stat().st_size if path.exists() else 0
+            piece = Piece(first.index, last.index, _BUCKET_OF[name], have)
+            self._append(path, self._call(offer.peer, encode_read(piece)))
+        (folder / MANIFEST).write_bytes(offer.raw)
+        return folder
+
+    def _append(self, path: Path, chunks: Iterator[bytes]) -> None:
+        with path.open("ab") as file:
+            for chunk in chunks:
+                file.write(chunk)
+                if self._ended.wait(len(chunk) / BYTES_A_SECOND):
+                    raise OSError("the node is being stopped")
+
+
+def _remove_rest(segments: Path) -> None:
+    """What was begun with one peer and ended with another."""
+    for folder in segments.glob(".*.incoming"):
+        remove_tree(folder)

@@ -1,0 +1,80 @@
+"""How sealed segments are asked for and given between nodes: requests, and the side that answers.
+
+One call lists what a node has sealed, one reads a file of a segment from an offset on, in bounded
+chunks, so that a broken transfer goes on where it ended. Bytes of finished files and nothing else:
+names are made here from numbers, never taken from a request. Knows the folder of segments; no gRPC
+and no engine.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from holdfast.raft.messages import BadMessage
+from holdfast.storage.segments import BUCKETS, MANIFEST, bucket_file, segments_in
+
+METHOD: Final = "Segments"
+CHUNK_BYTES: Final = 256 * 1024
+
+Call = Callable[[str, bytes], Iterator[bytes]]
+"""(peer, request) -> the peer's answer in chunks. Raises OSError when it breaks off."""
+
+_READ: Final = struct.Struct(">QQBQ")
+
+
+class Piece(NamedTuple):
+    """A file of the segment from entry `first` to `last`: its bucket, from byte `offset` on."""
+
+    first: int
+    last: int
+    bucket: int
+    offset: int
+
+
+def encode_list() -> bytes:
+    """Ask for the manifests of all finished segments: one chunk each, in the order of the log."""
+    return b""
+
+
+def encode_read(piece: Piece) -> bytes:
+    """Ask for the rest of a file."""
+    return _READ.pack(*piece)
+
+
+def decode(request: bytes) -> Piece | None:
+    """None: the list is asked for. Raises BadMessage for anything else that is no request."""
+    if not request:
+        return None
+    if len(request) != _READ.size:
+        raise BadMessage(f"a request for segments has {_READ.size} bytes, not {len(request)}")
+    piece = Piece(*_READ.unpack(request))
+    if piece.bucket >= BUCKETS:
+        raise BadMessage(f"a segment has no bucket {piece.bucket}")
+    return piece
+
+
+class SegmentSource:
+    """Answers peers out of this node's sealed segments. Any thread."""
+
+    def __init__(self, folder: Path) -> None:
+        """`folder`: where this node's segments lie; it need not be there yet."""
+        self._folder = folder
+
+    def answer(self, request: bytes) -> Iterator[bytes]:
+        """The chunks of an answer. Raises BadMessage; OSError if the file is not there."""
+        piece = decode(request)
+        return self._list() if piece is None else self._read(piece)
+
+    def _list(self) -> Iterator[bytes]:
+        for segment in segments_in(self._folder):
+            yield (segment / MANIFEST).read_bytes()
+
+    def _read(self, piece: Piece) -> Iterator[bytes]:
+        name = f"{piece.first:020d}-{piece.last:020d}"
+        with (self._folder / name / bucket_file(piece.bucket)).open("rb") as file:
+            file.seek(piece.offset)
+            while chunk := file.read(CHUNK_BYTES):
+                yield chunk

@@ -1,0 +1,73 @@
+"""An open environment that many threads use and one may replace, without waiting for them (S18).
+
+Whoever uses it goes on with what he began on; the environment that was replaced is closed when its
+last user leaves. Knows nothing of what is stored.
+"""
+
+from __future__ import annotations
+
+import threading
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import lmdb
+
+    from holdfast.storage.environment import Databases
+
+
+@dataclass(slots=True)
+class Opened:
+    """An environment and its databases. `replaced`: what is written to it now is lost."""
+
+    environment: lmdb.Environment
+    databases: Databases
+    generation: int
+    users: int = 0
+    replaced: bool = False
+
+
+class SharedEnvironment:
+    """Any thread may call any method."""
+
+    def __init__(self, environment: lmdb.Environment, databases: Databases) -> None:
+        self._changed = threading.Condition()
+        self._current = Opened(environment, databases, 0)
+
+    @property
+    def generation(self) -> int:
+        """How often it was replaced."""
+        return self._current.generation
+
+    @contextmanager
+    def using(self) -> Iterator[Opened]:
+        """The present environment, which stays open meanwhile."""
+        with self._changed:
+            opened = self._current
+            opened.users += 1
+        try:
+            yield opened
+        finally:
+            with self._changed:
+                opened.users -= 1
+                if opened.replaced and not opened.users:
+                    opened.environment.close()
+                self._changed.notify_all()
+
+    def replace(self, environment: lmdb.Environment, databases: Databases) -> None:
+        """Put another one in its place for whoever comes from now on. Waits for nobody."""
+        with self._changed:
+            before = self._current
+            self._current = Opened(environment, databases, before.generation + 1)
+            before.replaced = True
+            if not before.users:
+                before.environment.close()
+
+    def close(self) -> None:
+        """Close it when its last user has left."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._current.users)
+            self._current.environment.close()

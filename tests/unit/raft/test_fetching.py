@@ -1,0 +1,281 @@
+"""S22: missing sealed segments are fetched from peers, and count when they are verified."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import copytree, rmtree
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from holdfast.coordinator.events import (
+    Cause,
+    ClusterFormed,
+    Event,
+    Record,
+    SegmentSealed,
+    TopicsDeleted,
+)
+from holdfast.coordinator.ids import Position
+from holdfast.raft.fetching import Fetching, FetchingPlace
+from holdfast.raft.history import History, NotHeld
+from holdfast.raft.messages import BadMessage
+from holdfast.raft.segment_calls import CHUNK_BYTES, Piece, SegmentSource, encode_list, encode_read
+from holdfast.raft.tail import Tail
+from holdfast.storage.adopt import Gap
+from holdfast.storage.codec import CHAIN_START, append_chain, chain_hash, encode_record
+from holdfast.storage.segments import (
+    MANIFEST,
+    Row,
+    read_manifest,
+    segments_in,
+    write_segment,
+)
+from holdfast.storage.state_store import EventRecord
+
+BOUNDARIES = (10, 20, 30)
+LAST = 40
+
+
+def whole_log() -> list[Row]:
+    """One record an entry, chained; behind each boundary stands the record that says so."""
+    rows, chain = [], CHAIN_START
+    for index in range(1, LAST + 1):
+        event: Event = TopicsDeleted((f"topic-{index}",))
+        if index == 1:
+            event = ClusterFormed("c", ())
+        if index - 1 in BOUNDARIES:
+            event = SegmentSealed(Position(index - 1, 0))
+        place = Position(index, 0)
+        payload = encode_record(Record(place, "", index, 1, 1, Cause("S22", "Test"), "", "", event))
+        chain = chain_hash(chain, payload)
+        rows.append(Row(place, append_chain(payload, chain)))
+    return rows
+
+
+LOG = whole_log()
+
+
+@pytest.fixture(scope="module")
+def sealed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A peer's three segments: 1-10, 11-20, 21-30."""
+    folder = tmp_path_factory.mktemp("peer") / "segments"
+    for last in BOUNDARIES:
+        write_segment(folder, LOG[last - 10 : last], "c", "n2")
+    return folder
+
+
+class Store:
+    """The event log in `state/`."""
+
+    def __init__(self, first: int) -> None:
+        self.first = first
+
+    def events(self, start: tuple[int, int], limit: int) -> list[EventRecord]:
+        rows = [row for row in LOG[self.first - 1 :] if row.position >= start]
+        return [EventRecord(*row.position, row.content) for row in rows[:limit]]
+
+
+class Node:
+    """A node that holds some segments and the event log from `live` on."""
+
+    def __init__(self, path: Path, live: int) -> None:
+        self.segments = path / "segments"
+        self.segments.mkdir()
+        tail = Tail()
+        tail.begin_at(LAST)
+        self.history = History(tail, Store(live), self.segments, lambda: LAST)
+        self.sources: dict[str, SegmentSource] = {}
+        self.breaks_off = False
+        self.asked: list[bytes] = []
+
+    def fetch(self) -> Fetching:
+        """One look, as after an install."""
+
+        async def story() -> Fetching:
+            place = FetchingPlace(self.segments, "c", "n1")
+            fetching = Fetching(place, self.history, sorted(self.sources), self._call)
+            await fetching.fetch()
+            return fetching
+
+        return asyncio.run(story())
+
+    def _call(self, peer: str, request: bytes) -> Iterator[bytes]:
+        self.asked.append(request)
+        for chunk in self.sources[peer].answer(request):
+            if request and self.breaks_off:
+                yield chunk[:50]
+                raise OSError("the connection broke")
+            yield chunk
+
+    def indexes(self, start: Position | None = None) -> list[int]:
+        page = asyncio.run(self.history.read(start, 1_000))
+        return [position.index for position, _ in page.records]
+
+
+@pytest.fixture
+def node(tmp_path: Path, sealed: Path) -> Node:
+    """After the install of a snapshot: the event log begins behind the last boundary."""
+    made = Node(tmp_path, live=31)
+    made.sources["n2"] = SegmentSource(sealed)
+    return made
+
+
+def test_s22_after_an_install_the_history_becomes_whole(node: Node) -> None:
+    """Until then it names what is missing instead of skipping it."""
+    with pytest.raises(NotHeld, match=r"begins at 31\.0"):
+        node.indexes(Position(1, 0))
+    assert node.history.missing() == [Gap(Position(0, 0), Position(30, 0))]
+
+    fetching = node.fetch()
+
+    assert fetching.missing == ()
+    assert node.indexes() == list(range(1, LAST + 1))
+    assert [read_manifest(path).node_id for path in segments_in(node.segments)] == ["n1"] * 3
+    assert list(node.segments.glob(".*")) == []
+
+
+def test_s22_only_what_is_missing_is_fetched(node: Node, sealed: Path) -> None:
+    """A node that was away for a while holds the beginning."""
+    first = segments_in(sealed)[0]
+    copytree(first, node.segments / first.name)
+    before = (node.segments / first.name / MANIFEST).stat().st_mtime_ns
+    assert node.history.missing() == [Gap(Position(10, 0), Position(30, 0))]
+
+    assert node.fetch().missing == ()
+
+    assert node.indexes() == list(range(1, LAST + 1))
+    assert (node.segments / first.name / MANIFEST).stat().st_mtime_ns == before
+
+
+def test_s22_a_hole_between_segments_is_found_and_closed(node: Node, sealed: Path) -> None:
+    """Reads go back as far as there is no gap."""
+    for path in (segments_in(sealed)[0], segments_in(sealed)[2]):
+        copytree(path, node.segments / path.name)
+    assert node.history.missing() == [Gap(Position(10, 0), Position(20, 0))]
+    assert node.indexes()[0] == 21
+
+    assert node.fetch().missing == ()
+    assert node.indexes() == list(range(1, LAST + 1))
+
+
+def test_s22_an_event_log_that_begins_within_a_segment_is_no_beginning(
+    tmp_path: Path, sealed: Path
+) -> None:
+    """The snapshot was copied while the leader was dropping what it had sealed (26 to 30 left)."""
+    node = Node(tmp_path, live=26)
+    node.sources["n2"] = SegmentSource(sealed)
+    with pytest.raises(NotHeld):
+        node.indexes(Position(22, 0))
+
+    assert node.fetch().missing == ()
+    assert node.indexes() == list(range(1, LAST + 1))
+
+
+def test_s22_a_segment_sealed_out_of_such_a_log_gives_way_to_the_whole_one(node: Node) -> None:
+    """No record is in two segments, so that nothing counts it twice."""
+    write_segment(node.segments, LOG[25:30], "c", "n1")
+    assert node.history.missing()
+
+    assert node.fetch().missing == ()
+    assert node.indexes() == list(range(1, LAST + 1))
+    ranges = [(m.first[0], m.last[0]) for m in map(read_manifest, segments_in(node.segments))]
+    assert ranges == [(1, 10), (11, 20), (21, 30)]
+
+
+def damage_a_file(folder: Path) -> None:
+    """Another payload in one of its rows, in a file that is sound as Parquet."""
+    file = next(folder.glob("bucket-*.parquet"))
+    table = pq.ParquetFile(file).read()
+    lines = table.to_pylist()
+    lines[3]["payload"] = lines[3]["payload"].replace(b"topic-14", b"topic-41")
+    assert lines != table.to_pylist()
+    pq.write_table(pa.Table.from_pylist(lines, schema=table.schema), file)
+
+
+def damage_a_digest(folder: Path) -> None:
+    text = (folder / MANIFEST).read_text()
+    low = str(read_manifest(folder).blocks[0].low)
+    (folder / MANIFEST).write_text(text.replace(low, str(int(low) ^ 1)))
+
+
+def another_log(folder: Path) -> None:
+    """Sound in itself, but its chain does not lead to what is held here."""
+    rmtree(folder)
+    forged, chain = [], b"\x07" * 32
+    for row in LOG[10:20]:
+        payload = row.content[:-34]
+        chain = chain_hash(chain, payload)
+        forged.append(Row(row.position, append_chain(payload, chain)))
+    write_segment(folder.parent, forged, "c", "n2")
+
+
+@pytest.mark.parametrize("damage", [damage_a_file, damage_a_digest, another_log])
+def test_s22_what_is_not_intact_is_not_taken_over(
+    node: Node, sealed: Path, tmp_path: Path, damage: object
+) -> None:
+    """It stays missing, by name, until a peer has it intact."""
+    for path in (segments_in(sealed)[0], segments_in(sealed)[2]):
+        copytree(path, node.segments / path.name)
+    copytree(sealed, tmp_path / "bad" / "segments")
+    middle = segments_in(tmp_path / "bad" / "segments")[1]
+    assert callable(damage)
+    damage(middle)
+    node.sources = {"n2": SegmentSource(tmp_path / "bad" / "segments")}
+
+    assert node.fetch().missing == (Gap(Position(10, 0), Position(20, 0)),)
+    assert len(segments_in(node.segments)) == 2
+
+    node.sources["n3"] = SegmentSource(sealed)
+    assert node.fetch().missing == ()
+    assert node.indexes() == list(range(1, LAST + 1))
+
+
+def test_s22_a_segment_of_another_cluster_is_not_taken_over(node: Node, tmp_path: Path) -> None:
+    write_segment(tmp_path / "foreign", LOG[:30], "another", "n2")
+    node.sources = {"n2": SegmentSource(tmp_path / "foreign")}
+
+    assert node.fetch().missing == (Gap(Position(0, 0), Position(30, 0)),)
+
+
+def test_s22_what_has_arrived_is_gone_on_with_after_a_restart(node: Node) -> None:
+    """The connection broke after 50 bytes of a file; the next start asks for the rest."""
+    node.breaks_off = True
+    assert node.fetch().missing
+    partial = next(node.segments.glob(".*.incoming/bucket-*"))
+    assert partial.stat().st_size == 50
+
+    node.breaks_off = False
+    assert node.fetch().missing == ()
+    first, last = (int(part) for part in partial.parent.name[1:].split(".")[0].split("-"))
+    assert encode_read(Piece(first, last, int(partial.stem[-2:]), 50)) in node.asked
+    assert node.indexes() == list(range(1, LAST + 1))
+
+
+def test_s22_a_peer_that_has_nothing_or_is_away_changes_nothing(node: Node, tmp_path: Path) -> None:
+    node.sources = {"n2": SegmentSource(tmp_path / "nowhere")}
+    assert node.fetch().missing == (Gap(Position(0, 0), Position(30, 0)),)
+
+
+def test_a_source_answers_in_bounded_chunks_and_from_an_offset(tmp_path: Path) -> None:
+    """S7: no chunk is longer than what heartbeats may wait behind."""
+    folder = tmp_path / f"{1:020d}-{9:020d}"
+    folder.mkdir()
+    data = bytes(range(256)) * 3_000
+    (folder / "bucket-03.parquet").write_bytes(data)
+    source = SegmentSource(tmp_path)
+
+    chunks = list(source.answer(encode_read(Piece(1, 9, 3, 7))))
+
+    assert b"".join(chunks) == data[7:]
+    assert max(map(len, chunks)) <= CHUNK_BYTES
+    assert list(source.answer(encode_list())) == []  # no manifest, no segment
+
+
+@pytest.mark.parametrize("request_", [b"x", b"\x00" * 24, encode_read(Piece(1, 2, 99, 0))])
+def test_what_is_no_request_is_refused(tmp_path: Path, request_: bytes) -> None:
+    with pytest.raises(BadMessage):
+        SegmentSource(tmp_path).answer(request_)

@@ -1,0 +1,99 @@
+"""Calls beside the peer streams: same identity, own connection, bounded (F29, S7, S18)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+
+import pytest
+
+from holdfast.raft.messages import BadMessage, VoteGranted
+from holdfast.raft.transport import Answer, GrpcTransport, PeerTls
+from unit.raft.test_transport import Authority, Nodes, Recorder, addresses
+
+CHUNK = b"\x5a" * (256 << 10)
+CHUNKS = 400
+
+
+def answer(request: bytes) -> Iterator[bytes]:
+    if request == b"nonsense":
+        raise BadMessage("that is no request")
+    if request == b"absent":
+        raise OSError("there is no such thing")
+    return (CHUNK for _ in range(CHUNKS))
+
+
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
+    with ExitStack() as stack:
+        yield Nodes(stack)
+
+
+def serving(
+    nodes: Nodes, node: str, at: dict[str, str], tls: PeerTls | None, offered: Answer = answer
+) -> None:
+    """Start a node that answers calls."""
+    peers = {peer: address for peer, address in at.items() if peer != node}
+    transport = GrpcTransport("c", node, at[node], peers, tls)
+    transport.offer("Things", offered)
+    nodes.recorders[node] = Recorder()
+    nodes.stack.callback(transport.close)
+    transport.start(nodes.recorders[node], nodes.recorders[node].woken.set)
+    nodes.transports[node] = transport
+
+
+def test_s7_messages_pass_while_a_long_answer_is_being_read(nodes: Nodes) -> None:
+    """100 MB wait to be read, and a vote sent meanwhile does not wait behind them."""
+    at, authority = addresses("a", "b"), Authority()
+    serving(nodes, "b", at, authority.node("b"))
+    serving(nodes, "a", at, authority.node("a"))
+    assert nodes.until(lambda: ("a", "up") in nodes.recorders["b"].seen)
+    chunks = nodes.transports["a"].call("b", "Things", b"all")
+    assert next(chunks) == CHUNK
+
+    assert nodes.transports["b"].send("a", VoteGranted(7))
+    assert nodes.until(lambda: ("b", VoteGranted(7)) in nodes.recorders["a"].seen)
+    assert sum(1 for _ in chunks) == CHUNKS - 1
+
+
+def test_nobody_but_a_peer_is_answered(nodes: Nodes) -> None:
+    """The same identity as for a stream: certificate, cluster, addressee."""
+    at, authority = addresses("a", "b"), Authority()
+    serving(nodes, "b", at, authority.node("b"))
+    serving(nodes, "a", at, authority.node("mallory"))
+
+    with pytest.raises(OSError, match="does not belong to node 'a'"):
+        list(nodes.transports["a"].call("b", "Things", b"all"))
+
+
+@pytest.mark.parametrize(
+    ("request_", "told"), [(b"nonsense", "no request"), (b"absent", "no such thing")]
+)
+def test_what_cannot_be_answered_is_told(nodes: Nodes, request_: bytes, told: str) -> None:
+    at = addresses("a", "b")
+    serving(nodes, "b", at, None)
+    serving(nodes, "a", at, None)
+
+    with pytest.raises(OSError, match=told):
+        list(nodes.transports["a"].call("b", "Things", request_))
+
+
+def test_a_peer_has_one_answer_of_a_kind_at_a_time(nodes: Nodes) -> None:
+    """Threads that answer are few, and the streams need theirs."""
+    at = addresses("a", "b")
+    serving(nodes, "b", at, None)
+    serving(nodes, "a", at, None)
+    first = nodes.transports["a"].call("b", "Things", b"all")
+    assert next(first) == CHUNK
+
+    with pytest.raises(OSError, match="is being answered"):
+        list(nodes.transports["a"].call("b", "Things", b"all"))
+    assert sum(1 for _ in first) == CHUNKS - 1
+
+
+def test_a_peer_that_is_not_there_is_an_error(nodes: Nodes) -> None:
+    at = addresses("a", "b")
+    serving(nodes, "a", at, None)
+
+    with pytest.raises(OSError, match="b does not answer Things"):
+        list(nodes.transports["a"].call("b", "Things", b"all"))

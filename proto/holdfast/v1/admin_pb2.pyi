@@ -1472,7 +1472,9 @@ class DescribeClusterResponse(_message.Message):
     recovery_number: _builtins.int
     """How often the cluster was restored or recovered by force; the upper part of fencing tokens."""
     digest: _builtins.bytes
-    """Digest of state and event chain after `applied_index`; equal on all nodes at the same index."""
+    """Head of the SHA-256 chain over all entries up to `applied_index`: equal on all nodes at the same index. The nodes
+    compare digests of their states among themselves.
+    """
     @_builtins.property
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___DescribedNode]:
         """All nodes, by name."""

@@ -169,7 +169,9 @@ def _synced(call: Call) -> Fits:
 
 
 def _named(call: Call) -> Fits:
-    generation: Any = call.invoked.arguments.get("generation")
+    """A release is accepted in any generation: that a process has stopped is true in each (S12)."""
+    asked = call.invoked.arguments
+    generation: Any = None if asked.get("release") else asked.get("generation")
 
     def fits(view: View) -> bool:
         return call.member_id in view.members and generation in {None, view.generation}

@@ -7,7 +7,6 @@ the leader's wall clock in the record is the earliest. Observes only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
 from itertools import cycle
 from typing import TYPE_CHECKING, Final
 
@@ -38,6 +37,7 @@ class Observer:
         self._target, self._recorder = target, recorder
         self._roles: dict[str, tuple[str, int]] = {}
         self._digests: dict[str, int] = {}
+        self.looked_us: dict[str, int] = {}
         self._tasks: list[asyncio.Task[None]] = []
         self.arrived: dict[tuple[int, int], int] = {}
         self.terms: list[tuple[int, int]] = []
@@ -46,7 +46,7 @@ class Observer:
     def start(self, after: int, group: str) -> None:
         """Begin to look; watch all groups, and one alone, from behind entry `after`."""
         self._tasks = [
-            asyncio.create_task(self._look_for_ever()),
+            *(asyncio.create_task(self._look_for_ever(name)) for name in self._target.names),
             asyncio.create_task(self._watch("watch-all", "", after)),
             asyncio.create_task(self._watch("watch-one", group, after)),
         ]
@@ -59,25 +59,27 @@ class Observer:
             if isinstance(result, Exception):
                 raise result
 
-    async def look(self) -> Mapping[str, DescribeClusterResponse]:
-        """Look at all nodes once, at the same moment."""
+    async def look(self) -> None:
+        """Look at all nodes once."""
         seen = await self._target.seen()
         for name in self._target.names:
-            self._note(name, seen.get(name))
-        return seen
+            self.note(name, seen.get(name))
 
-    async def _look_for_ever(self) -> None:
+    async def _look_for_ever(self, name: str) -> None:
+        """Each node for itself: one that is frozen must not hide what the others do."""
         while True:
-            await self.look()
+            self.note(name, await self._target.describe(name))
             await asyncio.sleep(_LOOK_S)
 
-    def _note(self, name: str, one: DescribeClusterResponse | None) -> None:
+    def note(self, name: str, one: DescribeClusterResponse | None) -> None:
+        """What a node answered, or that it did not."""
         if one is None:
             if not self._target.alive(name):
                 self._role(name, "down", self._roles.get(name, ("", 0))[1])
             return
         self.terms.append((one.applied_index, one.term))
         self._role(name, "leader" if one.leader == name else "follower", one.term)
+        self.looked_us[name] = boot_us()
         if one.digest and self._digests.get(name) != one.applied_index:
             self._digests[name] = one.applied_index
             self._recorder.note(Applied(boot_us(), name, one.applied_index, one.digest.hex()))
@@ -89,7 +91,8 @@ class Observer:
         kind: Role
         match role:
             case "leader":
-                kind = Role(boot_us(), name, "leader", term)
+                # It began to lead since it was last looked at: its deadlines count from then on.
+                kind = Role(self.looked_us.get(name, boot_us()), name, "leader", term)
                 self.elections += 1
             case "down":
                 kind = Role(boot_us(), name, "down", term)

@@ -23,12 +23,12 @@ _FLIPS_MAX: Final = 8
 _TRACEBACK: Final = "Traceback (most recent call last)"
 
 
-async def disk_full(battle: Battle) -> int | None:
+async def disk_full(battle: Battle) -> None:
     """The next batch of a node finds no room; it stops, and what it accepted is there (S20).
 
     A journal that was cut has pages to use again, so a limit at its size would wait for long.
     """
-    name, leads = await battle.someone()
+    name, _ = await battle.someone()
     size = (battle.target.data(name) / "raft" / "data.mdb").stat().st_size
     with battle.fault("disk-full", name):
         battle.target.limit_files(name, max(size // 2, _ROOM_LEAST))
@@ -38,7 +38,6 @@ async def disk_full(battle: Battle) -> int | None:
         if stopped:
             await battle.served_again(ended_us)
             await battle.target.bring_back(name)
-    return ended_us if leads and stopped else None
 
 
 async def _ends_within(battle: Battle, name: str, seconds: float) -> bool:

@@ -1,7 +1,7 @@
 """Bad input of callers: each gets the right code and loses nothing, and nobody else notices.
 
 Codes of the group protocol are Kafka's; what Kafka has no code for is INVALID_ARGUMENT that names
-field and limit, with word of what became of the change (design §4, S5).
+field and limit, with word of what became of the change (S5).
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ GARBAGE = [
 
 
 def test_garbage_and_half_frames_on_every_port_disturb_nobody(three: RunningCluster) -> None:
-    """Issue A: while such connections hang on all six ports, changes go on in the same term."""
+    """While such connections hang on all six ports, changes go on in the same term."""
     leader = three.leader()
     before = three.describe(leader)
     stub = OffsetServiceStub(three.channel(leader))

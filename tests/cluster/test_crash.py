@@ -12,19 +12,16 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import pytest
 
+from cluster.kept import contents, fetched
 from cluster.left import Left, read_left
 from cluster.load import CREW, CREW_SIZE, PARTITIONS, TOPIC, Acked, Load, Place
 from cluster.processes import RunningCluster, poll, running
 from holdfast.coordinator.events import GenerationStarted, OffsetsCommitted, RebalanceStarted
-from holdfast.v1 import offset_pb2 as o
 from holdfast.v1.admin_pb2 import DescribedGroup, DescribeGroupsRequest
 from holdfast.v1.admin_pb2_grpc import AdminServiceStub
-from holdfast.v1.offset_pb2_grpc import OffsetServiceStub
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-    from holdfast.coordinator.events import Record
 
 MORE = 100
 """Commits, begun after a fault, that must be acknowledged before the next one."""
@@ -153,19 +150,6 @@ def stable_crew(cluster: RunningCluster) -> Crew:
     )
 
 
-def fetched(cluster: RunningCluster) -> dict[Place, int]:
-    """Every committed offset, as the leader answers."""
-    groups = [o.OffsetFetchRequestGroup(group_id=f"g{n}") for n in range(5)]
-    stub = OffsetServiceStub(cluster.channel(cluster.leader()))
-    answer = stub.OffsetFetch(o.OffsetFetchRequest(groups=groups), timeout=10.0)
-    return {
-        Place(group.group_id, partition.partition_index): partition.committed_offset
-        for group in answer.groups
-        for topic in group.topics
-        for partition in topic.partitions
-    }
-
-
 # --- the rules ---
 
 
@@ -194,12 +178,6 @@ def test_every_acknowledged_change_is_in_every_nodes_log(aftermath: Aftermath) -
             assert record.group_id == acked.place.group
             assert record.position.index == acked.position[0]
             assert (acked.position, record.group_id) in places
-
-
-def contents(record: Record) -> list[tuple[str, int, int]]:
-    """What a record of commits holds."""
-    assert isinstance(record.event, OffsetsCommitted)
-    return [(p.topic, p.partition, p.offset) for p in record.event.offsets]
 
 
 def test_s5_a_retry_after_an_unknown_outcome_has_one_effect(aftermath: Aftermath) -> None:

@@ -121,7 +121,7 @@ def test_any_node_finds_the_coordinator(three: RunningCluster) -> None:
 
 
 def test_a_graceful_stop_hands_over_and_answers_what_is_parked(three: RunningCluster) -> None:
-    """S5, S10 d, design §11: NOT_COORDINATOR for the parked join, and another node leads."""
+    """S5, S10 d: NOT_COORDINATOR for the parked join, and another node leads."""
     leader = three.leader()
     before = three.describe(leader)
     parked = GroupServiceStub(three.channel(leader)).JoinGroup.future(static_join())

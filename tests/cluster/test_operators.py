@@ -124,7 +124,9 @@ def test_offsets_by_the_command(tmp_path: Path) -> None:
         dry = cluster.ask("offsets", "commit", "tool", "t:0=5", "--dry-run")
         nothing = cluster.ask("offsets", "list", "tool", "--json")
         done = cluster.ask("offsets", "commit", "tool", "t:0=5", "t:1=17", "--metadata", "hello")
+        refused = cluster.ask("offsets", "commit", "tool", "t:0=6", "t:9=1", "--dry-run")
         partly = cluster.ask("offsets", "commit", "tool", "t:0=6", "t:9=1")
+        slip = cluster.ask("offsets", "delete", "tool", "t:0", "typo")
         cluster.ask("offsets", "reset", "tool", "--topic", "t:1", "--shift-by", "-20")
         listed = json.loads(cluster.ask("offsets", "list", "tool", "--json").stdout)
         deleted = cluster.ask("offsets", "delete", "tool", "t:0")
@@ -136,6 +138,9 @@ def test_offsets_by_the_command(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, "committed 2 offsets\n")
     assert (partly.returncode, partly.stdout) == (1, "committed 1 offset\n")
     assert "t:9: UNKNOWN_TOPIC_OR_PARTITION" in partly.stderr
+    assert (refused.returncode, refused.stderr) == (1, partly.stderr), "a dry run tells the truth"
+    assert slip.returncode == 1
+    assert "no committed offset of typo, so nothing was done" in slip.stderr
     parts = listed["groups"][0]["topics"][0]["partitions"]
     assert [part["committed_offset"] for part in parts] == [6, 0], "a shift stops at 0"
     assert deleted.returncode == 0

@@ -26,7 +26,7 @@ def edited(file: Path, *changes: tuple[str, str]) -> Path:
 
 
 def test_every_way_in_which_a_start_fails_is_told_in_one_sentence(tmp_path: Path) -> None:
-    """Issue A, bad input; S19: a directory in use, of another node or cluster, or empty."""
+    """S19: a directory in use, of another node or cluster, or empty."""
     with running(tmp_path / "c", 1, *INSECURE) as cluster:
         file = cluster.file("node-1")
         in_use = refused("node", "--config", str(file))

@@ -225,6 +225,7 @@ STATE: Final[tuple[StateItem, ...]] = (
             predecessor_ms=10_000,
             released=True,
             abandoned=b"\x00\x02",
+            replaced_requests=(REQUEST,),
         ),
     ),
     StateItem(

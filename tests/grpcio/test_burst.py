@@ -1,4 +1,4 @@
-"""Deliverable 6: 10,000 calls at once, and none is refused, whatever the grpcio (design §2).
+"""10,000 calls at once, and none is refused, whatever the grpcio.
 
 From 1.82 on the library refuses calls that wait to be taken up by Python: some above 1,000, all
 above 3,000, as CANCELLED. Our options lift that; `./dev test grpcio` runs this file on the oldest

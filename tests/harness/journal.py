@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.storage.journal import HardState, JournalBatch, JournalImage
+from holdfast.storage.journal_rules import Outline, advance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -49,6 +50,7 @@ class ModelJournal:
 
     def commit(self, batch: JournalBatch) -> None:
         self.before_commit(batch)
+        advance(self._outline, batch, self._term_at)  # refuses what the real one refuses
         self.commits += 1
         self._change_entries(batch)
         if batch.cut_to is not None:
@@ -69,6 +71,15 @@ class ModelJournal:
     def repair(self) -> None:
         """Take out all faults."""
         self.before_commit = self.after_commit = _nothing
+
+    @property
+    def _outline(self) -> Outline:
+        tail = self._entries[-1:]
+        last = (tail[0].index, tail[0].term) if tail else self._anchor
+        return Outline(self._anchor, last, self._commit_index, self._hard_state, self._identity)
+
+    def _term_at(self, index: int) -> int:
+        return self._entries[index - self._anchor[0] - 1].term
 
     def _change_entries(self, batch: JournalBatch) -> None:
         if batch.reset_to is not None:

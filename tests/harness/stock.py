@@ -11,16 +11,21 @@ from __future__ import annotations
 import importlib
 import pickle
 from collections import deque
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import pysyncobj.syncobj
 from pysyncobj.node import Node
 
 from harness.clock import VirtualClock
 
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
 stock: Any = importlib.import_module("pysyncobj")
 transport: Any = importlib.import_module("pysyncobj.transport")
 ALL_OF_THEM = 1 << 30
+SUCCESS = 0
 
 
 class StockNode(stock.SyncObj):  # type: ignore[misc]  # untyped on purpose
@@ -52,10 +57,10 @@ class _Wire(transport.Transport):  # type: ignore[misc]  # untyped on purpose
 
 
 class StockWorld:
-    """Stock nodes, their clock and their links."""
+    """Stock nodes, their clock and their links; with a folder, their journals and dumps in it."""
 
-    def __init__(self, ids: str, **settings: Any) -> None:
-        self.clock = VirtualClock()
+    def __init__(self, ids: str, folder: Path | None = None, **settings: Any) -> None:
+        self.clock, self._folder = VirtualClock(), folder
         pysyncobj.syncobj.monotonicTime = self.clock
         self.wires: dict[str, _Wire] = {}
         self.queues: dict[tuple[str, str], deque[bytes]] = {}
@@ -64,11 +69,17 @@ class StockWorld:
 
     def _start(self, node: str, ids: str, settings: dict[str, Any]) -> Any:
         given = {"autoTick": False, "appendEntriesPeriod": 0.1, "raftMinTimeout": 0.4}
-        conf = stock.SyncObjConf(**(given | {"raftMaxTimeout": 1.0} | settings))
+        conf = stock.SyncObjConf(**(given | {"raftMaxTimeout": 1.0} | self._files(node) | settings))
         self.wires[node] = _Wire(self, node)
         peers = [Node(peer) for peer in ids if peer != node]
         wire = self.wires[node]
         return StockNode(Node(node), peers, conf=conf, nodeClass=Node, transport=wire)
+
+    def _files(self, node: str) -> dict[str, str]:
+        if self._folder is None:
+            return {}
+        journal, dump = self._folder / f"{node}.journal", self._folder / f"{node}.dump"
+        return {"journalFile": str(journal), "fullDumpFile": str(dump)}
 
     def post(self, source: str, target: str, message: dict[str, Any]) -> bool:
         if frozenset((source, target)) not in self.up:
@@ -120,6 +131,17 @@ class StockWorld:
         self.tick(who)
         self.pump(among, rounds=6, seconds=0.11)
         assert self.nodes[who]._isLeader()
+
+    def acknowledged(self, node: str, values: Iterable[str]) -> list[str]:
+        """Put them all; the list grows by those that the node says are safe."""
+        told: list[str] = []
+
+        def note(value: str) -> Callable[[Any, int], None]:
+            return lambda _result, error: told.append(value) if error == SUCCESS else None
+
+        for value in values:
+            self.nodes[node].put(value, callback=note(value))
+        return told
 
     def close(self) -> None:
         for node in self.nodes.values():

@@ -33,7 +33,8 @@ def guards(*rules: Rule, harm: str) -> Callable[[Callable[[Rules], str]], Callab
             ids=["guarded", "without"],
         )
         def test(left_out: Rules, expected: str) -> None:
-            assert scenario(ALL - left_out) == expected
+            harm = scenario(ALL - left_out)
+            assert harm == expected, f"harm: {harm or 'none'}, expected: {expected or 'none'}"
 
         test.__name__, test.__doc__ = scenario.__name__, scenario.__doc__
         test.__module__, test.__qualname__ = scenario.__module__, scenario.__qualname__

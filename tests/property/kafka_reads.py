@@ -236,6 +236,8 @@ class Coordinator(Model):
             for pending in group.pending:
                 self.cancel(name, "pending", pending)
             group.pending.clear()
+            self.cancel(name, "owed")
+            group.owed.clear()  # who has not synced a stored assignment is known to the old leader
             group.initial = False
             for member in group.members.values():
                 self.refuse_join(member.join, "NOT_COORDINATOR", member.member_id)

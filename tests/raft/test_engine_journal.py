@@ -8,9 +8,10 @@ import pytest
 
 from harness.journal import ModelJournal
 from holdfast.raft.api import EngineStopped, SnapshotMark
-from holdfast.raft.engine.journal import NO_OP, EngineJournal, LogForked
+from holdfast.raft.engine.journal import NO_OP, QUIET_SECONDS, EngineJournal, LogForked
 from holdfast.raft.engine.overlay import _join_log_and_state
 from holdfast.storage.journal import Entry, Identity, JournalBatch
+from holdfast.storage.memory_journal import MemoryJournal
 
 
 def held(journal: EngineJournal) -> list[tuple[bytes, int, int]]:
@@ -85,6 +86,18 @@ def test_the_identity_is_durable_at_once() -> None:
     identity = Identity("c", "A", "1", "forming")
     EngineJournal(disk).set_identity(identity)
     assert EngineJournal(disk).identity == identity
+
+
+def test_s21_the_second_commit_says_nothing_that_waits_for_a_flush() -> None:
+    """An install is behind a quiet second: the disk does not hold what is committed in memory."""
+    journal = EngineJournal(MemoryJournal())
+    journal.append(b"x", 1)
+    journal.flush()
+    journal.keep_twice(now=10.0)
+    journal.rebase(100, 1)
+    journal.keep_twice(now=10.0 + QUIET_SECONDS)
+    journal.flush()
+    assert journal.anchor_index == 100
 
 
 @pytest.mark.parametrize("seed", range(20))

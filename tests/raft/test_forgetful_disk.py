@@ -12,7 +12,7 @@ from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.teeth import Rules, first_harm, guards
 from holdfast.raft.engine.journal import QUIET_SECONDS
 from holdfast.raft.engine.rules import Rule
-from holdfast.raft.messages import Recall, Recalled, Witness
+from holdfast.raft.messages import Recall, Recalled, VoteGranted, Witness
 
 if TYPE_CHECKING:
     from holdfast.storage.journal import JournalBatch
@@ -68,6 +68,25 @@ def test_s21_a_node_that_forgot_an_ack_elects_nobody(rules: Rules) -> str:
     c.exchange("A", "B")
     c.crash("A")
     return x_is_lost(c)
+
+
+@guards(Rule.S21_COMPARE, harm="x_is_lost")
+def test_s21_a_leader_that_forgot_what_it_counted_itself_elects_nobody(rules: Rules) -> str:
+    """X is on A, which led, and on B; A forgets it, and B is met for a moment and dies."""
+    c = Cluster(rules=rules)
+    c.elect("A")
+    c.pump(rounds=3, seconds=HEARTBEAT)
+    c.network.cut("A", "C")
+    disk = Forgetful(c, "A")
+    c.put("A", "X")
+    c.pump("AB", rounds=3, seconds=HEARTBEAT)
+    disk.restart_rolled_back()
+    c.network.connect("A", "C")
+    c.network.connect("A", "B")
+    c.exchange("B", "A")
+    c.crash("B")
+    c.clock.advance(3)
+    return first_harm(x_is_lost=c.campaign("C", "A"))
 
 
 @guards(Rule.S21_COMPARE, harm="x_is_lost")
@@ -138,6 +157,75 @@ def test_s21_a_forgetful_disk_becomes_a_new_one_and_catches_up() -> None:
     assert c.engine("B").status().stage == "member"
     assert c.engine("B").overlay.disk.incarnation != incarnation
     assert c.consumer("B").values == ["X"]
+
+
+def forgetful_b_heard_c_only() -> Cluster:
+    """B acked X to A and forgot it; C's word, which knows nothing of X, was enough to stand."""
+    c = Cluster()
+    disk = x_is_on_a_and_b_only(c)
+    disk.restart_rolled_back()
+    c.network.connect("B", "C")
+    c.exchange("C", "B")
+    c.clock.advance(3)
+    c.calm()
+    return c
+
+
+def test_s21_a_candidate_that_learns_of_a_loss_is_no_candidate_any_more() -> None:
+    """C's vote is under way when A's word arrives: without X nobody may lead (S19)."""
+    c = forgetful_b_heard_c_only()
+    seam = c.engine("B").overlay.seam
+    seam.election_deadline = 0
+    c.tick("B")
+    c.exchange("B", "C")
+    c.tick("B")
+    c.network.deliver("B", "C")
+    c.engine("C").overlay.settle()
+    assert VoteGranted(seam.term) in c.network.waiting("C", "B")
+    c.network.connect("A", "B")
+    c.exchange("A", "B")
+    c.network.deliver("C", "B")
+    assert (c.engine("B").status().role, c.engine("B").status().stage) == (
+        "follower",
+        "rebuilding",
+    )
+
+
+def test_s19_who_stood_in_the_term_that_ends_its_rebuild_keeps_its_vote() -> None:
+    """B stood against A in vain, and rebuilds under A: its vote of that term is given already."""
+    c = forgetful_b_heard_c_only()
+    seam = c.engine("B").overlay.seam
+    seam.election_deadline = 0
+    c.tick("B")
+    c.exchange("B", "C")
+    c.tick("B")
+    c.network.lose("B", "C")
+    c.tick("A")  # it led before, and heard nobody since
+    c.network.connect("A", "C")
+    assert c.campaign("A", "C")
+    assert seam.term == c.engine("A").status().term
+    c.connect_all()
+    c.pump(rounds=20, seconds=HEARTBEAT)
+    assert c.engine("B").status().stage == "member"
+    assert c.disks["B"].journal.load().hard_state.voted_for == "B"
+    assert c.consumer("B").values == ["X"]
+
+
+def test_s21_a_leader_that_learns_of_a_loss_leads_no_more() -> None:
+    """Before its first commit, that saves X; it is never too late for the alarm."""
+    c = forgetful_b_heard_c_only()
+    assert c.campaign("B", "C")
+    c.network.cut("B", "C")
+    c.network.connect("A", "B")
+    c.exchange("A", "B")
+    assert (c.engine("B").status().role, c.lease("B")) == ("follower", 0)
+    c.connect_all()
+    c.clock.advance(2 * MAX)
+    c.campaign("A", "C")  # in vain: it learns the term (S10 e)
+    c.elect("A")
+    c.pump(rounds=20, seconds=HEARTBEAT)
+    assert {tuple(c.consumer(node).values) for node in "ABC"} == {("X",)}
+    assert c.engine("B").status().stage == "member"
 
 
 def test_s21_a_sound_disk_stays_what_it_is_whatever_it_did_since_its_start() -> None:

@@ -6,10 +6,12 @@ Longer runs: HOLDFAST_FUZZ_SEEDS=1000:400 (first seed : how many), HOLDFAST_FUZZ
 from __future__ import annotations
 
 import os
+from collections import Counter
 
 import pytest
 
 from harness.chaos import Chaos, Violation
+from harness.forgetting import Forgetting
 from holdfast.raft.engine.journal import LogForked
 from holdfast.raft.engine.rules import ALL, Rule
 
@@ -53,3 +55,27 @@ def test_the_schedules_catch_a_rule_that_is_left_out(rule: Rule, seed: int) -> N
         except (Violation, LogForked):
             return
     pytest.fail(f"without {rule.name} nothing was found in 40 seeds from {seed} on")
+
+
+def test_s21_no_disk_that_forgets_loses_what_was_acknowledged() -> None:
+    """Of some losses peers know, and the node rebuilds; of the others nobody was ever told."""
+    counts: Counter[str] = Counter()
+    for seed in range(FIRST, FIRST + max(1, COUNT // 4)):
+        chaos = Forgetting(seed)
+        try:
+            chaos.run(STEPS)
+        except (Violation, LogForked):
+            print(f"Forgetting({seed}).run({STEPS}): {dict(chaos.counts)}")
+            raise
+        counts += chaos.counts
+    assert 0 < counts["suspected"] < counts["rolled back"]
+
+
+def test_s21_the_schedules_catch_a_node_that_does_not_compare() -> None:
+    """Nor would they prove anything if they could not fail."""
+    for seed in range(1, 41):
+        try:
+            Forgetting(seed, rules=ALL - {Rule.S21_COMPARE, Rule.S21_TWICE}).run(4000)
+        except (Violation, LogForked):
+            return
+    pytest.fail("without a comparison nothing was lost in 40 seeds")

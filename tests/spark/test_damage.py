@@ -1,4 +1,4 @@
-"""Each way to damage one record is found, at its position and nowhere else (design §8, S22)."""
+"""Each way to damage one record is found, at its position and nowhere else (S22)."""
 
 from __future__ import annotations
 

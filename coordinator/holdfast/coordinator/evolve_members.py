@@ -6,7 +6,7 @@ Knows neither commands nor settings, and decides nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from holdfast.coordinator.broken import InvariantBroken
 from holdfast.coordinator.events import (
@@ -20,7 +20,7 @@ from holdfast.coordinator.events import (
     Record,
     StaticMemberReplaced,
 )
-from holdfast.coordinator.ids import MemberId
+from holdfast.coordinator.ids import MemberId, RequestId
 from holdfast.coordinator.state import Group, Member
 
 MemberEvent: TypeAlias = (
@@ -33,6 +33,9 @@ MemberEvent: TypeAlias = (
     | MemberExpired
     | MemberRefused
 )
+
+REPLACED_REQUESTS_MAX: Final = 8
+"""So many joins of earlier processes are remembered for each static member (S14)."""
 
 
 def apply(group: Group, event: MemberEvent, record: Record) -> Group:
@@ -118,6 +121,12 @@ def _updated(group: Group, event: MemberUpdated) -> Group:
     )
 
 
+def _replaced_requests(old: Member) -> tuple[RequestId, ...]:
+    if not old.request_id:
+        return old.replaced_requests
+    return (*old.replaced_requests, old.request_id)[-REPLACED_REQUESTS_MAX:]
+
+
 def _replaced(group: Group, event: StaticMemberReplaced, record: Record) -> Group:
     """The whole swap (B3): assignment, place in the order and leadership go with the instance.
 
@@ -138,6 +147,7 @@ def _replaced(group: Group, event: StaticMemberReplaced, record: Record) -> Grou
         granted_index=record.position.index if old.granted_index else 0,
         predecessor_ms=event.predecessor_ms,
         released=False,
+        replaced_requests=_replaced_requests(old),
     )
     until_ms = record.log_time_ms + event.predecessor_ms
     return group._replace(

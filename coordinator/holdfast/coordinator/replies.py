@@ -33,7 +33,7 @@ class JoinedMember:
 
 @dataclass(frozen=True, slots=True)
 class JoinReply:
-    """JoinGroup v9. `member_id` of an error answer follows kafka-semantics §0.0."""
+    """JoinGroup v9. `member_id` of an error answer is what a real broker answers."""
 
     error: Rejection | None
     generation: int = -1

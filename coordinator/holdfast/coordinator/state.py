@@ -41,6 +41,7 @@ class Member(NamedTuple):
     holder may still act on the present grant (S12). `request_id`: of the join last served (S14).
     `since_ms`: log time at which this member id took its place. `abandoned`: what it held until its
     assignment was abandoned (D10); until the next one, and only to tell what moved.
+    `replaced_requests`: of the joins whose members this one has replaced, the last ones (S14).
     """
 
     member_id: MemberId
@@ -58,6 +59,7 @@ class Member(NamedTuple):
     predecessor_ms: int = 0
     released: bool = False
     abandoned: bytes = b""
+    replaced_requests: tuple[RequestId, ...] = ()
 
     @property
     def name(self) -> str:

@@ -497,6 +497,7 @@ class MemberState(_message.Message):
     PREDECESSOR_MS_FIELD_NUMBER: _builtins.int
     RELEASED_FIELD_NUMBER: _builtins.int
     ABANDONED_FIELD_NUMBER: _builtins.int
+    REPLACED_REQUESTS_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Its id."""
     instance_id: _builtins.str
@@ -529,6 +530,10 @@ class MemberState(_message.Message):
     def protocols(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Protocol]:
         """What it can do, the most wanted first."""
 
+    @_builtins.property
+    def replaced_requests(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Request ids of joins whose members this one has replaced, the last ones."""
+
     def __init__(
         self,
         *,
@@ -547,10 +552,11 @@ class MemberState(_message.Message):
         predecessor_ms: _builtins.int = ...,
         released: _builtins.bool = ...,
         abandoned: _builtins.bytes = ...,
+        replaced_requests: _abc.Iterable[_builtins.str] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "instance_id", b"instance_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "abandoned", b"abandoned", "assignment", b"assignment", "client_host", b"client_host", "client_id", b"client_id", "granted_index", b"granted_index", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "member_id", b"member_id", "predecessor_ms", b"predecessor_ms", "protocols", b"protocols", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "request_id", b"request_id", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "abandoned", b"abandoned", "assignment", b"assignment", "client_host", b"client_host", "client_id", b"client_id", "granted_index", b"granted_index", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "member_id", b"member_id", "predecessor_ms", b"predecessor_ms", "protocols", b"protocols", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "replaced_requests", b"replaced_requests", "request_id", b"request_id", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015

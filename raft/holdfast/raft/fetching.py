@@ -37,7 +37,7 @@ logger = logging.getLogger(__name__)
 
 BYTES_A_SECOND: Final = 32 << 20
 LOOK_AGAIN_SECONDS: Final = 60.0
-"""When missing records are looked for again, as long as some are missing."""
+"""When missing records are looked for again, as long as some are missing or none could be told."""
 
 FIRST_LOOK_SECONDS: Final = 2.0
 """A start comes first: it has elections and clients to see to."""
@@ -118,11 +118,13 @@ class Fetching:
         await self._wait(self._pause)
         while True:
             self._look.clear()
+            whole = False
             try:
                 await self.fetch()
-            except _PASSING:
+                whole = not self.missing
+            except Exception:
                 logger.exception("missing segments could not be looked for; tried again later")
-            await self._wait(LOOK_AGAIN_SECONDS if self.missing else None)
+            await self._wait(None if whole else LOOK_AGAIN_SECONDS)
 
     async def _wait(self, seconds: float | None) -> None:
         try:

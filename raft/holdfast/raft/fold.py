@@ -78,15 +78,15 @@ class Fold:
 
     def _linked(self, records: Sequence[Record], events: Sequence[bytes]) -> Iterator[StoredRecord]:
         """Chain each record to the one before it, over all and in its own group."""
-        whole = self.heads.get(ALL, CHAIN_START)
+        whole = self.heads.get(ALL) or CHAIN_START
         moved: dict[str, bytes] = {}
         for record, event in zip(records, events, strict=True):
             content = encode_record(record, event)
             mine = whole = chain_hash(whole, content)
             if record.group_id:
                 group_id = record.group_id
-                last = moved.get(group_id) or self.heads.get(group_id, CHAIN_START)
-                mine = moved[group_id] = chain_hash(last, content)
+                last = moved.get(group_id) or self.heads.get(group_id)
+                mine = moved[group_id] = chain_hash(last or CHAIN_START, content)
             yield StoredRecord(record, append_chain(content, mine))
         if records:
             moved[ALL] = whole

@@ -191,8 +191,8 @@ class Recall:
 class Recalled:
     """What the sender remembers of the receiver's disk (S21); zeros and "" if nothing.
 
-    In the leadership of `term` it acknowledged everything up to `index`; its last vote for the
-    sender was in `vote_term`.
+    In the leadership of `term`, another node's or its own, it held everything up to `index`; its
+    last vote for the sender was in `vote_term`.
     """
 
     incarnation: str
@@ -203,7 +203,7 @@ class Recalled:
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """The leader of `term` tells what `node`, on this disk, has acknowledged to it (S21)."""
+    """A leader tells what `node`, on this disk, held in `term`; "": not known which disk (S21)."""
 
     node: str
     incarnation: str

@@ -90,12 +90,16 @@ class Outbox:
         self._bytes += len(content)
 
     def take(self) -> list[Waiting]:
-        """The oldest parts, all of one term (S1), as many as an entry should hold."""
-        taken: list[Waiting] = []
-        size, term = 0, self.term
-        while self and self.term == term and size < COALESCED_BYTES:
-            waiting = self._waiting.popleft()
-            taken.append(waiting)
-            size += len(waiting.content)
-        self._bytes -= size
+        """The oldest parts, all of one term (S1), as many as an entry should hold.
+
+        At least one. A long one is alone: beside it, short ones could exceed the hard limit (S7).
+        """
+        taken = [self._waiting.popleft()]
+        size = len(taken[0].content)
+        while self and self.term == taken[0].part.term:
+            size += len(self._waiting[0].content)
+            if size > COALESCED_BYTES:
+                break
+            taken.append(self._waiting.popleft())
+        self._bytes -= sum(len(waiting.content) for waiting in taken)
         return taken

@@ -122,6 +122,7 @@ class GrpcTransport:
         self._server: grpc.Server | None = None
         self._offers: dict[str, Answer] = {}
         self._answering: set[tuple[str, str]] = set()
+        self._asked: set[grpc.Call] = set()
 
     # --- calls beside the streams ---
 
@@ -136,14 +137,18 @@ class GrpcTransport:
         """
         channel = self._channel(self._links[peer])
         metadata = self._introduction(peer)
+        ask: grpc.UnaryStreamMultiCallable[bytes, bytes]
+        ask = channel.unary_stream(f"{SERVICE}/{method}")
+        answer = ask(request, metadata=metadata, timeout=CALL_SECONDS_MAX)
+        self._asked.add(answer)
         try:
-            ask: grpc.UnaryStreamMultiCallable[bytes, bytes] = channel.unary_stream(
-                f"{SERVICE}/{method}"
-            )
-            yield from ask(request, metadata=metadata, timeout=CALL_SECONDS_MAX)
+            if self._closed.is_set():
+                raise OSError(f"{peer} is not asked for {method}: this node is being closed")
+            yield from answer
         except grpc.RpcError as error:
             raise OSError(f"{peer} does not answer {method}: {error}") from error
         finally:
+            self._asked.discard(answer)
             channel.close()
 
     def _introduction(self, peer: str) -> tuple[tuple[str, str], ...]:
@@ -214,6 +219,8 @@ class GrpcTransport:
                 link.changed.notify_all()
         with self._inbox_room:
             self._inbox_room.notify_all()
+        for answer in list(self._asked):
+            answer.cancel()
         if self._server is not None:
             self._server.stop(0)
 

@@ -25,7 +25,7 @@ from holdfast.server.hearing import Hearing
 from holdfast.server.scratch import Batch, call_of, waits
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Container, Iterable
 
     from holdfast.coordinator.commands import Command
     from holdfast.coordinator.effects import Decision, Effect
@@ -116,7 +116,7 @@ class Actor:
             self._begin(command)
         elif not waits(batch, command):
             self._answer_aside(batch, command)
-        elif self._proposed or batch.full:
+        elif self._proposed or not batch.takes(command):
             self._inbox.append(command)
         else:
             decision = self._decide(batch.state, batch.volatile, command)
@@ -245,7 +245,8 @@ class Actor:
         token = fencing_token(self._desk.state.recovery_number, index)
         seen = self.applied_at
         position = seen if seen is not None and seen.index == index else Position(index, 0)
-        self._carry_out(settled(tuple(batch.effects), token), position, batch.commands)
+        effects = settled(tuple(batch.effects), token)
+        self._carry_out(effects, position, batch.commands, batch.unrecorded)
 
     def _decide_again(self, batch: Batch) -> None:
         """Every replica skipped the part, for the group had changed meanwhile (S2)."""
@@ -273,11 +274,13 @@ class Actor:
         effects: Iterable[Effect],
         position: Position | None = None,
         commands: Iterable[Command] = (),
+        unrecorded: Container[CallId] = (),
     ) -> None:
         served = self._served(commands)
         for effect in effects:
             if isinstance(effect, Answer):
-                place = served.get(effect.call, position)
+                own = None if effect.call in unrecorded else position
+                place = served.get(effect.call, own)
                 self._desk.calls.answer(effect.call, Answered(effect.reply, place))
             elif not self._dropped:
                 self._desk.carry_out(self.group_id, effect)

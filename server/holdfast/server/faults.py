@@ -76,7 +76,7 @@ def broken_rule(what: str) -> Refused:
 
 
 def malformed(field: str, problem: str) -> CallFailed:
-    """A field that no command can be made of; Kafka has no error code for it (design §4)."""
+    """A field that no command can be made of; Kafka has no error code for it."""
     return CallFailed(grpc.StatusCode.INVALID_ARGUMENT, f"{field}: {problem}", "not-applied")
 
 

@@ -1,6 +1,6 @@
 """The logger's form: one line an event, `key=value` for people or JSON for programs.
 
-Text for people goes to a `logger`, never to the replicated log (design §1). The call that a line
+Text for people goes to a `logger`, never to the replicated log. The call that a line
 belongs to (method, request id) is added by itself from a context variable.
 """
 

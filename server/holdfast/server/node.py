@@ -75,12 +75,12 @@ class Node:
         self.actors = Actors(replica, self.timers, nodes, forming)
         self._callers = Callers()
         self._reads = Reads(replica, self.actors)
-        self._pushes = Pushes(replica, self.actors, self._callers)
+        self.pushes = Pushes(replica, self.actors, self._callers)
         self._sweeps = Sweeps(replica, self.actors)
         self._log = LogService(replica, history, self._reads)
         self._health = Health(replica)
         boundaries = Boundaries(replica, self.actors)
-        listeners = (self._reads, self._pushes, self._health, self._sweeps, boundaries, self._log)
+        listeners = (self._reads, self.pushes, self._health, self._sweeps, boundaries, self._log)
         for listener in (self.actors, *listeners):
             replica.subscribe(listener)
         replica.subscribe(self)
@@ -96,7 +96,7 @@ class Node:
         """Begin to serve on the port that is bound already."""
         server, door = self._server, checking(self._server, self._message_bytes_max)
         group_pb2_grpc.add_GroupServiceServicer_to_server(
-            GroupService(self.replica, self.actors, self._callers, self._pushes), door
+            GroupService(self.replica, self.actors, self._callers, self.pushes), door
         )
         offset_pb2_grpc.add_OffsetServiceServicer_to_server(
             OffsetService(self.actors, self._reads, self._callers), door

@@ -1,4 +1,4 @@
-"""HeartbeatStream: batches in, answers out, and what members must know at once (design §4).
+"""HeartbeatStream: batches in, answers out, and what members must know at once.
 
 When a join phase opens, every member whose heartbeat a stream has carried is told on it, in the
 turn of the loop in which the event was applied. A push is a hint: losing one only costs time.
@@ -21,7 +21,7 @@ from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
+    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 
     from holdfast.coordinator.commands import Heartbeat
     from holdfast.coordinator.events import Record
@@ -37,23 +37,27 @@ BATCH_MAX: Final = 10_000
 """Heartbeats in one message; a larger one would hold up everybody else."""
 WAITING_MAX: Final = 64
 """Messages that wait for a slow reader; above it, pushes (mere hints) are left out."""
+_ENDED: Final = frozenset(
+    {e.ERROR_CODE_UNKNOWN_MEMBER_ID, e.ERROR_CODE_FENCED_INSTANCE_ID, e.ERROR_CODE_INVALID_GROUP_ID}
+)
+"""Answers after which there is nothing to tell a member id any more."""
 
 
 class _Stream:
     """One open HeartbeatStream: which members it carries, and what is to be written on it."""
 
     def __init__(self) -> None:
-        self.members: dict[GroupId, set[MemberId]] = defaultdict(set)
+        self.members: dict[GroupId, dict[MemberId, None]] = defaultdict(dict)
         self._outbox: asyncio.Queue[g.HeartbeatBatchResponse | None] = asyncio.Queue()
 
     async def put(self, answers: g.HeartbeatBatchResponse | None) -> None:
         """Have a batch's answers written; None: nothing comes after."""
         await self._outbox.put(answers)
 
-    def push(self, group_id: GroupId, told: Iterable[g.HeartbeatPush]) -> None:
+    def push(self, group_id: GroupId, told: Mapping[MemberId, g.HeartbeatPush]) -> None:
         """Tell this stream's members, in one message."""
-        mine = self.members.get(group_id, ())
-        pushes = [push for push in told if push.member_id in mine]
+        few, many = sorted((self.members.get(group_id, {}), told), key=len)
+        pushes = [told[member_id] for member_id in few if member_id in many]
         if pushes and self._outbox.qsize() < WAITING_MAX:
             self._outbox.put_nowait(g.HeartbeatBatchResponse(pushes=pushes))
 
@@ -85,9 +89,29 @@ class Pushes:
             writer.cancel()
             self._forget(stream)
 
+    @property
+    def carried(self) -> int:
+        """How many members the open streams carry."""
+        return sum(
+            len(stream.members[group_id])
+            for group_id, streams in self._streams.items()
+            for stream in streams
+        )
+
     def _forget(self, stream: _Stream) -> None:
-        for group_id in stream.members:
-            self._streams[group_id].pop(stream, None)
+        for group_id, member_ids in list(stream.members.items()):
+            self._drop(stream, group_id, tuple(member_ids))
+
+    def _drop(self, stream: _Stream, group_id: GroupId, member_ids: Iterable[MemberId]) -> None:
+        """The stream does not carry these members any more, if it did."""
+        mine = stream.members.get(group_id)
+        if mine is None:
+            return
+        for member_id in member_ids:
+            mine.pop(member_id, None)
+        if not mine:
+            del stream.members[group_id]
+            del self._streams[group_id][stream]
             if not self._streams[group_id]:
                 del self._streams[group_id]
 
@@ -102,8 +126,10 @@ class Pushes:
         return g.HeartbeatBatchResponse(
             batch=batch.batch,
             responses=[
-                one if isinstance(one, g.HeartbeatResponse) else await self._finish(one)
-                for one in begun
+                one
+                if isinstance(one, g.HeartbeatResponse)
+                else await self._finish(stream, request, one)
+                for request, one in zip(batch.requests, begun, strict=True)
             ],
         )
 
@@ -130,7 +156,7 @@ class Pushes:
         """The stream carries this member from now on."""
         if request.group_id not in stream.members:
             self._streams[request.group_id][stream] = None
-        stream.members[request.group_id].add(request.member_id)
+        stream.members[request.group_id][request.member_id] = None
 
     def _command(self, call: CallId, request: g.HeartbeatRequest, context: Context) -> Heartbeat:
         if not request.HasField("holdfast"):
@@ -138,7 +164,9 @@ class Pushes:
         caller = self._callers.of(call, request, request.holdfast, context)
         return requests.heartbeat(request, caller)
 
-    async def _finish(self, waiting: Waiting) -> g.HeartbeatResponse:
+    async def _finish(
+        self, stream: _Stream, request: g.HeartbeatRequest, waiting: Waiting
+    ) -> g.HeartbeatResponse:
         try:
             answered = await waiting.future
         except Refused as error:
@@ -146,7 +174,10 @@ class Pushes:
         except asyncio.CancelledError:
             self._actors.give_up(waiting)
             raise
-        return responses.heartbeat(cast("HeartbeatReply", answered.reply))
+        response = responses.heartbeat(cast("HeartbeatReply", answered.reply))
+        if response.error_code in _ENDED:
+            self._drop(stream, request.group_id, (request.member_id,))
+        return response
 
     # --- the replica's listener ---
 
@@ -163,11 +194,13 @@ class Pushes:
         """Tell members of what concerns them, in the turn in which it happened."""
         del index
         for record in records:
-            streams = self._streams.get(record.group_id)
-            if streams:
-                told = list(self._told(record))
-                for stream in streams if told else ():
-                    stream.push(record.group_id, told)
+            streams = tuple(self._streams.get(record.group_id, ()))
+            told = {push.member_id: push for push in self._told(record)} if streams else {}
+            for stream in streams if told else ():
+                stream.push(record.group_id, told)
+            gone = tuple(_gone(record.event)) if streams else ()
+            for stream in streams if gone else ():
+                self._drop(stream, record.group_id, gone)
 
     def _told(self, record: Record) -> Iterator[g.HeartbeatPush]:
         group = self._replica.state.groups.get(record.group_id)
@@ -206,3 +239,17 @@ def _news(event: ev.Event, group: Group | None) -> Iterator[tuple[MemberId, Code
             yield from ((member_id, gone, "it did not rejoin in time") for member_id in ids)
         case _:
             return
+
+
+def _gone(event: ev.Event) -> Iterable[MemberId]:
+    """Member ids that an event ends: none of them comes back."""
+    match event:
+        case ev.MembersLeft(member_ids=ids) | ev.MembersRemoved(member_ids=ids):
+            return ids
+        case ev.GenerationStarted(removed=ids):
+            return ids
+        case ev.MemberExpired(member_id=gone) | ev.MemberRefused(member_id=gone):
+            return (gone,)
+        case ev.StaticMemberReplaced(old_member_id=old):
+            return (old,)
+    return ()

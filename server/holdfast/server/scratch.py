@@ -9,7 +9,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator import events as ev
-from holdfast.coordinator.commands import CommitOffsets, Heartbeat, JoinGroup, SyncGroup
+from holdfast.coordinator import settings
+from holdfast.coordinator.commands import (
+    CommitOffsets,
+    DeleteOffsets,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    SyncGroup,
+)
+from holdfast.coordinator.effects import Answer
 from holdfast.coordinator.invariants import check_group, check_touched
 
 if TYPE_CHECKING:
@@ -23,14 +32,20 @@ if TYPE_CHECKING:
 
 COMMANDS_MAX: Final = 1_024
 WEIGHT_MAX: Final = 256 * 1024
-"""Where a batch is cut: S7's target for one entry, about, in bytes."""
+"""Where a batch is cut: S7's target for one entry, about, in bytes; half of a smaller limit."""
+_HEAD: Final = 256
+"""Of a command in an entry, about, beside its texts: with its request id and stored answer."""
+_ITEM: Final = 64
+"""Of one thing that a command lists, beside its texts."""
 
 
 class Batch:
     """What one part of an entry will hold, and what is to be done once it is committed."""
 
     __slots__ = (
+        "_closed",
         "_named",
+        "_weight_max",
         "base",
         "commands",
         "effects",
@@ -38,6 +53,7 @@ class Batch:
         "group_id",
         "state",
         "touched",
+        "unrecorded",
         "volatile",
         "weight",
     )
@@ -51,13 +67,22 @@ class Batch:
         self.events: list[ev.Proposed] = []
         self.effects: list[Effect] = []
         self.touched: set[MemberId] = set()
+        self.unrecorded: set[CallId] = set()
+        """Calls that are answered with it, but for whom it records nothing."""
         self._named: set[MemberId] | None = set()
         self.weight = 0
+        self._weight_max = min(WEIGHT_MAX, settings.of_cluster(base).entry_bytes_max // 2)
+        self._closed = False
 
-    @property
-    def full(self) -> bool:
-        """Whether further commands should wait for the next batch."""
-        return self.weight >= WEIGHT_MAX or len(self.commands) >= COMMANDS_MAX
+    def takes(self, command: Command) -> bool:
+        """Whether a further command still fits; after one that does not, none does.
+
+        What fits into an entry alone must not fail because of what shares its batch (S7), and what
+        comes later must not overtake it.
+        """
+        full = self.weight + _weight(command) > self._weight_max
+        self._closed = self._closed or full or len(self.commands) >= COMMANDS_MAX
+        return not self._closed
 
     @property
     def calls(self) -> set[CallId]:
@@ -70,6 +95,9 @@ class Batch:
         self.weight += _weight(command)
         self.volatile = decision.volatile
         self.effects.extend(decision.effects)
+        if not decision.events:
+            answers = (each for each in decision.effects if isinstance(each, Answer))
+            self.unrecorded.update(answer.call for answer in answers)
         for proposed in decision.events:
             self._note(proposed.event)
         self.events.extend(decision.events)
@@ -120,15 +148,22 @@ def call_of(command: Command) -> CallId:
 
 
 def _weight(command: Command) -> int:
+    """Its bytes in an entry, about; names stand in its event and in its stored answer."""
     match command:
         case JoinGroup(protocols=protocols):
-            return 256 + sum(len(p.metadata) for p in protocols)
+            return _HEAD + sum(len(p.name) + len(p.metadata) for p in protocols)
         case SyncGroup(assignments=assignments):
-            return 64 + sum(64 + len(a.assignment) for a in assignments)
+            return _HEAD + sum(_ITEM + len(a.assignment) for a in assignments)
         case CommitOffsets(offsets=offsets):
-            return 64 + sum(64 + len(o.metadata) for o in offsets)
+            return _HEAD + sum(_ITEM + 2 * len(o.topic) + len(o.metadata.encode()) for o in offsets)
+        case DeleteOffsets(partitions=partitions):
+            return _HEAD + sum(_ITEM + 2 * len(place.topic) for place in partitions)
+        case LeaveGroup(members=members):
+            return _HEAD + sum(
+                _ITEM + 2 * (len(m.member_id) + len(m.instance_id or "")) for m in members
+            )
         case _:
-            return 128
+            return _HEAD
 
 
 def _touched(event: ev.Event, everyone: Iterable[MemberId]) -> Iterator[MemberId]:

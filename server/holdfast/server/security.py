@@ -1,7 +1,7 @@
 """TLS for clients: credentials of the server and of the command line, and who a caller is.
 
 Mutual: a client without a certificate of the cluster's authority is not let in. The principal is
-the first URI, else DNS name, else common name of the certificate (design §4). Reads PEM files;
+the first URI, else DNS name, else common name of the certificate. Reads PEM files;
 knows no services.
 """
 

@@ -59,7 +59,7 @@ def test_a_change_of_the_members_is_a_cause(cause: Event) -> None:
 
 
 def test_a_rebalance_because_of_a_new_leader_is_found() -> None:
-    """The assignment is state in the log; an election never recomputes it (design §3)."""
+    """The assignment is state in the log; an election never recomputes it."""
     s = settled()
     s.lead("n2")
     s.wait(1).entry(opened(reason="a new leader"))

@@ -9,7 +9,7 @@ import grpc
 
 from harness.poll import until_async
 from holdfast.client.caller import Caller
-from holdfast.client.heartbeats import HeartbeatStream
+from holdfast.client.heartbeats import BATCH_MAX, HeartbeatStream
 from holdfast.client.signals import Failure
 from holdfast.v1 import group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
@@ -161,6 +161,48 @@ def test_closing_fails_what_is_in_flight() -> None:
             answer = await attempt
             assert isinstance(answer, Failure)
             assert "closed" in str(answer.error)
+            await caller.close()
+
+    run(scenario())
+
+
+def test_no_message_carries_more_heartbeats_than_a_service_takes() -> None:
+    """A service refuses a larger message for good, which would stop every member."""
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            caller = Caller(node.address)
+            stream = HeartbeatStream(caller)
+            attempts = (
+                stream.attempt(beat(n), PATIENCE_MS, ignore) for n in range(BATCH_MAX * 2 + 1)
+            )
+            answers = await asyncio.gather(*attempts)
+            assert all(isinstance(one, group_pb2.HeartbeatResponse) for one in answers)
+            assert group.batches == 3
+            stream.close()
+            await caller.close()
+
+    run(scenario())
+
+
+def test_a_member_id_that_ended_is_not_listened_for_any_more() -> None:
+    """A member that expires time and again would leave a listener each time."""
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            heard: asyncio.Queue[str] = asyncio.Queue()
+            group.heartbeat_codes = {"m-1": ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID}
+            caller = Caller(node.address)
+            stream = HeartbeatStream(caller)
+            for number in (1, 2):
+                await stream.attempt(
+                    beat(number), PATIENCE_MS, lambda push: heard.put_nowait(push.member_id)
+                )
+            for member_id in ("m-1", "m-2"):
+                push = group_pb2.HeartbeatPush(group_id="g", member_id=member_id, generation_id=1)
+                await group.pushes.put(push)
+            assert await heard.get() == "m-2"
+            stream.close()
             await caller.close()
 
     run(scenario())

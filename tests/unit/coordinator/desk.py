@@ -1,6 +1,6 @@
 """A desk: one node's core without the node. It decides, keeps the records, and folds them again.
 
-Every test that uses it ends with the same proof (issue A, kafka-semantics §8 item 12): the records
+Every test that uses it ends with the same proof: the records
 folded from nothing, and from a stored and restored snapshot at every cut, give the same state, and
 no state on the way breaks an invariant.
 """

@@ -1,4 +1,4 @@
-"""What a batch costs is proportional to what it changes, never to the group (design §3).
+"""What a batch costs is proportional to what it changes, never to the group.
 
 Counted, not timed: how many members the core looks at while it decides and applies.
 """

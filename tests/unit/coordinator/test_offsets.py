@@ -1,4 +1,4 @@
-"""Offsets: commit, delete, expire (kafka-semantics J1-J34, C8-C11, F12)."""
+"""Offsets: commit, delete, expire (J1-J34, C8-C11, F12)."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ KAFKAS_DEFAULTS = {
     "offsets.retention.minutes": 10_080,
     "offsets.retention.check.interval.ms": 600_000,
 }
-"""kafka-semantics §3.1."""
+"""Kafka's bounds and defaults."""
 
 
 def change(**values: str | None) -> tuple[SettingChange, ...]:

@@ -12,6 +12,7 @@ from holdfast.coordinator.events import (
     RebalanceStarted,
     StaticMemberReplaced,
 )
+from holdfast.coordinator.evolve_members import REPLACED_REQUESTS_MAX
 from holdfast.coordinator.rejections import FencedInstanceId, InvalidRequest, UnknownMemberId
 from holdfast.coordinator.volatile import SESSION, SYNC, DeadlineKey
 
@@ -39,6 +40,30 @@ def test_b3_a_swap_is_one_event_and_nothing_moves(calls: Calls) -> None:
     assert (member.assignment, member.joined_seq) == (b"i2-1", 4)
     assert member.client_id == "new", "B10 bettered"
     assert calls.group.generation == 1
+
+
+def test_s14_a_frozen_process_that_repeats_its_join_takes_nothing_back(calls: Calls) -> None:
+    """Its join was done once, and another process has replaced what it made: it is fenced."""
+    calls.stable("i1", "i2")
+    calls.join("i2", fresh="i2-x", request_id="first")
+    calls.join("i2", fresh="i2-y", request_id="second")
+    calls.join("i2", fresh="i2-z", request_id="third")
+
+    for repeated in ("first", "second"):
+        assert calls.join("i2", fresh="i2-again", request_id=repeated) == ()
+        error = calls.joined().error
+        assert isinstance(error, FencedInstanceId)
+        assert error.holder == "i2-z"
+
+
+def test_s14_what_was_replaced_is_remembered_within_bounds(calls: Calls) -> None:
+    """A member that is restarted for ever does not grow."""
+    calls.stable("i1", "i2")
+    for number in range(100):
+        calls.join("i2", fresh=f"i2-{number}-x", request_id=f"r{number}")
+
+    replaced = calls.member("i2-99-x").replaced_requests
+    assert replaced == tuple(f"r{number}" for number in range(99))[-REPLACED_REQUESTS_MAX:]
 
 
 def test_s13_the_token_of_a_swap_is_the_index_of_its_entry(calls: Calls) -> None:

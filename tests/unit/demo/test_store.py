@@ -58,7 +58,7 @@ def test_the_same_token_may_claim_and_write_again(store: Store) -> None:
     assert store.write(Holder("one", 0, 7), row("a.py")) is None
 
 
-def test_tokens_of_other_partitions_refuse_nothing(store: Store) -> None:
+def test_s13_tokens_of_other_partitions_refuse_nothing(store: Store) -> None:
     """S13: one maximum for the whole store would refuse the rightful owners of other partitions."""
     store.claim(Holder("new", 0, 900))
     assert store.claim(Holder("other", 1, 3)) == ["c.py"]

@@ -129,9 +129,9 @@ class World:
     """A replica that leads term 1, its engine, and its only listener."""
 
     def __init__(self) -> None:
-        self.boot = 0.0
+        self.boot, self.wall = 0.0, 5_000.0
         self.engine, self.snapshots, self.diary = ScriptedEngine(), NoSnapshots(), Diary()
-        clocks = Clocks(boot=lambda: self.boot, wall=lambda: 5_000.0)
+        clocks = Clocks(boot=lambda: self.boot, wall=lambda: self.wall)
         self.replica = Replica("n1", self.engine, Fold(State()), self.snapshots, clocks)
         self.replica.subscribe(self.diary)
         self.replica.start()

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness.poll import until_async
 from holdfast.coordinator.events import (
     Cause,
     ClusterFormed,
@@ -26,7 +27,13 @@ from holdfast.raft.messages import BadMessage
 from holdfast.raft.segment_calls import CHUNK_BYTES, Piece, SegmentSource, encode_list, encode_read
 from holdfast.raft.tail import Tail
 from holdfast.storage.adopt import Gap
-from holdfast.storage.codec import CHAIN_START, append_chain, chain_hash, encode_record
+from holdfast.storage.codec import (
+    CHAIN_START,
+    CodecError,
+    append_chain,
+    chain_hash,
+    encode_record,
+)
 from holdfast.storage.segments import (
     MANIFEST,
     Row,
@@ -279,3 +286,32 @@ def test_a_source_answers_in_bounded_chunks_and_from_an_offset(tmp_path: Path) -
 def test_what_is_no_request_is_refused(tmp_path: Path, request_: bytes) -> None:
     with pytest.raises(BadMessage):
         SegmentSource(tmp_path).answer(request_)
+
+
+class Stumbling:
+    """A history that fails in these ways, one look after the other, before it can tell."""
+
+    def __init__(self, *failures: Exception) -> None:
+        self.failures = list(failures)
+
+    def missing(self) -> list[Gap]:
+        if self.failures:
+            raise self.failures.pop(0)
+        return [Gap(Position(0, 0), Position(30, 0))]
+
+
+def test_a_look_that_fails_in_any_way_is_followed_by_another(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that gave up would lack its history until its next start."""
+    monkeypatch.setattr("holdfast.raft.fetching.LOOK_AGAIN_SECONDS", 0.0)
+    history = Stumbling(OSError("EMFILE"), CodecError("from a newer version", "event record"))
+
+    async def story() -> None:
+        place = FetchingPlace(tmp_path / "segments", "c", "n1")
+        fetching = Fetching(place, history, ["n2"], lambda _peer, _request: iter(()), 0.0)
+        fetching.start()
+        await until_async(lambda: fetching.missing, "what is missing is found")
+        await fetching.close()
+
+    asyncio.run(story())

@@ -39,7 +39,7 @@ def record(index: int, ordinal: int = 0, *, sealed: int = 0) -> StoredRecord:
     """A record; `sealed`: it says that everything up to that index belongs to segments."""
     event: Event = SegmentSealed(Position(sealed, 1)) if sealed else GroupCreated()
     if index == 1:
-        event = ClusterFormed("c", ())  # design §3: the first record of every log
+        event = ClusterFormed("c", ())  # the first record of every log
     group = "" if sealed or index == 1 else f"g{ordinal}"
     place = Position(index, ordinal)
     made = Record(place, group, index, 1, 1, Cause("A1", "JoinGroup"), "", "", event)

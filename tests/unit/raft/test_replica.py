@@ -35,9 +35,9 @@ from holdfast.raft.api import (
     Stopped,
 )
 from holdfast.raft.fold import Fold
-from holdfast.raft.outbox import ENTRIES_IN_FLIGHT, WAITING_MAX
+from holdfast.raft.outbox import COALESCED_BYTES, ENTRIES_IN_FLIGHT, WAITING_MAX
 from holdfast.raft.replica import DIGEST_EVERY
-from holdfast.storage.codec import encode_entry
+from holdfast.storage.codec import decode_entry, encode_entry
 from unit.raft.replica_world import World, each_part_fills_an_entry, in_loop, part, settle
 
 
@@ -139,6 +139,22 @@ async def test_s7_a_part_over_the_limit_in_force_is_refused(world: World) -> Non
 
 
 @in_loop
+async def test_s7_a_long_part_makes_nobody_elses_entry_too_long(world: World) -> None:
+    """A part of the longest size that is allowed fits an entry of its own only."""
+    await world.lead()
+    for name in ("a", "b"):
+        world.replica.propose(part(name))
+        await settle()
+    long = Proposed(TopicsDeleted(("t" * COALESCED_BYTES,)), Cause("S7", "DeleteTopics"))
+    world.replica.propose(Part("", 1, 0, (long,)))
+    world.engine.commit(index=2)
+    await settle()
+
+    entries = [decode_entry(payload) for _, payload in world.engine.proposed]
+    assert [[each.group_id for each in entry.parts] for entry in entries] == [["b"], [""]]
+
+
+@in_loop
 async def test_no_more_parts_wait_than_memory_allows(world: World) -> None:
     """A log without a majority must not let what is proposed meanwhile fill the memory."""
     await world.lead()
@@ -221,6 +237,10 @@ async def test_s8_log_time_continues_from_the_log_and_not_from_the_wall(world: W
     world.boot += 2.5
 
     assert world.replica.log_time_ms() - before == 2_500
+    world.wall += 365 * 86_400
+    world.engine.push(RoleChanged("follower", 2, "n2"), RoleChanged("leader", 3, "n1"))
+    await settle()
+    assert 0 <= world.replica.log_time_ms() - before <= 2_500, "of the next leader, too"
 
 
 @in_loop

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 
@@ -9,7 +10,7 @@ import pytest
 
 from holdfast.raft.messages import BadMessage, VoteGranted
 from holdfast.raft.transport import Answer, GrpcTransport, PeerTls
-from unit.raft.test_transport import Authority, Nodes, Recorder, addresses
+from unit.raft.test_transport import DEADLINE, Authority, Nodes, Recorder, addresses
 
 CHUNK = b"\x5a" * (256 << 10)
 CHUNKS = 400
@@ -97,3 +98,36 @@ def test_a_peer_that_is_not_there_is_an_error(nodes: Nodes) -> None:
 
     with pytest.raises(OSError, match="b does not answer Things"):
         list(nodes.transports["a"].call("b", "Things", b"all"))
+
+
+def test_a_call_ends_with_the_transport_that_made_it(nodes: Nodes) -> None:
+    """A peer whose disk hangs must not hold up the end of a node that asks it for something."""
+    at, hanging = addresses("a", "b"), threading.Event()
+    nodes.stack.callback(hanging.set)
+
+    def hang(_request: bytes) -> Iterator[bytes]:
+        yield CHUNK
+        hanging.wait()
+
+    serving(nodes, "b", at, None, hang)
+    serving(nodes, "a", at, None)
+    chunks = nodes.transports["a"].call("b", "Things", b"all")
+    assert next(chunks) == CHUNK
+    ended: list[Exception | None] = []
+    reader = threading.Thread(target=lambda: ended.append(_failure(chunks)), daemon=True)
+    reader.start()
+
+    nodes.transports["a"].close()
+    reader.join(DEADLINE)
+    assert [type(error) for error in ended] == [OSError]
+    with pytest.raises(OSError, match="is being closed"):
+        list(nodes.transports["a"].call("b", "Things", b"all"))
+
+
+def _failure(chunks: Iterator[bytes]) -> Exception | None:
+    try:
+        for _ in chunks:
+            pass
+    except OSError as error:
+        return error
+    return None

@@ -1,4 +1,4 @@
-"""The peer transport on real sockets: identity, cluster, epochs (design §5, F29)."""
+"""The peer transport on real sockets: identity, cluster, epochs (F29)."""
 
 from __future__ import annotations
 

@@ -15,6 +15,7 @@ from holdfast.coordinator.events import (
 from holdfast.coordinator.ids import TopicPartition
 from holdfast.coordinator.rejections import FencedInstanceId
 from holdfast.coordinator.replies import JoinReply
+from holdfast.coordinator.volatile import ROUND, DeadlineKey
 from holdfast.raft.api import OutcomeUnknown
 from holdfast.server import scratch
 from holdfast.server.faults import CallFailed, Refused
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 def test_commands_of_one_turn_share_one_part() -> None:
-    """Group commit: one batch of a group at a time, one part a batch (design §3)."""
+    """Group commit: one batch of a group at a time, one part a batch."""
 
     async def story() -> None:
         world = await World().lead()
@@ -44,6 +45,29 @@ def test_commands_of_one_turn_share_one_part() -> None:
         assert state.offsets[TopicPartition("t", 0)].offset == 19
 
     asyncio.run(story())
+
+
+def test_a_call_that_recorded_nothing_has_no_position_of_another() -> None:
+    """S14: a witness would take the place of another's record for the proof of this change.
+
+    Found by the simulator (seed 17): two calls of one turn, of which one was refused.
+    """
+
+    async def story() -> None:
+        world = await World().lead()
+        await with_topic(world)
+        done = world.ask(committing("simple", 1))
+        refused = world.ask(removing_nobody("simple"))
+
+        assert (await done).position is not None
+        assert (await refused).position is None
+
+    asyncio.run(story())
+
+
+def removing_nobody(group: str) -> Callable[[CallId], c.Command]:
+    gone = (c.LeavingMember("nobody", None),)
+    return lambda call: c.LeaveGroup(c.Caller(call), group, gone)
 
 
 def test_a_skipped_part_is_decided_again_on_the_new_state() -> None:
@@ -70,6 +94,28 @@ def test_a_skipped_part_is_decided_again_on_the_new_state() -> None:
 
 def c_offsets(offset: int) -> Event:
     return OffsetsCommitted((OffsetCommitted("t", 0, offset, -1, ""),))
+
+
+def test_s11_a_rebalance_timer_runs_from_the_commit() -> None:
+    """S11: members count from what was applied; a slow disk must not make the timer shorter."""
+
+    async def story() -> None:
+        world = await World().lead()
+        await world.member()
+        world.replica.hold = True
+        newcomer = world.ask(joining("i2"))
+        await world.until(lambda: world.replica.waits)
+        world.now_ms += 3_000
+        world.replica.hold = False
+        world.replica.release()
+        await world.settle()
+
+        timeout_ms = world.replica.state.groups["g"].round_timeout_ms
+        assert timeout_ms == 10_000
+        assert world.timers.left_ms("g", DeadlineKey(ROUND)) == timeout_ms
+        newcomer.cancel()
+
+    asyncio.run(story())
 
 
 def test_s9_a_replaced_members_heartbeat_waits_for_the_batch_that_replaces_it() -> None:

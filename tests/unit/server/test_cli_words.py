@@ -5,12 +5,13 @@ from __future__ import annotations
 import pytest
 
 from holdfast.server.cli import describing, explain
-from holdfast.server.cli.offset_calls import Place
+from holdfast.server.cli.offset_calls import Place, lacking, select
 from holdfast.server.cli.plain import plain
 from holdfast.server.cli.times import ago, span
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import log_pb2 as lg
+from holdfast.v1 import offset_pb2 as o
 from holdfast.v1.errors_pb2 import ErrorCode
 
 NOW_MS = 1_700_000_060_000
@@ -161,3 +162,29 @@ def test_plain_data_has_every_field_of_every_kind() -> None:
 
 def test_a_place_is_written_as_it_is_given() -> None:
     assert str(Place("t", 3)) == "t:3"
+
+
+OFFSETS = {
+    Place(topic, number): o.OffsetFetchResponsePartition(partition_index=number)
+    for topic, number in (("t", 0), ("t", 1), ("u", 0))
+}
+
+
+@pytest.mark.parametrize(
+    ("named", "chosen"),
+    [
+        ((), ["t:0", "t:1", "u:0"]),
+        (("t",), ["t:0", "t:1"]),
+        (("t:0", "t:1"), ["t:0", "t:1"]),
+        (("t:0", "t"), ["t:0", "t:1"]),
+        (("t:0,1", "u:0"), ["t:0", "t:1", "u:0"]),
+    ],
+)
+def test_what_is_named_adds_up(named: tuple[str, ...], chosen: list[str]) -> None:
+    """A partition that is named and left out in silence keeps an offset that should be gone."""
+    assert [str(place) for place in select(OFFSETS, named)] == chosen
+    assert lacking(OFFSETS, named) == []
+
+
+def test_what_is_named_and_not_there_is_told() -> None:
+    assert lacking(OFFSETS, ("t:0,7", "typo", "typo:3", "u")) == ["t:7", "typo", "typo:3"]

@@ -78,7 +78,7 @@ def test_settings_of_the_log_are_collected_as_text(tmp_path: Path) -> None:
 def test_a_mistake_is_one_sentence_that_says_what_would_be_right(
     tmp_path: Path, text: str, said: str
 ) -> None:
-    """Issue A, bad input: unknown keys name the near one, bounds are told."""
+    """Unknown keys name the near one, bounds are told."""
     with pytest.raises(ConfigError) as refused:
         loaded(tmp_path, text)
 

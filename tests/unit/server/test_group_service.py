@@ -58,7 +58,7 @@ def test_a_grant_carries_the_index_of_the_entry_that_gave_it() -> None:
 
 
 def test_a_member_id_begins_with_the_instance_or_the_clients_name() -> None:
-    """Kafka's form `<instance or client id>-<uuid>`; the name is metadata (design §4)."""
+    """Kafka's form `<instance or client id>-<uuid>`; the name is metadata."""
 
     async def story() -> None:
         async with served() as node:

@@ -201,7 +201,7 @@ def test_a_watch_without_a_start_says_at_once_from_where_it_watches() -> None:
 
 
 def test_a_watch_resumes_from_next_without_gap_or_duplicate() -> None:
-    """Issue A: it is cut anywhere, also in the middle of a page."""
+    """It is cut anywhere, also in the middle of a page."""
 
     async def story() -> None:
         async with served() as node:

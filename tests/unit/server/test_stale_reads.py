@@ -1,4 +1,4 @@
-"""How old a read that may be stale says it is (design §4, S10)."""
+"""How old a read that may be stale says it is (S10)."""
 
 from __future__ import annotations
 

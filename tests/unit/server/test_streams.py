@@ -96,7 +96,7 @@ def test_a_replaced_member_is_told_at_once() -> None:
 
 
 def test_one_malformed_heartbeat_does_not_disturb_the_others() -> None:
-    """Issue A: a client that sends garbage does not disturb others."""
+    """A client that sends garbage does not disturb others."""
 
     async def story() -> None:
         async with served() as node:
@@ -195,5 +195,31 @@ def test_reads_need_the_lease_or_a_barrier() -> None:
             assert node.replica.barriers == 1
             assert fresh.holdfast.applied_index == node.replica.state.applied_index
             assert stale.holdfast.HasField("age_ms")
+
+    asyncio.run(story())
+
+
+def test_a_stream_carries_members_only_for_as_long_as_they_are_members() -> None:
+    """One stream serves a process for weeks, while its members come and go under new ids."""
+
+    async def story() -> None:
+        async with served() as node:
+            old = await member(node)
+            ghost = g.HeartbeatRequest(group_id="g", generation_id=1, member_id="ghost")
+            nowhere = g.HeartbeatRequest(group_id="h", generation_id=1, member_id="ghost")
+            stream = node.group.HeartbeatStream()
+            await stream.write(batch(1, [beat(old), ghost, nowhere]))
+            await stream.read()
+            assert node.node.pushes.carried == 1
+            new = await node.group.JoinGroup(join())
+            await stream.read()
+            assert node.node.pushes.carried == 0
+            await stream.write(batch(2, [beat(new)]))
+            await stream.read()
+            assert node.node.pushes.carried == 1
+            leaving = g.LeaveGroupRequestMember(member_id=new.member_id, group_instance_id="i1")
+            await node.group.LeaveGroup(g.LeaveGroupRequest(group_id="g", members=[leaving]))
+            assert node.node.pushes.carried == 0
+            await stream.done_writing()
 
     asyncio.run(story())

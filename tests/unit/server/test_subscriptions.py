@@ -1,4 +1,4 @@
-"""What the server reads out of a `consumer` member's bytes (design §4, J25)."""
+"""What the server reads out of a `consumer` member's bytes (J25)."""
 
 from __future__ import annotations
 

@@ -116,7 +116,7 @@ def test_a_segment_that_is_missing_in_between_is_a_gap(tmp_path: Path) -> None:
 
 
 def test_a_log_that_begins_later_is_no_flaw_and_says_so(tmp_path: Path) -> None:
-    """A node that was installed from a snapshot lacks what others sealed (design §6)."""
+    """A node that was installed from a snapshot lacks what others sealed."""
     folder, rest = sealed(tmp_path, written())
     rmtree(segments_in(folder)[0])
     log = checked(folder, rest)

@@ -9,7 +9,7 @@ service without the stream gets unary heartbeats.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 
 import grpc
 import grpc.aio
@@ -17,6 +17,7 @@ import grpc.aio
 from holdfast.client.errors import IncompatibleServer, OutcomeUnknown
 from holdfast.client.signals import Failure, FailureKind
 from holdfast.v1 import group_pb2
+from holdfast.v1.errors_pb2 import ErrorCode
 from holdfast.v1.group_pb2_grpc import GroupServiceStub
 
 if TYPE_CHECKING:
@@ -28,6 +29,13 @@ if TYPE_CHECKING:
 
     OnPush: TypeAlias = Callable[[group_pb2.HeartbeatPush], None]
     Answer: TypeAlias = "asyncio.Future[group_pb2.HeartbeatResponse | Failure]"
+
+BATCH_MAX: Final = 1_000
+"""Heartbeats in one message: far below what a service takes, and soon answered."""
+_ENDED: Final = frozenset(
+    {ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID, ErrorCode.ERROR_CODE_FENCED_INSTANCE_ID}
+)
+"""Answers after which a member id is never used again."""
 
 
 class _Beat(NamedTuple):
@@ -71,6 +79,8 @@ class HeartbeatStream:
                 return self._failure(address, "the stream broke", 0)
             return self._break(self._given_up(address, f"no answer within {timeout_ms} ms"))
         if not isinstance(answer, Failure):
+            if answer.error_code in _ENDED:
+                self.forget(request.group_id, request.member_id)
             return self._caller.judged(address, answer)
         if isinstance(answer.error, IncompatibleServer):
             self._unary = True
@@ -120,7 +130,7 @@ class HeartbeatStream:
     async def _send(self, call: Any) -> None:  # noqa: ANN401 - grpc.aio's stream call is untyped
         """All that is due by now in one message, and again while more falls due meanwhile."""
         while self._next and call is self._call:
-            beats, self._next = self._next, []
+            beats, self._next = self._next[:BATCH_MAX], self._next[BATCH_MAX:]
             self._batch += 1
             self._sent[self._batch] = beats
             requests = [beat.request for beat in beats]

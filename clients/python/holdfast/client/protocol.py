@@ -24,6 +24,14 @@ if TYPE_CHECKING:
     from holdfast.coordinator.assignors import Assignor
 
 PROTOCOL_TYPE = "consumer"
+WEIGHT_MAX = 1_000_000
+"""A larger one counts as this: beyond it, sharing out would take longer the more absurd it is."""
+
+_UNREADABLE = (
+    *(DecodeError, ValueError, KeyError, TypeError),
+    *(AttributeError, OverflowError, RecursionError),
+)
+"""What reading somebody else's protobuf and JSON may raise."""
 
 
 class TopicPartition(NamedTuple):
@@ -78,11 +86,14 @@ def read_subscription(member: group_pb2.JoinGroupResponseMember) -> MemberSubscr
             f"The subscription of member {member.member_id!r} cannot be read: another kind of "
             "client is in this group. Give it a group of its own."
         ) from error
+    owned: dict[str, list[int]] = {}
+    for claimed in message.owned_partitions:  # a topic may be named more than once
+        owned.setdefault(claimed.topic, []).extend(claimed.partitions)
     return MemberSubscription(
         member_id=member.member_id,
         instance_id=member.group_instance_id if member.HasField("group_instance_id") else None,
         topics=frozenset(message.topics),
-        owned={owned.topic: tuple(owned.partitions) for owned in message.owned_partitions},
+        owned={topic: tuple(numbers) for topic, numbers in owned.items()},
         generation=message.generation_id
         if message.HasField("generation_id")
         else GENERATION_UNKNOWN,
@@ -93,8 +104,8 @@ def read_subscription(member: group_pb2.JoinGroupResponseMember) -> MemberSubscr
 def _weight(user_data: bytes) -> int:
     """What a member of ours states; another assignor's own bytes state nothing."""
     try:
-        return int(json.loads(user_data)["weight"])
-    except (ValueError, KeyError, TypeError):
+        return min(int(json.loads(user_data)["weight"]), WEIGHT_MAX)
+    except _UNREADABLE:
         return 1
 
 
@@ -105,7 +116,8 @@ def read_share(assignment: bytes) -> Share:
         message.ParseFromString(assignment)
         said = json.loads(message.user_data) if message.user_data else {"counts": None}
         counts, join_again = said["counts"], bool(said.get("join_again"))
-    except (DecodeError, ValueError, KeyError, TypeError) as error:
+        counts = counts and {topic: int(count) for topic, count in counts.items()}
+    except _UNREADABLE as error:
         raise IncompatibleServer(
             "The assignment cannot be read: the group leader is another kind of client. "
             "Give it a group of its own."

@@ -102,7 +102,7 @@ class Engine:
             RequestVote: o.votes.on_request_vote,
             VoteGranted: o.votes.on_vote_granted,
             TimeoutNow: o.votes.on_timeout_now,
-            Append: o.appending.on_append,
+            Append: self._on_append,
             EntryChunk: o.appending.on_entry_chunk,
             SnapshotChunk: o.installing.on_chunk,
             ChunkAck: o.replication.on_chunk_ack,
@@ -114,6 +114,11 @@ class Engine:
             StateDigest: o.agreement.on_digest,
         }
         return handlers
+
+    def _on_append(self, peer: str, append: Append) -> None:
+        """S21: a leader shows what its own disk holds."""
+        self.overlay.appending.on_append(peer, append)
+        self.overlay.memory.on_append(peer, append)
 
     def _on_ack(self, peer: str, ack: Ack) -> None:
         """S21: it is remembered by whom it was given to."""

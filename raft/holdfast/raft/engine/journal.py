@@ -164,8 +164,11 @@ class EngineJournal(pysyncobj.journal.Journal):
         """S21: after a quiet second, write one more transaction, which acknowledges nothing.
 
         A damaged newest meta page rolls back one transaction; then it is this one. It also makes
-        the last commit index durable, which else waits for the next entry.
+        the last commit index durable, which else waits for the next entry. Not between a change
+        and its flush: the commit index may be that of a snapshot that the disk does not hold yet.
         """
+        if self._fresh or self._batch != JournalBatch():
+            return
         if self._alone_since == NOT_YET:
             self._alone_since = now
         elif self._alone_since is not None and now - self._alone_since >= QUIET_SECONDS and on:

@@ -9,6 +9,7 @@ Both live in memory only: what that leaves open is told in docs/adr/0008.
 from __future__ import annotations
 
 import logging
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -18,20 +19,21 @@ from holdfast.raft.messages import Ack, Recall, Recalled, VoteGranted, Witness
 if TYPE_CHECKING:
     from holdfast.raft.engine.context import Context
     from holdfast.raft.engine.disk import Disk
-    from holdfast.raft.messages import Message
+    from holdfast.raft.messages import Append, Message
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Remembered:
-    """Of one peer's disk: the highest ack as (term of the leader, index), and its last vote here.
+    """Of one peer's disk: the most that it is known to hold, as (term, index), and its last vote.
 
-    `told`: the ack that the other peers were told of.
+    It holds what it acknowledged to the leader of `term`, or told to be committed when it was that
+    leader. `told`: what the other peers were told of.
     """
 
     incarnation: str = ""
-    acked: tuple[int, int] = (0, 0)
+    held: tuple[int, int] = (0, 0)
     vote_term: int = 0
     told: tuple[int, int] = (0, 0)
 
@@ -51,6 +53,15 @@ class Memory:
         if ack.success and ack.term == seam.term and seam.is_leader:
             self._note(peer, ack.incarnation, (ack.term, ack.next_index - 1))
 
+    def on_append(self, peer: str, append: Append) -> None:
+        """A follower hears what is committed: the leader counted its own disk, once it was durable.
+
+        Which disk that is, no append says; no later one is a member in a term that this one led.
+        """
+        seam = self._ctx.seam
+        if append.term == seam.term and seam.leader == peer:
+            self._note(peer, "", (append.term, append.commit_index))
+
     def on_witness(self, peer: str, witness: Witness) -> None:
         """A leader tells what others acknowledged to it, in case it is not there to be asked."""
         if witness.node in self._of and witness.node != peer:
@@ -61,12 +72,13 @@ class Memory:
         remembered = self._of[peer]
         remembered.vote_term = max(remembered.vote_term, term)
 
-    def _note(self, peer: str, incarnation: str, acked: tuple[int, int]) -> None:
+    def _note(self, peer: str, incarnation: str, held: tuple[int, int]) -> None:
         remembered = self._of[peer]
-        if remembered.incarnation not in {"", incarnation}:
-            remembered = self._of[peer] = _Remembered()
-        remembered.incarnation = incarnation
-        remembered.acked = max(remembered.acked, acked)
+        if incarnation and remembered.incarnation != incarnation:
+            if remembered.incarnation:
+                remembered = self._of[peer] = _Remembered()
+            remembered.incarnation = incarnation
+        remembered.held = max(remembered.held, held)
 
     def tick(self) -> None:
         """Once per heartbeat period a leader shares what is new."""
@@ -75,9 +87,9 @@ class Memory:
             return
         self._next_at = ctx.now() + ctx.settings.heartbeat
         for node, remembered in self._of.items():
-            if remembered.told != remembered.acked:
-                remembered.told = remembered.acked
-                word = Witness(node, remembered.incarnation, *remembered.acked)
+            if remembered.told != remembered.held:
+                remembered.told = remembered.held
+                word = Witness(node, remembered.incarnation, *remembered.held)
                 self._tell_others(node, word)
 
     def _tell_others(self, node: str, word: Witness) -> None:
@@ -88,7 +100,7 @@ class Memory:
     def tell(self, peer: str) -> None:
         """Say to a peer what is remembered of it: first of all on a new connection, or if asked."""
         remembered = self._of[peer]
-        word = Recalled(remembered.incarnation, *remembered.acked, remembered.vote_term)
+        word = Recalled(remembered.incarnation, *remembered.held, remembered.vote_term)
         self._ctx.outbox.post(peer, word)
 
 
@@ -139,32 +151,37 @@ class Comparison:
         elif isinstance(message, VoteGranted):
             self._voted[message.term] = peer
 
+    def began_to_lead(self) -> None:
+        """Whatever a peer heard in this term was led by the present process: no riddle either."""
+        self._acked[self._ctx.seam.term] = sys.maxsize
+
     def on_recalled(self, peer: str, told: Recalled) -> None:
         """A peer remembers more than the disk does: rebuild, instead of voting (S19)."""
         self._silent.discard(peer)
         about_this_disk = told.incarnation in {"", self._disk.incarnation}
-        if not self._needed or not about_this_disk or self._ctx.seam.is_leader:
+        if not self._needed or not about_this_disk:
             return
-        lost = self._lost_ack(told) or self._lost_vote(peer, told)
+        lost = self._lost_entry(told) or self._lost_vote(peer, told)
         if lost:
             logger.critical(
-                "alarm: %s remembers %s of this node, and the journal began without it: the disk "
+                "alarm: %s remembers of this node %s, and the journal began without it: the disk "
                 "lost its last transaction (a damaged meta page, or a write that it never made). "
                 "The node rebuilds from its peers without a vote; examine the disk",
                 peer,
                 lost,
             )
             self._needed = False
+            self._ctx.seam.follow(None)  # such a disk neither leads nor stands, nor did it rightly
             self._disk.renew()
 
-    def _lost_ack(self, told: Recalled) -> str:
-        """Within a term a leader's log only grows, so an ack of the term found must be held.
+    def _lost_entry(self, told: Recalled) -> str:
+        """Within a term a leader's log only grows, so what was held in the term found must be held.
 
-        A later term than the ack's may have cut what was acknowledged: that proves nothing.
+        A later term may have cut what was acknowledged: that proves nothing.
         """
         if self._acked.get(told.term, -1) >= told.index or self._found >= (told.term, told.index):
             return ""
-        return f"an ack of entry {told.index} in term {told.term}"
+        return f"that it held entry {told.index} in term {told.term}"
 
     def _lost_vote(self, peer: str, told: Recalled) -> str:
         """A vote that the disk knows nothing of could be given again, to somebody else."""
@@ -172,4 +189,4 @@ class Comparison:
         forgot = told.vote_term > term or (told.vote_term == term > 0 and vote is None)
         if not forgot or self._voted.get(told.vote_term) == peer:
             return ""
-        return f"a vote in term {told.vote_term}"
+        return f"its vote in term {told.vote_term}"

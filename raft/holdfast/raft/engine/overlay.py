@@ -171,6 +171,7 @@ class Overlay(SyncObj):
     def _SyncObj__onBecomeLeader(self) -> None:
         """1.1: the no-op counts here only when it is durable here, in a cluster of one as well."""
         self.replication.begin_to_lead()
+        self.comparison.began_to_lead()
         super()._SyncObj__onBecomeLeader()
         self.journal.flush()
 

@@ -83,11 +83,15 @@ class Rebuild:
         self._ctx, self._disk = ctx, disk
 
     def on_append(self, peer: str, append: Append) -> None:
-        """A voter from now on, but for nobody else in this term: an earlier vote is forgotten."""
-        admitted = append.admit == self._disk.incarnation and append.term == self._ctx.seam.term
+        """A voter from now on, but for nobody else in this term: an earlier vote is forgotten.
+
+        One that is known (a suspected disk keeps its journal, S21) is given already, and stays.
+        """
+        seam, journal = self._ctx.seam, self._ctx.journal
+        admitted = append.admit == self._disk.incarnation and append.term == seam.term
         if admitted and self._disk.stage == "rebuilding":
-            self._ctx.seam.set_term(append.term, peer)
-            self._ctx.journal.flush()
+            seam.set_term(append.term, journal.getVotedForNodeId() or peer)
+            journal.flush()
             self._disk.enter("member")
 
 

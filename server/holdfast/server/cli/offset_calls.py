@@ -48,14 +48,29 @@ def fetch(
 def select(
     found: Mapping[Place, o.OffsetFetchResponsePartition], topics: tuple[str, ...]
 ) -> dict[Place, o.OffsetFetchResponsePartition]:
-    """Of what the group has, that which is named; nothing named: all."""
-    named = dict(map(_named, topics))
+    """Of what the group has, that which is named; nothing named: all. What is named adds up."""
+    named = [_named(text) for text in topics]
     return {
         place: partition
         for place, partition in found.items()
-        if not topics
-        or (place.topic in named and place.partition in (named[place.topic] or {place.partition}))
+        if not topics or any(_fits(place, *one) for one in named)
     }
+
+
+def lacking(found: Iterable[Place], topics: tuple[str, ...]) -> list[str]:
+    """What is named and fits nothing that the group has: most likely a slip of the pen."""
+    places = frozenset(found)
+    known = {place.topic for place in places}
+    return [
+        str(place) if place.partition >= 0 else place.topic
+        for topic, numbers in map(_named, topics)
+        for place in (Place(topic, number) for number in sorted(numbers) or (-1,))
+        if (place not in places if numbers else topic not in known)
+    ]
+
+
+def _fits(place: Place, topic: str, numbers: frozenset[int]) -> bool:
+    return place.topic == topic and (not numbers or place.partition in numbers)
 
 
 def _named(text: str) -> tuple[str, frozenset[int]]:
@@ -93,8 +108,11 @@ def commit_all(
     """Commit from outside the group, or with `dry_run` show what that would do."""
     if dry_run:
         _refuse_members(cluster, group_id)
+        unknown = _unknown(cluster, wanted)
         before = {place: p.committed_offset for place, p in found.items()}
-        show_plan((p, before.get(p, "-"), wanted[p]) for p in sorted(wanted))
+        show_plan((p, before.get(p, "-"), wanted[p]) for p in sorted(wanted) if p not in unknown)
+        code = e.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION
+        refuse_any((str(place), code, "") for place in unknown)
         return
     request = o.OffsetCommitRequest(
         group_id=group_id,
@@ -122,9 +140,30 @@ def commit_all(
 
 def _refuse_members(cluster: Cluster, group_id: str) -> None:
     """A dry run tells too that the group's members alone may commit."""
-    response = cluster.call("DescribeGroups", a.DescribeGroupsRequest(groups=[group_id]))
-    if response.groups[0].members:
+    if _has_members(cluster, group_id):
         fail(_only_members(group_id))
+
+
+def warn_of_members(cluster: Cluster, group_id: str) -> None:
+    """A dry run tells too that some offsets may have to stay."""
+    if _has_members(cluster, group_id):
+        click.echo(
+            f"group {group_id} has members: offsets of topics that one of them subscribes to will "
+            "be refused"
+        )
+
+
+def _has_members(cluster: Cluster, group_id: str) -> bool:
+    response = cluster.call("DescribeGroups", a.DescribeGroupsRequest(groups=[group_id]))
+    return bool(response.groups[0].members)
+
+
+def _unknown(cluster: Cluster, wanted: Iterable[Place]) -> list[Place]:
+    """A dry run tells too which of these partitions do not exist."""
+    names = sorted({place.topic for place in wanted})
+    response = cluster.call("ListTopics", a.ListTopicsRequest(names=names))
+    counts = {topic.name: topic.num_partitions for topic in response.topics}
+    return [place for place in sorted(wanted) if place.partition >= counts.get(place.topic, 0)]
 
 
 def _explain_members(group_id: str, response: o.OffsetCommitResponse) -> None:

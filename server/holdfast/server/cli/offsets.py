@@ -17,16 +17,18 @@ from holdfast.server.cli.offset_calls import (
     commit_all,
     conclude,
     fetch,
+    lacking,
     parse_change,
     select,
     show_plan,
+    warn_of_members,
 )
 from holdfast.server.cli.options import as_json, asks_cluster, refuse, show_json, table
 from holdfast.server.cli.times import ago
 from holdfast.v1 import offset_pb2 as o
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Container, Mapping
 
 
 @click.group()
@@ -104,6 +106,20 @@ def commit(
     commit_all(cluster, group_id, found, wanted, metadata, dry_run=dry_run, as_json=as_json)
 
 
+def _chosen(
+    group_id: str, found: Mapping[Place, o.OffsetFetchResponsePartition], topics: tuple[str, ...]
+) -> dict[Place, o.OffsetFetchResponsePartition]:
+    """What is to be changed; ends the command if anything named is not there."""
+    chosen, missing = select(found, topics), lacking(found, topics)
+    if missing or not chosen:
+        what = f"of {', '.join(missing)}" if missing else "at all"
+        fail(
+            f"group {group_id} has no committed offset {what}, so nothing was done; see `holdfast "
+            f"offsets list {group_id}`"
+        )
+    return chosen
+
+
 @offsets.command()
 @click.argument("group_id", metavar="GROUP")
 @_topics
@@ -126,9 +142,7 @@ def reset(
     if (to_offset is None) == (shift_by is None):
         raise click.UsageError("say one of --to-offset and --shift-by")
     _, found = fetch(cluster, group_id)
-    chosen = select(found, topics)
-    if not chosen:
-        fail(f"group {group_id} has no committed offsets there; see `holdfast offsets list`")
+    chosen = _chosen(group_id, found, topics)
     wanted = {
         place: to_offset if to_offset is not None else max(0, p.committed_offset + (shift_by or 0))
         for place, p in chosen.items()
@@ -147,11 +161,10 @@ def delete(
 ) -> None:
     """Forget offsets; refused for topics that a member subscribes to."""
     _, found = fetch(cluster, group_id)
-    chosen = select(found, topics)
-    if not chosen:
-        fail(f"group {group_id} has no committed offsets there; see `holdfast offsets list`")
+    chosen = _chosen(group_id, found, topics)
     if dry_run:
         show_plan((place, p.committed_offset, "deleted") for place, p in chosen.items())
+        warn_of_members(cluster, group_id)
         return
     request = o.OffsetDeleteRequest(
         group_id=group_id,

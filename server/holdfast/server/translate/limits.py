@@ -1,6 +1,6 @@
 """What a message must not exceed to become a command; more than that is malformed.
 
-Kafka has no error code for these (design §4), so each ends INVALID_ARGUMENT and names the field and
+Kafka has no error code for these, so each ends INVALID_ARGUMENT and names the field and
 the limit. Bounds that have a code (group ids, timeouts, sizes set by settings) are the core's.
 """
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from holdfast.v1 import offset_pb2 as o
 
 CONSUMER = "consumer"
-"""The protocol type whose metadata the service reads (design §4)."""
+"""The protocol type whose metadata the service reads."""
 
 
 def join_group(request: g.JoinGroupRequest, caller: c.Caller, fresh_member_id: str) -> c.JoinGroup:

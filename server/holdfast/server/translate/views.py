@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from itertools import groupby
 from typing import TYPE_CHECKING
 
+from google.protobuf.message import DecodeError
+
 from holdfast.coordinator import queries
-from holdfast.coordinator.assignment_bytes import partitions
 from holdfast.coordinator.ids import TopicPartition
 from holdfast.coordinator.rejections import InvalidConfig
 from holdfast.coordinator.subscriptions import CONSUMER
@@ -14,7 +14,7 @@ from holdfast.server.translate import limits, rebalances
 from holdfast.server.translate.refusals import code_of, sentence
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import offset_pb2 as o
-from holdfast.v1.group_pb2 import ConsumerProtocolTopicPartitions
+from holdfast.v1.group_pb2 import ConsumerProtocolAssignment
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.ids import GroupId, MemberId
     from holdfast.coordinator.state import State
     from holdfast.v1 import extras_pb2 as x
+    from holdfast.v1.group_pb2 import ConsumerProtocolTopicPartitions
 
     SessionLeft = Callable[[GroupId, MemberId], int | None]
 
@@ -88,12 +89,14 @@ def _member(
 
 def _assigned(
     group: queries.DescribedGroup, assignment: bytes
-) -> Iterator[ConsumerProtocolTopicPartitions]:
-    """What an assignment names, by topic; nothing, if that cannot be told."""
-    found = partitions(assignment) if group.protocol_type == CONSUMER else None
-    for topic, some in groupby(sorted(found or ()), key=lambda place: place.topic):
-        numbers = [place.partition for place in some]
-        yield ConsumerProtocolTopicPartitions(topic=topic, partitions=numbers)
+) -> Iterable[ConsumerProtocolTopicPartitions]:
+    """What an assignment names, as it names it; nothing, if that cannot be told."""
+    if group.protocol_type != CONSUMER:
+        return ()
+    try:
+        return ConsumerProtocolAssignment.FromString(assignment).assigned_partitions
+    except DecodeError:
+        return ()
 
 
 def listed(state: State, request: a.ListGroupsRequest) -> Iterator[a.ListedGroup]:

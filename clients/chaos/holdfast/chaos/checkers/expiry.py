@@ -121,9 +121,14 @@ def _signs(calls: Iterable[Call], records: Iterable[Recorded]) -> Mapping[Key, S
             continue
         sent, spans = found[call.group, member_id]
         spans.append((call.start_us, call.end_us))  # type: ignore[attr-defined]  # built as lists
-        if call.alive:
+        if call.alive and not _is_repeated_commit(call):
             sent.append(call.start_us)  # type: ignore[attr-defined]  # as above
     return found
+
+
+def _is_repeated_commit(call: Call) -> bool:
+    """It may have been answered from the table of requests (S14), which renews no session."""
+    return call.op == "OffsetCommit" and bool(call.invoked.arguments.get("duplicate"))
 
 
 _DEAF: Final = frozenset({"rejected", "not-applied"})

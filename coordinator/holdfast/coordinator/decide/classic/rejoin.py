@@ -93,7 +93,15 @@ def _answer_again(draft: Draft, command: JoinGroup, member: Member, rule: str) -
 
 
 def returning(draft: Draft, command: JoinGroup, old: Member) -> None:
-    """A static instance joins with an empty member id: a new process, or a retry (S14)."""
+    """A static instance joins with an empty member id: a new process, or a retry (S14).
+
+    A retry by a process that was replaced meanwhile must not take the identity back: it was done
+    once, and its holder is fenced.
+    """
+    if command.caller.request_id and command.caller.request_id in old.replaced_requests:
+        error = identity.fenced(draft.group, old.instance_id or "")
+        draft.answer(command.caller.call, answers.refused_join(error, command.member_id))
+        return
     if _is_retry(command, old) and not old.released:
         if draft.group.state == PREPARING:
             _park(draft, command, old.member_id)

@@ -1,0 +1,263 @@
+"""A node of the simulated cluster: the real engine, replica, actors and services in one process.
+
+Real: the overlay on PySyncObj, replica, fold, tail, history and snapshots, and everything of the
+server below gRPC's own server. Modelled: threads (hosted.py), disk (disk.py, state.py), peer
+connections (peers.py) and gRPC (server_side.py). Sealing of segments is left out: it needs files.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from random import Random
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from holdfast.coordinator.events import SettingChange
+from holdfast.raft.api import EngineStopped, Settings
+from holdfast.raft.engine import Engine
+from holdfast.raft.history import History
+from holdfast.raft.replica import Clocks, Replica
+from holdfast.server.address import Address
+from holdfast.server.config import NodeConfig, Peer
+from holdfast.server.node import Node
+from simulation.disk import Disk, SyncedJournal
+from simulation.hosted import HostedEngine
+from simulation.peers import PeerEnd
+from simulation.pinned import WALL_S
+from simulation.process import BOOTED_AT_S, Clock, Process
+from simulation.server_side import SimServer
+from simulation.state import SimSnapshots
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.coordinator.events import Record
+    from holdfast.raft.fold import Fold
+    from simulation.peers import Peers
+    from simulation.schedule import Schedule
+
+NAMES: Final = ("node-1", "node-2", "node-3")
+PORT: Final = 7400
+CLUSTER_ID: Final = "simulated"
+RAFT: Final = Settings(trailing_bytes=8 * 1024, batch_bytes=32 * 1024, chunk_bytes=8 * 1024)
+SETTINGS: Final = (
+    SettingChange("group.initial_rebalance_delay_ms", "300"),
+    SettingChange("group.min_session_timeout_ms", "500"),
+)
+SNAPSHOT_S: Final = (4.0, 12.0)
+"""How often a node takes a snapshot, beside those that the faults ask for."""
+RESTART_US: Final = (300_000, 2_000_000)
+"""After how long whoever supervises a node starts it again when it has ended by itself."""
+ADDRESSES: Final = {name: f"10.0.0.{number}:{PORT}" for number, name in enumerate(NAMES, 1)}
+
+
+class Watcher(Protocol):
+    """Who writes down what a node does; the omniscient part of the history."""
+
+    def opened(self, node: SimNode, fold: Fold) -> None:
+        """It has loaded its state."""
+
+    def installed(self, node: SimNode, fold: Fold) -> None:
+        """It goes on behind a snapshot of a peer."""
+
+    def applied(self, node: SimNode, records: Sequence[Record], index: int) -> None:
+        """It has applied an entry."""
+
+    def role(self, node: SimNode, role: str, term: int) -> None:
+        """It leads, follows, or is down."""
+
+
+class SimNode:
+    """One machine with its disk, and the process that runs on it, if any."""
+
+    def __init__(
+        self, name: str, schedule: Schedule, peers: Peers, watcher: Watcher, random: Random
+    ) -> None:
+        self.name, self.random = name, random
+        self._schedule, self._peers, self.watcher = schedule, peers, watcher
+        self.clock = Clock(schedule)
+        self.disk = self._new_disk()
+        self.wall_skew_s = random.uniform(-3_600.0, 3_600.0)
+        self.starts = 0
+        self.has_power = True
+        self.stays_down = False
+        self.process: Process | None = None
+        self.processes: list[Process] = []
+        self.server: SimServer | None = None
+        self.replica: Replica | None = None
+        self.engine: HostedEngine | None = None
+        self.snapshots: SimSnapshots | None = None
+        self.node: Node | None = None
+
+    @property
+    def runs(self) -> bool:
+        """Whether a process runs here; it may stand still."""
+        return self.process is not None and self.process.alive
+
+    @property
+    def leads(self) -> bool:
+        """Whether it believes itself to lead, ready or not."""
+        engine = self.engine
+        return self.runs and engine is not None and engine.status().role == "leader"
+
+    # --- life ---
+
+    def start(self, *, bootstrap: bool = False) -> None:
+        """Start a process, unless one runs."""
+        if self.runs or not self.has_power:
+            return
+        self.starts += 1
+        name = f"{self.name}.{self.starts}"
+        chance = Random(self.random.getrandbits(64))
+        self.process = Process(name, self.name, self._schedule, self.clock, chance)
+        self.processes.append(self.process)
+        self.process.start(self._life(self.process, bootstrap=bootstrap))
+
+    def kill(self) -> None:
+        """Kill -9."""
+        process = self.process
+        if process is None or not process.alive:
+            return
+        syncing = self.engine is not None and self.engine.is_syncing
+        process.kill()
+        self.disk.journal.die(synced=not syncing)
+        self.watcher.role(self, "down", 0)
+        if self.engine is not None:
+            self.engine.engine.close()
+
+    def _new_disk(self) -> Disk:
+        return Disk(SyncedJournal(self._schedule, Random(self.random.getrandbits(64))))
+
+    def replace_disk(self) -> None:
+        """The machine, which is down, gets an empty disk (S19)."""
+        self.disk = self._new_disk()
+
+    def start_later(self, after_us: int) -> None:
+        """Whoever supervises the node starts it again."""
+        self._schedule.after(after_us, self.start)
+
+    async def _life(self, process: Process, *, bootstrap: bool) -> None:
+        try:
+            node = self._open(process, bootstrap=bootstrap)
+        except EngineStopped:
+            self._ended(process)
+            return
+        await node.start()
+        reason = await node.stopped_because
+        del reason
+        await node.stop()
+        self._ended(process)
+
+    def _ended(self, process: Process) -> None:
+        if self.process is process:
+            self.kill()
+            if not self.stays_down:
+                self.start_later(self.random.randint(*RESTART_US))
+
+    async def stop_gracefully(self) -> None:
+        """As SIGTERM does: hand over, answer, make durable, end. In the node's own loop."""
+        if self.node is not None and self.replica is not None:
+            await self.node.stop()
+            await self.replica.close()
+            self.kill()
+
+    # --- parts ---
+
+    def _open(self, process: Process, *, bootstrap: bool) -> Node:
+        snapshots = self.snapshots = SimSnapshots(self.disk.state, process)
+        fold = snapshots.load()
+        end = PeerEnd(self._peers, process, self.name)
+        engine = Engine(
+            node_id=self.name,
+            peers=tuple(name for name in NAMES if name != self.name),
+            cluster_id=CLUSTER_ID,
+            settings=RAFT,
+            journal=self.disk.journal,
+            transport=end,
+            clock=self.clock.seconds,
+            random=Random(self.random.getrandbits(64)),
+            snapshots=snapshots,
+            bootstrap=bootstrap,
+        )
+        hosted = self.engine = HostedEngine(engine, self.disk.journal, process)
+        end.wake, end.departs_us = hosted.wake, hosted.departs_us
+        snapshots.on_durable = hosted.cut
+        clocks = Clocks(self.clock.seconds, self._wall_seconds)
+        replica = self.replica = Replica(self.name, hosted, fold, snapshots, clocks)
+        snapshots.on_reloaded = lambda fold: self.watcher.installed(self, fold)
+        applied = lambda: replica.state.applied_index  # noqa: E731 - as short as it can be
+        history = History(snapshots.tail, self.disk.state, Path("no-segments"), applied)
+        replica.start()
+        hosted.start()
+        self.server = SimServer(process, self.name)
+        self.node = Node(config_of(self.name), replica, history, self._as_grpc(self.server))
+        replica.subscribe(_Listener(self))
+        self.watcher.opened(self, fold)
+        self._snapshot_later(process)
+        return self.node
+
+    def _as_grpc(self, server: SimServer) -> Any:  # noqa: ANN401 - stands in for grpc.aio.Server
+        return server
+
+    def _wall_seconds(self) -> float:
+        return WALL_S + self.wall_skew_s + self.clock.seconds() - BOOTED_AT_S
+
+    def _snapshot_later(self, process: Process) -> None:
+        pause_us = round(self.random.uniform(*SNAPSHOT_S) * 1e6)
+        self._schedule.after(pause_us, self._snapshot_by_itself, process)
+
+    def _snapshot_by_itself(self, process: Process) -> None:
+        if process.alive:
+            self.take_snapshot()
+            self._snapshot_later(process)
+
+    def take_snapshot(self) -> None:
+        """Make the state durable now, so that the journal is cut behind it."""
+        process, replica = self.process, self.replica
+        if process is None or replica is None or not process.runs:
+            return
+        if replica.state.applied_index and replica.stopped_because is None:
+            process.start(replica.snapshot())
+
+
+class _Listener:
+    """Tells the watcher what the replica tells."""
+
+    def __init__(self, node: SimNode) -> None:
+        self._node = node
+
+    def on_leading(self, term: int) -> None:
+        self._node.watcher.role(self._node, "leader", term)
+
+    def on_not_leading(self) -> None:
+        engine = self._node.engine
+        self._node.watcher.role(self._node, "follower", engine.status().term if engine else 0)
+
+    def on_applied(self, records: Sequence[Record], index: int) -> None:
+        self._node.watcher.applied(self._node, records, index)
+
+    def on_stopped(self, reason: str) -> None:
+        del reason
+        self._node.watcher.role(self._node, "down", 0)
+
+
+def config_of(name: str) -> NodeConfig:
+    """A node's configuration."""
+    client = {each: Address(f"10.0.0.{n}", PORT) for n, each in enumerate(NAMES, 1)}
+    peer = {each: Address(f"10.0.0.{n}", PORT + 1) for n, each in enumerate(NAMES, 1)}
+    return NodeConfig(
+        name=name,
+        data_dir=Path("unused"),
+        client_address=client[name],
+        peer_address=peer[name],
+        cluster_id=CLUSTER_ID,
+        peers=tuple(Peer(each, client[each], peer[each]) for each in NAMES),
+        tls=None,
+        election_min_ms=round(RAFT.election_min * 1000),
+        election_max_ms=round(RAFT.election_max * 1000),
+        heartbeat_ms=round(RAFT.heartbeat * 1000),
+        shutdown_ms=1_000,
+        disk_reserve_bytes=None,
+        logger_level="info",
+        logger_format="text",
+        settings=SETTINGS,
+    )

@@ -1,0 +1,31 @@
+"""The debugger steps through a trace and shows groups and nodes as of then."""
+
+from __future__ import annotations
+
+from io import StringIO
+from typing import TYPE_CHECKING
+
+from holdfast.chaos import history_file
+from simulation import trace
+from simulation.debug import Debugger
+from simulation.outcome import BUSY, run_seed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def test_a_trace_is_stepped_through(tmp_path: Path) -> None:
+    """Written, read again, and shown: a moment, a group, a node, the verdict."""
+    outcome = run_seed(1, shape=BUSY._replace(fault_s=(4.0, 6.0)))
+    history = history_file.read(trace.write(outcome, tmp_path))
+    commands = "next 2\nuntil AssignmentStored\nshow group group-1\nshow node node-1\njudge\nquit\n"
+    said = StringIO()
+    debugger = Debugger(history, stdin=StringIO(commands), stdout=said)
+    debugger.use_rawinput = False
+
+    debugger.cmdloop()
+
+    assert trace.faults_of(history) == list(outcome.faults)
+    assert "AssignmentStored" in said.getvalue()
+    assert "generation 1" in said.getvalue()
+    assert "exclusive ownership" in said.getvalue()

@@ -1,0 +1,65 @@
+"""Whole runs: what every seed must contain, and that nothing is broken in a few of them.
+
+They run in processes with pinned hashes, as `./dev sim` does, so that its replay is the same run.
+"""
+
+from __future__ import annotations
+
+import os
+from multiprocessing import get_context
+from typing import TYPE_CHECKING
+from unittest import mock
+
+import pytest
+
+from simulation.outcome import BUSY, run_seed
+from simulation.run import WORKERS, run_one
+
+if TYPE_CHECKING:
+    from simulation.ledger import SeedResult
+
+SEEDS = (1, 2, 3)
+
+
+@pytest.fixture(scope="module")
+def results() -> dict[int, SeedResult]:
+    """Each seed, run once."""
+    pinned = mock.patch.dict(os.environ, {"PYTHONHASHSEED": "0"})
+    with pinned, get_context("spawn").Pool(WORKERS) as pool:
+        return {result.seed: result for result in pool.map(run_one, SEEDS)}
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_nothing_is_broken(results: dict[int, SeedResult], seed: int) -> None:
+    """I1 to I12, I15, no alarm, and nothing raised where nobody handles it."""
+    violations = results[seed].violations
+
+    assert not violations, f"./dev sim --seed {seed}: {violations[0]}"
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_seed_is_large_enough_to_prove_something(
+    results: dict[int, SeedResult], seed: int
+) -> None:
+    """A minute of three groups, hundreds of changes, many faults of many kinds."""
+    result = results[seed]
+
+    assert result.simulated_us >= 60_000_000
+    assert result.counts["acknowledged"] >= 300
+    assert result.counts["faults"] >= 15
+    assert len(result.faults) >= 6
+    assert result.counts["writes"] > 0
+    assert result.counts["moves"] > 0
+    assert result.counts["watched"] > 0
+
+
+def test_there_are_elections(results: dict[int, SeedResult]) -> None:
+    assert sum(result.counts["elections"] for result in results.values()) >= 2 * len(SEEDS)
+
+
+def test_an_idle_cluster_keeps_its_leader() -> None:
+    """Without faults and load: one election, and nothing to complain of."""
+    outcome = run_seed(1, faults=[], shape=BUSY._replace(busy=False))
+
+    assert not outcome.violations
+    assert outcome.counts["elections"] == 1

@@ -1,0 +1,266 @@
+"""One simulated world: three nodes, their clients, the network, and two phases.
+
+Safety: faults come by the list while everybody works. Healing: faults stop, and the cluster must
+recover within a deadline (I15), serve, and have lost nothing. A seed decides everything; the list
+of faults may be cut down, and everything else keeps its own chance (shrink.py relies on that).
+"""
+
+from __future__ import annotations
+
+from random import Random
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from holdfast.chaos import history as h
+from simulation.channel import SimChannel
+from simulation.crowd import Crowd
+from simulation.members import MemberPlan
+from simulation.nemesis import Nemesis
+from simulation.nodes import ADDRESSES, NAMES, SimNode
+from simulation.operators import LogWatcher, OffsetReader, Operator
+from simulation.peers import Peers
+from simulation.process import Clock, Process, running
+from simulation.recorder import Recorder
+from simulation.schedule import US, Schedule
+from simulation.storage import OutsideStorage
+from simulation.wire import Wire
+
+if TYPE_CHECKING:
+    from simulation.client_side import Line, Observer
+    from simulation.faults import Planned
+    from simulation.server_side import SimServer
+
+CLOCK_ERROR: Final = 0.1
+LOOK_US: Final = 100_000
+"""How often it is looked whether the cluster has healed."""
+HEAL_US: Final = 40 * US
+"""A cluster that has not healed by then never will."""
+DRAIN_US: Final = 2 * US
+"""How long the nodes have, after the last request, to come to the same state."""
+CALM_US: Final = 5 * US
+"""How long the healed cluster goes on serving before the end."""
+
+
+class Shape(NamedTuple):
+    """How large a world is. `fault_s`: when faults may happen, in seconds from the beginning."""
+
+    groups: int = 3
+    slots: int = 4
+    fault_s: tuple[float, float] = (4.0, 54.0)
+    busy: bool = True
+
+
+class World:
+    """Everything of one run."""
+
+    def __init__(self, seed: int, faults: list[Planned], shape: Shape) -> None:
+        self.seed, self.shape = seed, shape
+        self.random = Random(f"{seed} world")
+        self.schedule = Schedule()
+        self.recorder = Recorder(self.schedule)
+        self.observer: Observer = self.recorder
+        self.wire = Wire(self.schedule, str(seed))
+        self.lines: list[Line] = []
+        self._processes: dict[str, Process] = {}
+        peers = Peers(self.schedule, self.wire, self._chance("peers"))
+        self.nodes = {
+            name: SimNode(name, self.schedule, peers, self.recorder, self._chance(name))
+            for name in NAMES
+        }
+        storage = OutsideStorage(self.wire, self.recorder)
+        self.crowd = Crowd(self.schedule, self.recorder, storage, self._chance("crowd"))
+        self.healed_us: int | None = None
+        self.sick = ""
+        self._begin(faults)
+
+    def _chance(self, of: str) -> Random:
+        return Random(f"{self.seed} {of}")
+
+    # --- the population ---
+
+    def _begin(self, faults: list[Planned]) -> None:
+        details: h.Fields = {"seed": self.seed, "faults": [list(fault) for fault in faults]}
+        began = h.Began(0, h.FORMAT, "simulation", NAMES, CLOCK_ERROR, details)
+        self.recorder.add(began)
+        self.recorder.add(h.Phase(0, "safety"))
+        for node in self.nodes.values():
+            node.start(bootstrap=True)
+        self.operator: Operator | None = None
+        if self.shape.busy:
+            self._populate()
+        self.nemesis = Nemesis(self, faults)
+
+    def _populate(self) -> None:
+        groups = [f"group-{number}" for number in range(1, self.shape.groups + 1)]
+        topics = {f"topic-{n}": self.random.randint(3, 8) for n in range(1, len(groups) + 1)}
+        for group, topic in zip(groups, topics, strict=True):
+            for number in range(1, self.shape.slots + 1):
+                name = f"{group}-{number}"
+                self.crowd.add(name, self._plan_of(group, topic, name))
+        self.operator = Operator(self._outsider("operator"), topics, groups, self.crowd.removable)
+        OffsetReader(self._outsider("offset-reader"), self, groups, topics)
+        LogWatcher(self._outsider("watcher-all"), self, self.recorder, "")
+        LogWatcher(self._outsider("watcher-one"), self, self.recorder, groups[0])
+
+    def _plan_of(self, group: str, topic: str, name: str) -> MemberPlan:
+        random = self.random
+        static = random.random() < 0.6
+        session_ms = random.choice((2_000, 3_000, 5_000))
+        rebalance_ms = random.choice((2_000, 4_000, 6_000))
+        takeover = random.choice(("now", "now", "wait"))
+        work_s = random.uniform(0.2, 0.8)
+        instance = name if static else None
+        return MemberPlan(group, (topic,), instance, session_ms, rebalance_ms, takeover, work_s)
+
+    def _outsider(self, name: str) -> Process:
+        clock = Clock(self.schedule)
+        process = Process(name, name, self.schedule, clock, self._chance(name))
+        self._processes[name] = process
+        return process
+
+    @property
+    def outsiders(self) -> list[str]:
+        """Machines that are neither nodes nor members."""
+        return list(self._processes)
+
+    # --- what channels and faults ask ---
+
+    def open_channel(self, address: str, credentials: object) -> SimChannel:
+        """What the client library opens (pinned.py)."""
+        del credentials
+        process = running.process
+        if process is None:
+            raise RuntimeError("a channel is opened by nobody")
+        return SimChannel(self, process, address)
+
+    def listener(self, address: str) -> SimServer | None:
+        """The process that has this port open now."""
+        node = self.nodes[self.machine(address)]
+        server = node.server
+        return server if node.runs and server is not None and server.listening else None
+
+    def machine(self, address: str) -> str:
+        """The machine with this address."""
+        return next(name for name, its in ADDRESSES.items() if its == address)
+
+    def has_power(self, machine: str) -> bool:
+        """Whether the machine itself answers."""
+        return self.nodes[machine].has_power
+
+    def lines_to(self, node: SimNode) -> list[Line]:
+        """The connections of clients to a node."""
+        return [line for line in self.lines if line.is_up and line.server is node.server]
+
+    @property
+    def leader(self) -> SimNode | None:
+        """The node that leads in the highest term, if any does."""
+        leaders = [node for node in self.nodes.values() if node.leads]
+        return max(leaders, key=_term, default=None)
+
+    # --- the run ---
+
+    def run(self) -> None:
+        """Both phases, to the end."""
+        self.schedule.run(round(self.shape.fault_s[1] * US))
+        self.nemesis.stop()
+        self._mend_everything()
+        self.recorder.add(h.Phase(self.schedule.now_us, "healing"))
+        healing_us = self.schedule.now_us
+        self._look()
+        self.schedule.run(healing_us + HEAL_US, lambda: self.healed_us is not None)
+        if self.healed_us is not None:
+            self._serve_on()
+        else:
+            self.sick = self._what_is_sick()
+        self._finish()
+
+    def _serve_on(self) -> None:
+        """A cluster that has healed gets things done (I15)."""
+        reached = self.recorder.last_index
+        asked = bool(self.crowd.alive)
+        if self.shape.busy:  # what was told live may have been lost since: it is asked for again
+            LogWatcher(self._outsider("watcher-late"), self, self.recorder, "")
+        self.schedule.run(self.schedule.now_us + CALM_US)
+        if asked and self.recorder.last_index == reached:
+            self.sick = f"nothing was recorded in {CALM_US // US} s after index {reached}"
+
+    def _mend_everything(self) -> None:
+        for node in self.nodes.values():
+            node.disk.journal.fails = False
+            node.stays_down, node.has_power = False, True
+            if node.process is not None:
+                node.process.resume()
+            node.start()
+        self.crowd.calm_down()
+        if self.operator is not None:
+            self.operator.active = False
+
+    def _look(self) -> None:
+        if self.is_whole:
+            self.healed_us = self.schedule.now_us
+        else:
+            self.schedule.after(LOOK_US, self._look)
+
+    @property
+    def is_whole(self) -> bool:
+        """Every node is a member and up to date, one leads, and every member has its share."""
+        nodes = list(self.nodes.values())
+        statuses = [node.engine.status() for node in nodes if node.engine and node.runs]
+        leading = [node for node in nodes if node.replica and node.replica.leading_term]
+        return (
+            len(statuses) == len(nodes)
+            and all(status.stage == "member" for status in statuses)
+            and len(leading) == 1
+            and max(s.evolved_index for s in statuses) - min(s.evolved_index for s in statuses) < 50
+            and all(member.is_settled for member in self.crowd.alive)
+        )
+
+    def _what_is_sick(self) -> str:
+        """Why it has not healed, for people."""
+        nodes = {
+            name: (node.engine.status() if node.engine and node.runs else "down")
+            for name, node in self.nodes.items()
+        }
+        leading = [name for name, node in self.nodes.items() if node.leads]
+        unsettled = {m.who: m.phase for m in self.crowd.alive if not m.is_settled}
+        return f"members that are not settled: {unsettled}, leaders: {leading}, nodes: {nodes}"
+
+    def _finish(self) -> None:
+        """Let nobody ask for anything more, and compare what the nodes hold."""
+        for member in self.crowd.alive:
+            member.process.kill()
+        for process in self._processes.values():
+            if process.alive:
+                process.kill()
+                self.recorder.died(process.name)
+        self.schedule.run(self.schedule.now_us + DRAIN_US)
+        self.schedule.run(self.schedule.now_us + DRAIN_US, lambda: self._agree)
+        if not self._agree and not self.sick:
+            self.sick = f"the nodes did not come to one state: {self._what_is_sick()}"
+        for node in self.nodes.values():
+            if node.runs:
+                self.recorder.digest_now(node)
+        self.recorder.add(h.Phase(self.schedule.now_us, "end"))
+
+    @property
+    def _agree(self) -> bool:
+        """Whether all nodes have applied the same."""
+        replicas = [node.replica for node in self.nodes.values() if node.replica and node.runs]
+        reached = {(each.state.applied_index, each.chain_head) for each in replicas}
+        return len(replicas) == len(self.nodes) and len(reached) == 1
+
+    @property
+    def processes(self) -> list[Process]:
+        """All processes that were ever made, dead ones included."""
+        members = [member.process for slot in self.crowd.slots for member in slot.members]
+        nodes = [process for node in self.nodes.values() for process in node.processes]
+        return [*nodes, *self._processes.values(), *members]
+
+    def close(self) -> None:
+        """Let go of everything: what is unfinished ends here, not when memory is collected."""
+        for process in self.processes:
+            process.bury()
+        self.schedule.clear()
+
+
+def _term(node: SimNode) -> int:
+    return node.engine.status().term if node.engine is not None else 0

@@ -163,15 +163,18 @@ def _pause_then_crash(world: World, fault: Planned, random: Random) -> Result:
     follower.process.pause()
     process = follower.process
 
-    def mend() -> None:
-        _start(leader)
-
     def crash() -> None:
         leader.stays_down = True
         leader.kill()
         process.resume()
 
-    world.schedule.after(fault.lasts_us // 3, crash)
+    crashing = world.schedule.after(fault.lasts_us // 3, crash)
+
+    def mend() -> None:
+        crashing.cancel()
+        process.resume()
+        _start(leader)
+
     return f"{follower.name},{leader.name}", mend
 
 

@@ -174,6 +174,19 @@ def test_a_repetition_of_the_wish_is_none() -> None:
     assert "though request r1 had been served before" in whats(s.judged("I9"))
 
 
+def test_a_join_that_is_repeated_after_its_member_was_removed_makes_it_anew() -> None:
+    """S14: what the request made is gone, so there is nothing to answer from."""
+    s = settled()
+    s.entry(opened(), joined("c"), request_id="r1")
+    s.entry(started(2, "a.1", "b", "c"))
+    s.entry(opened(), MembersRemoved(("c",), "scaled down"), request_id="op")
+    s.entry(started(3, "a.1", "b"))
+    s.entry(assigned(3, {"a.1": [0], "b": [1]}))
+    s.entry(opened(), joined("c2"), request_id="r1")
+
+    assert s.judged("I9").violations == []
+
+
 # --- moves ---
 
 

@@ -9,7 +9,7 @@ within one needs, counted over what members still claim.
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -30,6 +30,8 @@ _CAUSES: Final = frozenset(
     }
 )
 """What a rebalance is opened for; recorded in the same entry, behind it."""
+
+_REMOVALS: Final = frozenset({"MembersLeft", "MembersRemoved", "MemberExpired", "MemberRefused"})
 
 Owners: TypeAlias = dict[tuple[str, int], str]
 """Each partition's owner, by instance id or else member id."""
@@ -66,6 +68,7 @@ def _rebalances(
     for record in records:
         entries.setdefault(record.index, []).append(record)
     served: dict[str, int] = {}
+    made: dict[str, set[str]] = defaultdict(set)
     stable_us = 0
     leader = ""
     entered = NOTHING
@@ -86,7 +89,23 @@ def _rebalances(
                 )
         for request_id in record.request_ids:
             served.setdefault(request_id, record.index)
+        _forget_the_gone(served, made, record)
         stable_us = record.at_us if after.state == STABLE else stable_us
+
+
+def _forget_the_gone(served: dict[str, int], made: dict[str, set[str]], record: Recorded) -> None:
+    """A join that is repeated after its member was taken out makes a member anew (S14)."""
+    fields = record.fields
+    joined = fields.get("new_member_id") or fields.get("member_id")
+    if record.kind in {"MemberJoined", "StaticMemberReplaced", "MemberUpdated"} and joined:
+        made[joined].update(record.request_ids)
+    elif record.kind == "GenerationStarted":
+        for each in fields.get("rejoined", ()):
+            made[each["member_id"]].add(each["request_id"])
+    elif record.kind in _REMOVALS:
+        for member_id in fields.get("member_ids") or [fields["member_id"]]:
+            for request_id in made.pop(member_id, ()):
+                served.pop(request_id, None)
 
 
 def _group_leader(leader: str, record: Recorded) -> str:

@@ -34,6 +34,7 @@ class FakeGroup:
 
     def __init__(self) -> None:
         self.leader = ""
+        self.nodes: list[str] = []  # the addresses that DescribeCluster tells
         self.partitions = 4
         self.generation = 0
         self.assignment = b""
@@ -77,6 +78,7 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
     def __init__(self, group: FakeGroup) -> None:
         self.group = group
         self.address = ""
+        self.server: Any = None
 
     async def _elsewhere(self, context: Any) -> bool:
         if self.group.leader == self.address:
@@ -172,6 +174,11 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
         topic = admin_pb2.ListedTopic(name="t", num_partitions=self.group.partitions)
         return admin_pb2.ListTopicsResponse(topics=[topic])
 
+    async def DescribeCluster(self, request: Any, context: Any) -> Any:
+        await self.group.enter("DescribeCluster", request, context)
+        told = [admin_pb2.DescribedNode(client_address=address) for address in self.group.nodes]
+        return admin_pb2.DescribeClusterResponse(nodes=told)
+
     async def RemoveMembers(self, request: Any, context: Any) -> Any:
         await self.group.enter("RemoveMembers", request, context)
         unknown = ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID
@@ -233,6 +240,8 @@ async def fake_cluster(nodes: int = 1) -> AsyncIterator[tuple[FakeGroup, list[Fa
         add_AdminServiceServicer_to_server(node, server)
         node.address = f"127.0.0.1:{server.add_insecure_port('127.0.0.1:0')}"
         await server.start()
+        node.server = server
+        group.nodes.append(node.address)
         servers.append(server)
         served.append(node)
     group.leader = served[-1].address

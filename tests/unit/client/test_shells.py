@@ -238,7 +238,7 @@ def test_t3_a_commit_of_an_older_generation_raises_and_the_member_rejoins() -> N
     async def scenario() -> None:
         async with (
             fake_cluster() as (group, (node,)),
-            member_of([node.address], heartbeat_interval_ms=60_000) as member,
+            member_of([node.address], heartbeat_interval_ms=5_000) as member,
         ):
             await take(member, 4)
             group.commit_code = ErrorCode.ERROR_CODE_ILLEGAL_GENERATION

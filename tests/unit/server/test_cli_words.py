@@ -7,7 +7,7 @@ import pytest
 from holdfast.server.cli import describing, explain
 from holdfast.server.cli.offset_calls import Place, lacking, select
 from holdfast.server.cli.plain import plain
-from holdfast.server.cli.times import ago, span
+from holdfast.server.cli.times import Now, ago, ago_log, span
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import log_pb2 as lg
@@ -15,6 +15,9 @@ from holdfast.v1 import offset_pb2 as o
 from holdfast.v1.errors_pb2 import ErrorCode
 
 NOW_MS = 1_700_000_060_000
+BEHIND_MS = 3_600_000
+NOW = Now(log_ms=NOW_MS - BEHIND_MS, wall_ms=NOW_MS)
+"""After a failover: log time is an hour behind the clocks, because the cluster was idle (S8)."""
 
 
 def removal() -> a.DescribedRebalance:
@@ -26,7 +29,8 @@ def removal() -> a.DescribedRebalance:
         member_id="w-2-x",
         group_instance_id="w-2",
         client_id="worker",
-        log_time_ms=NOW_MS - 60_000,
+        wall_time_ms=NOW_MS - 60_000,
+        log_time_ms=NOW_MS - BEHIND_MS - 60_000,
         join_phase_ms=700,
         assigned_after_ms=1_200,
         from_generation_id=4,
@@ -44,7 +48,7 @@ def removal() -> a.DescribedRebalance:
 
 
 def test_a_rebalance_is_explained() -> None:
-    assert list(explain.lines(removal(), NOW_MS)) == [
+    assert list(explain.lines(removal(), NOW)) == [
         "2023-11-14T22:13:20Z (1 min ago): generation 4 -> 5 in 1.2 s",
         "  why: w-2, w-3 removed by operator ops (rule G23): node retired",
         "  members: 4 before; removed w-2, w-3",
@@ -54,10 +58,17 @@ def test_a_rebalance_is_explained() -> None:
     ]
 
 
+def test_a_rebalance_without_wall_time_is_told_in_log_time_and_says_so() -> None:
+    told = removal()
+    told.wall_time_ms = 0
+    begun = "2023-11-14T21:13:20Z log time (1 min ago): "
+    assert explain.headline(told, NOW).startswith(begun)
+
+
 def test_what_is_not_listed_is_counted() -> None:
     told = removal()
     told.gone, told.moved = 40, 100
-    text = "\n".join(explain.lines(told, NOW_MS))
+    text = "\n".join(explain.lines(told, NOW))
 
     assert "w-2, w-3 and 38 more removed" in text
     assert "38 more came or went" in text
@@ -83,7 +94,7 @@ def test_a_rebalance_under_way_says_so() -> None:
     told = removal()
     told.ClearField("join_phase_ms")
     told.ClearField("assigned_after_ms")
-    assert "members are joining" in explain.headline(told, NOW_MS)
+    assert "members are joining" in explain.headline(told, NOW)
     assert explain.moved(told) == "nothing was assigned yet"
 
 
@@ -122,6 +133,11 @@ def test_spans_are_words(ms: int, words: str) -> None:
 
 def test_a_moment_is_iso_and_age() -> None:
     assert ago(1_700_000_000_000, NOW_MS) == "2023-11-14T22:13:20Z (1 min ago)"
+
+
+def test_log_time_says_that_it_is_log_time() -> None:
+    """It falls behind the clocks after a failover, so nobody may take it for wall time (S8)."""
+    assert ago_log(1_700_000_000_000, NOW_MS) == "2023-11-14T22:13:20Z log time (1 min ago)"
 
 
 def test_plain_data_has_numbers_hex_and_names() -> None:

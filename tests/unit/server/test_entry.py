@@ -28,3 +28,18 @@ def test_a_module_that_no_extra_brings_is_a_fault_and_stays_one(
 
     with pytest.raises(ModuleNotFoundError):
         entry.main()
+
+
+def test_an_interrupt_while_modules_are_imported_ends_quietly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ctrl-C in the first second is no fault: no traceback, the shells' exit code for SIGINT."""
+
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt(name)
+
+    monkeypatch.setattr(entry, "import_module", interrupted)
+
+    with pytest.raises(SystemExit) as ended:
+        entry.main()
+    assert ended.value.code == 130

@@ -1,0 +1,269 @@
+"""Defects of the rules of groups: who may speak, what is decided, and how it is folded."""
+
+# ruff: noqa: ANN401 (a patch passes on whatever the function in whose place it stands takes)
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from holdfast.coordinator import decide, evolve, evolve_members, evolve_offsets, replay
+from holdfast.coordinator.decide import requests
+from holdfast.coordinator.decide.classic import (
+    answers,
+    deadline,
+    heartbeat,
+    leading,
+    parking,
+    rejoin,
+    removal,
+    rounds,
+)
+from holdfast.coordinator.events import GenerationStarted
+from simulation.process import running
+from teeth.catalogue import Scenario, Simulated, seeded
+from teeth.patching import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.coordinator.decide.draft import Draft
+
+SCENARIOS = "tests/unit/coordinator/test_safety_scenarios.py::"
+SWAP = "tests/unit/coordinator/test_swap.py::"
+TOKEN_STEP = 64
+
+
+# --- fences ---
+
+
+@seeded("S12", Simulated(("I5",), "frozen-clients"))
+def member_id_check_skipped() -> Iterator[None]:
+    """Whoever names an instance id is taken for its holder: a replaced process speaks on."""
+    decided: Any = decide._decide
+
+    def as_the_holder(draft: Draft, command: Any) -> None:
+        named: str = getattr(command, "instance_id", None) or ""
+        speaks: str = getattr(command, "member_id", "")
+        holder = draft.found.instances.get(named) if draft.found else None
+        if holder is not None and speaks:
+            command = replace(command, member_id=holder)
+        decided(draft, command)
+
+    with replaced(decide, "_decide", as_the_holder):
+        yield
+
+
+@seeded("I7", Simulated(("I1", "I7"), "frozen-clients"))
+def generation_check_skipped() -> Iterator[None]:
+    """A heartbeat of an older generation is answered NONE: its sender acts on what others have."""
+    beat: Any = heartbeat.heartbeat
+
+    def of_any_generation(draft: Draft, command: Any) -> None:
+        if draft.found is not None:
+            command = replace(command, generation=draft.found.generation)
+        beat(draft, command)
+
+    with replaced(heartbeat, "heartbeat", of_any_generation):
+        yield
+
+
+@seeded("I4", Simulated(("I4", "I5", "alarm"), "calm"))
+def swap_keeps_the_old_id() -> Iterator[None]:
+    """A static swap binds the new id and leaves the old one a member: two hold one instance."""
+    swapped: Any = evolve_members._replaced
+
+    def keep(group: Any, event: Any, record: Any) -> Any:
+        after = swapped(group, event, record)
+        old = group.members[event.old_member_id]
+        return after._replace(members=after.members.set(old.member_id, old))
+
+    with replaced(evolve_members, "_replaced", keep):
+        yield
+
+
+@seeded("S12", Scenario(SWAP + "test_s12_a_release_does_not_hide_an_earlier_holder"))
+def predecessor_forgotten() -> Iterator[None]:
+    """A grant never says that an old holder may still run: nobody waits for it."""
+    with replaced(rejoin, "_predecessor_ms", lambda _draft, _old: 0):
+        yield
+
+
+@seeded("S13", Simulated(("I3", "I5"), "calm"))
+def token_reused() -> Iterator[None]:
+    """Tokens are rounded: two grants that follow each other closely have the same one."""
+
+    def rounded(recovery_number: int, index: int) -> int:
+        return (recovery_number << 48) + index - index % TOKEN_STEP
+
+    with replaced(answers, "fencing_token", rounded):
+        yield
+
+
+@seeded(
+    "S11", Scenario("tests/unit/coordinator/test_sync_and_heartbeat.py::test_f_heartbeats_by_state")
+)
+def rebalance_hidden_from_heartbeats() -> Iterator[None]:
+    """A heartbeat in the join phase is answered NONE: what was missed by push is never heard."""
+    with replaced(heartbeat, "RebalanceInProgress", lambda: None):
+        yield
+
+
+# --- generations and rebalances ---
+
+
+@seeded("S13", Simulated(("I3",), "failovers"))
+def generation_reissued_after_a_failover() -> Iterator[None]:
+    """The number of a generation is not remembered across a failover, and given out again."""
+    taken_over: set[str] = set()
+    take_over: Any = leading.take_over
+    start: Any = rounds._start_generation
+
+    def forget(draft: Draft) -> None:
+        take_over(draft)
+        taken_over.add(draft.group_id)
+
+    def again(draft: Draft, *rest: Any) -> None:
+        behind = draft.group_id in taken_over and draft.group.generation > 0
+        taken_over.discard(draft.group_id)
+
+        def numbered(generation: int, **fields: Any) -> Any:
+            return GenerationStarted(generation=generation - behind, **fields)
+
+        with replaced(rounds, "GenerationStarted", numbered):
+            start(draft, *rest)
+
+    with (
+        replaced(leading, "take_over", forget),
+        replaced(rounds, "_start_generation", again),
+        replaced(evolve, "_next_generation", lambda _group, _generation: None),
+    ):
+        yield
+
+
+@seeded("S16", Simulated(("I12",), "failovers"))
+def deadlines_not_armed_after_a_failover() -> Iterator[None]:
+    """A new leader arms nothing: who dies around a failover lives for ever."""
+    with replaced(leading, "take_over", lambda _draft: None):
+        yield
+
+
+@seeded(
+    "S16",
+    Scenario(
+        "tests/unit/coordinator/test_failover.py::test_s16_a_sync_is_expected_of_everyone_who_rejoined"
+    ),
+)
+def owed_syncs_forgotten() -> Iterator[None]:
+    """A new leader does not expect the syncs that are owed: a group waits for one for ever."""
+    take_over: Any = leading.take_over
+
+    def forget(draft: Draft) -> None:
+        with replaced(leading, "COMPLETING", "never"):
+            take_over(draft)
+
+    with replaced(leading, "take_over", forget):
+        yield
+
+
+@seeded(
+    "I9",
+    Scenario(
+        "tests/unit/coordinator/test_leave.py::test_g14_a_batch_is_one_rebalance_and_one_event"
+    ),
+)
+def batch_leave_one_by_one() -> Iterator[None]:
+    """A list of leaving members is taken out one by one, each with an event of its own."""
+    go: Any = removal._go
+
+    def one_by_one(draft: Draft, command: Any, going: dict[str, bool], reason: str) -> None:
+        for member_id, own in going.items():
+            go(draft, command, {member_id: own}, reason)
+
+    with replaced(removal, "_go", one_by_one):
+        yield
+
+
+# --- time ---
+
+
+@seeded(
+    "S9", Scenario(SCENARIOS + "test_s9_early_an_expiry_in_flight_ends_no_member_that_was_heard")
+)
+def expiry_in_spite_of_a_heartbeat() -> Iterator[None]:
+    """An expiry that has fired is carried out although the member was heard since."""
+    over: Any = deadline._session_over
+
+    def deaf(draft: Draft, member_id: str, *, heard: bool) -> None:
+        del heard
+        over(draft, member_id, heard=False)
+
+    with replaced(deadline, "_session_over", deaf):
+        yield
+
+
+@seeded(
+    "S17",
+    Scenario(
+        "tests/unit/coordinator/test_sync_and_heartbeat.py::test_a_parked_member_heartbeats_and_its_session_stays_suspended"
+    ),
+)
+def parked_member_expires() -> Iterator[None]:
+    """A parked call does not suspend the session: who waits as it was told to is thrown out."""
+    park: Any = parking.park_join
+
+    def park_and_tick(draft: Draft, caller: Any, member_id: str, *, is_new: bool = False) -> None:
+        park(draft, caller, member_id, is_new=is_new)
+        draft.arm_session(member_id)
+
+    with replaced(parking, "park_join", park_and_tick):
+        yield
+
+
+# --- requests ---
+
+
+@seeded("S15", Simulated(("I11",), "lost-answers"))
+def dedupe_table_dropped() -> Iterator[None]:
+    """Nobody remembers what was served: a repeated request is carried out once more."""
+    with replaced(requests, "_repeated", lambda _state, _command: None):
+        yield
+
+
+@seeded("S14", Simulated(("I11", "I9"), "lost-answers"))
+def retried_join_is_a_new_one() -> Iterator[None]:
+    """The repetition of a join is not known again: it makes another member, or another swap."""
+    with replaced(rejoin, "_is_retry", lambda _command, _member: False):
+        yield
+
+
+# --- the fold ---
+
+
+@seeded(
+    "S2",
+    Scenario(SCENARIOS + "test_s2_what_was_decided_on_a_dead_group_does_not_touch_its_namesake"),
+)
+def version_guard_off() -> Iterator[None]:
+    """A part is applied to whatever its group has become since it was decided."""
+
+    def term_only(_state: Any, term: int, part: Any) -> str | None:
+        return "S1" if part.term != term else None
+
+    with replaced(replay, "guard", term_only):
+        yield
+
+
+@seeded("I6", Simulated(("I6", "alarm"), "calm"))
+def evolve_depends_on_the_node() -> Iterator[None]:
+    """One node folds an event otherwise than its peers: what it answers is its own invention."""
+    committed: Any = evolve_offsets.offsets_committed
+
+    def otherwise(group: Any, event: Any, record: Any) -> Any:
+        process = running.process
+        if process is not None and process.machine == "node-2":
+            record = record._replace(log_time_ms=record.log_time_ms + 1)
+        return committed(group, event, record)
+
+    with replaced(evolve_offsets, "offsets_committed", otherwise):
+        yield

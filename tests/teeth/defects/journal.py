@@ -1,0 +1,188 @@
+"""Defects of what is on disk: the journal's, the state's, and what a start makes of them."""
+
+# ruff: noqa: ANN401 (a patch passes on whatever the function in whose place it stands takes)
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from holdfast.raft import snapshots
+from holdfast.raft.engine.journal import EngineJournal
+from holdfast.raft.snapshots import StateSnapshots
+from holdfast.storage import lmdb_journal, records
+from holdfast.storage.environment import open_environment
+from holdfast.storage.journal import Entry, HardState
+from holdfast.storage.state_image import changes
+from holdfast.storage.state_store import StateMeta, StateStore
+from simulation.disk import SyncedJournal
+from teeth.catalogue import Scenario, Simulated, seeded
+from teeth.patching import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.storage.journal import JournalBatch
+
+OFFSET = b"o"
+"""Begins the keys of offsets in a state's directory."""
+
+
+@seeded(
+    "D5",
+    Scenario(
+        "tests/storage/test_journals.py::test_both_environments_sync_data_and_meta_page_at_each_commit"
+    ),
+)
+def journal_without_sync() -> Iterator[None]:
+    """A commit returns when the kernel has it, and the power may still fail."""
+    unsynced = partial(open_environment, sync=False)
+    with replaced(lmdb_journal, "open_environment", unsynced):
+        yield
+
+
+@seeded("I2", Simulated(("I2", "I6", "I3", "alarm"), "crashes", seeds=6))
+def commit_before_the_disk_has_it() -> Iterator[None]:
+    """The disk acknowledges a batch that it has only in its cache: a death loses the last ten."""
+    commit: Any = SyncedJournal.commit
+    die: Any = SyncedJournal.die
+    images: dict[int, list[Any]] = {}
+
+    def note(self: SyncedJournal, batch: JournalBatch) -> None:
+        kept = images.setdefault(id(self), [])
+        kept.append(self.load())
+        del kept[:-10]
+        commit(self, batch)
+
+    def forget(self: SyncedJournal, *, synced: bool) -> None:
+        die(self, synced=synced)
+        kept = images.pop(id(self), [])
+        if kept and kept[0].identity == self.identity:
+            self.restore(kept[0])
+
+    with replaced(SyncedJournal, "commit", note), replaced(SyncedJournal, "die", forget):
+        yield
+
+
+@seeded("D5", Scenario("tests/raft/test_log.py::test_a_restart_finds_term_vote_and_entries"))
+def forgotten_vote() -> Iterator[None]:
+    """The term is stored, the vote is not: after a restart the node votes a second time in it."""
+
+    def store(self: EngineJournal, term: int, voted_for: str | None) -> None:
+        self._hard = HardState(term, voted_for)
+        self._batch = replace(self._batch, hard_state=HardState(term, None))
+
+    with replaced(EngineJournal, "setCurrentTerm", store):
+        yield
+
+
+@seeded("D5", Scenario("tests/raft/test_log.py::test_a_restart_finds_term_vote_and_entries"))
+def forgotten_term() -> Iterator[None]:
+    """A term that was learned is not stored: after a restart the node lives in an older one."""
+
+    def store(self: EngineJournal, term: int, voted_for: str | None) -> None:
+        self._hard = HardState(term, voted_for)
+
+    with replaced(EngineJournal, "setCurrentTerm", store):
+        yield
+
+
+@seeded(
+    "D1", Scenario("tests/raft/test_log.py::test_d1_a_committed_entry_is_never_cut_the_node_stops")
+)
+def cut_below_the_commit_index() -> Iterator[None]:
+    """A fork is papered over: what is committed is cut, because a leader has something else."""
+    with replaced(EngineJournal, "truncate_from", EngineJournal.truncate_unchecked):
+        yield
+
+
+@seeded("D4", Scenario("tests/raft/test_log.py::test_d4_a_cut_is_one_batch_that_rewrites_nothing"))
+def cut_rewrites_the_journal() -> Iterator[None]:
+    """A cut writes what is left anew, as the stock compaction does, and can be caught half way."""
+
+    def cut(self: EngineJournal, index: int) -> None:
+        position = index - self.anchor_index
+        if position <= 0:
+            return
+        self._log = self._log[position:]
+        self._batch = replace(self._batch, reset_to=self._log[0][1:])
+        self._fresh = self._log[1:]
+
+    with replaced(EngineJournal, "cut_to", cut):
+        yield
+
+
+@seeded(
+    "D3", Scenario("tests/raft/test_snapshots.py::test_d1_a_snapshot_keeps_the_suffix_that_matches")
+)
+def install_clears_the_journal() -> Iterator[None]:
+    """A snapshot that is installed clears the journal: acknowledged entries behind it are gone."""
+    rebase: Any = EngineJournal.rebase
+
+    def clear(self: EngineJournal, index: int, term: int) -> None:
+        with replaced(EngineJournal, "term_at", lambda _self, _index: None):
+            rebase(self, index, term)
+
+    with replaced(EngineJournal, "rebase", clear):
+        yield
+
+
+@seeded(
+    "S21",
+    Scenario(
+        "tests/storage/test_power_cut.py::test_every_flipped_byte_of_the_last_three_values_is_found"
+    ),
+)
+def checksums_not_compared() -> Iterator[None]:
+    """What is read from the disk is believed, whatever its checksum says."""
+
+    def believed(index: int, stored: bytes) -> Entry:
+        _, term = records._ENTRY_HEAD.unpack_from(stored)
+        return Entry(index, term, stored[records._ENTRY_HEAD.size :])
+
+    with replaced(lmdb_journal, "unpack_entry", believed):
+        yield
+
+
+@seeded("S18", Scenario("tests/storage/test_state_install.py::test_an_older_snapshot_is_refused"))
+def install_of_an_older_state() -> Iterator[None]:
+    """A state is replaced by whatever arrives, older or not."""
+    with replaced(StateStore, "meta", lambda _self: None):
+        yield
+
+
+@seeded("S18", Simulated(("I6", "I2", "alarm"), "crashes", seeds=6))
+def snapshot_index_off_by_one() -> Iterator[None]:
+    """A snapshot claims one entry more than it holds; a start goes on behind what it never had."""
+
+    def one_more(index: int, *rest: Any) -> StateMeta:
+        return StateMeta(index + 1, *rest)
+
+    with replaced(snapshots, "StateMeta", one_more):
+        yield
+
+
+@seeded("S18", Simulated(("I6", "I7", "alarm"), "crashes", seeds=6))
+def snapshot_without_offsets() -> Iterator[None]:
+    """A snapshot lacks the offsets: what was committed is gone when the journal is cut."""
+
+    def all_but_offsets(before: Any, after: Any) -> Any:
+        return (each for each in changes(before, after) if each.key[:1] != OFFSET)
+
+    with replaced(snapshots, "changes", all_but_offsets):
+        yield
+
+
+@seeded("S18", Simulated(("I10",), "crashes", seeds=6))
+def tail_forgotten_too_early() -> Iterator[None]:
+    """Records leave memory when a snapshot begins, before they are in the store: a watch skips."""
+    begun: Any = StateSnapshots.take
+
+    def take(self: StateSnapshots, fold: Any, term: int) -> Any:
+        future = begun(self, fold, term)
+        self.tail.durable(fold.state.applied_index)
+        return future
+
+    with replaced(StateSnapshots, "take", take):
+        yield

@@ -1,0 +1,208 @@
+"""Defects of the node around the rules: what is answered when, read from where, told to whom."""
+
+# ruff: noqa: ANN401 (a patch passes on whatever the function in whose place it stands takes)
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from holdfast.coordinator.commands import Caller, DeadlineFired, TriggerRebalance
+from holdfast.coordinator.effects import Answer, Arm, settled
+from holdfast.coordinator.ids import Position
+from holdfast.raft.api import NotLeader
+from holdfast.raft.replica import Replica
+from holdfast.server import actor, log_service, scratch
+from holdfast.server.actor import Actor
+from holdfast.server.actors import Actors
+from holdfast.server.hearing import Hearing
+from holdfast.server.timers import Timers
+from teeth.catalogue import Scenario, Simulated, seeded
+from teeth.patching import replaced
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from holdfast.coordinator.deadlines import Due
+    from holdfast.raft.api import RoleChanged
+    from holdfast.server.scratch import Batch
+
+ACTORS = "tests/unit/server/test_actors.py::"
+SESSIONS = "tests/unit/server/test_sessions.py::"
+
+
+# --- reads and the log ---
+
+
+@seeded("S10 c", Simulated(("I7", "I1"), "frozen-leaders", seeds=6))
+def read_without_a_barrier() -> Iterator[None]:
+    """Whoever believes to lead answers at once: no lease is asked for, and no majority."""
+    with replaced(Replica, "lease_valid", lambda self: bool(self.leading_term)):
+        yield
+
+
+@seeded("S5", Simulated(("I11", "I2", "I7"), "failovers", seeds=6))
+def proposal_settled_too_early() -> Iterator[None]:
+    """At a step-down what is under way is called not applied, and committed by the next leader."""
+    on_role: Any = Replica._on_role
+
+    def hasty(self: Replica, item: RoleChanged) -> None:
+        for proposal in item.unknown:
+            self._settle(proposal, NotLeader(item.leader))
+        on_role(self, item)
+
+    with replaced(Replica, "_on_role", hasty):
+        yield
+
+
+@seeded("I2", Simulated(("I2", "I11", "I7"), "failovers", seeds=6))
+def answered_before_the_commit() -> Iterator[None]:
+    """A change is acknowledged when it is proposed: a leader that dies takes it along."""
+    propose: Any = Actor._propose
+
+    def hasty(self: Actor) -> None:
+        propose(self)
+        batch = self._batch
+        if batch is None or not self._proposed:
+            return
+        at = self._desk.state.applied_index + 1
+        answers = tuple(each for each in batch.effects if isinstance(each, Answer))
+        self._carry_out(settled(answers, at), Position(at, 0), batch.commands)
+        batch.effects = [each for each in batch.effects if not isinstance(each, Answer)]
+
+    with replaced(Actor, "_propose", hasty):
+        yield
+
+
+@seeded(
+    "S8",
+    Scenario(
+        "tests/unit/raft/test_replica.py::test_s8_log_time_continues_from_the_log_and_not_from_the_wall"
+    ),
+)
+def log_time_from_the_wall() -> Iterator[None]:
+    """A new leader begins with its wall clock: one that is a year ahead expires every offset."""
+    with replaced(Replica, "_log_time_to_go_on_from", lambda self: int(self._clocks.wall() * 1000)):
+        yield
+
+
+# --- elections and deadlines ---
+
+
+@seeded("I9", Simulated(("I9",), "failovers"))
+def assignment_recomputed_by_an_election() -> Iterator[None]:
+    """A new leader lets every group rebalance, because it trusts nothing that it finds."""
+    leading: Any = Actors.on_leading
+
+    def distrust(self: Actors, term: int) -> None:
+        leading(self, term)
+        for group_id in self._replica.state.groups:
+            self.submit(TriggerRebalance(Caller(0), group_id, "a new leader"))
+
+    with replaced(Actors, "on_leading", distrust):
+        yield
+
+
+@seeded("S11", Scenario(ACTORS + "test_s11_a_rebalance_timer_runs_from_the_commit"))
+def rebalance_timer_armed_when_proposed() -> Iterator[None]:
+    """Deadlines run from the proposal: a slow commit gives partitions away too early."""
+    propose: Any = Actor._propose
+    adopt: Any = Actor._adopt
+    since_ms: dict[int, int] = {}
+
+    def now_ms(self: Any) -> int:
+        return self._desk._timers._now_ms()  # type: ignore[no-any-return]  # a clock
+
+    def note(self: Actor) -> None:
+        propose(self)
+        since_ms[id(self)] = now_ms(self)
+
+    def shortened(self: Actor, batch: Batch, index: int) -> None:
+        gone_ms = now_ms(self) - since_ms[id(self)]
+        batch.effects = [
+            replace(each, after_ms=max(0, each.after_ms - gone_ms))
+            if isinstance(each, Arm)
+            else each
+            for each in batch.effects
+        ]
+        adopt(self, batch, index)
+
+    with replaced(Actor, "_propose", note), replaced(Actor, "_adopt", shortened):
+        yield
+
+
+@seeded("S9", Scenario(SESSIONS + "test_s9b_an_expiry_is_proposed_only_after_a_quorum_probe"))
+def expiry_without_a_probe() -> Iterator[None]:
+    """A deadline is acted on without asking whether anybody follows this leader still."""
+
+    async def judge(self: Timers, due: Sequence[Due]) -> None:
+        for fired in due:
+            self._submit(DeadlineFired(*fired))
+
+    with replaced(Timers, "_judge", judge):
+        yield
+
+
+@seeded("S9", Scenario(SESSIONS + "test_s9_a_stall_of_the_process_puts_every_deadline_off"))
+def stalls_not_noticed() -> Iterator[None]:
+    """A process that stood still expires whom it could not hear meanwhile."""
+    with replaced(Timers, "stalled", lambda _self, _for_ms: None):
+        yield
+
+
+@seeded(
+    "S9",
+    Scenario(
+        "tests/unit/server/test_actors.py::test_s9_a_replaced_members_heartbeat_waits_for_the_batch_that_replaces_it"
+    ),
+)
+def heartbeat_overtakes_its_replacement() -> Iterator[None]:
+    """A heartbeat is answered NONE while the batch that fences its sender is on its way."""
+    with replaced(actor, "waits", lambda _batch, _command: False):
+        yield
+
+
+@seeded("I5", Simulated(("I5", "I1"), "calm"))
+def heartbeat_answers_outlive_a_decision() -> Iterator[None]:
+    """A heartbeat is answered as it was the last time, whatever was decided since."""
+    with replaced(Hearing, "forget", lambda _self: None):
+        yield
+
+
+# --- watches ---
+
+
+@seeded("I10", Simulated(("I10",), "calm"))
+def watch_skips_an_event() -> Iterator[None]:
+    """A watch that goes on after a page begins one record too far."""
+    with _pages(lambda at: Position(at.index, at.ordinal + 1)):
+        yield
+
+
+@seeded("I10", Simulated(("I10",), "calm"))
+def watch_doubles_an_event() -> Iterator[None]:
+    """A watch that goes on after a page begins with the last record of the page before."""
+    with _pages(lambda at: Position(at.index - (not at.ordinal), max(0, at.ordinal - 1))):
+        yield
+
+
+def _pages(moved: Any) -> Any:
+    page: Any = log_service.LogService._page
+
+    async def elsewhere(self: Any, *arguments: Any) -> Any:
+        sent = await page(self, *arguments)
+        return sent._replace(next=moved(sent.next)) if sent.records else sent
+
+    return replaced(log_service.LogService, "_page", elsewhere)
+
+
+@seeded(
+    "S6",
+    Scenario(
+        "tests/unit/server/test_actors.py::test_s6_a_batch_that_breaks_an_invariant_is_never_proposed"
+    ),
+)
+def invariants_not_checked() -> Iterator[None]:
+    """What a batch would break is not looked for before it is proposed."""
+    with replaced(scratch.Batch, "problems", lambda _self: ()):
+        yield

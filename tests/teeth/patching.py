@@ -1,0 +1,32 @@
+"""The few ways in which a defect is laid over the product."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+from holdfast.raft.engine import engine
+from holdfast.raft.engine.rules import ALL, Rule
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+
+
+def replaced(owner: object, name: str, by: object) -> AbstractContextManager[object]:
+    """Put something else in the place of an attribute that is there."""
+    return mock.patch.object(owner, name, by)
+
+
+@contextmanager
+def without(*rules: Rule) -> Iterator[None]:
+    """Every engine that is made meanwhile does without these deviations."""
+    made: Any = engine.Engine.__init__
+
+    def make(self: engine.Engine, **arguments: Any) -> None:  # noqa: ANN401 - whatever it takes
+        kept = frozenset(arguments.pop("rules", ALL)) - {*rules}
+        made(self, rules=kept, **arguments)
+
+    with replaced(engine.Engine, "__init__", make):
+        yield

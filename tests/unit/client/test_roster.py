@@ -1,0 +1,99 @@
+"""One endpoint is enough while it answers: the other nodes are learned from the service."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING
+
+import grpc
+
+from harness.poll import until_async
+from holdfast.client import Admin, Member
+from holdfast.client.endpoints import Endpoints
+from holdfast.client.reach import QUIET_MS_MAX, Reach
+from unit.client.fake_cluster import fake_cluster
+
+if TYPE_CHECKING:
+    import pytest
+
+WITHIN_S = 20
+
+
+def walk(endpoints: Endpoints, steps: int) -> set[str]:
+    seen = set()
+    for _ in range(steps):
+        endpoints.failed(endpoints.current)
+        seen.add(endpoints.current)
+    return seen
+
+
+def test_the_walk_passes_learned_nodes_and_never_forgets_the_given_ones() -> None:
+    endpoints = Endpoints(("given:1",))
+    endpoints.learned(["b:2", "given:1", "c:3"])
+    assert endpoints.addresses == ("given:1", "b:2", "c:3")
+    assert walk(endpoints, 3) == {"given:1", "b:2", "c:3"}
+    endpoints.learned(["d:4"])
+    assert walk(endpoints, 4) == {"given:1", "d:4"}
+    endpoints.learned([])
+    assert walk(endpoints, 2) == {"given:1"}
+
+
+def test_a_member_with_one_endpoint_outlives_that_node_and_the_leader() -> None:
+    """The given node and the leading one die; only who has learned the third finds it."""
+
+    async def scenario() -> None:
+        async with fake_cluster(3) as (group, nodes), asyncio.timeout(WITHIN_S):
+            settings = {"group": "g", "topics": ["t"], "heartbeat_interval_ms": 20}
+            async with Member(nodes[0].address, **settings) as member:  # type: ignore[arg-type]  # Member's own
+                await until_async(lambda: member.assignment, "the assignment")
+                await until_async(lambda: group.requests["DescribeCluster"], "the question")
+                endpoints = member._caller.endpoints  # noqa: SLF001 - what the walk knows
+                await until_async(lambda: len(endpoints.addresses) == 3, "three nodes")
+                group.leader = nodes[1].address
+                await nodes[0].server.stop(0)
+                await nodes[2].server.stop(0)
+                beats = len(group.requests["HeartbeatStream"])
+                await until_async(
+                    lambda: len(group.requests["HeartbeatStream"]) > beats + 2, "heartbeats"
+                )
+                assert member.health().error is None
+
+    asyncio.run(scenario())
+
+
+def test_an_admin_learns_too_and_a_service_that_does_not_tell_stops_nothing() -> None:
+    async def scenario() -> None:
+        async with fake_cluster(2) as (group, nodes), asyncio.timeout(WITHIN_S):
+            group.refuse["DescribeCluster"] = [(grpc.StatusCode.UNIMPLEMENTED, ())]
+            async with Admin(nodes[0].address) as admin:
+                await admin.list_topics()
+                await until_async(lambda: group.requests["DescribeCluster"], "the question")
+                assert await admin.list_topics() == {"t": 4}
+                assert len(group.requests["DescribeCluster"]) == 1  # refused for good: once
+            async with Admin(nodes[0].address) as admin:
+                await admin.list_topics()
+                endpoints = admin._caller.endpoints  # noqa: SLF001 - what the walk knows
+                await until_async(lambda: len(endpoints.addresses) == 2, "two nodes")
+
+    asyncio.run(scenario())
+
+
+def test_silence_is_told_once_and_its_end_once(caplog: pytest.LogCaptureFixture) -> None:
+    """People must hear that no node answers, but not at each attempt."""
+    now = [0]
+    reach = Reach(lambda: now[0])
+    reach.failed("refused", ("a:1", "b:2"))
+    reach.answered("a:1")  # a failover: not worth a word
+    reach.failed("refused", ("a:1", "b:2"))
+    assert caplog.records == []
+    for now[0] in (QUIET_MS_MAX - 1, QUIET_MS_MAX, QUIET_MS_MAX + 1):
+        reach.failed("refused", ("a:1", "b:2"))
+    (silence,) = caplog.records
+    assert silence.levelno == logging.WARNING
+    assert "a:1, b:2" in silence.getMessage()
+    assert "refused" in silence.getMessage()
+    reach.answered("b:2")
+    reach.answered("b:2")
+    assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
+    assert "b:2 answers" in caplog.records[1].getMessage()

@@ -1,0 +1,200 @@
+"""What people hear: a final refusal ends the member, each thing is logged once, probes are true."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from harness.poll import until_async
+from holdfast.client import Fenced, InvalidArgument, Member
+from holdfast.client.health import Health, look
+from holdfast.client.session import JOIN_AGAIN_MS
+from holdfast.client.signals import Lost, Missing
+from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
+from holdfast.v1.errors_pb2 import ErrorCode
+from unit.client.driver import (
+    FENCED_INSTANCE_ID,
+    NONE,
+    REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
+    Driver,
+    make_settings,
+    subscriber,
+)
+from unit.client.fake_cluster import fake_cluster
+from unit.server.nodes import served
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+HEARTBEAT, JOIN = group_pb2.HeartbeatRequest, group_pb2.JoinGroupRequest
+TOPICS = admin_pb2.ListTopicsRequest
+WITHIN_S = 20
+GO_ON = {
+    NONE,
+    UNKNOWN_MEMBER_ID,
+    REBALANCE_IN_PROGRESS,
+    ErrorCode.ERROR_CODE_MEMBER_ID_REQUIRED,
+}
+"""After these answers to a join a member goes on (T1, T2); the shell keeps others from it."""
+
+
+def refusal(code: ErrorCode.ValueType) -> group_pb2.JoinGroupResponse:
+    extras = extras_pb2.ResponseExtras(message="the service's sentence")
+    return group_pb2.JoinGroupResponse(error_code=code, member_id="m-1", holdfast=extras)
+
+
+@pytest.mark.parametrize("code", sorted(set(ErrorCode.values()) - GO_ON))
+def test_every_other_refusal_of_a_join_ends_the_member_with_its_error(
+    code: ErrorCode.ValueType,
+) -> None:
+    """Nothing is worse than a member that waits in silence for what will never come."""
+    driver = Driver()
+    driver.found()
+    driver.answer(JOIN, refusal(code))
+    assert driver.stopped.error is not None
+    assert "the service's sentence" in str(driver.stopped.error)
+    assert driver.open == {}
+
+
+@pytest.mark.parametrize("code", sorted(GO_ON - {NONE}))
+def test_after_a_refusal_that_heals_there_is_another_join(code: ErrorCode.ValueType) -> None:
+    driver = Driver()
+    driver.found()
+    driver.answer(JOIN, refusal(code))
+    driver.advance(JOIN_AGAIN_MS)
+    assert driver.is_waiting(JOIN)
+
+
+def test_the_service_s_refusal_of_a_join_is_raised_to_the_user() -> None:
+    async def scenario() -> None:
+        times = {"session_timeout_ms": 50, "heartbeat_interval_ms": 10}  # the node takes 100 or more
+        async with served() as node, asyncio.timeout(WITHIN_S):
+            member = Member(node.address, group="g", topics=["t"], **times)  # type: ignore[arg-type]  # Member's own
+            member.start()
+            with pytest.raises(InvalidArgument, match="INVALID_SESSION_TIMEOUT"):
+                await member.next_owned()
+
+    asyncio.run(scenario())
+
+
+# --- probes ---
+
+
+def health_of(driver: Driver) -> Health:
+    return look(driver.session, None, driver.now)
+
+
+def test_s11_a_member_is_not_ready_after_its_lease_has_ended_until_a_heartbeat_is_answered() -> None:
+    driver = Driver()
+    assert not health_of(driver).ready
+    driver.stable(0, 1)
+    assert health_of(driver).ready
+    driver.freeze(8_000)  # 0.8 of the session, and nobody has ticked yet
+    assert not health_of(driver).ready
+    driver.advance(0)
+    assert isinstance(driver.told_last, Lost)
+    assert (health_of(driver).phase, health_of(driver).ready) == ("stable", False)
+    driver.heartbeat()
+    assert health_of(driver).ready
+
+
+def test_s12_a_member_that_waits_for_its_predecessor_is_not_ready_yet() -> None:
+    driver = Driver(make_settings(takeover="wait"))
+    driver.found()
+    driver.joined(predecessor_ms=3_000)
+    driver.synced(0)
+    driver.advance(0)
+    driver.heartbeat()
+    assert not health_of(driver).ready
+    for _ in range(3):
+        driver.next_heartbeat()
+    assert health_of(driver).ready
+
+
+def test_a_member_with_nothing_to_own_is_ready() -> None:
+    driver = Driver()
+    driver.stable()
+    assert (health_of(driver).owned, health_of(driver).ready) == (0, True)
+
+
+# --- the logger ---
+
+
+def lines(caplog: pytest.LogCaptureFixture, least: int) -> list[str]:
+    ours = [record for record in caplog.records if record.name == "holdfast.client"]
+    return [record.getMessage() for record in ours if record.levelno >= least]
+
+
+def missing(driver: Driver) -> list[tuple[str, ...]]:
+    return [told.topics for told in driver.told if isinstance(told, Missing)]
+
+
+def test_a_topic_that_does_not_exist_is_told_once_and_again_if_it_goes_later() -> None:
+    there = admin_pb2.ListTopicsResponse(
+        topics=[admin_pb2.ListedTopic(name=name, num_partitions=1) for name in ("a", "b")]
+    )
+    one = admin_pb2.ListTopicsResponse(topics=there.topics[:1])
+    driver = Driver()
+    driver.found()
+    driver.joined(leader="m-1", members=[subscriber("m-1", "a", "b")])
+    driver.answer(TOPICS, one)
+    driver.synced()
+    for answer, told in ((one, 1), (one, 1), (there, 1)):
+        while not driver.is_waiting(TOPICS):
+            driver.next_heartbeat()
+        driver.answer(TOPICS, answer)
+        assert missing(driver) == [("b",)] * told
+
+
+def test_the_warning_of_a_missing_topic_says_how_to_create_it(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        async with served() as node, asyncio.timeout(WITHIN_S):
+            async with Member(node.address, group="g", topics=["documants"]):
+                await until_async(lambda: lines(caplog, logging.WARNING), "the warning")
+
+    asyncio.run(scenario())
+    (warning,) = lines(caplog, logging.WARNING)
+    assert "'documants'" in warning
+    assert "holdfast topic create documants --partitions" in warning
+
+
+def test_what_stops_a_member_inside_its_block_is_logged_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)), asyncio.timeout(WITHIN_S):
+            group.heartbeat_code = FENCED_INSTANCE_ID
+            settings: dict[str, Any] = {"instance_id": "i", "heartbeat_interval_ms": 20}
+            async with Member(node.address, group="g", topics=["t"], **settings) as member:
+                async for _ in member.owned():
+                    pass
+
+    with pytest.raises(Fenced):
+        asyncio.run(scenario())
+    (line,) = lines(caplog, logging.WARNING)
+    assert "FENCED_INSTANCE_ID" in line
+
+
+def test_a_callback_that_raises_is_logged_once_with_where_it_did(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def on_assigned(_: Sequence[object]) -> None:
+        raise KeyError("the user's own")
+
+    async def scenario() -> None:
+        async with fake_cluster() as (_, (node,)), asyncio.timeout(WITHIN_S):
+            member = Member(node.address, group="g", topics=["t"], on_assigned=on_assigned)
+            async with member:
+                await member.wait_stopped()
+
+    with pytest.raises(KeyError):
+        asyncio.run(scenario())
+    (record,) = [one for one in caplog.records if one.levelno >= logging.WARNING]
+    assert "the user's own" in record.getMessage()
+    assert record.exc_info is not None

@@ -1,0 +1,84 @@
+"""Wrong usage of the command is told at once, with code 2, before any node is asked."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+
+from holdfast.server.cli import main
+from holdfast.server.cli.options import about
+
+NOWHERE = ("--address", "127.0.0.1:1")
+"""Nobody may listen on this port, so a command that asked would end with 3."""
+REMOVE = ("group", "remove-members", "g")
+TOO_MANY = str(1 << 31)
+TOO_FAR = str(1 << 63)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("topic", "create", "x", "--partitions", "99999999999999"), "1<=x<=2147483647"),
+        (("topic", "grow", "x", "--partitions", TOO_MANY), "1<=x<=2147483647"),
+        (("topic", "create", "", "--partitions", "1"), "cannot be empty"),
+        (("topic", "delete", "x", ""), "cannot be empty"),
+        (("offsets", "commit", "g", f"documents:{TOO_MANY}=1"), "at most 2147483647"),
+        (("offsets", "commit", "g", f"documents:0={TOO_FAR}"), "at most 9223372036854775807"),
+        (("offsets", "reset", "g", "--to-offset", TOO_FAR), "9223372036854775807"),
+        (("offsets", "reset", "g", "--shift-by", TOO_FAR), "9223372036854775807"),
+        (("offsets", "list", ""), "cannot be empty"),
+        (("log", "tail", "--from", "99999999999999999999999"), "9223372036854775807"),
+        (("group", "list", "--state", "foo"), "PreparingRebalance"),
+        (("group", "describe", ""), "cannot be empty"),
+        (("settings", "list", "--group", ""), "cannot be empty"),
+        ((*REMOVE, "--instance-prefix", "a", "--instance-prefix", "b"), "may be given once"),
+        ((*REMOVE, "--all", "--instance", "a"), "exactly one way"),
+        (REMOVE, "exactly one way"),
+        ((*REMOVE, "--instance-prefix", ""), "cannot be empty"),
+        (("topic", "list", "--address", "nonsense"), "is no address"),
+    ],
+)
+def test_wrong_usage_is_told_before_any_node_is_asked(
+    arguments: tuple[str, ...], words: str
+) -> None:
+    ended = CliRunner().invoke(main, [*arguments, *NOWHERE])
+
+    assert ended.exit_code == 2, ended.output
+    assert words.lower() in ended.output.lower()
+
+
+@pytest.mark.parametrize("command", [("topic", "list"), ("log", "tail")])
+def test_a_refusal_is_an_object_for_programs(command: tuple[str, ...]) -> None:
+    """A program that asked for JSON gets some, also where no answer of the service is to be had."""
+    ended = CliRunner().invoke(main, [*command, "--json", *NOWHERE])
+
+    told = json.loads(ended.stdout)
+    assert (ended.exit_code, told["exit_code"]) == (3, 3)
+    assert ended.stderr == f"holdfast: {told['error']}\n"
+    assert "is the cluster running" in told["error"].lower()
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("topic", "create"),
+        ("topic", "grow"),
+        ("topic", "delete"),
+        ("group", "rebalance"),
+        ("settings", "set"),
+        ("cluster", "transfer-leadership"),
+        ("log", "verify"),
+        ("replay", "verify"),
+    ],
+)
+def test_what_programs_run_prints_json(path: tuple[str, ...]) -> None:
+    """docs/operations/groups.md promises `--json` for all commands."""
+    assert "--json" in CliRunner().invoke(main, [*path, "--help"]).output
+
+
+def test_a_subject_is_not_named_twice() -> None:
+    sentence = "there is no group 'nope'"
+    assert about("nope", sentence, "group nope") == sentence
+    assert about("g", "the group still has 2 members", "group g").startswith("group g: ")

@@ -231,10 +231,14 @@ def assignment(numbers: list[int], topic: str = "t") -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
-def claiming(numbers: list[int], name: str = "sticky") -> tuple[e.Protocol, ...]:
+def claiming(
+    numbers: list[int], name: str = "sticky", generation: int = 1
+) -> tuple[e.Protocol, ...]:
     """A sticky protocol whose member says that it owns these partitions of t."""
     own = group_pb2.ConsumerProtocolTopicPartitions(topic="t", partitions=numbers)
-    message = group_pb2.ConsumerProtocolSubscription(topics=["t"], owned_partitions=[own])
+    message = group_pb2.ConsumerProtocolSubscription(
+        topics=["t"], owned_partitions=[own], generation_id=generation
+    )
     return protocols(name=name, metadata=message.SerializeToString(deterministic=True))
 
 

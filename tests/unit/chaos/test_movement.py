@@ -210,6 +210,23 @@ def sticky(before: dict[str, list[int]], after: dict[str, list[int]]) -> Scribe:
     return s
 
 
+def test_a_claim_from_an_older_generation_holds_nothing() -> None:
+    """KIP-429: of two members that claim a partition, the later generation has it."""
+    s = Scribe()
+    s.create()
+    s.entry(opened(), joined("a", claiming([])), joined("b", claiming([])))
+    s.entry(started(1, "a", "b", protocol="sticky"))
+    s.entry(assigned(1, {"a": [0, 1], "b": []}))
+    times = (SESSION_MS, REBALANCE_MS)
+    stale = MemberUpdated("a", "client", "host", *times, claiming([0, 1], generation=1), "")
+    later = MemberUpdated("b", "client", "host", *times, claiming([0, 1], generation=2), "")
+    s.entry(opened(), stale, later, joined("c", claiming([])))
+    s.entry(started(2, "a", "b", "c", protocol="sticky"))
+    s.entry(assigned(2, {"a": [], "b": [0, 1], "c": []}))
+
+    assert s.judged("I9").violations == []
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

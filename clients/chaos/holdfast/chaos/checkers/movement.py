@@ -33,8 +33,11 @@ _CAUSES: Final = frozenset(
 
 _REMOVALS: Final = frozenset({"MembersLeft", "MembersRemoved", "MemberExpired", "MemberRefused"})
 
-Owners: TypeAlias = dict[tuple[str, int], str]
+Partition: TypeAlias = tuple[str, int]
+Owners: TypeAlias = dict[Partition, str]
 """Each partition's owner, by instance id or else member id."""
+Claims: TypeAlias = dict[Partition, int]
+"""What a member says that it has, and since which generation."""
 
 
 class Share(NamedTuple):
@@ -171,7 +174,7 @@ def _needless(record: Recorded, again: Sequence[str], terms: Sequence[Role]) -> 
 
 def _moves(records: Sequence[Recorded], counts: Counter[str]) -> Iterator[Violation]:
     last: Share | None = None
-    claims: dict[str, set[tuple[str, int]]] = {}
+    claims: dict[str, Claims] = {}
     for before, record, after in views(records):
         _follow_claims(claims, record)
         if after == NOTHING._replace(index=after.index):
@@ -222,29 +225,33 @@ def _all_want_the_same(view: View) -> bool:
     return len({frozenset(each) if each else None for each in wishes}) == 1 and None not in wishes
 
 
-def _still_claimed(last: Share, after: View, claims: Mapping[str, set[tuple[str, int]]]) -> Owners:
+def _still_claimed(last: Share, after: View, claims: Mapping[str, Claims]) -> Owners:
     """What members had by the last assignment and say that they have.
 
     A process that starts again, or lost its right in between, claims nothing, and the assignor
-    cannot know better.
+    cannot know better. Nor does a claim count that another member makes from a later generation.
     """
-    known = {each.identity: claims.get(each.member_id, set()) for each in after.members.values()}
+    known = {each.identity: claims.get(each.member_id, {}) for each in after.members.values()}
+    newest: dict[Partition, int] = {}
+    for own in known.values():
+        for partition, generation in own.items():
+            newest[partition] = max(generation, newest.get(partition, generation))
     return {
         partition: owner
         for partition, owner in last.owners.items()
-        if partition in known.get(owner, ())
+        if partition in newest and known.get(owner, {}).get(partition) == newest[partition]
     }
 
 
-def _follow_claims(claims: dict[str, set[tuple[str, int]]], record: Recorded) -> None:
+def _follow_claims(claims: dict[str, Claims], record: Recorded) -> None:
     names = {"MemberJoined": "member_id", "MemberUpdated": "member_id"}
     names["StaticMemberReplaced"] = "new_member_id"
     if record.kind in names:
         claims[record.fields[names[record.kind]]] = _claimed(record.fields)
 
 
-def _claimed(fields: Fields) -> set[tuple[str, int]]:
-    found: set[tuple[str, int]] = set()
+def _claimed(fields: Fields) -> Claims:
+    found: Claims = {}
     for protocol in fields["protocols"]:
         if "sticky" not in protocol["name"]:
             continue
@@ -254,5 +261,5 @@ def _claimed(fields: Fields) -> set[tuple[str, int]]:
         except DecodeError:
             continue  # opaque bytes of another protocol type: nobody can tell what is claimed
         for topic in message.owned_partitions:
-            found |= {(topic.topic, number) for number in topic.partitions}
+            found |= {(topic.topic, number): message.generation_id for number in topic.partitions}
     return found

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from simulation.outcome import Outcome
 
 WORKERS: Final = 2
+TOLD_EVERY: Final = 25
 SHOWN_MAX: Final = 12
 """Violations of one seed that are printed; the trace has what led to all of them."""
 
@@ -156,6 +157,8 @@ def _many(seeds: Iterable[int], workers: int, ledger: Path | None) -> int:
             print(telling.of_failure(result), flush=True)
         elif sys.stdout.isatty():
             print(f"\r\033[K  {totals.seeds} seeds", end="", flush=True)
+        elif totals.seeds % TOLD_EVERY == 0:
+            print(f"  {totals.seeds} seeds", flush=True)
     print(telling.of_totals(totals, results))
     if ledger is not None:
         known = add_to(ledger, totals)

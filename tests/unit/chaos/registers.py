@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 from typing import Final
 
-from holdfast.chaos.offset_registers import Access
-from holdfast.chaos.wgl import Operation
+from holdfast.chaos.evidence.offset_registers import Access
+from holdfast.chaos.evidence.wgl import Operation
 
 START: Final = 0
 """What a register holds at first."""

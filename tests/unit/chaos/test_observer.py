@@ -7,12 +7,12 @@ from typing import cast
 
 import pytest
 
-from holdfast.chaos import observer
+from holdfast.chaos.cluster.target import Target
 from holdfast.chaos.history import Role
 from holdfast.chaos.history_file import happening_of
-from holdfast.chaos.observer import Observer
-from holdfast.chaos.recorder import Recorder
-from holdfast.chaos.target import Target
+from holdfast.chaos.workload import observer
+from holdfast.chaos.workload.observer import Observer
+from holdfast.chaos.workload.recorder import Recorder
 from holdfast.v1.admin_pb2 import DescribeClusterResponse
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import pytest
 
 from harness.poll import until_async
-from holdfast.chaos.proxy import CLIENTS, Link, Network
+from holdfast.chaos.cluster.proxy import CLIENTS, Link, Network
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.chaos import members
 from holdfast.chaos.history import Granted, Renewed, Surrendered
 from holdfast.chaos.history_file import happening_of
-from holdfast.chaos.members import RecordedSession
-from holdfast.chaos.recorder import Recorder
+from holdfast.chaos.workload import members
+from holdfast.chaos.workload.members import RecordedSession
+from holdfast.chaos.workload.recorder import Recorder
 from holdfast.client.phases import Phase
 from holdfast.client.protocol import TopicPartition
 from holdfast.client.request_ids import RequestIds

@@ -11,9 +11,9 @@ from random import Random
 import pytest
 
 from holdfast.chaos import nemesis
+from holdfast.chaos.cluster.proxy import CLIENTS, Network
+from holdfast.chaos.cluster.staging import redirect
 from holdfast.chaos.plan import Plan, Refused, chosen_kinds, schedule
-from holdfast.chaos.proxy import CLIENTS, Network
-from holdfast.chaos.staging import redirect
 
 QUICK = [kind for kind in nemesis.KINDS if not kind.slow]
 SLOW = [kind for kind in nemesis.KINDS if kind.slow]

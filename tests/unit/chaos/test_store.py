@@ -7,8 +7,8 @@ from pathlib import Path
 
 from holdfast.chaos.history import Wrote
 from holdfast.chaos.history_file import read
-from holdfast.chaos.recorder import Recorder
-from holdfast.chaos.store import Store, StoreClient, Tokens, Write
+from holdfast.chaos.workload.recorder import Recorder
+from holdfast.chaos.workload.store import Store, StoreClient, Tokens, Write
 
 
 def write(token: int, partition: int = 0, group: str = "g") -> Write:

@@ -13,8 +13,8 @@ from typing import Final
 
 import pytest
 
-from holdfast.chaos.offset_registers import UNKNOWN, step
-from holdfast.chaos.wgl import Operation, search
+from holdfast.chaos.evidence.offset_registers import UNKNOWN, step
+from holdfast.chaos.evidence.wgl import Operation, search
 from unit.chaos.registers import START, honest_history, random_history, read, write
 
 SEEDS: Final = 400

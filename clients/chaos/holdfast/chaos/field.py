@@ -16,20 +16,17 @@ from typing import Final
 import grpc.aio
 
 from holdfast.chaos import harvest
-from holdfast.chaos.callers import RecordedAdmin
 from holdfast.chaos.clock import US_PER_S, boot_us, wall_behind_us
-from holdfast.chaos.crew import Crew, WorkerFailed
+from holdfast.chaos.cluster.proxy import Network
+from holdfast.chaos.cluster.target import PATIENCE_S, NotHealed, Target, until
 from holdfast.chaos.history import FORMAT, Began, Happening, Phase
 from holdfast.chaos.nemesis import Battle, Kind
-from holdfast.chaos.observer import Observer
 from holdfast.chaos.plan import Plan, Refused, schedule
-from holdfast.chaos.prober import Prober
-from holdfast.chaos.proxy import Network
-from holdfast.chaos.recorder import Recorder
 from holdfast.chaos.report import Report
-from holdfast.chaos.store import Store
-from holdfast.chaos.target import PATIENCE_S, NotHealed, Target, until
-from holdfast.chaos.workload import (
+from holdfast.chaos.workload.callers import RecordedAdmin
+from holdfast.chaos.workload.crew import Crew, WorkerFailed
+from holdfast.chaos.workload.observer import Observer
+from holdfast.chaos.workload.plan import (
     OFFSETS,
     PARTITIONS,
     STATIC,
@@ -40,6 +37,9 @@ from holdfast.chaos.workload import (
     groups,
     slots,
 )
+from holdfast.chaos.workload.prober import Prober
+from holdfast.chaos.workload.recorder import Recorder
+from holdfast.chaos.workload.store import Store
 from holdfast.client import HoldfastError
 
 CONDUCTOR: Final = "conductor.jsonl"

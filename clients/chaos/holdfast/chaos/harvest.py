@@ -23,7 +23,7 @@ from holdfast.v1 import log_pb2
 from holdfast.v1.extras_pb2 import Position
 
 if TYPE_CHECKING:
-    from holdfast.chaos.target import Target
+    from holdfast.chaos.cluster.target import Target
     from holdfast.v1.events_pb2 import EventRecord
 
 _PAGE: Final = 2_000

@@ -12,14 +12,14 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from holdfast.chaos import judging, nemesis
+from holdfast.chaos.cluster.staging import Staging, StagingFailed, end_brought_back
+from holdfast.chaos.cluster.target import Target
 from holdfast.chaos.field import CONDUCTOR, Field
 from holdfast.chaos.history import Happening
 from holdfast.chaos.history_file import write as write_history
 from holdfast.chaos.plan import Plan, Refused, chosen_kinds
-from holdfast.chaos.recorder import Recorder
 from holdfast.chaos.report import Report
-from holdfast.chaos.staging import Staging, StagingFailed, end_brought_back
-from holdfast.chaos.target import Target
+from holdfast.chaos.workload.recorder import Recorder
 
 __all__ = ["Plan", "Refused", "Report", "StagingFailed", "run"]
 

@@ -13,12 +13,21 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.chaos.calls import Call, calls_of
 from holdfast.chaos.checkers.exclusive_ownership import holds
+from holdfast.chaos.evidence.calls import Call, calls_of
+from holdfast.chaos.evidence.log_view import (
+    NOTHING,
+    STABLE,
+    View,
+    by_group,
+    fold,
+    label,
+    records_of,
+    views,
+)
+from holdfast.chaos.evidence.topics import Sizes, Topics, missing
+from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Happening, Phase, Recorded, Surrendered
-from holdfast.chaos.log_view import NOTHING, STABLE, View, by_group, fold, label, records_of, views
-from holdfast.chaos.topics import Sizes, Topics, missing
-from holdfast.chaos.verdict import Verdict, Violation
 
 INVARIANT: Final = "I8"
 

@@ -12,10 +12,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from holdfast.chaos.calls import NEVER
+from holdfast.chaos.evidence.calls import NEVER
+from holdfast.chaos.evidence.log_view import NOT_LEASES, Fence, fences, label, seconds
+from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Granted, Happening, Partitions, Renewed, Surrendered
-from holdfast.chaos.log_view import NOT_LEASES, Fence, fences, label, seconds
-from holdfast.chaos.verdict import Verdict, Violation
 
 INVARIANT: Final = "I1"
 

@@ -15,10 +15,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from holdfast.chaos.calls import NEVER, Call, calls_of
+from holdfast.chaos.evidence.calls import NEVER, Call, calls_of
+from holdfast.chaos.evidence.log_view import NOTHING, Commits, by_group, records_of, seconds, views
+from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Began, Fault, Happening, Recorded, Role
-from holdfast.chaos.log_view import NOTHING, Commits, by_group, records_of, seconds, views
-from holdfast.chaos.verdict import Verdict, Violation
 
 INVARIANT: Final = "I12"
 

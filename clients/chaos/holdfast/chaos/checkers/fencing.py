@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
-from holdfast.chaos.calls import Call, calls_of
+from holdfast.chaos.evidence.calls import Call, calls_of
+from holdfast.chaos.evidence.log_view import Fence, fences, label, records_of, seconds
+from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Happening, Recorded, Wrote
-from holdfast.chaos.log_view import Fence, fences, label, records_of, seconds
-from holdfast.chaos.verdict import Verdict, Violation
 
 INVARIANT: Final = "I5"
 

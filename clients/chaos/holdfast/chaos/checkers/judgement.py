@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.chaos.calls import flaws
 from holdfast.chaos.checkers.catalogue import ALL, TITLES
+from holdfast.chaos.evidence.calls import flaws
+from holdfast.chaos.evidence.log_view import seconds
+from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Happening
-from holdfast.chaos.log_view import seconds
-from holdfast.chaos.verdict import Verdict, Violation
 
 SHOWN_MAX: Final = 5
 """Violations of one invariant that the table shows; the rest is counted."""

@@ -11,13 +11,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from holdfast.chaos.calls import calls_of
-from holdfast.chaos.group_reads import Log, misfits, of_groups
+from holdfast.chaos.evidence.calls import calls_of
+from holdfast.chaos.evidence.group_reads import Log, misfits, of_groups
+from holdfast.chaos.evidence.log_view import by_group, label, records_of
+from holdfast.chaos.evidence.offset_registers import (
+    NONE,
+    UNKNOWN,
+    Register,
+    initial,
+    registers,
+    step,
+)
+from holdfast.chaos.evidence.verdict import Verdict, Violation
+from holdfast.chaos.evidence.wgl import STEPS_MAX, Operation, Outcome, search
 from holdfast.chaos.history import Happening
-from holdfast.chaos.log_view import by_group, label, records_of
-from holdfast.chaos.offset_registers import NONE, UNKNOWN, Register, initial, registers, step
-from holdfast.chaos.verdict import Verdict, Violation
-from holdfast.chaos.wgl import STEPS_MAX, Operation, Outcome, search
 
 INVARIANT: Final = "I7"
 

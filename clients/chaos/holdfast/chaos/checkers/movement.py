@@ -15,10 +15,18 @@ from typing import Final, NamedTuple, TypeAlias
 
 from google.protobuf.message import DecodeError
 
-from holdfast.chaos.calls import Call, calls_of
+from holdfast.chaos.evidence.calls import Call, calls_of
+from holdfast.chaos.evidence.log_view import (
+    COMPLETING,
+    NOTHING,
+    STABLE,
+    View,
+    by_group,
+    records_of,
+    views,
+)
+from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Fields, Happening, Recorded, Role
-from holdfast.chaos.log_view import COMPLETING, NOTHING, STABLE, View, by_group, records_of, views
-from holdfast.chaos.verdict import Verdict, Violation
 from holdfast.v1 import group_pb2
 
 INVARIANT: Final = "I9"

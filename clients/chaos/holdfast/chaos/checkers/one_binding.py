@@ -9,10 +9,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
-from holdfast.chaos.calls import Call, calls_of
+from holdfast.chaos.evidence.calls import Call, calls_of
+from holdfast.chaos.evidence.log_view import View, by_group, records_of, removed_by, views
+from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Happening, Recorded
-from holdfast.chaos.log_view import View, by_group, records_of, removed_by, views
-from holdfast.chaos.verdict import Verdict, Violation
 
 INVARIANT: Final = "I4"
 

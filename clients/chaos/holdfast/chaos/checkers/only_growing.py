@@ -10,8 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, TypeAlias
 
-from holdfast.chaos.history import Granted, Happening, Recorded
-from holdfast.chaos.log_view import (
+from holdfast.chaos.evidence.log_view import (
     NOT_LEASES,
     TOKEN_SPAN,
     Fence,
@@ -21,7 +20,8 @@ from holdfast.chaos.log_view import (
     place,
     records_of,
 )
-from holdfast.chaos.verdict import Verdict, Violation
+from holdfast.chaos.evidence.verdict import Verdict, Violation
+from holdfast.chaos.history import Granted, Happening, Recorded
 
 INVARIANT: Final = "I3"
 

@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from holdfast.chaos.evidence.log_view import records_of
+from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Applied, Happening, Recorded
-from holdfast.chaos.log_view import records_of
 from holdfast.chaos.recording import record_of
-from holdfast.chaos.verdict import Verdict, Violation
 from holdfast.coordinator.broken import InvariantBroken
 from holdfast.coordinator.replay import replay
 from holdfast.coordinator.state import State

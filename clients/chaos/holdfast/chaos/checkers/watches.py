@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from holdfast.chaos.evidence.log_view import by_group, place, records_of
+from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Happening, Recorded, Watched, WatchGap, WatchOpened
-from holdfast.chaos.log_view import by_group, place, records_of
-from holdfast.chaos.verdict import Verdict, Violation
 
 INVARIANT: Final = "I10"
 

@@ -18,11 +18,11 @@ from holdfast.chaos.clock import boot_us
 from holdfast.chaos.history import Fault
 
 if TYPE_CHECKING:
-    from holdfast.chaos.crew import Crew
-    from holdfast.chaos.prober import Prober
-    from holdfast.chaos.proxy import Network
-    from holdfast.chaos.recorder import Recorder
-    from holdfast.chaos.target import Target
+    from holdfast.chaos.cluster.proxy import Network
+    from holdfast.chaos.cluster.target import Target
+    from holdfast.chaos.workload.crew import Crew
+    from holdfast.chaos.workload.prober import Prober
+    from holdfast.chaos.workload.recorder import Recorder
     from holdfast.client import Admin
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.chaos.clock import boot_us
+from holdfast.chaos.cluster.target import NotHealed
 from holdfast.chaos.nemesis.battle import Battle, Kind
-from holdfast.chaos.target import NotHealed
 
 _ROOM_LEAST: Final = 65_536
 """Bytes of each file that can be written at all: the pages that say which others are in use."""

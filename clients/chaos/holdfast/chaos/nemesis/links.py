@@ -9,8 +9,8 @@ from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from typing import Final
 
+from holdfast.chaos.cluster.proxy import CLIENTS, Link
 from holdfast.chaos.nemesis.battle import Battle, Kind
-from holdfast.chaos.proxy import CLIENTS, Link
 
 PROXY: Final = "proxy"
 _NEEDS: Final = (PROXY,)

@@ -12,8 +12,8 @@ import subprocess
 from pathlib import Path
 from typing import Final
 
+from holdfast.chaos.cluster.target import COMMAND
 from holdfast.chaos.nemesis.battle import Battle, Kind
-from holdfast.chaos.target import COMMAND
 
 _REFUSED: Final = 1
 """The command's exit code for what it refuses."""

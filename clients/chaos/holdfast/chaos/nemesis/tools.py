@@ -17,8 +17,8 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Final
 
+from holdfast.chaos.cluster.target import NotHealed
 from holdfast.chaos.nemesis.battle import Battle, Kind
-from holdfast.chaos.target import NotHealed
 
 STRACE: Final = "strace"
 FAKETIME: Final = "libfaketime"

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from holdfast.chaos.calls import NEVER
+from holdfast.chaos.evidence.calls import NEVER
 from holdfast.chaos.history import (
     Applied,
     Began,

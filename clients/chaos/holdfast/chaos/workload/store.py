@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Self
 
 from holdfast.chaos.clock import boot_us
 from holdfast.chaos.history import Wrote
-from holdfast.chaos.recorder import Recorder
+from holdfast.chaos.workload.recorder import Recorder
 
 
 class Write(NamedTuple):

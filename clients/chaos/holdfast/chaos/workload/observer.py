@@ -20,8 +20,8 @@ from holdfast.v1 import log_pb2
 from holdfast.v1.extras_pb2 import Position
 
 if TYPE_CHECKING:
-    from holdfast.chaos.recorder import Recorder
-    from holdfast.chaos.target import Target
+    from holdfast.chaos.cluster.target import Target
+    from holdfast.chaos.workload.recorder import Recorder
     from holdfast.v1.admin_pb2 import DescribeClusterResponse
     from holdfast.v1.events_pb2 import EventRecord
 

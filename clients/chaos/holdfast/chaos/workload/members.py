@@ -9,9 +9,9 @@ from __future__ import annotations
 import contextlib
 from typing import TYPE_CHECKING, Any, Literal
 
-from holdfast.chaos.callers import RecordedConnection
 from holdfast.chaos.clock import US_PER_MS, boot_us
 from holdfast.chaos.history import Granted, Renewed, Surrendered
+from holdfast.chaos.workload.callers import RecordedConnection
 from holdfast.client import HoldfastError, Member
 from holdfast.client.holding import Holding
 from holdfast.client.session import Session
@@ -20,7 +20,7 @@ from holdfast.client.signals import Assigned, Lost, Output
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.chaos.recorder import Recorder
+    from holdfast.chaos.workload.recorder import Recorder
     from holdfast.client.channel import Credentials
     from holdfast.client.request_ids import RequestIds
     from holdfast.client.signals import Settings

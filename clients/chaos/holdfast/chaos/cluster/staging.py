@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Self
 
-from holdfast.chaos.proxy import CLIENTS, Network
-from holdfast.chaos.target import COMMAND, Target, until
+from holdfast.chaos.cluster.proxy import CLIENTS, Network
+from holdfast.chaos.cluster.target import COMMAND, Target, until
 
 SETTINGS: Final = (
     "group.initial_rebalance_delay_ms=200",

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from holdfast.chaos.clock import boot_us
-from holdfast.chaos.target import until
+from holdfast.chaos.cluster.target import until
 
 if TYPE_CHECKING:
-    from holdfast.chaos.workload import Task
+    from holdfast.chaos.workload.plan import Task
 
 STOP_S: Final = 45.0
 
@@ -57,7 +57,7 @@ class Crew:
         task.write(file)
         with log.open("ab") as stream:
             process = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, "-m", "holdfast.chaos.worker", str(file)],
+                [sys.executable, "-m", "holdfast.chaos.workload.worker", str(file)],
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=stream,

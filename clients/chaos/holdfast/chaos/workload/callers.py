@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from holdfast.chaos.recorder import Recorder
+    from holdfast.chaos.workload.recorder import Recorder
     from holdfast.client.channel import Credentials
     from holdfast.client.heartbeats import OnPush
 

@@ -14,9 +14,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from holdfast.chaos.calls import NEVER, Call
+from holdfast.chaos.evidence.calls import NEVER, Call
+from holdfast.chaos.evidence.log_view import NOTHING, View, place, seconds, views
 from holdfast.chaos.history import Recorded
-from holdfast.chaos.log_view import NOTHING, View, place, seconds, views
 
 Fits = Callable[[View], bool]
 

@@ -11,10 +11,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, Literal, NamedTuple, TypeAlias
 
-from holdfast.chaos.calls import Call, calls_of
+from holdfast.chaos.evidence.calls import Call, calls_of
+from holdfast.chaos.evidence.log_view import by_group, records_of
+from holdfast.chaos.evidence.wgl import Operation
 from holdfast.chaos.history import Happening, Recorded
-from holdfast.chaos.log_view import by_group, records_of
-from holdfast.chaos.wgl import Operation
 
 NONE: Final = -1
 """What a register holds, and a fetch answers, when nothing is committed."""

@@ -1,4 +1,4 @@
-"""One process of the workload: `python -m holdfast.chaos.worker TASK.json`.
+"""One process of the workload: `python -m holdfast.chaos.workload.worker TASK.json`.
 
 It ends on SIGTERM, when everybody has left, and by itself when the process that started it is gone.
 """
@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from holdfast.chaos.lives import Lives
-from holdfast.chaos.recorder import Recorder
-from holdfast.chaos.workload import Task
+from holdfast.chaos.workload.lives import Lives
+from holdfast.chaos.workload.plan import Task
+from holdfast.chaos.workload.recorder import Recorder
 
 _LOOK_S: Final = 1.0
 

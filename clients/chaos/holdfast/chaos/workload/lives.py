@@ -13,16 +13,16 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Final, Literal
 
-from holdfast.chaos.callers import RecordedAdmin
-from holdfast.chaos.members import RecordedMember
-from holdfast.chaos.store import StoreClient, Write
+from holdfast.chaos.workload.callers import RecordedAdmin
+from holdfast.chaos.workload.members import RecordedMember
+from holdfast.chaos.workload.store import StoreClient, Write
 from holdfast.client import HoldfastError, OwnershipLost, Tls
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from holdfast.chaos.recorder import Recorder
-    from holdfast.chaos.workload import Slot, Task
+    from holdfast.chaos.workload.plan import Slot, Task
+    from holdfast.chaos.workload.recorder import Recorder
     from holdfast.client import Partition
 
 logger = logging.getLogger(__name__)

@@ -10,16 +10,16 @@ import asyncio
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final
 
-from holdfast.chaos.callers import RecordedCaller
 from holdfast.chaos.clock import US_PER_S, boot_us
-from holdfast.chaos.target import until
+from holdfast.chaos.cluster.target import until
+from holdfast.chaos.workload.callers import RecordedCaller
 from holdfast.v1 import extras_pb2
 from holdfast.v1 import offset_pb2 as o
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.chaos.recorder import Recorder
+    from holdfast.chaos.workload.recorder import Recorder
     from holdfast.client.channel import Credentials
 
 CALLERS: Final = 4

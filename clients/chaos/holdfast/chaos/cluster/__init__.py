@@ -1,0 +1,1 @@
+"""The cluster that is broken: its processes, the links between them, one of our own."""

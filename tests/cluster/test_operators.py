@@ -158,3 +158,64 @@ def test_a_stop_that_was_asked_for_is_no_failure_even_if_a_node_died(tmp_path: P
         cluster.process.send_signal(signal.SIGINT)
 
         assert cluster.process.wait(PATIENCE_SECONDS) == 0
+
+
+def test_a_name_that_is_not_there_is_told(tmp_path: Path) -> None:
+    """Kafka answers quietly (G1, J16); an operator who mistyped a name must hear of it."""
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        asked = {
+            command: cluster.ask(*command.split())
+            for command in (
+                "group remove-members nope --all",
+                "group remove-members nope --instance a",
+                "offsets list nope",
+                "offsets reset nope --to-offset 1",
+                "log tail --group nope",
+                "group describe nope",
+            )
+        }
+        early = cluster.ask("settings", "set", "--group", "nope", "group.max_size=5")
+        described = cluster.ask("group", "remove-members", "nope", "--all", "--json")
+        ahead = cluster.ask("log", "tail", "--from", "99999")
+
+    for command, done in asked.items():
+        assert done.returncode == 1, command
+        assert done.stdout == "", command
+        assert "there is no group 'nope'" in done.stderr, command
+        assert done.stderr.count("nope") == 1, command
+    assert early.returncode == 0, "settings may come before their group"
+    assert "there is no group 'nope' yet" in early.stderr
+    assert "there is no group 'nope'" in json.loads(described.stdout)["error"]
+    assert ahead.returncode == 1
+    assert "the log ends at" in ahead.stderr
+
+
+def test_what_became_of_each_topic_is_told(tmp_path: Path) -> None:
+    """Each has its own result, for people and for programs."""
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        made = cluster.ask("topic", "create", "t", "--partitions", "2", "--json")
+        grown = cluster.ask("topic", "grow", "t", "--partitions", "3", "--json")
+        plan = cluster.ask("offsets", "commit", "g", "t:0=5", "t:9=1", "--dry-run", "--json")
+        bounds = cluster.ask("settings", "list", "group.max_size").stdout
+        deleted = cluster.ask("topic", "delete", "t", "nope")
+
+    assert json.loads(made.stdout)["topics"][0]["name"] == "t"
+    assert json.loads(grown.stdout)["results"][0]["error_code"] == "NONE"
+    assert json.loads(plan.stdout) == {
+        "dry_run": True,
+        "offsets": [{"topic": "t", "partition": 0, "offset": None, "new_offset": 5}],
+        "unknown": [{"topic": "t", "partition": 9}],
+    }
+    assert "1 to 1000000" in bounds
+    assert (deleted.returncode, deleted.stdout) == (1, "deleted t\n")
+    assert "'nope'" in deleted.stderr
+
+
+def test_a_dead_node_keeps_its_name(tmp_path: Path) -> None:
+    """cluster.json knows who does not answer."""
+    with running(tmp_path / "c", 3, *INSECURE) as cluster:
+        victim = cluster.follower()
+        cluster.kill(victim)
+        told = cluster.ask("cluster", "status").stdout
+
+    assert [line.split()[2] for line in told.splitlines() if line.startswith(victim)] == ["silent"]

@@ -151,3 +151,46 @@ def test_a_command_without_a_cluster_says_so(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "--cluster" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_cluster_that_runs_is_not_started_again_nor_touched(tmp_path: Path) -> None:
+    """One command runs a directory; a second is refused at once and leaves cluster.json alone."""
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        before = (tmp_path / "c" / "cluster.json").read_bytes()
+        sentence = refused("cluster", "start", "--dir", str(tmp_path / "c"))
+
+        assert (tmp_path / "c" / "cluster.json").read_bytes() == before
+        assert "runs already" in sentence
+        assert f"pid {cluster.process.pid}" in sentence
+        assert cluster.ask("topic", "list").returncode == 0
+
+
+def test_nodes_whose_command_was_killed_are_found(tmp_path: Path) -> None:
+    """They still serve, so their cluster.json stays; once they are dead too it is replaced."""
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        before = (tmp_path / "c" / "cluster.json").read_bytes()
+        cluster.process.kill()
+        cluster.process.wait()
+        sentence = refused("cluster", "start", "--dir", str(tmp_path / "c"))
+
+        assert f"node-1 (pid {cluster.node('node-1')['pid']})" in sentence
+        assert (tmp_path / "c" / "cluster.json").read_bytes() == before
+        cluster.kill("node-1")
+    (tmp_path / "c.out").write_text("")
+    with running(tmp_path / "c", 1, "--port-base", "7400", "--set", "x.y=1") as cluster:
+        poll(lambda: "serving" in (tmp_path / "c.out").read_text(), "the start")
+        ignored = (tmp_path / "c.out").read_text()
+
+        assert cluster.leader() == "node-1"
+    assert "ignored" in ignored
+    assert "--port-base, --set" in ignored
+
+
+def test_a_foreign_cluster_file_is_left_alone(tmp_path: Path) -> None:
+    with running(tmp_path / "c", 1, *INSECURE):
+        pass
+    (tmp_path / "c" / "cluster.json").write_text("[]")
+    sentence = refused("cluster", "start", "--dir", str(tmp_path / "c"))
+
+    assert "cluster.json" in sentence
+    assert (tmp_path / "c" / "cluster.json").read_text() == "[]"

@@ -15,8 +15,8 @@ from typing import Final
 
 import pytest
 
-from holdfast.chaos.offset_registers import step
-from holdfast.chaos.wgl import Operation, search
+from holdfast.chaos.evidence.offset_registers import step
+from holdfast.chaos.evidence.wgl import Operation, search
 from unit.chaos.registers import START, random_history, spoilt_history
 
 HERE: Final = Path(__file__).parent

@@ -24,6 +24,9 @@ _EXTRA_OF = {
     "pyspark": "spark",
 }
 
+INTERRUPTED = 130
+"""Exit code by the shells' convention: 128 and the number of SIGINT."""
+
 
 def main() -> None:
     """Run the command line; end with code 2 and one sentence if its extra is not installed."""
@@ -36,6 +39,8 @@ def main() -> None:
             raise
         print(sentence, file=sys.stderr)  # noqa: T201 - the one thing to say, before any logger
         sys.exit(2)
+    except KeyboardInterrupt:  # while modules were still being imported: nothing has begun
+        sys.exit(INTERRUPTED)
 
 
 def missing_extra(module: str) -> str | None:

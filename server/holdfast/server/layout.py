@@ -3,6 +3,8 @@
 DIR/authority/           what signed everything; not needed to run
 DIR/client/              certificate for commands and programs of this machine
 DIR/<name>/node.toml     the node's configuration;  DIR/<name>/data its data
+DIR/cluster.json         where the nodes are, while they serve (`cluster_file`)
+DIR/cluster.lock         held by the command that runs the cluster (`claim`)
 """
 
 from __future__ import annotations

@@ -40,10 +40,13 @@ class LocalCluster:
         self._files = [file.resolve() for file in files]
         self._configs = [load(file, {}, ()) for file in self._files]
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._asked_to_stop = False
+        self._asked_to_stop = self._announced = False
 
     def run(self, *, bootstrap: bool) -> None:
-        """Start, report, and wait for SIGINT or SIGTERM. Raises CannotStart."""
+        """Start, report, and wait for SIGINT or SIGTERM. Raises CannotStart.
+
+        The directory has to be claimed (`holdfast.server.claim`).
+        """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
         try:
@@ -52,7 +55,8 @@ class LocalCluster:
             self._announce()
             self._watch()
         finally:
-            (self._directory / cluster_file.NAME).unlink(missing_ok=True)
+            if self._announced:
+                (self._directory / cluster_file.NAME).unlink(missing_ok=True)
             self._stop()
 
     def _on_signal(self, number: int, frame: object) -> None:
@@ -135,6 +139,7 @@ class LocalCluster:
         content = cluster_file.ClusterFile(
             self._configs[0].cluster_id, nodes, entry if secure else None
         )
+        self._announced = True
         cluster_file.write(self._directory / cluster_file.NAME, content)
         for node in nodes:
             self._say(f"{node.name}  clients {node.client_address}  pid {node.pid}")

@@ -48,7 +48,7 @@ def test_a_member_with_one_endpoint_outlives_that_node_and_the_leader() -> None:
             async with Member(nodes[0].address, **settings) as member:  # type: ignore[arg-type]  # Member's own
                 await until_async(lambda: member.assignment, "the assignment")
                 await until_async(lambda: group.requests["DescribeCluster"], "the question")
-                endpoints = member._caller.endpoints  # noqa: SLF001 - what the walk knows
+                endpoints = member._caller.endpoints
                 await until_async(lambda: len(endpoints.addresses) == 3, "three nodes")
                 group.leader = nodes[1].address
                 await nodes[0].server.stop(0)
@@ -73,7 +73,7 @@ def test_an_admin_learns_too_and_a_service_that_does_not_tell_stops_nothing() ->
                 assert len(group.requests["DescribeCluster"]) == 1  # refused for good: once
             async with Admin(nodes[0].address) as admin:
                 await admin.list_topics()
-                endpoints = admin._caller.endpoints  # noqa: SLF001 - what the walk knows
+                endpoints = admin._caller.endpoints
                 await until_async(lambda: len(endpoints.addresses) == 2, "two nodes")
 
     asyncio.run(scenario())

@@ -264,6 +264,33 @@ def test_s5_a_commit_of_unknown_outcome_is_repeated_with_its_id_and_then_told() 
     run(scenario())
 
 
+def test_s13_a_commit_is_repeated_as_whom_it_was_sent_and_not_as_who_one_has_become() -> None:
+    """Its partitions may have another owner: the present generation must not vouch for it."""
+
+    async def scenario() -> None:
+        async with (
+            fake_cluster() as (group, (node,)),
+            member_of([node.address], heartbeat_interval_ms=5_000) as member,
+        ):
+            await take(member, 4)
+            group.refuse["OffsetCommit"] = [(grpc.StatusCode.UNAVAILABLE, ())] * 1_000
+            with pytest.raises(OutcomeUnknown) as caught:
+                await member.commit({("t", 0): 1}, timeout_ms=300)
+            group.refuse["OffsetCommit"] = []
+            group.commit_code = ErrorCode.ERROR_CODE_ILLEGAL_GENERATION
+            with pytest.raises(IllegalGeneration):
+                await member.commit({("t", 1): 1})
+            await take(member, 4)
+            group.commit_code = ErrorCode.ERROR_CODE_NONE
+            await member.commit({("t", 0): 1}, request_id=caught.value.request_id)
+            sent = group.requests["OffsetCommit"]
+            repeated = (sent[-1].member_id, sent[-1].generation_id_or_member_epoch)
+            assert repeated == (sent[0].member_id, sent[0].generation_id_or_member_epoch)
+            assert sent[-1].holdfast.request_id == sent[0].holdfast.request_id
+
+    run(scenario())
+
+
 def test_s5_what_was_not_applied_is_unavailable() -> None:
     async def scenario() -> None:
         async with fake_cluster() as (group, (node,)), Admin(node.address, timeout_ms=300) as admin:

@@ -30,6 +30,8 @@ AIO = """
             async for partition in member.owned():
                 if partition.number == 3:
                     print("ready", flush=True)
+                    if "leave" in sys.argv:
+                        await member.leave()
         print("left", flush=True)
         if len(sys.argv) > 2:
             await asyncio.Event().wait()
@@ -46,6 +48,8 @@ SYNC = """
         for partition in member.owned():
             if partition.number == 3:
                 print("ready", flush=True)
+                if "leave" in sys.argv:
+                    member.leave()
     print("left", flush=True)
     if len(sys.argv) > 2:
         threading.Event().wait()
@@ -94,6 +98,17 @@ def test_a_signal_after_the_members_have_stopped_does_what_it_always_did(program
     """Else a program that goes on without its member could not be stopped."""
     with worker(program, "go on") as (running, _):
         running.send_signal(signal.SIGINT)
+        assert running.stdout is not None
+        assert [running.stdout.readline() for _ in range(2)] == ["let go\n", "left\n"]
+        running.send_signal(signal.SIGTERM)
+        assert running.wait(WITHIN_S) == -signal.SIGTERM
+
+
+@programs
+def test_the_first_signal_does_so_too_if_the_members_have_stopped_by_themselves(
+    program: str,
+) -> None:
+    with worker(program, "leave") as (running, _):
         assert running.stdout is not None
         assert [running.stdout.readline() for _ in range(2)] == ["let go\n", "left\n"]
         running.send_signal(signal.SIGTERM)

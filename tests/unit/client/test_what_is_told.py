@@ -6,13 +6,14 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Any
 
+import grpc
 import pytest
 
 from harness.poll import until_async
-from holdfast.client import Fenced, InvalidArgument, Member
+from holdfast.client import Fenced, InvalidArgument, Member, OutcomeUnknown
 from holdfast.client.health import Health, look
 from holdfast.client.session import JOIN_AGAIN_MS
-from holdfast.client.signals import Lost, Missing
+from holdfast.client.signals import Lost, Missing, Settings
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.driver import (
@@ -71,7 +72,10 @@ def test_after_a_refusal_that_heals_there_is_another_join(code: ErrorCode.ValueT
 
 def test_the_service_s_refusal_of_a_join_is_raised_to_the_user() -> None:
     async def scenario() -> None:
-        times = {"session_timeout_ms": 50, "heartbeat_interval_ms": 10}  # the node takes 100 or more
+        times = {
+            "session_timeout_ms": 50,
+            "heartbeat_interval_ms": 10,
+        }  # the node takes 100 or more
         async with served() as node, asyncio.timeout(WITHIN_S):
             member = Member(node.address, group="g", topics=["t"], **times)  # type: ignore[arg-type]  # Member's own
             member.start()
@@ -88,7 +92,9 @@ def health_of(driver: Driver) -> Health:
     return look(driver.session, None, driver.now)
 
 
-def test_s11_a_member_is_not_ready_after_its_lease_has_ended_until_a_heartbeat_is_answered() -> None:
+def test_s11_a_member_is_not_ready_after_its_lease_has_ended_until_a_heartbeat_is_answered() -> (
+    None
+):
     driver = Driver()
     assert not health_of(driver).ready
     driver.stable(0, 1)
@@ -154,9 +160,12 @@ def test_the_warning_of_a_missing_topic_says_how_to_create_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:
-        async with served() as node, asyncio.timeout(WITHIN_S):
-            async with Member(node.address, group="g", topics=["documants"]):
-                await until_async(lambda: lines(caplog, logging.WARNING), "the warning")
+        async with (
+            served() as node,
+            asyncio.timeout(WITHIN_S),
+            Member(node.address, group="g", topics=["documants"]),
+        ):
+            await until_async(lambda: lines(caplog, logging.WARNING), "the warning")
 
     asyncio.run(scenario())
     (warning,) = lines(caplog, logging.WARNING)
@@ -198,3 +207,25 @@ def test_a_callback_that_raises_is_logged_once_with_where_it_did(
     (record,) = [one for one in caplog.records if one.levelno >= logging.WARNING]
     assert "the user's own" in record.getMessage()
     assert record.exc_info is not None
+
+
+def test_s12_a_goodbye_that_nobody_confirms_ends_owned_and_is_only_a_warning(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever stops a worker while the service is away must not be met by a traceback."""
+    defaults = Settings.__init__.__kwdefaults__ or {}
+    monkeypatch.setitem(defaults, "leave_timeout_ms", 100)
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)), asyncio.timeout(WITHIN_S):
+            group.refuse["Heartbeat"] = [(grpc.StatusCode.UNAVAILABLE, ())] * 1_000
+            async with Member(node.address, group="g", topics=["t"], instance_id="i") as member:
+                async for _ in member.owned():
+                    member.begin_restart()
+            with pytest.raises(OutcomeUnknown):
+                await member.wait_stopped()  # who asks is told
+
+    asyncio.run(scenario())
+    (record,) = [one for one in caplog.records if one.levelno >= logging.WARNING]
+    assert record.levelno == logging.WARNING
+    assert "has not confirmed" in record.getMessage()

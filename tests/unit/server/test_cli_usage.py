@@ -7,8 +7,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from holdfast.server.cli import main
+from holdfast.server.cli import group, main
 from holdfast.server.cli.options import about
+from holdfast.v1 import admin_pb2 as a
 
 NOWHERE = ("--address", "127.0.0.1:1")
 """Nobody may listen on this port, so a command that asked would end with 3."""
@@ -38,6 +39,7 @@ TOO_FAR = str(1 << 63)
         (REMOVE, "exactly one way"),
         ((*REMOVE, "--instance-prefix", ""), "cannot be empty"),
         (("topic", "list", "--address", "nonsense"), "is no address"),
+        (("topic", "delete", "x", "\udcff"), "is not UTF-8"),
     ],
 )
 def test_wrong_usage_is_told_before_any_node_is_asked(
@@ -76,6 +78,29 @@ def test_a_refusal_is_an_object_for_programs(command: tuple[str, ...]) -> None:
 def test_what_programs_run_prints_json(path: tuple[str, ...]) -> None:
     """docs/operations/groups.md promises `--json` for all commands."""
     assert "--json" in CliRunner().invoke(main, [*path, "--help"]).output
+
+
+class Asked:
+    """A cluster that answers DescribeGroups with members in the order of their coming."""
+
+    def call(self, method: str, request: a.DescribeGroupsRequest) -> a.DescribeGroupsResponse:
+        assert method == "DescribeGroups"
+        members = (("w-1", "b"), ("", "z"), ("w-0", "d"), ("", "c"))
+        described = a.DescribedGroup(
+            group_id=request.groups[0],
+            members=[
+                a.DescribedGroupMember(group_instance_id=instance or None, member_id=member)
+                for instance, member in members
+            ],
+        )
+        return a.DescribeGroupsResponse(groups=[described])
+
+
+def test_members_are_described_in_order() -> None:
+    """By instance id, then by member id: two looks at one group can be compared."""
+    response = group._described(Asked(), ("g",), 1)  # type: ignore[arg-type]  # only what is used
+
+    assert [m.member_id for m in response.groups[0].members] == ["c", "z", "d", "b"]
 
 
 def test_a_subject_is_not_named_twice() -> None:

@@ -80,7 +80,7 @@ def test_what_is_not_listed_is_counted() -> None:
     [
         ("B1", "w-2 (client worker, principal ops) joined the group (rule B1): node retired"),
         ("F9", "the session of w-2 (client worker, principal ops) ended"),
-        ("operator", "operator ops asked for it"),
+        ("operator", "operator ops asked for it: node retired"),
         ("Z9", "w-2 (client worker, principal ops) (rule Z9)"),
     ],
 )

@@ -10,7 +10,7 @@
 and protobuf only. Who speaks the protocol by hand finds the stubs in `holdfast.v1`.
 """
 
-from holdfast.client.aio import Admin, Connection, Member, Members
+from holdfast.client.aio import Admin, Connection, Member, Members, restart_on_signals
 from holdfast.client.channel import Credentials, Tls
 from holdfast.client.errors import (
     AssignmentFailed,
@@ -89,4 +89,5 @@ __all__ = [
     "Unavailable",
     "UnknownMember",
     "WeightedAssignor",
+    "restart_on_signals",
 ]

@@ -18,7 +18,9 @@ from holdfast.client.clock import boot_ms
 from holdfast.client.endpoints import Endpoints, parse
 from holdfast.client.errors import OutcomeUnknown, Unavailable
 from holdfast.client.outcome import CLIENT_ID_KEY, LEADER_KEY, judge
+from holdfast.client.reach import Reach
 from holdfast.client.request_ids import RequestIds
+from holdfast.client.roster import Roster
 from holdfast.client.signals import Failure, FailureKind
 from holdfast.client.witness import acknowledged
 from holdfast.v1 import group_pb2
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from holdfast.client.channel import Credentials
+    from holdfast.client.errors import HoldfastError
     from holdfast.client.witness import Witness
 
 _LOGGER = logging.getLogger("holdfast.client")
@@ -69,11 +72,16 @@ class Caller:
         self.metadata = () if client_id is None else ((CLIENT_ID_KEY, client_id),)
         self._credentials = credentials
         self._on_acknowledged = on_acknowledged
+        self.reach = Reach()
+        self._roster = Roster(self)
+        self._closed = False
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._stubs: dict[str, tuple[object, ...]] = {}
 
     async def close(self) -> None:
-        """Close all channels; calls in flight are cancelled."""
+        """Close all channels; calls in flight are cancelled, and further ones are refused."""
+        self._closed = True
+        await self._roster.close()
         channels = list(self._channels.values())
         self._channels.clear()
         self._stubs.clear()
@@ -89,7 +97,12 @@ class Caller:
         return self._channels[address]
 
     async def connect(self, address: str, timeout_ms: int = _CONNECT_TIMEOUT_MS) -> bool:
-        """Whether the node is connected, waited for: "never connected" is known, not guessed."""
+        """Whether the node is connected, waited for: "never connected" is known, not guessed.
+
+        Raises Unavailable after `close`: nobody would close what a later call opened.
+        """
+        if self._closed:
+            raise Unavailable("The connection was closed; end its members and calls before it.")
         channel = self.channel(address)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -188,18 +201,21 @@ class Caller:
             leader = dict(trailing).get(LEADER_KEY) or extras.leader_hint or None
             delay = self.endpoints.redirected(address, leader)
             text = f"{address} does not lead" + (f"; {leader} does." if leader else ".")
-            return Failure(FailureKind.RETRY, Unavailable(text), delay)
+            return self._retry(Unavailable(text), delay)
         if code in _AGAIN_HERE:
             name = ErrorCode.Name(code)
             # Not replicated in time is not the same as not replicated.
             timed_out = code == ErrorCode.ERROR_CODE_REQUEST_TIMED_OUT
             error = (OutcomeUnknown if timed_out else Unavailable)(f"{address}: {name}")
-            return Failure(FailureKind.RETRY, error, self.endpoints.failed(address, move=False))
+            return self._retry(error, self.endpoints.failed(address, move=False))
         if isinstance(response, group_pb2.FindCoordinatorResponse) and not self.ids.ready:
             delay = self.endpoints.redirected(address, extras.leader_hint or None)
             text = f"{address} has no log time to give yet: its cluster is not formed."
-            return Failure(FailureKind.RETRY, Unavailable(text), delay)
+            return self._retry(Unavailable(text), delay)
         self.endpoints.succeeded(address)
+        self.reach.answered(address)
+        if not self._closed:
+            self._roster.answered(address)
         message: Message = response
         return message
 
@@ -219,7 +235,7 @@ class Caller:
             delay = self.endpoints.redirected(address, verdict.leader)
         else:
             delay = self.endpoints.failed(address, move=verdict.move)
-        return Failure(verdict.kind, verdict.error, delay)
+        return self._retry(verdict.error, delay)
 
     def not_connected(self, address: str) -> Failure:
         """The call was never sent, so surely nothing happened (S5)."""
@@ -228,7 +244,16 @@ class Caller:
             "was refused (check ca, certificate and key)."
         )
         _LOGGER.info("%s", error)
-        return Failure(FailureKind.RETRY, error, self.endpoints.failed(address))
+        return self._retry(error, self.endpoints.failed(address))
+
+    def unanswered(self, address: str, why: str) -> int:
+        """The node is left for its silence; the delay before the next attempt."""
+        self.reach.failed(f"{address}: {why}", self.endpoints.addresses)
+        return self.endpoints.failed(address)
+
+    def _retry(self, error: HoldfastError, delay_ms: int) -> Failure:
+        self.reach.failed(error, self.endpoints.addresses)
+        return Failure(FailureKind.RETRY, error, delay_ms)
 
     def _method(self, address: str, request: Message) -> Any:  # noqa: ANN401 - of three stubs
         name = type(request).__name__.removesuffix(_SUFFIX)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class Connection:
     """`async with Connection(endpoints) as connection`; give it to members in place of endpoints.
 
-    Close it after its members have stopped.
+    Close it after its members have stopped: one that still runs ends with Unavailable.
     """
 
     def __init__(

@@ -25,11 +25,26 @@ class Endpoints:
     ) -> None:
         if not addresses:
             raise ValueError("No endpoint given: name at least one node as host:port.")
-        self._addresses = tuple(addresses)
+        self._given = tuple(addresses)
+        self._addresses = self._given
         self._fraction = fraction
         self._place = 0
         self._failures = 0
         self.current = self._addresses[0]
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """All that the walk passes: the given ones, then those learned."""
+        return self._addresses
+
+    def learned(self, addresses: Sequence[str]) -> None:
+        """All nodes, as one of them tells, replace those learned before.
+
+        The given ones stay: they are how to come back if all that was learned is gone.
+        """
+        new = (address for address in dict.fromkeys(addresses) if address not in self._given)
+        self._addresses = (*self._given, *new)
+        self._place %= len(self._addresses)
 
     def succeeded(self, address: str) -> None:
         """A call was answered there."""
@@ -77,7 +92,12 @@ def parse(endpoints: str | Sequence[str]) -> tuple[str, ...]:
     parts = endpoints.split(",") if isinstance(endpoints, str) else endpoints
     addresses = tuple(part.strip() for part in parts if part.strip())
     for address in addresses:
-        host, colon, port = address.rpartition(":")
-        if not (host and colon and port.isdecimal()):
+        if not is_address(address):
             raise ValueError(f"Endpoint {address!r} is not of the form host:port.")
     return addresses
+
+
+def is_address(address: str) -> bool:
+    """Whether it is of the form host:port."""
+    host, colon, port = address.rpartition(":")
+    return bool(host and colon and port.isdecimal())

@@ -18,7 +18,9 @@ class Health:
 
     `phase` names where it stands: new, finding, joining, syncing, stable, revoking, leaving,
     stopped. `lease_left_ms`: how long it may still act on what it owns if nothing is heard from the
-    service any more (S11); None while it owns nothing. `error`: what stopped it for good.
+    service any more (S11); None while it owns nothing. `error`: what stopped it for good. `ready`:
+    it is in a generation and acts on what it was given there, at this moment: its lease has not
+    ended, and it waits for no predecessor.
     """
 
     group: str
@@ -29,16 +31,12 @@ class Health:
     owned: int
     lease_left_ms: int | None
     error: BaseException | None
+    ready: bool
 
     @property
     def live(self) -> bool:
         """Whether it need not be started again: it runs, or it has stopped as asked."""
         return self.error is None
-
-    @property
-    def ready(self) -> bool:
-        """Whether it is in a generation and acts on what it was given there."""
-        return self.phase == "stable"
 
     @property
     def fenced(self) -> Fenced | None:
@@ -66,4 +64,5 @@ def look(session: Session, error: BaseException | None, now_ms: int) -> Health:
         owned=len(session.ownership.held) if owns else 0,
         lease_left_ms=ends_at_ms - now_ms if owns and ends_at_ms is not None else None,
         error=failed,
+        ready=phase is Phase.STABLE and session.ownership.settled(now_ms),
     )

@@ -180,7 +180,7 @@ class HeartbeatStream:
         return failure
 
     def _given_up(self, address: str, why: str) -> Failure:
-        return self._failure(address, why, self._caller.endpoints.failed(address))
+        return self._failure(address, why, self._caller.unanswered(address, why))
 
     @staticmethod
     def _failure(address: str, why: str, retry_in_ms: int) -> Failure:

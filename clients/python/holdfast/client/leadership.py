@@ -31,6 +31,7 @@ class Leadership:
         self.refresh_at_ms: int | None = None
         self._members: list[MemberSubscription] = []
         self._assigned_from: dict[str, int] = {}
+        self._missing: frozenset[str] = frozenset()
 
     def begin(self, response: group_pb2.JoinGroupResponse) -> None:
         """Learn from a join's answer whether we lead, and whether we must assign."""
@@ -83,3 +84,9 @@ class Leadership:
             for topic in self.topics
             if counts.get(topic, 0) > self._assigned_from.get(topic, 0)
         )
+
+    def newly_missing(self, counts: Mapping[str, int]) -> tuple[str, ...]:
+        """Topics that do not exist, and did the last time, or were not asked for."""
+        missing = self.topics - counts.keys()
+        new, self._missing = missing - self._missing, missing
+        return tuple(sorted(new))

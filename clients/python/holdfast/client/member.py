@@ -10,9 +10,11 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
+from shlex import quote
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast
 
 from holdfast.client import offsets as offset_messages
+from holdfast.client.arguments import checked, topic_names
 from holdfast.client.clock import boot_ms
 from holdfast.client.connection import Connection
 from holdfast.client.errors import HoldfastError, OutcomeUnknown, Unavailable, from_code
@@ -25,10 +27,12 @@ from holdfast.client.signals import (
     Cancel,
     Failure,
     Lost,
+    Missing,
     Revoke,
     Send,
     Settings,
 )
+from holdfast.client.uncertain import Uncertain
 from holdfast.coordinator.assignors import RangeAssignor, StickyAssignor
 from holdfast.v1 import group_pb2, offset_pb2
 
@@ -65,8 +69,9 @@ class Member:
     can be given, which members of one process share; then what describes the connection
     (`credentials`, `client_id`, `on_acknowledged`) belongs to it.
 
-    A refusal that cannot heal (`Fenced`, above all) stops the member; `owned`, `leave`, `restart`
-    and `wait_stopped` raise it, `health` and the logger tell it.
+    Raises ValueError for an argument that no member can live by (arguments.py). A refusal that
+    cannot heal (`Fenced`, above all) stops the member; `owned`, `leave`, `restart` and
+    `wait_stopped` raise it, `health` and the logger tell it.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only, each with a default
@@ -90,9 +95,9 @@ class Member:
         on_lost: Listener | None = None,
         on_acknowledged: Witness | None = None,
     ) -> None:
-        self.settings = Settings(
+        settings = Settings(
             group=group,
-            topics=tuple(sorted(set(topics))),
+            topics=topic_names(topics),
             assignors=tuple(assignors),
             instance_id=instance_id,
             session_timeout_ms=session_timeout_ms,
@@ -102,11 +107,13 @@ class Member:
             takeover=takeover,
             weight=weight,
         )
+        self.settings = checked(settings)
         self._shared = isinstance(endpoints, Connection)
         self._connection = _connection(endpoints, credentials, client_id, on_acknowledged)
         self._caller = self._connection.caller
         self._session = Session(self.settings, self._caller.ids)
         self._holding = Holding(self._session)
+        self._uncertain = Uncertain()
         self._listeners = {Assigned: on_assigned, Revoke: on_revoked, Lost: on_lost}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._told: asyncio.Queue[Output] = asyncio.Queue()
@@ -130,9 +137,9 @@ class Member:
             await self.restart()
         except HoldfastError as failure:
             # An unconfirmed goodbye heals by itself; the block's own error must not be replaced.
+            # Both are in the logger already.
             if error is None and not isinstance(failure, OutcomeUnknown):
                 raise
-            _LOGGER.warning("The member of group %r ended: %s", self.settings.group, failure)
 
     # --- who we are ----------------------------------------------------------------------------
 
@@ -173,8 +180,8 @@ class Member:
         """Each partition as it is assigned, for as long as the member lives.
 
         A partition that went away before it was its turn is left out; one that comes back is given
-        again; one that is kept over a rebalance is not. Ends when the member leaves; raises what
-        stopped it otherwise.
+        again; one that is kept over a rebalance is not. Ends when the member leaves, heard by the
+        group or not; raises what stopped it otherwise.
         """
         while (partition := await self.next_owned()) is not None:
             yield partition
@@ -186,7 +193,8 @@ class Member:
             if partition is not None:
                 return partition
             if self._stopped.is_set():
-                self._raise_what_stopped_it()
+                if not self._left_unheard:
+                    self._raise_what_stopped_it()
                 return None
             self._news.clear()
             await self._news.wait()
@@ -204,8 +212,13 @@ class Member:
 
         Raises as `leave` does.
         """
-        self._session.restart(boot_ms())
+        self.begin_restart()
         await self._end()
+
+    def begin_restart(self) -> None:
+        """Begin what `restart` does and return at once; `wait_stopped` tells what came of it."""
+        self._session.restart(boot_ms())
+        self._pump()
 
     async def wait_stopped(self) -> None:
         """Wait until the member has stopped; raises what stopped it, if that was not asked for."""
@@ -223,17 +236,23 @@ class Member:
     ) -> None:
         """Record how far the work has come, under the present generation.
 
-        After OutcomeUnknown, call again with the error's `request_id`. Raises Rejected (the group
-        has moved on, or a partition's offset was refused), Unavailable, OutcomeUnknown.
+        After OutcomeUnknown, call again with the error's `request_id`: it goes out as whom it was
+        sent first (uncertain.py). Raises Rejected (the group has moved on, or a partition's offset
+        was refused), Unavailable, OutcomeUnknown.
         """
-        identity = self._session.identity
+        identity = self._uncertain.identity_of(request_id) or self._session.identity
         if not identity.can_heartbeat:
             raise Unavailable("The member is in no generation; commit when it is assigned again.")
         chosen_id = request_id or await self._caller.new_request_id()
         request = offset_messages.commit_request(self.settings, identity, offsets, chosen_id)
-        response = await self._caller.call(
-            request, offset_pb2.OffsetCommitResponse, timeout_ms=timeout_ms
-        )
+        try:
+            response = await self._caller.call(
+                request, offset_pb2.OffsetCommitResponse, timeout_ms=timeout_ms
+            )
+        except OutcomeUnknown:
+            self._uncertain.keep(chosen_id, identity)
+            raise
+        self._uncertain.settle(chosen_id)
         refused = offset_messages.refusals(response)
         if refused:
             code = next(iter(refused.values()))
@@ -271,9 +290,23 @@ class Member:
                 case Cancel(call):
                     if call in self._tasks:
                         self._tasks[call].cancel()
+                case Missing(topics):
+                    self._warn_of(topics)
                 case _:
                     self._told.put_nowait(output)
         self._arm()
+
+    def _warn_of(self, topics: Sequence[str]) -> None:
+        for topic in topics:
+            _LOGGER.warning(
+                "Topic %r, which group %r asks for, does not exist, so nobody gets a partition of "
+                "it. Create it with `holdfast topic create %s --partitions COUNT`; it is taken up "
+                "within %d ms.",
+                topic,
+                self.settings.group,
+                quote(topic),
+                self.settings.topics_refresh_ms,
+            )
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -322,12 +355,15 @@ class Member:
                 break
             try:
                 await self._tell_one(output)
-            except Exception as error:  # the user's code; raised to the user later
-                _LOGGER.exception("A callback of group %r failed", self.settings.group)
+            except Exception as error:  # noqa: BLE001 - the user's code; told below, raised later
                 self._crash(error)
         self._error = self._error or self._session.error
-        if self._error is not None:
-            _LOGGER.error("A member has stopped for good. %s", self.health())
+        if self._left_unheard:
+            _LOGGER.warning("A member has left, and nobody confirmed it. %s", self.health())
+        elif self._error is not None:
+            said = isinstance(self._error, HoldfastError)  # else where it was raised counts, too
+            traceback = None if said else self._error
+            _LOGGER.error("A member has stopped for good. %s", self.health(), exc_info=traceback)
         self._stopped.set()
         self._news.set()
 
@@ -365,6 +401,11 @@ class Member:
         if not self._shared:
             await self._connection.close()
         self._raise_what_stopped_it()
+
+    @property
+    def _left_unheard(self) -> bool:
+        """Whether it stopped as asked, but for the answer to its goodbye: that heals by itself."""
+        return self._session.departing and isinstance(self._error, OutcomeUnknown)
 
     def _raise_what_stopped_it(self) -> None:
         if self._error is not None:

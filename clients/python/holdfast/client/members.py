@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Self, Unpack
 
+from holdfast.client.arguments import check_instance_id, topic_names
 from holdfast.client.connection import Connection
 from holdfast.client.member import Member
 
@@ -25,8 +26,9 @@ if TYPE_CHECKING:
 def instance_ids_of(instance_id: str | None, count: int) -> tuple[str | None, ...]:
     """The instance ids of `count` members of one process; of dynamic ones None each.
 
-    Raises ValueError below one member.
+    Raises ValueError below one member, and for an instance id that the service would refuse.
     """
+    check_instance_id(instance_id)
     if count < 1:
         raise ValueError(f"A process has at least one member, not {count}.")
     if instance_id is None:
@@ -39,7 +41,7 @@ class Members:
 
     A sequence of `Member`; `options` and callbacks are a Member's own and the same for each.
     Without an `instance_id` they are dynamic. Leaving the block restarts all of them, as a Member's
-    does. Raises ValueError below one member.
+    does. Raises ValueError below one member, and as a Member does.
     """
 
     def __init__(
@@ -55,7 +57,7 @@ class Members:
         on_lost: Listener | None = None,
         **options: Unpack[SharedOptions],
     ) -> None:
-        names, wanted = instance_ids_of(instance_id, count), tuple(topics)
+        names, wanted = instance_ids_of(instance_id, count), topic_names(topics)
         self._connection = Connection(
             endpoints,
             credentials=options.pop("credentials", None),

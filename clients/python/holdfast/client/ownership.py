@@ -42,6 +42,11 @@ class Ownership:
         """Whether the member may act on anything: by the clock, not by what was last settled."""
         return bool(self.held) and self.lease.holds(now_ms)
 
+    def settled(self, now_ms: int) -> bool:
+        """Whether the user holds all that was granted, be it nothing, and may act on it now."""
+        granted = self._grant is not None and not self._must_confirm
+        return granted and not self._pending() and self.lease.holds(now_ms)
+
     @property
     def changes_at_ms(self) -> int | None:
         """When the clock alone will begin or end ownership."""

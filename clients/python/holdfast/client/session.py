@@ -14,7 +14,7 @@ of what the assignment leaves out, and joins again.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.client import requests
 from holdfast.client.calls import Calls, Kind
@@ -28,7 +28,7 @@ from holdfast.client.pace import Pace
 from holdfast.client.phases import IN_GROUP, Goal, Phase
 from holdfast.client.protocol import read_share
 from holdfast.client.requests import GENERATION_NONE, Identity
-from holdfast.client.signals import FailureKind, Grant, Output, Settings, Stopped
+from holdfast.client.signals import FailureKind, Grant, Missing, Output, Settings, Stopped
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 
@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from holdfast.client.protocol import TopicPartition
     from holdfast.client.request_ids import RequestIds
     from holdfast.client.signals import Failure, Response
+
+JOIN_AGAIN_MS: Final = 1_000
+"""Before a join is repeated that the service would not take during a rebalance (as Kafka's)."""
 
 
 class Session:
@@ -63,6 +66,11 @@ class Session:
     def identity(self) -> Identity:
         """Who the member is to the group at the moment."""
         return self._joining.identity
+
+    @property
+    def departing(self) -> bool:
+        """Whether the user has asked for the end."""
+        return self._departure.goal is not Goal.STAY
 
     def outputs(self) -> list[Output]:
         """Take what is to be done, in this order."""
@@ -208,7 +216,7 @@ class Session:
             case group_pb2.FindCoordinatorResponse():
                 self._join(now_ms)
             case group_pb2.JoinGroupResponse():
-                self._join_answered(response, now_ms)
+                self._join_answered(sent, response, now_ms)
             case group_pb2.SyncGroupResponse():
                 self._sync_answered(sent, response, now_ms)
             case admin_pb2.ListTopicsResponse():
@@ -220,7 +228,9 @@ class Session:
                 # can be done: a refused release leaves the instance to its session.
                 self._stop(None)
 
-    def _join_answered(self, response: group_pb2.JoinGroupResponse, now_ms: int) -> None:
+    def _join_answered(
+        self, sent: Sent, response: group_pb2.JoinGroupResponse, now_ms: int
+    ) -> None:
         self._calls.forget(Kind.JOIN)
         self._joining.resend_at_ms = None
         if response.error_code == ErrorCode.ERROR_CODE_MEMBER_ID_REQUIRED:
@@ -229,8 +239,12 @@ class Session:
             self._joining.send_join(now_ms)
         elif response.error_code == ErrorCode.ERROR_CODE_NONE:
             self._joined(response, now_ms)
-        else:
+        elif response.error_code == ErrorCode.ERROR_CODE_REBALANCE_IN_PROGRESS:
+            self._calls.repeat_at(sent, now_ms + JOIN_AGAIN_MS)
+        elif response.error_code == ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID:
             self._membership_refused(response.error_code, response.holdfast, now_ms)
+        else:
+            self._refuse(response.error_code, response.holdfast, now_ms)
 
     def _joined(self, response: group_pb2.JoinGroupResponse, now_ms: int) -> None:
         self._joining.joined(response)
@@ -254,6 +268,8 @@ class Session:
             raise from_code(response.error_code, subject="ListTopics")
         counts = {topic.name: topic.num_partitions for topic in response.topics}
         self._leadership.refresh_from(now_ms + self.settings.topics_refresh_ms)
+        if missing := self._leadership.newly_missing(counts):
+            self._outputs.append(Missing(missing))
         if self.phase is Phase.SYNCING and self._leadership.must_assign:
             assignments = self._leadership.assign(self.identity.protocol, counts)
             self._joining.send_sync(assignments, now_ms)
@@ -311,8 +327,14 @@ class Session:
         else:
             # FENCED_INSTANCE_ID (T5) is here on purpose: two twins that rejoin fence each other
             # for ever.
-            log_time_ms = self._ids.log_time_ms(now_ms)
-            self._stop(final_error(code, extras, self.settings, self.identity, log_time_ms))
+            self._refuse(code, extras, now_ms)
+
+    def _refuse(
+        self, code: ErrorCode.ValueType, extras: extras_pb2.ResponseExtras, now_ms: int
+    ) -> None:
+        """The refusal cannot heal: the member ends with it."""
+        log_time_ms = self._ids.log_time_ms(now_ms)
+        self._stop(final_error(code, extras, self.settings, self.identity, log_time_ms))
 
     def _generation_passed(self, now_ms: int) -> None:
         """T3: keep the member id, drop the generation."""

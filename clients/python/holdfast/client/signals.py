@@ -109,13 +109,20 @@ class Lost:
 
 
 @dataclass(frozen=True, slots=True)
+class Missing:
+    """The group leader has seen that these topics, which the group asks for, do not exist."""
+
+    topics: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
     """The session is over: as asked (None), or for a reason that the user must hear."""
 
     error: HoldfastError | None
 
 
-Output: TypeAlias = Send | Cancel | Assigned | Revoke | Lost | Stopped
+Output: TypeAlias = Send | Cancel | Assigned | Revoke | Lost | Missing | Stopped
 
 
 class FailureKind(enum.Enum):

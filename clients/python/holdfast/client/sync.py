@@ -9,12 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from holdfast.client import aio
+from holdfast.client.stop_signals import STOP_SIGNALS, restart_on_signals_in_threads
 from holdfast.client.sync_member import Connection, Member
 from holdfast.client.sync_members import Members
 from holdfast.client.threads import THREAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+    from signal import Signals
     from types import TracebackType
 
     from holdfast.client.admin import OffsetResults, Results
@@ -24,7 +26,17 @@ if TYPE_CHECKING:
     from holdfast.client.witness import Witness
     from holdfast.v1 import admin_pb2
 
-__all__ = ["Admin", "Connection", "Member", "Members"]
+__all__ = ["Admin", "Connection", "Member", "Members", "restart_on_signals"]
+
+
+def restart_on_signals(*members: Member, signals: Sequence[Signals] = STOP_SIGNALS) -> None:
+    """As `aio.restart_on_signals`; call it in the main thread, else ValueError."""
+
+    def restart() -> None:
+        for member in members:
+            member.begin_restart()
+
+    restart_on_signals_in_threads(restart, lambda: [one.health() for one in members], signals)
 
 
 class AdminOptions(TypedDict, total=False):

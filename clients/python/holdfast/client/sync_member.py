@@ -150,6 +150,10 @@ class Member:
         """Stop for a planned restart: a static member keeps its place, a dynamic one leaves."""
         THREAD.run(self._member.restart())
 
+    def begin_restart(self) -> None:
+        """Begin what `restart` does and return at once; also from a signal handler."""
+        THREAD.soon(self._member.begin_restart)
+
     def wait_stopped(self) -> None:
         """Wait until the member has stopped; raises what stopped it, if that was not asked for."""
         THREAD.run(self._member.wait_stopped())

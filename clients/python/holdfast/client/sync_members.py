@@ -5,6 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self, Unpack
 
+from holdfast.client.arguments import topic_names
 from holdfast.client.members import instance_ids_of
 from holdfast.client.sync_member import Connection, Member
 
@@ -33,7 +34,7 @@ class Members:
         on_lost: Listener | None = None,
         **options: Unpack[SharedOptions],
     ) -> None:
-        names, wanted = instance_ids_of(instance_id, count), tuple(topics)
+        names, wanted = instance_ids_of(instance_id, count), topic_names(topics)
         self._connection = Connection(
             endpoints,
             credentials=options.pop("credentials", None),

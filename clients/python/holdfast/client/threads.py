@@ -42,6 +42,11 @@ class LoopThread:
 
         return self.run(made())
 
+    def soon(self, act: Callable[[], None]) -> None:
+        """Call in the loop's thread and wait for nothing, not even a lock: for signal handlers."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(act)
+
     def _started(self) -> asyncio.AbstractEventLoop:
         with self._lock:
             if self._loop is None:

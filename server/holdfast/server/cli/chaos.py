@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from holdfast.server.cli.connect import fail
+from holdfast.server.cli.ending import fail
 from holdfast.server.cli.options import table
 
 WARNING = (

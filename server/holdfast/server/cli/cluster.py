@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from holdfast.server import layout
-from holdfast.server.cli.connect import UNREACHED, Cluster, fail
-from holdfast.server.cli.options import as_json, asks_cluster, refuse, table
+from holdfast.server.claim import claimed
+from holdfast.server.cli.connect import Cluster
+from holdfast.server.cli.ending import UNREACHED, fail, print_json
+from holdfast.server.cli.options import as_json, asks_cluster, refuse, show_json, table
 from holdfast.server.cli.plain import plain
 from holdfast.server.config import CannotStart, ConfigError
 from holdfast.server.local_cluster import LocalCluster
 from holdfast.v1 import admin_pb2 as a
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 
 @click.group()
@@ -46,15 +53,31 @@ def start(
             files = layout.lay_out(
                 directory, int(nodes), port_base, overrides, insecure=insecure_loopback
             )
-        elif overrides:
-            click.echo(
-                "holdfast: --set counts for a new cluster only; edit node.toml, or use `holdfast "
-                "settings set`",
-                err=True,
-            )
-        LocalCluster(directory, files, click.echo).run(bootstrap=new)
+        with claimed(directory):
+            if not new:
+                _say_ignored(directory, files, insecure=insecure_loopback)
+            LocalCluster(directory, files, click.echo).run(bootstrap=new)
     except (ConfigError, CannotStart) as error:
         fail(str(error))
+
+
+def _say_ignored(directory: Path, files: Sequence[Path], *, insecure: bool) -> None:
+    """A cluster keeps what it was laid out with; what was given and differs is told."""
+    given = click.get_current_context()
+    named = given.get_parameter_source("nodes") is ParameterSource.COMMANDLINE
+    ignored = {
+        "--nodes": named and int(given.params["nodes"]) != len(files),
+        "--port-base": given.params["port_base"] is not None,
+        "--insecure-loopback": insecure and (directory / layout.CLIENT_FOLDER).is_dir(),
+        "--set": bool(given.params["overrides"]),
+    }
+    options = ", ".join(name for name, was_given in ignored.items() if was_given)
+    if options:
+        click.echo(
+            f"holdfast: ignored, because {directory} has a cluster already: {options}. Edit the "
+            "nodes' node.toml, use `holdfast settings set`, or give another --dir",
+            err=True,
+        )
 
 
 @cluster.command()
@@ -64,33 +87,41 @@ def status(cluster: Cluster, *, as_json: bool) -> None:
     """Show every node, as it sees itself."""
     seen = cluster.on_every_node("DescribeCluster", a.DescribeClusterRequest())
     if as_json:
-        import json  # noqa: PLC0415 - this branch alone prints a list
-
-        click.echo(
-            json.dumps(
-                [{"address": at, "answer": plain(one) if one else None} for at, one in seen],
-                indent=2,
-            )
+        print_json(
+            [
+                {
+                    "name": one.node if one else cluster.name_of(address),
+                    "address": address,
+                    "answer": plain(one) if one else None,
+                }
+                for address, one in seen
+            ]
         )
     else:
-        table(("NODE", "ADDRESS", "ROLE", "TERM", "APPLIED", "COMMITTED"), map(_line, seen))
+        table(
+            ("NODE", "ADDRESS", "ROLE", "TERM", "APPLIED", "COMMITTED"),
+            (_line(cluster.name_of(address), address, one) for address, one in seen),
+        )
     if not any(one for _, one in seen):
         fail("no node answered; is the cluster running?", UNREACHED)
 
 
-def _line(seen: tuple[str, a.DescribeClusterResponse | None]) -> tuple[object, ...]:
-    address, one = seen
+def _line(name: str, address: str, one: a.DescribeClusterResponse | None) -> tuple[object, ...]:
     if one is None:
-        return ("-", address, "silent", "-", "-", "-")
+        return (name, address, "silent", "-", "-", "-")
     role = next((node.role for node in one.nodes if node.name == one.node), "unknown")
     return (one.node, address, role, one.term, one.applied_index, one.commit_index)
 
 
 @cluster.command("transfer-leadership")
 @click.option("--to", "node", default="", help="The node; default: the best of the others.")
+@as_json
 @asks_cluster
-def transfer_leadership(cluster: Cluster, node: str) -> None:
+def transfer_leadership(cluster: Cluster, node: str, *, as_json: bool) -> None:
     """Hand the leadership to another node."""
     response = cluster.call("TransferLeadership", a.TransferLeadershipRequest(node=node))
+    if as_json:
+        show_json(response)
     refuse(response, "the leadership")
-    click.echo(f"{response.node} was told to lead")
+    if not as_json:
+        click.echo(f"{response.node} was told to lead")

@@ -9,18 +9,27 @@ import time
 import uuid
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 import grpc
 
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.server import cluster_file
+from holdfast.server.address import parse_address
+from holdfast.server.cli.ending import UNKNOWN, fail
+from holdfast.server.cli.patience import Patience
 from holdfast.server.config import ConfigError, Tls
 from holdfast.server.faults import LEADER_KEY, OUTCOME_KEY
 from holdfast.server.grpc_options import channel_options
 from holdfast.server.security import channel_credentials
-from holdfast.v1 import admin_pb2, admin_pb2_grpc, log_pb2_grpc, offset_pb2_grpc
+from holdfast.v1 import (
+    admin_pb2,
+    admin_pb2_grpc,
+    extras_pb2,
+    log_pb2_grpc,
+    offset_pb2_grpc,
+)
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
@@ -28,13 +37,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-FAILED: Final = 1
-UNREACHED: Final = 3
-UNKNOWN: Final = 4
-"""Exit codes beside click's 2 for wrong usage."""
-
 CALL_SECONDS: Final = 10.0
-WALK_SECONDS: Final = 15.0
 PAUSE_SECONDS: Final = 0.2
 _NOT_HERE: Final = {
     e.ERROR_CODE_NOT_COORDINATOR,
@@ -45,23 +48,24 @@ _NOT_HERE: Final = {
 Response = TypeVar("Response", bound="Message")
 
 
-def fail(sentence: str, code: int = FAILED) -> NoReturn:
-    """End the command with one sentence on standard error."""
-    click.echo(f"holdfast: {sentence}", err=True)
-    raise SystemExit(code)
-
-
 @dataclass(frozen=True, slots=True)
 class Target:
     """The nodes to ask, and what to show them; `tls` None: an insecure loopback."""
 
     addresses: tuple[str, ...]
     tls: Tls | None
+    names: tuple[str, ...] = ()
+    """The nodes' names in the same order, where cluster.json says them."""
+
+    def name_of(self, address: str) -> str:
+        """A node's name, "-" if it is not known."""
+        return dict(zip(self.addresses, self.names, strict=False)).get(address, "-")
 
 
 def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None) -> Target:
     """Which cluster a command is meant for; ends the command if that cannot be known."""
     if addresses:
+        _check(addresses)
         return Target(addresses, _tls_of(Path(tls)) if tls else None)
     path = Path(cluster or ".").absolute()
     path = path / cluster_file.NAME if path.is_dir() else path
@@ -73,7 +77,17 @@ def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None
         fail(str(error))
     entry = content.tls
     found = Tls(Path(entry.ca), Path(entry.certificate), Path(entry.key)) if entry else None
-    return Target(tuple(node.client_address for node in content.nodes), found)
+    names = tuple(node.name for node in content.nodes)
+    return Target(tuple(node.client_address for node in content.nodes), found, names)
+
+
+def _check(addresses: tuple[str, ...]) -> None:
+    """What is no address is a slip of the pen, not a node that is away."""
+    for address in addresses:
+        try:
+            parse_address(address)
+        except ValueError as error:
+            raise click.UsageError(f"--address {error}") from None
 
 
 def _no_cluster(path: Path, error: OSError, *, named: bool) -> str:
@@ -126,6 +140,18 @@ class Cluster:
             (address, self._try(address, method, request)) for address in self._target.addresses
         ]
 
+    def knows_group(self, group_id: str) -> bool:
+        """Whether any node knows the group, if only of old; also while there is no leader."""
+        stale = extras_pb2.RequestExtras(stale_ok=True)
+        asked = admin_pb2.DescribeGroupsRequest(groups=[group_id], holdfast=stale)
+        seen = [one for _, one in self.on_every_node("DescribeGroups", asked) if one]
+        found = [one.groups[0].error_code for one in seen if one.groups]
+        return not found or any(code != e.ERROR_CODE_GROUP_ID_NOT_FOUND for code in found)
+
+    def name_of(self, address: str) -> str:
+        """A node's name by cluster.json, "-" if it is not known."""
+        return self._target.name_of(address)
+
     @property
     def addresses(self) -> tuple[str, ...]:
         """The nodes, as they were named."""
@@ -145,7 +171,7 @@ class Cluster:
     def _walk(
         self, ask: Callable[[Any], Response], stub: Callable[[grpc.Channel], Any]
     ) -> Response:
-        until = time.monotonic() + WALK_SECONDS
+        patience = Patience(self._target.addresses)
         ring, last = list(self._target.addresses), "no node was asked"
         while True:
             address = ring.pop(0)
@@ -154,15 +180,14 @@ class Cluster:
                 response = ask(stub(self._channel(address)))
             except grpc.RpcError as error:
                 last, leader = _judge(error, address), _trailing(error, LEADER_KEY)
+                patience.failed(address, error)
             else:
+                patience.answered(address)
                 if getattr(response, "error_code", e.ERROR_CODE_NONE) not in _NOT_HERE:
                     return response
                 extras: Any = getattr(response, "holdfast")  # noqa: B009 - every response has it
                 last, leader = f"{address}: {extras.message}", extras.leader_hint
-            if time.monotonic() > until:
-                fail(
-                    f"no node served the call within {WALK_SECONDS:.0f} s; last: {last}", UNREACHED
-                )
+            patience.end_if_over("the call", last)
             if leader:
                 ring = [leader, *(other for other in ring if other != leader)]
             time.sleep(PAUSE_SECONDS)
@@ -193,11 +218,11 @@ def _judge(error: grpc.RpcError, address: str) -> str:
     outcome = _trailing(error, OUTCOME_KEY)
     assert isinstance(error, grpc.Call)  # noqa: S101 - what a stub raises is both
     code, details = error.code(), error.details() or ""
-    if code is grpc.StatusCode.UNAVAILABLE and outcome != "unknown":
-        return f"{address}: {details}"
-    if outcome == "not-applied":
-        fail(details)
-    fail(f"{details or code.name}. Whether it happened is unknown: look, then repeat", UNKNOWN)
+    if code is not grpc.StatusCode.UNAVAILABLE or outcome == "unknown":
+        if outcome == "not-applied":
+            fail(details)
+        fail(f"{details or code.name}. Whether it happened is unknown: look, then repeat", UNKNOWN)
+    return f"{address}: {details}"
 
 
 def _trailing(error: grpc.RpcError, key: str) -> str:

@@ -8,12 +8,13 @@ import click
 
 from holdfast.server.cli import explain
 from holdfast.server.cli.options import table
-from holdfast.server.cli.times import ago, span
+from holdfast.server.cli.times import ago_log, now, span
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from holdfast.server.cli.times import Now
     from holdfast.v1 import admin_pb2 as a
 
 CONSUMER: Final = "consumer"
@@ -23,16 +24,16 @@ SILENT_SHARE: Final = 2
 
 def show(response: a.DescribeGroupsResponse) -> None:
     """All groups that could be described."""
-    now_ms = response.holdfast.log_time_ms
+    present = now(response.holdfast.log_time_ms)
     found = [each for each in response.groups if each.error_code == e.ERROR_CODE_NONE]
     for number, each in enumerate(found):
         if number:
             click.echo()
-        _show(each, now_ms)
+        _show(each, present)
 
 
-def _show(found: a.DescribedGroup, now_ms: int) -> None:
-    for line in _head(found, now_ms):
+def _show(found: a.DescribedGroup, present: Now) -> None:
+    for line in _head(found, present.log_ms):
         click.echo(line)
     if found.members:
         table(
@@ -40,7 +41,7 @@ def _show(found: a.DescribedGroup, now_ms: int) -> None:
             (_member(found, member) for member in found.members),
         )
     for rebalance in found.holdfast.rebalances:
-        first, *rest = explain.lines(rebalance, now_ms)
+        first, *rest = explain.lines(rebalance, present)
         click.echo(f"rebalance of {first}")
         for line in rest:
             click.echo(line)
@@ -48,7 +49,7 @@ def _show(found: a.DescribedGroup, now_ms: int) -> None:
 
 def _head(found: a.DescribedGroup, now_ms: int) -> Iterator[str]:
     extra = found.holdfast
-    since = ago(extra.state_since_ms, now_ms)
+    since = ago_log(extra.state_since_ms, now_ms)
     yield f"{found.group_id}: {found.group_state}, generation {extra.generation_id}, since {since}"
     facts = [f"protocol type {found.protocol_type}"] if found.protocol_type else []
     facts += [f"protocol {found.protocol_data}"] if found.protocol_data else []

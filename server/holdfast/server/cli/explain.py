@@ -8,14 +8,17 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from holdfast.server.cli.times import ago, span
+from holdfast.server.cli.times import ago, ago_log, span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
+    from holdfast.server.cli.times import Now
     from holdfast.v1 import admin_pb2 as a
 
 NOBODY: Final = "(nobody)"
+OPERATOR: Final = "operator"
+"""Stands for a rule where an operator opened the join phase: Kafka has no rule for that."""
 _JOINED: Final = "{who} joined the group"
 _WHY: Final = {
     "A5": _JOINED,
@@ -32,7 +35,7 @@ _WHY: Final = {
     "F9": "the session of {who} ended: it was not heard in time",
     "A21": "{who} did not come back after its connection broke",
     "E10": "{who} did not sync in time",
-    "operator": "{operator} asked for it",
+    OPERATOR: "{operator} asked for it",
 }
 """By the rule that opened the join phase."""
 
@@ -40,18 +43,22 @@ _UNASKED: Final = {"F9", "A21", "E10", "G13"}
 """Nobody spoke, so the reason is the service's own and says the same."""
 
 
-def lines(rebalance: a.DescribedRebalance, now_ms: int) -> Iterator[str]:
+def lines(rebalance: a.DescribedRebalance, now: Now) -> Iterator[str]:
     """One rebalance: a headline, then what is known of it, indented."""
-    yield headline(rebalance, now_ms)
+    yield headline(rebalance, now)
     yield f"  why: {why(rebalance)}"
     yield f"  members: {rebalance.members} before{_changes(rebalance)}"
     yield f"  moved: {moved(rebalance)}"
     yield from (f"    {line}" for line in moves(rebalance))
 
 
-def headline(rebalance: a.DescribedRebalance, now_ms: int) -> str:
+def headline(rebalance: a.DescribedRebalance, now: Now) -> str:
     """When it began, and from which generation to which in which time."""
-    begun = ago(rebalance.log_time_ms, now_ms)
+    begun = (
+        ago(rebalance.wall_time_ms, now.wall_ms)
+        if rebalance.wall_time_ms
+        else ago_log(rebalance.log_time_ms, now.log_ms)
+    )
     if not rebalance.HasField("join_phase_ms"):
         return f"{begun}: generation {rebalance.from_generation_id} -> ? (members are joining)"
     step = f"generation {rebalance.from_generation_id} -> {rebalance.generation_id}"
@@ -70,7 +77,8 @@ def why(rebalance: a.DescribedRebalance) -> str:
     )
     told = rebalance.reason and rebalance.rule not in _UNASKED
     said = f": {rebalance.reason}" if told else ""
-    return f"{cause} (rule {rebalance.rule}){said}"
+    rule = "" if rebalance.rule == OPERATOR else f" (rule {rebalance.rule})"
+    return f"{cause}{rule}{said}"
 
 
 def _who(rebalance: a.DescribedRebalance) -> str:

@@ -4,15 +4,29 @@ from __future__ import annotations
 
 import click
 
+from holdfast.coordinator.state import COMPLETING, EMPTY, PREPARING, STABLE
 from holdfast.server.cli import describing, explain
-from holdfast.server.cli.connect import Cluster, code_name, fail
-from holdfast.server.cli.options import as_json, asks_cluster, refuse, refuse_any, show_json, table
+from holdfast.server.cli.connect import Cluster, code_name
+from holdfast.server.cli.ending import fail
+from holdfast.server.cli.options import (
+    about,
+    as_json,
+    asks_cluster,
+    not_empty,
+    refuse,
+    refuse_any,
+    require_group,
+    show_json,
+    table,
+)
+from holdfast.server.cli.times import now
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1.extras_pb2 import RequestExtras
 
 REBALANCES_MAX = 10
 """As many as a group remembers."""
+STATES = (EMPTY, PREPARING, COMPLETING, STABLE)
 
 
 @click.group()
@@ -21,7 +35,13 @@ def group() -> None:
 
 
 @group.command("list")
-@click.option("--state", "states", multiple=True, help="Only groups in this state; repeatable.")
+@click.option(
+    "--state",
+    "states",
+    multiple=True,
+    type=click.Choice(STATES, case_sensitive=False),
+    help="Only groups in this state; repeatable.",
+)
 @as_json
 @asks_cluster
 def list_groups(cluster: Cluster, states: tuple[str, ...], *, as_json: bool) -> None:
@@ -50,7 +70,7 @@ _rebalances = click.option(
 
 
 @group.command()
-@click.argument("group_ids", nargs=-1, required=True, metavar="GROUP...")
+@click.argument("group_ids", nargs=-1, required=True, metavar="GROUP...", callback=not_empty)
 @_rebalances
 @as_json
 @asks_cluster
@@ -67,7 +87,7 @@ def describe(
 
 
 @group.command("explain")
-@click.argument("group_id", metavar="GROUP")
+@click.argument("group_id", metavar="GROUP", callback=not_empty)
 @click.option(
     "--last",
     type=click.IntRange(1, REBALANCES_MAX),
@@ -95,8 +115,9 @@ def _explain(response: a.DescribeGroupsResponse) -> None:
     found = response.groups[0].holdfast.rebalances
     if not found:
         click.echo(f"{response.groups[0].group_id} has never rebalanced")
+    present = now(response.holdfast.log_time_ms)
     for rebalance in reversed(found):
-        for line in explain.lines(rebalance, response.holdfast.log_time_ms):
+        for line in explain.lines(rebalance, present):
             click.echo(line)
 
 
@@ -106,6 +127,8 @@ def _described(
     extras = RequestExtras(rebalances_max=rebalances)
     request = a.DescribeGroupsRequest(groups=group_ids, holdfast=extras)
     response: a.DescribeGroupsResponse = cluster.call("DescribeGroups", request)
+    for found in response.groups:
+        found.members.sort(key=lambda member: (member.group_instance_id, member.member_id))
     return response
 
 
@@ -114,17 +137,35 @@ def _refuse_unknown(response: a.DescribeGroupsResponse) -> None:
     if bad:
         fail(
             "; ".join(
-                f"group {found.group_id}: {found.error_message or code_name(found.error_code)}"
+                about(
+                    found.group_id,
+                    found.error_message or code_name(found.error_code),
+                    f"group {found.group_id}",
+                )
                 for found in bad
             )
         )
 
 
 @group.command("remove-members")
-@click.argument("group_id", metavar="GROUP")
-@click.option("--instance", "instances", multiple=True, help="An instance id; repeatable.")
-@click.option("--member", "members", multiple=True, help="A member id; repeatable.")
-@click.option("--instance-prefix", "prefix", help="Static members whose instance id begins so.")
+@click.argument("group_id", metavar="GROUP", callback=not_empty)
+@click.option(
+    "--instance",
+    "instances",
+    multiple=True,
+    callback=not_empty,
+    help="An instance id; repeatable.",
+)
+@click.option(
+    "--member", "members", multiple=True, callback=not_empty, help="A member id; repeatable."
+)
+@click.option(
+    "--instance-prefix",
+    "prefixes",
+    multiple=True,
+    callback=not_empty,
+    help="Static members whose instance id begins so; once.",
+)
 @click.option("--all", "everyone", is_flag=True, help="Everyone.")
 @click.option("--reason", default="", help="Why; recorded with the event.")
 @as_json
@@ -134,7 +175,7 @@ def remove_members(
     group_id: str,
     instances: tuple[str, ...],
     members: tuple[str, ...],
-    prefix: str | None,
+    prefixes: tuple[str, ...],
     reason: str,
     *,
     everyone: bool,
@@ -142,27 +183,42 @@ def remove_members(
 ) -> None:
     """Remove members; one rebalance for all of them.
 
-    A removed process that still runs may act until its next heartbeat: there only the fencing
-    token, compared by your store, excludes it.
+    Stop their processes first: a member that still runs is told, and joins again at once. A
+    removed process may act until its next heartbeat: there only the fencing token, compared by
+    your store, excludes it.
     """
     named = [a.MemberToRemove(group_instance_id=i) for i in instances]
     named += [a.MemberToRemove(member_id=m) for m in members]
-    if sum((bool(named), bool(prefix), everyone)) != 1:
-        raise click.UsageError("name --instance or --member, or --instance-prefix, or say --all")
+    _check_choice(named=bool(named), prefixes=len(prefixes), everyone=everyone)
+    require_group(cluster, group_id)
     request = a.RemoveMembersRequest(
         group_id=group_id,
         members=named,
         all=everyone,
         reason=reason or None,
-        instance_prefix=prefix,
+        instance_prefix=prefixes[0] if prefixes else None,
     )
     response = cluster.change("RemoveMembers", request)
     if as_json:
         show_json(response)
-    refuse(response, f"group {group_id}")
+    refuse(response, "group", group_id)
     if not as_json:
         _show_removed(group_id, response)
     refuse_any((_name(m), m.error_code, m.error_message) for m in response.members)
+
+
+def _check_choice(*, named: bool, prefixes: int, everyone: bool) -> None:
+    """One command is one call and one rebalance, so one way to say whom."""
+    if prefixes > 1:
+        raise click.UsageError(
+            "--instance-prefix may be given once, because one command is one rebalance. Name the "
+            "members with --instance (repeatable), or run a command for each prefix"
+        )
+    if sum((named, bool(prefixes), everyone)) != 1:
+        raise click.UsageError(
+            "say whom in exactly one way: --instance and --member (both repeatable), or "
+            "--instance-prefix, or --all"
+        )
 
 
 def _show_removed(group_id: str, response: a.RemoveMembersResponse) -> None:
@@ -176,18 +232,23 @@ def _name(member: a.RemovedMember) -> str:
 
 
 @group.command()
-@click.argument("group_id", metavar="GROUP")
+@click.argument("group_id", metavar="GROUP", callback=not_empty)
 @click.option("--reason", default="", help="Why; recorded with the event.")
+@as_json
 @asks_cluster
-def rebalance(cluster: Cluster, group_id: str, reason: str) -> None:
+def rebalance(cluster: Cluster, group_id: str, reason: str, *, as_json: bool) -> None:
     """Open a join phase."""
     request = a.TriggerRebalanceRequest(group_id=group_id, reason=reason or None)
-    refuse(cluster.change("TriggerRebalance", request), f"group {group_id}")
-    click.echo(f"a rebalance of {group_id} has begun")
+    response = cluster.change("TriggerRebalance", request)
+    if as_json:
+        show_json(response)
+    refuse(response, "group", group_id)
+    if not as_json:
+        click.echo(f"a rebalance of {group_id} has begun")
 
 
 @group.command()
-@click.argument("group_ids", nargs=-1, required=True, metavar="GROUP...")
+@click.argument("group_ids", nargs=-1, required=True, metavar="GROUP...", callback=not_empty)
 @as_json
 @asks_cluster
 def delete(cluster: Cluster, group_ids: tuple[str, ...], *, as_json: bool) -> None:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from holdfast.raft.offline import Unsealed, unsealed
-from holdfast.server.cli.connect import Cluster, fail
+from holdfast.server.cli.connect import Cluster
+from holdfast.server.cli.ending import fail, print_json, spoken
 from holdfast.server.cli.log_lines import as_line
 from holdfast.server.cli.log_reader import read, watch
-from holdfast.server.cli.options import as_json, asks_cluster
+from holdfast.server.cli.options import INT64_MAX, as_json, asks_cluster
 from holdfast.storage.check import STATE_FOLDER
 from holdfast.storage.codec import CodecError
 from holdfast.storage.directory import SEGMENTS_FOLDER
@@ -18,6 +20,11 @@ from holdfast.storage.errors import StorageError
 from holdfast.storage.log_check import NodeLog, check_node, compare
 from holdfast.storage.segments import segment_name, segments_in, write_segment
 from holdfast.v1.extras_pb2 import Position
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.v1.events_pb2 import EventRecord
 
 FLAWS_MAX = 50
 """Flaws that are shown of each node; one damaged place can have many consequences."""
@@ -29,7 +36,9 @@ def log() -> None:
 
 
 @log.command()
-@click.option("--from", "index", type=click.IntRange(0), help="First index; default: see above.")
+@click.option(
+    "--from", "index", type=click.IntRange(0, INT64_MAX), help="First index; default: see above."
+)
 @click.option("--group", help="Only this group's events; '': only the cluster's own.")
 @click.option("--follow", "-f", is_flag=True, help="Go on with what is applied, until Ctrl-C.")
 @as_json
@@ -43,14 +52,41 @@ def tail(
     one object a line.
     """
     start = None if index is None else Position(index=index)
-    messages = watch(cluster, start, group) if follow else read(cluster, start, group)
+    if not follow:
+        _read_all(cluster, start, group, as_json=as_json)
+        return
+    if group and not cluster.knows_group(group):
+        click.echo(f"holdfast: there is no group {group!r} now; waiting for it", err=True)
     try:
-        for records in messages:
-            for record in records:
-                click.echo(as_line(record, as_json=as_json))
+        for records in watch(cluster, start, group):
+            _show(records, as_json=as_json)
     except KeyboardInterrupt:
-        if not follow:
-            raise
+        return
+
+
+def _read_all(
+    cluster: Cluster, start: Position | None, group: str | None, *, as_json: bool
+) -> None:
+    """Everything up to the end; ends the command if there is nothing, and says why."""
+    count = end = 0
+    for records, applied_index in read(cluster, start, group):
+        count, end = count + len(records), applied_index
+        _show(records, as_json=as_json)
+    if count:
+        return
+    if start is not None and start.index > end:
+        fail(f"nothing is at index {start.index} yet: the log ends at {end} on the node asked")
+    if group and not cluster.knows_group(group):
+        fail(
+            f"there is no group {group!r} now, and no event of it in what is held from there on. "
+            "Check the name with `holdfast group list`"
+        )
+
+
+def _show(records: Iterable[EventRecord], *, as_json: bool) -> None:
+    for record in records:
+        click.echo(as_line(record, as_json=as_json))
+        spoken()
 
 
 _node_dir = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -78,7 +114,8 @@ def export(node_dir: Path, out: Path) -> None:
 
 @log.command()
 @click.option("--node-dir", "folders", required=True, multiple=True, type=_node_dir)
-def verify(folders: tuple[Path, ...]) -> None:
+@as_json
+def verify(folders: tuple[Path, ...], *, as_json: bool) -> None:
     """Check the logs of stopped nodes: digests, hash chains, gaps; compare several nodes.
 
     A directory may also be a copy of a node's segments alone. What the events mean is checked by
@@ -87,10 +124,10 @@ def verify(folders: tuple[Path, ...]) -> None:
     logs = [_checked(folder) for folder in folders]
     flaws = [flaw for each in logs for flaw in each.flaws[:FLAWS_MAX]]
     flaws += compare([each for each in logs if not each.flaws])
-    for each in logs:
-        click.echo(_summary(each))
-    for flaw in flaws:
-        click.echo(f"  - {flaw}")
+    if as_json:
+        print_json({"nodes": [_plain(each) for each in logs], "flaws": [str(f) for f in flaws]})
+    else:
+        click.echo("\n".join([*map(_summary, logs), *(f"  - {flaw}" for flaw in flaws)]))
     if flaws:
         fail(f"the log is NOT as it was written: {len(flaws)} flaws, listed above")
     if not any(each.hashes for each in logs):
@@ -111,6 +148,19 @@ def _unsealed(folder: Path) -> Unsealed:
         return unsealed(folder)
     except (StorageError, CodecError, ValueError) as error:
         fail(str(error))
+
+
+def _plain(each: NodeLog) -> dict[str, Any]:
+    ends = [min(each.hashes), max(each.hashes)] if each.hashes else []
+    places = [{"index": at.index, "ordinal": at.ordinal} for at in ends]
+    return {
+        "node": each.node,
+        "records": len(each.hashes),
+        "first": places[0] if places else None,
+        "last": places[1] if places else None,
+        "whole": each.whole,
+        "flaws": len(each.flaws),
+    }
 
 
 def _summary(each: NodeLog) -> str:

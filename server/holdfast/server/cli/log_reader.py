@@ -12,14 +12,9 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from holdfast.server.cli.connect import (
-    CALL_SECONDS,
-    PAUSE_SECONDS,
-    UNREACHED,
-    WALK_SECONDS,
-    Cluster,
-    fail,
-)
+from holdfast.server.cli.connect import CALL_SECONDS, PAUSE_SECONDS, Cluster
+from holdfast.server.cli.ending import fail
+from holdfast.server.cli.patience import Patience
 from holdfast.v1 import log_pb2 as lg
 
 if TYPE_CHECKING:
@@ -37,11 +32,11 @@ class _Walk:
         self.address = next(self._ring)
         self._refused: set[str] = set()
         self._all = set(cluster.addresses)
-        self.progressed()
+        self._patience = Patience(cluster.addresses)
 
     def progressed(self) -> None:
         """A node answered."""
-        self._until = time.monotonic() + WALK_SECONDS
+        self._patience.begin()
         self._refused.clear()
 
     def go_on(self, error: grpc.RpcError) -> None:
@@ -54,17 +49,16 @@ class _Walk:
             fail(f"{self.address}: {said}")
         if self._refused == self._all:
             fail(said)
-        if time.monotonic() > self._until:
-            waited = f"{WALK_SECONDS:.0f} s"
-            fail(f"no node served the log within {waited}; last: {self.address}: {said}", UNREACHED)
+        self._patience.failed(self.address, error)
+        self._patience.end_if_over("the log", f"{self.address}: {said}")
         self.address = next(self._ring)
         time.sleep(PAUSE_SECONDS)
 
 
 def read(
     cluster: Cluster, start: Position | None, group: str | None
-) -> Iterator[Sequence[EventRecord]]:
-    """Pages from a position (None: the first held) to the end as it is then."""
+) -> Iterator[tuple[Sequence[EventRecord], int]]:
+    """Pages from a position (None: the first held) to the end as it is then, and its index."""
     walk, end = _Walk(cluster), False
     while not end:
         request = lg.ReadEventsRequest(start=start, group_id=group)
@@ -74,7 +68,7 @@ def read(
             walk.go_on(error)
             continue
         walk.progressed()
-        yield page.records
+        yield page.records, page.holdfast.applied_index
         start, end = page.next, page.end
 
 

@@ -10,7 +10,7 @@ import uvloop
 
 from holdfast.raft.api import EngineStopped
 from holdfast.server import cluster_file, logs
-from holdfast.server.cli.connect import fail
+from holdfast.server.cli.ending import fail
 from holdfast.server.config import CannotStart, ConfigError, load
 from holdfast.server.serve import serve
 

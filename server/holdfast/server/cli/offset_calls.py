@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import click
 
-from holdfast.server.cli.connect import Cluster, code_name, fail
-from holdfast.server.cli.options import refuse_any, show_json, table
+from holdfast.server.cli.connect import Cluster, code_name
+from holdfast.server.cli.ending import fail, print_json
+from holdfast.server.cli.options import (
+    INT32_MAX,
+    INT64_MAX,
+    about,
+    refuse_any,
+    show_json,
+    table,
+)
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import offset_pb2 as o
@@ -36,7 +44,8 @@ def fetch(
     response: o.OffsetFetchResponse = cluster.call("OffsetFetch", request)
     group = response.groups[0]
     if group.error_code != e.ERROR_CODE_NONE:
-        fail(f"group {group_id}: {code_name(group.error_code)}")
+        name = code_name(group.error_code)
+        fail(about(group_id, response.holdfast.message or name, f"group {group_id}"))
     found = {
         Place(topic.name, partition.partition_index): partition
         for topic in group.topics
@@ -92,6 +101,10 @@ def parse_change(text: str) -> tuple[Place, int]:
         raise click.UsageError(f"{text}: write TOPIC:PARTITION=OFFSET") from None
     if not topic or place.partition < 0 or value < 0:
         raise click.UsageError(f"{text}: write TOPIC:PARTITION=OFFSET, with numbers from 0")
+    if place.partition > INT32_MAX or value > INT64_MAX:
+        raise click.UsageError(
+            f"{text}: a partition's number is at most {INT32_MAX}, an offset at most {INT64_MAX}"
+        )
     return place, value
 
 
@@ -110,9 +123,10 @@ def commit_all(
         _refuse_members(cluster, group_id)
         unknown = _unknown(cluster, wanted)
         before = {place: p.committed_offset for place, p in found.items()}
-        show_plan((p, before.get(p, "-"), wanted[p]) for p in sorted(wanted) if p not in unknown)
+        plan = [(p, before.get(p), wanted[p]) for p in sorted(wanted) if p not in unknown]
+        show_plan(plan, as_json=as_json, refused=unknown)
         code = e.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION
-        refuse_any((str(place), code, "") for place in unknown)
+        refuse_any((str(place), code, _why(code)) for place in unknown)
         return
     request = o.OffsetCommitRequest(
         group_id=group_id,
@@ -144,12 +158,13 @@ def _refuse_members(cluster: Cluster, group_id: str) -> None:
         fail(_only_members(group_id))
 
 
-def warn_of_members(cluster: Cluster, group_id: str) -> None:
-    """A dry run tells too that some offsets may have to stay."""
+def warn_of_members(cluster: Cluster, group_id: str, *, as_json: bool) -> None:
+    """A dry run tells too that some offsets may have to stay; beside the answer for a program."""
     if _has_members(cluster, group_id):
         click.echo(
             f"group {group_id} has members: offsets of topics that one of them subscribes to will "
-            "be refused"
+            "be refused",
+            err=as_json,
         )
 
 
@@ -179,13 +194,47 @@ def _only_members(group_id: str) -> str:
     )
 
 
-def show_plan(rows: Iterable[tuple[Place, object, object]]) -> None:
-    """What a command would do: the offsets before and after."""
+def show_plan(
+    rows: Iterable[tuple[Place, int | None, int | None]],
+    *,
+    as_json: bool,
+    refused: Iterable[Place] = (),
+) -> None:
+    """What a command would do: the offsets before (None: none) and after (None: deleted)."""
+    if as_json:
+        planned = [
+            {**place._asdict(), "offset": before, "new_offset": after}
+            for place, before, after in rows
+        ]
+        no = [place._asdict() for place in refused]
+        print_json({"dry_run": True, "offsets": planned, "unknown": no})
+        return
     table(
         ("TOPIC", "PARTITION", "OFFSET", "NEW OFFSET"),
-        ((place.topic, place.partition, before, after) for place, before, after in rows),
+        (
+            (*place, "-" if before is None else before, "deleted" if after is None else after)
+            for place, before, after in rows
+        ),
     )
     click.echo("nothing was changed (--dry-run)")
+
+
+_SENTENCES: Final = {
+    e.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION: "there is no such partition; see `holdfast topic "
+    "list`",
+    e.ERROR_CODE_OFFSET_METADATA_TOO_LARGE: "the metadata has more characters than "
+    "offset.metadata_max_bytes allows",
+    e.ERROR_CODE_INVALID_COMMIT_OFFSET_SIZE: "the commit does not fit into one entry of the log; "
+    "commit fewer partitions at once",
+    e.ERROR_CODE_GROUP_SUBSCRIBED_TO_TOPIC: "a member subscribes to the topic; stop it first",
+    e.ERROR_CODE_REBALANCE_IN_PROGRESS: "a rebalance is under way; repeat after it",
+}
+"""What a partition's code means to an operator: the contract has no text beside it."""
+
+
+def _why(code: int) -> str:
+    sentence = _SENTENCES.get(code)  # type: ignore[call-overload]  # a plain number will do
+    return f"{code_name(code)}: {sentence}" if sentence else code_name(code)
 
 
 def conclude(
@@ -193,7 +242,11 @@ def conclude(
 ) -> None:
     """Say how many were done; end the command if some were refused."""
     results = [
-        (str(Place(topic.name, partition.partition_index)), partition.error_code, "")
+        (
+            str(Place(topic.name, partition.partition_index)),
+            partition.error_code,
+            _why(partition.error_code),
+        )
         for topic in response.topics
         for partition in topic.partitions
     ]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.server.cli.connect import Cluster, fail
+from holdfast.server.cli.connect import Cluster
+from holdfast.server.cli.ending import fail
 from holdfast.server.cli.offset_calls import (
     Place,
     by_topic,
@@ -23,8 +24,17 @@ from holdfast.server.cli.offset_calls import (
     show_plan,
     warn_of_members,
 )
-from holdfast.server.cli.options import as_json, asks_cluster, refuse, show_json, table
-from holdfast.server.cli.times import ago
+from holdfast.server.cli.options import (
+    INT64_MAX,
+    as_json,
+    asks_cluster,
+    not_empty,
+    refuse,
+    require_group,
+    show_json,
+    table,
+)
+from holdfast.server.cli.times import ago_log
 from holdfast.v1 import offset_pb2 as o
 
 if TYPE_CHECKING:
@@ -47,7 +57,7 @@ _topics = click.option(
 
 
 @offsets.command("list")
-@click.argument("group_id", metavar="GROUP")
+@click.argument("group_id", metavar="GROUP", callback=not_empty)
 @_topics
 @as_json
 @asks_cluster
@@ -60,6 +70,9 @@ def list_offsets(
     if as_json:
         _keep(response, chosen)
         show_json(response)
+    if not found:
+        require_group(cluster, group_id)
+    if as_json:
         return
     now_ms = response.holdfast.log_time_ms
     table(
@@ -81,11 +94,11 @@ def _keep(response: o.OffsetFetchResponse, chosen: Container[Place]) -> None:
 
 def _age(partition: o.OffsetFetchResponsePartition, now_ms: int) -> str:
     extra = partition.holdfast
-    return ago(extra.committed_ms, now_ms) if extra.HasField("committed_ms") else "-"
+    return ago_log(extra.committed_ms, now_ms) if extra.HasField("committed_ms") else "-"
 
 
 @offsets.command()
-@click.argument("group_id", metavar="GROUP")
+@click.argument("group_id", metavar="GROUP", callback=not_empty)
 @click.argument("changes", nargs=-1, required=True, metavar="TOPIC:PARTITION=OFFSET...")
 @click.option("--metadata", default="", help="Kept beside each offset.")
 @_dry_run
@@ -107,9 +120,14 @@ def commit(
 
 
 def _chosen(
-    group_id: str, found: Mapping[Place, o.OffsetFetchResponsePartition], topics: tuple[str, ...]
+    cluster: Cluster,
+    group_id: str,
+    found: Mapping[Place, o.OffsetFetchResponsePartition],
+    topics: tuple[str, ...],
 ) -> dict[Place, o.OffsetFetchResponsePartition]:
     """What is to be changed; ends the command if anything named is not there."""
+    if not found:
+        require_group(cluster, group_id)
     chosen, missing = select(found, topics), lacking(found, topics)
     if missing or not chosen:
         what = f"of {', '.join(missing)}" if missing else "at all"
@@ -121,10 +139,14 @@ def _chosen(
 
 
 @offsets.command()
-@click.argument("group_id", metavar="GROUP")
+@click.argument("group_id", metavar="GROUP", callback=not_empty)
 @_topics
-@click.option("--to-offset", type=click.IntRange(0), help="Set them to this.")
-@click.option("--shift-by", type=int, help="Move them by so much; never below 0.")
+@click.option("--to-offset", type=click.IntRange(0, INT64_MAX), help="Set them to this.")
+@click.option(
+    "--shift-by",
+    type=click.IntRange(-INT64_MAX, INT64_MAX),
+    help="Move them by so much; never below 0.",
+)
 @_dry_run
 @as_json
 @asks_cluster
@@ -142,16 +164,20 @@ def reset(
     if (to_offset is None) == (shift_by is None):
         raise click.UsageError("say one of --to-offset and --shift-by")
     _, found = fetch(cluster, group_id)
-    chosen = _chosen(group_id, found, topics)
+    chosen = _chosen(cluster, group_id, found, topics)
     wanted = {
-        place: to_offset if to_offset is not None else max(0, p.committed_offset + (shift_by or 0))
+        place: _shifted(p.committed_offset, shift_by or 0) if to_offset is None else to_offset
         for place, p in chosen.items()
     }
     commit_all(cluster, group_id, found, wanted, "", dry_run=dry_run, as_json=as_json)
 
 
+def _shifted(offset: int, by: int) -> int:
+    return min(INT64_MAX, max(0, offset + by))
+
+
 @offsets.command()
-@click.argument("group_id", metavar="GROUP")
+@click.argument("group_id", metavar="GROUP", callback=not_empty)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC[:N,N]...")
 @_dry_run
 @as_json
@@ -161,10 +187,11 @@ def delete(
 ) -> None:
     """Forget offsets; refused for topics that a member subscribes to."""
     _, found = fetch(cluster, group_id)
-    chosen = _chosen(group_id, found, topics)
+    chosen = _chosen(cluster, group_id, found, topics)
     if dry_run:
-        show_plan((place, p.committed_offset, "deleted") for place, p in chosen.items())
-        warn_of_members(cluster, group_id)
+        plan = [(place, p.committed_offset, None) for place, p in chosen.items()]
+        show_plan(plan, as_json=as_json)
+        warn_of_members(cluster, group_id, as_json=as_json)
         return
     request = o.OffsetDeleteRequest(
         group_id=group_id,
@@ -179,5 +206,5 @@ def delete(
     response = cluster.change("OffsetDelete", request)
     if as_json:
         show_json(response)
-    refuse(response, f"group {group_id}")
+    refuse(response, "group", group_id)
     conclude(response, "deleted", as_json=as_json)

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
-import json
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 
 import click
 
-from holdfast.server.cli.connect import Cluster, code_name, fail, find_target
+from holdfast.server.cli.connect import Cluster, code_name, find_target
+from holdfast.server.cli.ending import fail, print_json
 from holdfast.server.cli.plain import plain
+from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 P = ParamSpec("P")
+INT32_MAX: Final = (1 << 31) - 1
+INT64_MAX: Final = (1 << 63) - 1
+"""What the contract's fields hold."""
 
 
 def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[..., None]:
@@ -49,9 +53,22 @@ def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[.
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
+        _check_text(kwargs.values())
         command(Cluster(find_target(cluster, addresses, tls)), *args, **kwargs)
 
     return run
+
+
+def _check_text(values: Iterable[object]) -> None:
+    """The contract's texts are UTF-8; a terminal can send anything."""
+    for value in values:
+        for text in value if isinstance(value, tuple) else (value,):
+            if isinstance(text, str) and text != _encodable(text):
+                raise click.UsageError(f"{text!r} is not UTF-8, so it can name nothing here")
+
+
+def _encodable(text: str) -> str:
+    return text.encode(errors="replace").decode()
 
 
 as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for programs.")
@@ -59,7 +76,7 @@ as_json = click.option("--json", "as_json", is_flag=True, help="Print JSON, for 
 
 def show_json(message: Message) -> None:
     """Print a response as it came, with the contract's field names."""
-    click.echo(json.dumps(plain(message), indent=2, ensure_ascii=False))
+    print_json(plain(message))
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -71,15 +88,38 @@ def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
         click.echo("  ".join(cells).rstrip())
 
 
-def refuse(response: Any, subject: str) -> None:  # noqa: ANN401 - any response
-    """End the command if the whole call was refused."""
+def refuse(response: Any, subject: str, name: str = "") -> None:  # noqa: ANN401 - any response
+    """End the command if the whole call was refused. `name` belongs to the subject."""
     if response.error_code != e.ERROR_CODE_NONE:
-        why = response.holdfast.message or code_name(response.error_code)
-        fail(f"{subject}: {why}")
+        why = response.holdfast.message.removeprefix("group_id: ") or code_name(response.error_code)
+        fail(about(name, why, f"{subject} {name}".rstrip()))
 
 
 def refuse_any(results: Iterable[tuple[str, int, str]]) -> None:
     """End the command if some of several names were refused; all that were are told."""
     bad = [(name, code, text) for name, code, text in results if code != e.ERROR_CODE_NONE]
     if bad:
-        fail("; ".join(f"{name}: {text or code_name(code)}" for name, code, text in bad))
+        fail("; ".join(about(name, text or code_name(code)) for name, code, text in bad))
+
+
+def about(name: str, sentence: str, subject: str | None = None) -> str:
+    """A sentence with its subject before it, unless it names that itself."""
+    return sentence if repr(name) in sentence else f"{subject or name}: {sentence}"
+
+
+def not_empty(
+    context: click.Context, parameter: click.Parameter, value: str | tuple[str, ...] | None
+) -> str | tuple[str, ...] | None:
+    """Refuse an empty name as wrong usage: it comes of a shell variable that is not set."""
+    del context
+    if value == "" or (isinstance(value, tuple) and "" in value):
+        raise click.BadParameter("a name cannot be empty", param=parameter)
+    return value
+
+
+def require_group(cluster: Cluster, group_id: str) -> None:
+    """End the command if there is no such group, where the service's answer does not tell (G1)."""
+    response = cluster.call("DescribeGroups", a.DescribeGroupsRequest(groups=[group_id]))
+    found = response.groups[0]
+    if found.error_code == e.ERROR_CODE_GROUP_ID_NOT_FOUND:
+        fail(found.error_message or f"there is no group {group_id!r}")

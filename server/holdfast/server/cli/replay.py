@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from holdfast.coordinator.ids import Position
-from holdfast.server.cli.connect import fail
+from holdfast.server.cli.ending import fail, print_json
+from holdfast.server.cli.options import as_json
 from holdfast.storage.codec import CodecError, decode_assignment
 
 if TYPE_CHECKING:
@@ -45,12 +46,32 @@ def replay() -> None:
 @replay.command()
 @node_dirs
 @click.option("--witness", multiple=True, type=_file, help="What clients were acknowledged.")
-def verify(folders: tuple[Path, ...], witness: tuple[Path, ...]) -> None:
+@as_json
+def verify(folders: tuple[Path, ...], witness: tuple[Path, ...], *, as_json: bool) -> None:
     """Prove the logs of some nodes, or say what is wrong with them."""
     report = _run(lambda app: app.verify(folders, witness=witness))
-    click.echo(report.table())
+    if as_json:
+        print_json(_reported(report))
+    else:
+        click.echo(report.table())
     if not report.passed:
         fail("the log is NOT verified; what was found is listed above")
+
+
+def _reported(found: Any) -> dict[str, Any]:  # noqa: ANN401 - replay's Report, unknown here
+    """A report as plain data; the digest as `holdfast replay verify` writes it, in hexadecimal."""
+    return {
+        "passed": found.passed,
+        "records": found.records,
+        "last": found.last and {"index": found.last.index, "ordinal": found.last.ordinal},
+        "digest": None if found.digest is None else f"{found.digest:016x}",
+        "checks": [
+            {"name": each.name, "covered": each.covered, "passed": each.passed}
+            for each in found.checks
+        ],
+        "findings": [str(each) for each in found.findings],
+        "notes": list(found.notes),
+    }
 
 
 @replay.command()

@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import click
 
+from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.server.cli.connect import Cluster
-from holdfast.server.cli.options import as_json, asks_cluster, refuse, refuse_any, show_json, table
+from holdfast.server.cli.options import (
+    as_json,
+    asks_cluster,
+    not_empty,
+    refuse,
+    refuse_any,
+    show_json,
+    table,
+)
 from holdfast.v1 import admin_pb2 as a
 
-_group = click.option("--group", "group_id", default=None, help="Of this group, not the cluster.")
+_group = click.option(
+    "--group", "group_id", default=None, callback=not_empty, help="Of this group, not the cluster."
+)
 
 
 @click.group()
@@ -32,27 +43,50 @@ def list_settings(
         show_json(response)
         return
     table(
-        ("SETTING", "VALUE", "UNIT", "FROM", "DEFAULT", "KAFKA'S NAME"),
-        (
-            (s.name, s.value, s.unit or "-", s.source, s.default_value, s.kafka_name or "-")
-            for s in response.settings
-        ),
+        ("SETTING", "VALUE", "UNIT", "FROM", "DEFAULT", "BOUNDS", "KAFKA'S NAME"),
+        map(_line, response.settings),
     )
+    _note_absent(cluster, group_id)
+
+
+def _line(s: a.DescribedSetting) -> tuple[object, ...]:
+    """The bounds are this program's: the contract does not carry them; "-" for a newer setting."""
+    known = REGISTRY.get(s.name)
+    bounds = f"{known.least} to {known.most}" if known else "-"
+    unit, kafka_name = s.unit or "-", s.kafka_name or "-"
+    return (s.name, s.value, unit, s.source, s.default_value, bounds, kafka_name)
 
 
 @settings.command("set")
 @click.argument("changes", nargs=-1, required=True, metavar="NAME=VALUE...")
 @_group
+@as_json
 @asks_cluster
-def set_settings(cluster: Cluster, changes: tuple[str, ...], group_id: str | None) -> None:
+def set_settings(
+    cluster: Cluster, changes: tuple[str, ...], group_id: str | None, *, as_json: bool
+) -> None:
     """Change settings, all or none; `NAME=` goes back to what is inherited."""
     request = a.AlterSettingsRequest(
         settings=[_change(text) for text in changes], group_id=group_id
     )
     response = cluster.change("AlterSettings", request)
+    if as_json:
+        show_json(response)
     refuse_any((s.name, s.error_code, s.error_message) for s in response.settings)
     refuse(response, "settings")
-    click.echo(f"changed {len(changes)} setting{'' if len(changes) == 1 else 's'}")
+    if not as_json:
+        click.echo(f"changed {len(changes)} setting{'' if len(changes) == 1 else 's'}")
+    _note_absent(cluster, group_id)
+
+
+def _note_absent(cluster: Cluster, group_id: str | None) -> None:
+    """Settings of a group that is still to come are kept for it; a slip of the pen looks alike."""
+    if group_id and not cluster.knows_group(group_id):
+        click.echo(
+            f"holdfast: there is no group {group_id!r} yet; these are the settings that it will "
+            "have. Check the name with `holdfast group list`",
+            err=True,
+        )
 
 
 def _change(text: str) -> a.SettingToAlter:

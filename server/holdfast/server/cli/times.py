@@ -1,8 +1,14 @@
-"""Times and spans as people read them. Knows no clock: what is now, the cluster says."""
+"""Times and spans as people read them.
+
+Wall time is compared with this machine's clock. Log time (S8) is compared with the cluster's log
+time only: it stands still while nobody leads, and after a change of leadership it stays behind the
+clocks by as long as the cluster was idle before.
+"""
 
 from __future__ import annotations
 
-from typing import Final
+import time
+from typing import Final, NamedTuple
 
 from holdfast.server.instants import instant
 
@@ -30,6 +36,23 @@ def _smaller(rest_ms: int, place: int) -> str:
     return f" {rest_ms // size} {unit}" if rest_ms >= size else ""
 
 
+class Now(NamedTuple):
+    """The present, in ms since 1970: by the cluster's log time, and by this machine's clock."""
+
+    log_ms: int
+    wall_ms: int
+
+
+def now(log_time_ms: int) -> Now:
+    """The present, with the log time that an answer came with."""
+    return Now(log_time_ms, time.time_ns() // 1_000_000)
+
+
 def ago(at_ms: int, now_ms: int) -> str:
-    """A moment and how long it is past."""
+    """A moment of wall time and how long it is past."""
     return f"{instant(at_ms)} ({span(now_ms - at_ms)} ago)"
+
+
+def ago_log(at_ms: int, now_ms: int) -> str:
+    """The same in log time, and says so."""
+    return f"{instant(at_ms)} log time ({span(now_ms - at_ms)} ago)"

@@ -5,8 +5,20 @@ from __future__ import annotations
 import click
 
 from holdfast.server.cli.connect import Cluster
-from holdfast.server.cli.options import as_json, asks_cluster, refuse, refuse_any, show_json, table
+from holdfast.server.cli.options import (
+    INT32_MAX,
+    as_json,
+    asks_cluster,
+    not_empty,
+    refuse,
+    refuse_any,
+    show_json,
+    table,
+)
 from holdfast.v1 import admin_pb2 as a
+from holdfast.v1 import errors_pb2 as e
+
+_count = click.IntRange(1, INT32_MAX)
 
 
 @click.group()
@@ -15,38 +27,51 @@ def topic() -> None:
 
 
 @topic.command()
-@click.argument("name")
-@click.option("--partitions", type=int, required=True, help="How many partitions it gets.")
+@click.argument("name", callback=not_empty)
+@click.option("--partitions", type=_count, required=True, help="How many partitions it gets.")
+@as_json
 @asks_cluster
-def create(cluster: Cluster, name: str, partitions: int) -> None:
+def create(cluster: Cluster, name: str, partitions: int, *, as_json: bool) -> None:
     """Create a topic."""
     wanted = a.CreatableTopic(name=name, num_partitions=partitions)
     response = cluster.change("CreateTopics", a.CreateTopicsRequest(topics=[wanted]))
+    if as_json:
+        show_json(response)
     refuse_any((t.name, t.error_code, t.error_message) for t in response.topics)
-    click.echo(f"created {name} with {partitions} partitions")
+    if not as_json:
+        click.echo(f"created {name} with {partitions} partitions")
 
 
 @topic.command()
-@click.argument("name")
-@click.option("--partitions", type=int, required=True, help="How many it shall have then.")
+@click.argument("name", callback=not_empty)
+@click.option("--partitions", type=_count, required=True, help="How many it shall have then.")
+@as_json
 @asks_cluster
-def grow(cluster: Cluster, name: str, partitions: int) -> None:
+def grow(cluster: Cluster, name: str, partitions: int, *, as_json: bool) -> None:
     """Raise a topic's number of partitions; it can never fall."""
     wanted = a.CreatePartitionsTopic(name=name, count=partitions)
     response = cluster.change("CreatePartitions", a.CreatePartitionsRequest(topics=[wanted]))
+    if as_json:
+        show_json(response)
     refuse_any((t.name, t.error_code, t.error_message) for t in response.results)
-    click.echo(f"{name} has {partitions} partitions")
+    if not as_json:
+        click.echo(f"{name} has {partitions} partitions")
 
 
 @topic.command()
-@click.argument("names", nargs=-1, required=True)
+@click.argument("names", nargs=-1, required=True, callback=not_empty)
+@as_json
 @asks_cluster
-def delete(cluster: Cluster, names: tuple[str, ...]) -> None:
-    """Delete topics."""
+def delete(cluster: Cluster, names: tuple[str, ...], *, as_json: bool) -> None:
+    """Delete topics, each for itself."""
     wanted = [a.DeleteTopicState(name=name) for name in names]
     response = cluster.change("DeleteTopics", a.DeleteTopicsRequest(topics=wanted))
+    if as_json:
+        show_json(response)
+    else:
+        done = [t.name for t in response.responses if t.error_code == e.ERROR_CODE_NONE]
+        click.echo(f"deleted {', '.join(done) or 'nothing'}")
     refuse_any((t.name, t.error_code, t.error_message) for t in response.responses)
-    click.echo(f"deleted {', '.join(names)}")
 
 
 @topic.command("list")

@@ -1,0 +1,51 @@
+"""Tells people, once, that no node can be reached, and once that one can be reached again.
+
+A single failure is daily life (a new leading node) and only an `info`. Knows no call and no node.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Final
+
+from holdfast.client.clock import boot_ms
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+_LOGGER = logging.getLogger("holdfast.client")
+QUIET_MS_MAX: Final = 3_000
+"""For how long nothing is said: a heartbeat interval (the default one), far above a failover."""
+
+
+class Reach:
+    """Since when every call of one connection has failed."""
+
+    def __init__(self, clock: Callable[[], int] = boot_ms) -> None:
+        self._clock = clock
+        self._since_ms: int | None = None
+        self._told = False
+
+    def failed(self, why: object, addresses: Sequence[str]) -> None:
+        """A call got no usable answer; `addresses`: all that are tried."""
+        now_ms = self._clock()
+        self._since_ms = now_ms if self._since_ms is None else self._since_ms
+        lasted_ms = now_ms - self._since_ms
+        if self._told or lasted_ms < QUIET_MS_MAX:
+            return
+        self._told = True
+        _LOGGER.warning(
+            "No node has answered for %.1f s; tried %s. The last failure: %s. Trying on; what "
+            "members own ends with their lease.",
+            lasted_ms / 1000,
+            ", ".join(addresses),
+            why,
+        )
+
+    def answered(self, address: str) -> None:
+        """A node has answered."""
+        if self._told and self._since_ms is not None:
+            silent_s = (self._clock() - self._since_ms) / 1000
+            _LOGGER.warning("%s answers, after %.1f s without any node.", address, silent_s)
+        self._since_ms = None
+        self._told = False

@@ -1,0 +1,71 @@
+"""All nodes of the cluster, learned from whichever answers: one endpoint that works is enough.
+
+Each node that a call is answered by for the first time, and each that leads after another, is asked
+once, beside the calls of the user (as Kafka's clients learn all brokers from `bootstrap.servers`).
+What goes wrong here stops nothing: the endpoints that are known stay.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Final
+
+import grpc
+import grpc.aio
+
+from holdfast.client.endpoints import is_address
+from holdfast.v1 import admin_pb2
+from holdfast.v1.admin_pb2_grpc import AdminServiceStub
+
+if TYPE_CHECKING:
+    from holdfast.client.caller import Caller
+
+_LOGGER = logging.getLogger("holdfast.client")
+_TIMEOUT_S: Final = 5.0
+_PASSING: Final = frozenset(
+    {
+        grpc.StatusCode.UNAVAILABLE,
+        grpc.StatusCode.DEADLINE_EXCEEDED,
+        grpc.StatusCode.CANCELLED,
+    }
+)
+"""After these the node is asked again when it next answers; after all others it has refused."""
+
+
+class Roster:
+    """Asks nodes who else there is, and tells the walk (endpoints.py)."""
+
+    def __init__(self, caller: Caller) -> None:
+        self._caller = caller
+        self._asked = ""
+        self._asking: asyncio.Task[None] | None = None
+
+    def answered(self, address: str) -> None:
+        """A node has answered a call; unless it was the last one asked, ask it."""
+        if address == self._asked or (self._asking is not None and not self._asking.done()):
+            return
+        self._asked = address
+        self._asking = asyncio.create_task(self._ask(address))
+
+    async def close(self) -> None:
+        """Ask no more."""
+        if self._asking is not None:
+            self._asking.cancel()
+            await asyncio.gather(self._asking, return_exceptions=True)
+
+    async def _ask(self, address: str) -> None:
+        stub = AdminServiceStub(self._caller.channel(address))
+        try:
+            answer = await stub.DescribeCluster(
+                admin_pb2.DescribeClusterRequest(),
+                timeout=_TIMEOUT_S,
+                metadata=self._caller.metadata,
+            )
+        except grpc.aio.AioRpcError as error:
+            if error.code() in _PASSING:
+                self._asked = ""
+            _LOGGER.info("%s does not tell the other nodes: %s", address, error.code().name)
+            return
+        told = (node.client_address for node in answer.nodes)
+        self._caller.endpoints.learned([each for each in told if is_address(each)])

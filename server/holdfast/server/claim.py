@@ -1,0 +1,75 @@
+"""Who runs a local cluster's directory: one command at a time, which holds a lock while it does.
+
+The lock is the system's, so it ends with its holder, however that ends. The file with the holder's
+process id stays and means nothing by itself. Knows processes and files, not what nodes do.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from holdfast.server import cluster_file
+from holdfast.server.config import CannotStart
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+NAME: Final = "cluster.lock"
+
+
+@contextmanager
+def claimed(directory: Path) -> Iterator[None]:
+    """Be the one that runs this directory's cluster; a cluster.json left by a crash is removed.
+
+    Raises CannotStart, with nothing touched, if the cluster runs, or if what is called cluster.json
+    is none of ours.
+    """
+    with (directory / NAME).open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            raise CannotStart(_running(directory, f"pid {file.read().strip()}")) from None
+        _refuse_orphans(directory)
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        (directory / cluster_file.NAME).unlink(missing_ok=True)
+        yield
+
+
+def _running(directory: Path, who: str) -> str:
+    return (
+        f"the cluster in {directory} runs already: `holdfast cluster start`, {who}. Use it (see "
+        f"`holdfast cluster status --cluster {directory}`), stop it first, or give another --dir"
+    )
+
+
+def _refuse_orphans(directory: Path) -> None:
+    """Nodes outlive a command that was killed; they hold ports and data, and may serve."""
+    path = directory / cluster_file.NAME
+    try:
+        nodes = cluster_file.read(path).nodes
+    except FileNotFoundError:
+        return
+    except (OSError, ValueError) as error:
+        raise CannotStart(f"{error}. Remove it, or give another --dir") from error
+    alive = [f"{node.name} (pid {node.pid})" for node in nodes if _is_node(node.pid)]
+    if alive:
+        raise CannotStart(
+            f"the cluster in {directory} still runs, though the command that started it is gone: "
+            f"{', '.join(alive)}. Stop these processes first, or give another --dir"
+        )
+
+
+def _is_node(pid: int) -> bool:
+    """Whether this process is a node: process ids are used again."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"node" in words and any(b"holdfast" in word for word in words)

@@ -1,0 +1,44 @@
+"""How a command ends: exit codes, one sentence, and what a program is told with `--json`.
+
+Knows the running command by click's context alone, so whatever fails may end it from anywhere.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Final, NoReturn
+
+import click
+
+FAILED: Final = 1
+UNREACHED: Final = 3
+UNKNOWN: Final = 4
+"""Exit codes beside click's 2 for wrong usage."""
+
+_PRINTED: Final = "holdfast.server.cli.json_printed"
+
+
+def print_json(content: object) -> None:
+    """Print what `--json` asks for."""
+    click.echo(json.dumps(content, indent=2, ensure_ascii=False))
+    spoken()
+
+
+def spoken() -> None:
+    """Note that a program has its answer already, so a failure adds nothing to it."""
+    context = click.get_current_context(silent=True)
+    if context is not None:
+        context.meta[_PRINTED] = True
+
+
+def fail(sentence: str, code: int = FAILED) -> NoReturn:
+    """End the command with one sentence on standard error.
+
+    With `--json` a program gets it as an object, unless the service's answer was printed.
+    """
+    context = click.get_current_context(silent=True)
+    wants_json = context is not None and context.params.get("as_json")
+    if context is not None and wants_json and _PRINTED not in context.meta:
+        print_json({"error": sentence, "exit_code": code})
+    click.echo(f"holdfast: {sentence}", err=True)
+    raise SystemExit(code)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from holdfast.storage.journal import JournalBatch
 from simulation.disk import SyncedJournal
 from simulation.faults import Planned, plan
 from simulation.outcome import BUSY, run_seed
@@ -59,14 +59,11 @@ def forgetful_disks() -> Iterator[None]:
 
     def die(self: SyncedJournal, *, synced: bool) -> None:
         after(self, synced=synced)
-        super(SyncedJournal, self).commit(JournalBatch(truncate_from=first_after_anchor(self)))
+        image = self.load()
+        self.restore(replace(image, entries=(), commit_index=image.anchor[0]))
 
     with mock.patch.object(SyncedJournal, "die", die):
         yield
-
-
-def first_after_anchor(journal: SyncedJournal) -> int:
-    return journal.load().anchor[0] + 1
 
 
 def test_a_planted_defect_is_found_and_shrunk() -> None:

@@ -122,3 +122,12 @@ def test_a_wall_clock_that_is_wrong_moves_no_record() -> None:
         10_000,
         40_000,
     ]
+
+
+def test_records_that_came_while_the_logs_were_read_are_not_compared() -> None:
+    """A released member's session ends when it ends; one node is read before that, one after."""
+    before = [EventRecord(position=Position(index=index)) for index in (7, 8)]
+    after = [*before, EventRecord(position=Position(index=9))]
+
+    assert harvest.difference("a", before, "b", after) == "a has 2 records, b has 3"
+    assert harvest.upto(8, after) == before

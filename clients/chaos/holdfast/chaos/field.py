@@ -41,6 +41,7 @@ from holdfast.chaos.workload.prober import Prober
 from holdfast.chaos.workload.recorder import Recorder
 from holdfast.chaos.workload.store import Store
 from holdfast.client import HoldfastError
+from holdfast.client.errors import GroupNotFound, TopicNotFound
 
 CONDUCTOR: Final = "conductor.jsonl"
 PREFIX: Final = "chaos-"
@@ -233,8 +234,13 @@ class Field:
     async def _clean_up(self) -> None:
         """Leave nothing of ours in a cluster that goes on."""
         names = groups(self._prefix)
-        await self._admin.delete_groups(*names)
-        await self._admin.delete_topics(*names)
+        for name in names:  # released static members are still there until their sessions end
+            await self._admin.remove_members(name, everyone=True, reason="the chaos run is over")
+        left = [*(await self._admin.delete_groups(*names)).items()]
+        left += [*(await self._admin.delete_topics(*names)).items()]
+        for name, refusal in left:
+            if refusal is not None and not isinstance(refusal, GroupNotFound | TopicNotFound):
+                self._say(f"{name} is left behind: {refusal}")
         for name, process in self._target.brought_back.items():
             if process.poll() is None:
                 self._say(

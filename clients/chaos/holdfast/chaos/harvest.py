@@ -38,8 +38,12 @@ class Harvest(NamedTuple):
 
 
 async def read_logs(target: Target, first: int) -> Harvest:
-    """Read the log from entry `first` on from every node. Raises grpc's error of the first node."""
-    logs = {name: await _log_of(target, name, first) for name in target.names}
+    """Read the log from entry `first` on from every node. Raises grpc's error of the first node.
+
+    Up to what all of them had when the reading began: sessions of released members still end.
+    """
+    last = min(one.applied_index for one in (await target.seen()).values())
+    logs = {name: upto(last, await _log_of(target, name, first)) for name in target.names}
     reference, *others = target.names
     own = logs[reference]
     found = [
@@ -68,6 +72,11 @@ async def _log_of(target: Target, name: str, first: int) -> list[EventRecord]:
         found += page.records
         start, end = page.next, page.end
     return found
+
+
+def upto(last: int, records: Iterable[EventRecord]) -> list[EventRecord]:
+    """The records of entries up to an index."""
+    return [record for record in records if record.position.index <= last]
 
 
 def difference(name: str, one: list[EventRecord], other_name: str, other: list[EventRecord]) -> str:

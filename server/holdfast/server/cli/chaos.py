@@ -6,7 +6,6 @@ The work is `holdfast.chaos`, a client program of its own, which is imported whe
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
 import tempfile
 from importlib import import_module
@@ -15,7 +14,7 @@ from typing import Any
 
 import click
 
-from holdfast.server.cli.ending import fail
+from holdfast.server.cli.ending import fail, print_json
 from holdfast.server.cli.options import table
 
 WARNING = (
@@ -79,7 +78,10 @@ def chaos(  # noqa: PLR0913 - an option each
     )
     click.echo(f"seed {plan.seed}", err=True)
     report = _run(program, plan)
-    click.echo(json.dumps(report.as_json(), indent=2) if as_json else f"\n{report.table()}")
+    if as_json:
+        print_json(report.as_json())
+    else:
+        click.echo(f"\n{report.table()}")
     if not report.passed:
         fail("the cluster did NOT hold; what was found is listed above")
 

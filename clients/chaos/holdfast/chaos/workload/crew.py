@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 STOP_S: Final = 45.0
 
 
+_ENDED_AS_ASKED: Final = (0, -signal.SIGTERM)
+"""One that has just been started does not listen for the signal yet, and ends by it."""
+
+
 class WorkerFailed(Exception):
     """A worker ended by itself: a defect in the client, or in the workload. Its log says which."""
 
@@ -71,11 +75,7 @@ class Crew:
         """Raise WorkerFailed if one has ended by itself."""
         for worker in self.running:
             if worker.process.poll() is not None:
-                words = worker.log.read_text(errors="replace").splitlines()[-1:]
-                raise WorkerFailed(
-                    f"worker {worker.task.number} ended with code {worker.process.returncode}: "
-                    f"{' '.join(words)}; see {worker.log}"
-                )
+                raise _failure(worker)
 
     async def freeze(self, worker: Worker, seconds: float) -> None:
         """Stop a process where it is, for so long."""
@@ -107,8 +107,8 @@ class Crew:
                     f"{worker.log}"
                 ) from None
         for worker in self.running:
-            if worker.process.returncode:
-                self.refuse_dead()
+            if worker.process.returncode not in _ENDED_AS_ASKED:
+                raise _failure(worker)
 
     def kill_all(self) -> None:
         """End what still runs, whatever happened."""
@@ -117,3 +117,11 @@ class Crew:
                 worker.died_us = boot_us()
                 worker.process.kill()
                 worker.process.wait()
+
+
+def _failure(worker: Worker) -> WorkerFailed:
+    words = worker.log.read_text(errors="replace").splitlines()[-1:]
+    return WorkerFailed(
+        f"worker {worker.task.number} ended with code {worker.process.returncode}: "
+        f"{' '.join(words)}; see {worker.log}"
+    )

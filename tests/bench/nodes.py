@@ -101,8 +101,8 @@ class Cluster:
 
     def credentials(self) -> Credentials:
         """What the cluster made for clients of this machine."""
-        tls = json.loads((self._home / "cluster.json").read_text())["tls"]
-        return Credentials(*(Path(tls[part]).read_bytes() for part in ("ca", "key", "certificate")))
+        ca, certificate, key = (Path(file).read_bytes() for file in self.tls_files())
+        return Credentials(ca=ca, key=key, certificate=certificate)
 
     def tls_files(self) -> tuple[str, str, str]:
         """Where the cluster put what its clients show: authority, certificate, key."""

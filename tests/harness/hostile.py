@@ -103,6 +103,12 @@ async def _repeat(target: Target, blows: Iterator[bytes]) -> None:
             await asyncio.sleep(PAUSE_S)
 
 
+def _calls(body: Callable[[int], bytes]) -> Iterator[bytes]:
+    """Begin one call after another; `body` makes what follows on the stream of that number."""
+    begin = call_headers()
+    return (frame(HEADERS, END_HEADERS, stream, begin) + body(stream) for stream in streams())
+
+
 async def garbage(target: Target) -> None:
     """Random bytes instead of a greeting."""
     async with connected(target, greet=False) as writer:
@@ -127,25 +133,13 @@ async def slow_loris(target: Target) -> None:
 async def half_message(target: Target) -> None:
     """Calls that announce a message of a megabyte and send ten bytes of it."""
     begin = struct.pack(">BI", 0, 1 << 20) + b"0123456789"
-    await _repeat(
-        target,
-        (
-            frame(HEADERS, END_HEADERS, stream, call_headers()) + frame(DATA, 0, stream, begin)
-            for stream in streams()
-        ),
-    )
+    await _repeat(target, _calls(lambda stream: frame(DATA, 0, stream, begin)))
 
 
 async def huge_message(target: Target) -> None:
     """Calls that announce four gigabytes."""
     begin = struct.pack(">BI", 0, 0xFFFFFFFF) + b"x" * 1_000
-    await _repeat(
-        target,
-        (
-            frame(HEADERS, END_HEADERS, stream, call_headers()) + frame(DATA, 0, stream, begin)
-            for stream in streams()
-        ),
-    )
+    await _repeat(target, _calls(lambda stream: frame(DATA, 0, stream, begin)))
 
 
 async def rapid_reset(target: Target) -> None:
@@ -182,18 +176,13 @@ async def ping_flood(target: Target) -> None:
 async def nested(target: Target) -> None:
     """Messages nested ten thousand deep, whole and well announced."""
     message = _nested_message()
-    await _repeat(
-        target,
-        (
-            frame(HEADERS, END_HEADERS, stream, call_headers())
-            + b"".join(
-                frame(DATA, 0, stream, message[at : at + 16_000])
-                for at in range(0, len(message), 16_000)
-            )
-            + frame(DATA, END_STREAM, stream)
-            for stream in streams()
-        ),
-    )
+    pieces = [message[at : at + 16_000] for at in range(0, len(message), 16_000)]
+
+    def whole(stream: int) -> bytes:
+        sent = b"".join(frame(DATA, 0, stream, piece) for piece in pieces)
+        return sent + frame(DATA, END_STREAM, stream)
+
+    await _repeat(target, _calls(whole))
 
 
 @functools.cache

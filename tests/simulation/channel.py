@@ -157,12 +157,7 @@ class SimChannel:
         _registered_method: bool = False,  # noqa: FBT001, FBT002 - grpc's
     ) -> Callable[..., Call]:
         """A method with one request and one answer."""
-        how = Method(method, request_serializer, response_deserializer, unary=True)
-
-        def call(request: Any, timeout: float | None = None, metadata: Trailing = ()) -> Call:  # noqa: ANN401 - any
-            return self._call(how, request, timeout, metadata)
-
-        return call
+        return self._asking(Method(method, request_serializer, response_deserializer, unary=True))
 
     def unary_stream(
         self,
@@ -172,7 +167,10 @@ class SimChannel:
         _registered_method: bool = False,  # noqa: FBT001, FBT002 - grpc's
     ) -> Callable[..., Call]:
         """A method with one request and many answers."""
-        how = Method(method, request_serializer, response_deserializer, unary=False)
+        return self._asking(Method(method, request_serializer, response_deserializer, unary=False))
+
+    def _asking(self, how: Method) -> Callable[..., Call]:
+        """What sends one request, and gives the call whose answers come."""
 
         def call(request: Any, timeout: float | None = None, metadata: Trailing = ()) -> Call:  # noqa: ANN401 - any
             return self._call(how, request, timeout, metadata)

@@ -112,9 +112,6 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
         "a topic {topic!r} exists already. Use it, or choose another name",
     ),
     r.InvalidTopic: Coded(
-        e.ERROR_CODE_INVALID_TOPIC_EXCEPTION, "no topic can be called {topic!r}: {problem}"
-    ),
-    r.InvalidTopic: Coded(
         e.ERROR_CODE_INVALID_TOPIC_EXCEPTION,
         "no topic can be named {topic!r}: {problem}. Choose another name",
     ),

@@ -3,6 +3,7 @@
 import ast
 import sys
 from collections.abc import Callable, Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import NamedTuple
 
@@ -146,7 +147,31 @@ def check_pickle(root: Path) -> list[str]:
     ]
 
 
-CHECKS = [check_directions, check_purity, check_grpc, check_client, check_pickle]
+def check_circles(root: Path) -> list[str]:
+    """No file needs, by way of others, itself: also not for a type alone."""
+    modules = {module_name(root, path): path for path in sources(root)}
+    needs = {
+        module: {home for each in imports(path, module) if (home := _home(each.name, modules))}
+        for module, path in modules.items()
+    }
+    try:
+        TopologicalSorter({m: homes - {m} for m, homes in needs.items()}).prepare()
+    except CycleError as error:
+        return [f"modules need each other in a circle: {' <- '.join(error.args[1])}"]
+    return []
+
+
+def _home(name: str, modules: dict[str, Path]) -> str:
+    """The module that an imported name comes from, or nothing if it is none of ours."""
+    while name and name not in modules:
+        name = name.rpartition(".")[0]
+    return name
+
+
+CHECKS = [
+    *(check_directions, check_purity, check_grpc, check_client, check_pickle),
+    check_circles,
+]
 BAD = [
     (check_directions, "coordinator/holdfast/coordinator/x.py", "import holdfast.storage"),
     (check_directions, "storage/holdfast/storage/journal.py", "from holdfast.v1 import log_pb2"),
@@ -176,6 +201,11 @@ BAD = [
     (check_grpc, "raft/holdfast/raft/replica.py", "from grpc import aio"),
     (check_client, "clients/python/holdfast/client/x.py", "import numpy"),
     (check_pickle, "raft/holdfast/raft/x.py", "from pickle import loads"),
+]
+CIRCLES = [
+    ("import holdfast.raft.b", "from holdfast.raft import a"),
+    ("from holdfast.raft.b import x", "if TYPE_CHECKING:\n    from .a import y"),
+    ("def f():\n    from holdfast.raft import b", "from holdfast.raft.a import y"),
 ]
 GOOD = [
     ("clients/chaos/holdfast/chaos/x.py", "from holdfast.client import Member"),
@@ -208,6 +238,13 @@ def test_each_check_finds_what_it_forbids(
     check: Check, name: str, text: str, tmp_path: Path
 ) -> None:
     assert len(check(plant(tmp_path, {name: text}))) == 1
+
+
+@pytest.mark.parametrize(("one", "other"), CIRCLES)
+def test_two_files_that_need_each_other_are_found(one: str, other: str, tmp_path: Path) -> None:
+    files = {"raft/holdfast/raft/a.py": one, "raft/holdfast/raft/b.py": other}
+
+    assert len(check_circles(plant(tmp_path, files))) == 1
 
 
 @pytest.mark.parametrize(("name", "text"), GOOD)

@@ -87,6 +87,18 @@ class ProposalId:
 
 
 @dataclass(frozen=True, slots=True)
+class Committed:
+    """The fate of a part. `applied` False: every replica skipped it; decide again (S2).
+
+    `impossible`: skipped because it could not be applied (S6): deciding again would not help.
+    """
+
+    index: int
+    applied: bool
+    impossible: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Applied:
     """The entry at `index` is committed; it is applied once the consumer has evolved it (S4).
 
@@ -305,15 +317,21 @@ class SnapshotSource(Protocol):
         raises SnapshotFailed if the snapshot cannot be delivered whole.
         """
 
-    def begin(self, mark: SnapshotMark) -> SnapshotSink:
-        """Begin to receive a snapshot; one begun earlier is dropped."""
+    def begin(self, mark: SnapshotMark, progressed: Callable[[], None]) -> SnapshotSink:
+        """Begin to receive a snapshot; one begun earlier is dropped.
+
+        `progressed` is called, from any thread, when `taken` or `ready` may have changed.
+        """
 
 
 class SnapshotSink(Protocol):
     """A snapshot on its way in. Nothing of it counts before `ready`."""
 
-    def write(self, chunk: bytes) -> None:
-        """Take the next bytes, in order."""
+    def write(self, chunk: bytes) -> bool:
+        """Queue the next bytes, in order; False if there is no room, and they must come again."""
+
+    def taken(self) -> int:
+        """How many bytes were written; what only waits is not (S20). Raises SnapshotFailed."""
 
     def seal(self) -> None:
         """All bytes are there: begin to make them durable, without blocking."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.events import LogEntry, Part
     from holdfast.coordinator.state import State
-    from holdfast.raft.replica import Committed
+    from holdfast.raft.api import Committed
 
 COALESCED_BYTES: Final = 256 * 1024
 """Parts share an entry up to about this size (S7)."""

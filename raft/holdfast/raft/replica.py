@@ -19,6 +19,7 @@ from holdfast.coordinator.state import State
 from holdfast.raft.api import (
     Applied,
     BarrierPassed,
+    Committed,
     DiskLow,
     EngineStopped,
     EntryTooLarge,
@@ -48,18 +49,6 @@ ITEMS_A_TURN = 256
 
 DIGEST_EVERY = 512
 """At which indexes all nodes compare the digests of their states (S3)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """The fate of a part. `applied` False: every replica skipped it; decide again (S2).
-
-    `impossible`: skipped because it could not be applied (S6): deciding again would not help.
-    """
-
-    index: int
-    applied: bool
-    impossible: bool = False
 
 
 class Engine(Protocol):

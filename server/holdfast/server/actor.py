@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.events import Part
     from holdfast.coordinator.ids import CallId, GroupId, MemberId
     from holdfast.coordinator.state import State
-    from holdfast.raft.replica import Committed
+    from holdfast.raft.api import Committed
     from holdfast.server.calls import Calls
     from holdfast.server.hearing import Heard
 

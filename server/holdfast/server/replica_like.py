@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from holdfast.coordinator.events import Part
     from holdfast.coordinator.ids import Position
     from holdfast.coordinator.state import State
-    from holdfast.raft.api import Status
+    from holdfast.raft.api import Committed, Status
     from holdfast.raft.history import Page
-    from holdfast.raft.replica import Committed, Listener
+    from holdfast.raft.replica import Listener
 
 
 class ReplicaLike(Protocol):

@@ -13,8 +13,7 @@ from typing import TYPE_CHECKING
 from holdfast.coordinator.events import Cause, LogEntry, Part, Proposed
 from holdfast.coordinator.replay import apply_entry
 from holdfast.coordinator.state import State
-from holdfast.raft.api import NotLeader, PeerStatus, Role, Status
-from holdfast.raft.replica import Committed
+from holdfast.raft.api import Committed, NotLeader, PeerStatus, Role, Status
 
 if TYPE_CHECKING:
     from holdfast.coordinator.events import Event, Record

@@ -73,7 +73,7 @@ class Caller:
         self._credentials = credentials
         self._on_acknowledged = on_acknowledged
         self.reach = Reach()
-        self._roster = Roster(self)
+        self._roster = Roster(self.endpoints, self.channel, self.metadata)
         self._closed = False
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._stubs: dict[str, tuple[object, ...]] = {}

@@ -5,7 +5,7 @@ Each Member has one of its own unless it is given one; members that share one sh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Protocol, Self
 
 from holdfast.client.caller import Caller
 from holdfast.client.heartbeats import HeartbeatStream
@@ -16,8 +16,27 @@ if TYPE_CHECKING:
 
     from holdfast.client.channel import Credentials
     from holdfast.client.health import Health
-    from holdfast.client.member import Member
+    from holdfast.client.signals import Settings
     from holdfast.client.witness import Witness
+
+
+class Attached(Protocol):
+    """A member, as far as its connection knows it."""
+
+    @property
+    def settings(self) -> Settings:
+        """What it was made with."""
+
+    @property
+    def instance_id(self) -> str | None:
+        """Its instance id, if it is static."""
+
+    @property
+    def member_id(self) -> str:
+        """The member id that it was given last."""
+
+    def health(self) -> Health:
+        """Where it stands; from any thread."""
 
 
 class Connection:
@@ -41,7 +60,7 @@ class Connection:
             on_acknowledged=on_acknowledged,
         )
         self.heartbeats = HeartbeatStream(self.caller)
-        self._members: list[Member] = []
+        self._members: list[Attached] = []
 
     async def __aenter__(self) -> Self:
         return self
@@ -69,11 +88,11 @@ class Connection:
         self.heartbeats.close()
         await self.caller.close()
 
-    def attach(self, member: Member) -> None:
+    def attach(self, member: Attached) -> None:
         """A member starts here."""
         self._members.append(member)
 
-    def detach(self, member: Member) -> None:
+    def detach(self, member: Attached) -> None:
         """It has stopped."""
         if member in self._members:
             self._members.remove(member)

@@ -19,7 +19,9 @@ from holdfast.v1 import admin_pb2
 from holdfast.v1.admin_pb2_grpc import AdminServiceStub
 
 if TYPE_CHECKING:
-    from holdfast.client.caller import Caller
+    from collections.abc import Callable
+
+    from holdfast.client.endpoints import Endpoints
 
 _LOGGER = logging.getLogger("holdfast.client")
 _TIMEOUT_S: Final = 5.0
@@ -36,8 +38,15 @@ _PASSING: Final = frozenset(
 class Roster:
     """Asks nodes who else there is, and tells the walk (endpoints.py)."""
 
-    def __init__(self, caller: Caller) -> None:
-        self._caller = caller
+    def __init__(
+        self,
+        endpoints: Endpoints,
+        channel: Callable[[str], grpc.aio.Channel],
+        metadata: tuple[tuple[str, str], ...],
+    ) -> None:
+        self._endpoints = endpoints
+        self._channel = channel
+        self._metadata = metadata
         self._asked = ""
         self._asking: asyncio.Task[None] | None = None
 
@@ -55,12 +64,12 @@ class Roster:
             await asyncio.gather(self._asking, return_exceptions=True)
 
     async def _ask(self, address: str) -> None:
-        stub = AdminServiceStub(self._caller.channel(address))
+        stub = AdminServiceStub(self._channel(address))
         try:
             answer = await stub.DescribeCluster(
                 admin_pb2.DescribeClusterRequest(),
                 timeout=_TIMEOUT_S,
-                metadata=self._caller.metadata,
+                metadata=self._metadata,
             )
         except grpc.aio.AioRpcError as error:
             if error.code() in _PASSING:
@@ -68,4 +77,4 @@ class Roster:
             _LOGGER.info("%s does not tell the other nodes: %s", address, error.code().name)
             return
         told = (node.client_address for node in answer.nodes)
-        self._caller.endpoints.learned([each for each in told if is_address(each)])
+        self._endpoints.learned([each for each in told if is_address(each)])

@@ -27,12 +27,14 @@ GROWTH_MAX = 128 << 20
 """Bytes that a node may grow by under attack: far above what it does, far below a leak's."""
 CHANGES = 200
 PORTS = ("client_address", "peer_address")
+SLOW_ELECTIONS = ("--set", "raft.election_min_ms=4000", "--set", "raft.election_max_ms=8000")
+"""A machine that is busy with other things must not be taken for harm that attackers did."""
 
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningCluster]:
     """A cluster of three with mutual TLS, as it runs in earnest."""
-    with running(tmp_path_factory.mktemp("hostile") / "c", 3) as cluster:
+    with running(tmp_path_factory.mktemp("hostile") / "c", 3, *SLOW_ELECTIONS) as cluster:
         cluster.create_topic(TOPIC, 4)
         yield cluster
 

@@ -6,12 +6,14 @@ Present exactly while the cluster serves; a node that is brought back replaces i
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import json
 import os
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from pathlib import Path
 
 NAME: Final = "cluster.json"
@@ -65,8 +67,12 @@ def read(path: Path) -> ClusterFile:
 
 
 def replace_pid(path: Path, name: str, cluster_id: str) -> None:
-    """A node of a running local cluster is back: put this process's id in its place."""
-    with contextlib.suppress(OSError, ValueError):  # no local cluster runs here: nothing to do
+    """A node of a running local cluster is back: put this process's id in its place.
+
+    Several may be back at once, so one node's reading and writing are never between another's.
+    """
+    no_local_cluster = contextlib.suppress(OSError, ValueError)  # none runs here: nothing to do
+    with no_local_cluster, _alone(path.parent):
         content = read(path)
         if content.cluster_id == cluster_id:
             nodes = (
@@ -74,3 +80,14 @@ def replace_pid(path: Path, name: str, cluster_id: str) -> None:
                 for node in content.nodes
             )
             write(path, replace(content, nodes=tuple(nodes)))
+
+
+@contextlib.contextmanager
+def _alone(directory: Path) -> Iterator[None]:
+    """Wait until no other process is in such a block; the folder itself is what is locked."""
+    descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -132,6 +132,11 @@ def test_offsets_by_the_command(tmp_path: Path) -> None:
         deleted = cluster.ask("offsets", "delete", "tool", "t:0")
         left = cluster.ask("offsets", "list", "tool").stdout
         wrong = cluster.ask("offsets", "commit", "tool", "t=5")
+        typo = cluster.ask("offsets", "list", "tool", "--topic", "typo")
+        some = cluster.ask("offsets", "list", "tool", "--topic", "t", "--topic", "t:9")
+        program = cluster.ask("offsets", "list", "tool", "--topic", "typo", "--json")
+        cluster.ask("offsets", "delete", "tool", "t")
+        none = cluster.ask("offsets", "list", "tool")
 
     assert "nothing was changed" in dry.stdout
     assert json.loads(nothing.stdout)["groups"][0]["topics"] == []
@@ -146,6 +151,13 @@ def test_offsets_by_the_command(tmp_path: Path) -> None:
     assert deleted.returncode == 0
     assert [line.split()[:3] for line in left.splitlines()[1:]] == [["t", "1", "0"]]
     assert wrong.returncode == 2
+    assert (typo.returncode, typo.stdout) == (1, ""), "no table of nothing"
+    assert "group tool has no committed offset of typo" in typo.stderr
+    assert [line.split()[:3] for line in some.stdout.splitlines()[1:]] == [["t", "1", "0"]]
+    assert (some.returncode, "no committed offset of t:9" in some.stderr) == (1, True)
+    answered = json.loads(program.stdout)["groups"][0]
+    assert (program.returncode, answered["topics"][0]["partitions"]) == (0, [])
+    assert (none.returncode, none.stdout) == (0, "group tool has no committed offset\n")
 
 
 def test_a_stop_that_was_asked_for_is_no_failure_even_if_a_node_died(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import pairwise
+from math import inf
 from typing import NamedTuple
 
 from demo.diary import End
@@ -15,10 +16,11 @@ from demo.store import Claim
 
 
 class Freeze(NamedTuple):
-    """A worker stood still from a moment on."""
+    """A worker stood still from a moment on, until it was thawed."""
 
     at: float
     worker: str
+    until: float = inf
 
 
 class Interval(NamedTuple):

@@ -179,6 +179,7 @@ def freeze(stage: Stage) -> None:
         thawed = time.time()
         stage.mark(f"thaw {FROZEN}")
         stage.crew.thaw(FROZEN)
+        stage.freezes[-1] = stage.freezes[-1]._replace(until=thawed)
         until(lambda: _late_writes(stage), "the late write is refused")
         until(lambda: stage.diary.notes(Kind.LOST, since=thawed), f"{FROZEN} notices its loss")
         stage.settle(len(WORKERS))

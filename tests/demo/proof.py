@@ -125,6 +125,9 @@ def replay(stage: Stage, place: Place, nodes: Sequence[Node], left: Sequence[Lef
     farthest = max(left, key=lambda one: one.meta.index)
     meta = farthest.meta
     expected = app.Expected(meta.index, meta.log_time_ms, farthest.digest, meta.chain)
+    frozen = [
+        app.Frozen(one.worker, int(one.at * 1000), int(one.until * 1000)) for one in stage.freezes
+    ]
     folders = [node.data for node in nodes]
     marks = [app.Mark(int(mark.at * 1000), mark.text) for mark in stage.marks]
     with app.session(quick=True) as spark:
@@ -132,6 +135,6 @@ def replay(stage: Stage, place: Place, nodes: Sequence[Node], left: Sequence[Lef
             folders, expected_digest=expected, witness=place.witnesses(), spark=spark
         )
         stage.say("verified; now the report and its picture")
-        app.report(folders, place.folder, marks=marks, spark=spark)
+        app.report(folders, place.folder, marks=marks, frozen=frozen, spark=spark)
     stage.check("log verified by Spark", report.table().splitlines()[-1], held=report.passed)
     return report.table()

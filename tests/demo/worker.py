@@ -1,8 +1,8 @@
 """One worker of the demo: a process that owns partitions and indexes their files.
 
 It shows how an application is meant to use Holdfast: claim each new grant at the store, check
-before each write, hand the token over with it, let go when told to. It ends on SIGTERM by the
-planned restart of a static member (S12), and when its conductor is gone.
+before each write, hand the token over with it, let go when told to. SIGTERM ends it by the
+planned restart of a static member (S12); so does the end of its conductor.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from demo.diary import Diary, Kind
 from demo.store import Holder, Refusal, Store
 from demo.witness import write_witness
 from holdfast.client import HoldfastError, OwnershipLost, Partition, Tls
-from holdfast.client.sync import Member
+from holdfast.client.sync import Member, restart_on_signals
 
 SESSION_MS: Final = 10_000
 HEARTBEAT_MS: Final = 1_000
@@ -54,6 +54,7 @@ class Worker:
         self._diary.note(self.name, Kind.STARTED)
         listeners = {"on_assigned": self._assigned, "on_revoked": self._ended}
         with make_member(on_lost=self._lost, **listeners) as member:
+            restart_on_signals(member)
             threading.Thread(target=self._until_stopped, args=[member], daemon=True).start()
             while not self.stopping.is_set() and os.getppid() == conductor:
                 done = self._step(member.assignment)
@@ -158,6 +159,7 @@ def main() -> None:
     asked = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
     worker = Worker(asked.name, asked.store, asked.diary)
+    # Until there is a member to restart, and for a second signal after that.
     signal.signal(signal.SIGTERM, lambda _number, _frame: worker.stopping.set())
     make_member = partial(
         Member,

@@ -124,7 +124,11 @@ class SimDisk:
     journal: ModelJournal = field(default_factory=ModelJournal)
     snapshot: Snapshot = field(default_factory=Snapshot)
     slow_installs: bool = False
+    slow_writes: bool = False
+    opened: int = 0
+    waiting: int = 0
     broken_reads: int = 0
+    broken_writes: int = 0
     broken_installs: int = 0
 
     def latest(self) -> SnapshotMark:
@@ -133,6 +137,7 @@ class SimDisk:
     def open(self, index: int) -> Iterator[bytes]:
         """Deliver with pauses, and break off as often as the test wants it."""
         assert index == self.snapshot.mark.index
+        self.opened += 1
         data = self.snapshot.encode()
         half = len(data) // 2
         yield b""
@@ -143,7 +148,7 @@ class SimDisk:
         yield b""
         yield data[half:]
 
-    def begin(self, mark: SnapshotMark) -> SimSink:
+    def begin(self, mark: SnapshotMark, _progressed: Callable[[], None]) -> SimSink:
         return SimSink(self, mark)
 
 
@@ -153,11 +158,22 @@ class SimSink:
     def __init__(self, disk: SimDisk, mark: SnapshotMark) -> None:
         self._disk, self._mark = disk, mark
         self._data = bytearray()
+        self._taken = 0
         self._state = "open"
 
-    def write(self, chunk: bytes) -> None:
+    def write(self, chunk: bytes) -> bool:
         assert self._state == "open"
         self._data += chunk
+        return True
+
+    def taken(self) -> int:
+        if self._disk.broken_writes and len(self._data) > 100:  # not with its first window
+            self._disk.broken_writes -= 1
+            raise SnapshotFailed("the disk is full")
+        if not self._disk.slow_writes:
+            self._taken = len(self._data)
+        self._disk.waiting = len(self._data) - self._taken
+        return self._taken
 
     def seal(self) -> None:
         assert self._state == "open"

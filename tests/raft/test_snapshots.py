@@ -8,6 +8,7 @@ import pytest
 
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from holdfast.raft.api import EngineStopped
+from holdfast.raft.engine.streams import WINDOW
 
 SMALL = replace(SETTINGS, batch_bytes=100, chunk_bytes=100)
 
@@ -81,6 +82,42 @@ def test_s18_a_slow_install_changes_nothing_until_it_is_durable() -> None:
     c.connect_all()
     c.pump(rounds=12, seconds=HEARTBEAT)
     assert c.consumer("C").values == [f"v{i}" for i in range(60)]
+
+
+def test_s20_a_slow_disk_at_the_receiver_holds_back_the_leader() -> None:
+    """What arrived counts when the disk took it: more than a window never waits in memory."""
+    settings = replace(SMALL, chunk_bytes=30)
+    c = cut_off_c_and_compact(settings)
+    disk = c.disks["C"]
+    disk.slow_writes = True
+    c.connect_all()
+    c.pump(rounds=60, seconds=HEARTBEAT)
+    assert 0 < disk.waiting <= WINDOW * settings.chunk_bytes
+    assert c.engine("A").status().role == "leader"
+
+    disk.slow_writes = False
+    c.pump(rounds=30, seconds=HEARTBEAT)
+    assert c.consumer("C").values == [f"v{i}" for i in range(60)]
+
+
+def test_s20_a_disk_that_fails_while_it_takes_a_snapshot_gets_another_one() -> None:
+    """Nobody waits for the end of a stream whose bytes nobody writes any more."""
+    c = cut_off_c_and_compact(replace(SMALL, chunk_bytes=30))
+    c.disks["C"].broken_writes = 2
+    c.connect_all()
+    c.pump(rounds=120, seconds=HEARTBEAT)
+    assert c.consumer("C").values == [f"v{i}" for i in range(60)]
+
+
+def test_s20_a_disk_that_goes_on_failing_costs_the_leader_few_copies() -> None:
+    """Each stream is a copy of the whole state on the leader's disk."""
+    c = cut_off_c_and_compact(replace(SMALL, chunk_bytes=30))
+    c.disks["C"].broken_writes = 1_000
+    c.connect_all()
+    rounds = 100
+    c.pump(rounds=rounds, seconds=HEARTBEAT)
+    assert 1 < c.disks["A"].opened <= 1 + rounds * HEARTBEAT / SMALL.election_max
+    assert c.engine("A").status().role == "leader"
 
 
 def test_s18_a_crash_between_install_and_journal_is_repaired_at_start() -> None:

@@ -97,7 +97,9 @@ class SimSnapshots(StateSnapshots):
             yield chunk
             yield b""
 
-    def begin(self, mark: SnapshotMark) -> Incoming:  # type: ignore[override]  # in memory
+    def begin(  # type: ignore[override]  # in memory
+        self, mark: SnapshotMark, _progressed: Callable[[], None]
+    ) -> Incoming:
         """Begin to receive a snapshot."""
         return Incoming(self, mark)
 
@@ -121,13 +123,22 @@ class Incoming:
         self._stored: StoredState | None = None
         self._failure = ""
         self._aborted = False
+        self._taken = 0
 
-    def write(self, chunk: bytes) -> None:
+    def write(self, chunk: bytes) -> bool:
         """Take the next bytes, in order."""
         try:
             self._records += self._decoder.feed(chunk)
         except InstallRefused as error:
             self._failure = str(error)
+        self._taken += len(chunk)
+        return True
+
+    def taken(self) -> int:
+        """How many bytes the disk took in. Raises SnapshotFailed."""
+        if self._failure:
+            raise SnapshotFailed(self._failure)
+        return self._taken
 
     def seal(self) -> None:
         """All bytes are there: make them durable beside the present state."""

@@ -12,14 +12,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Protocol
 from zlib import crc32
 
 from holdfast.coordinator.ids import Position
-from holdfast.raft.child import run_child
+from holdfast.raft.child import Ended, run_child
+from holdfast.raft.flaws import AGAIN_SECONDS, Flaws
 from holdfast.raft.segment_calls import Call, Piece, encode_list, encode_read
 from holdfast.storage.adopt import Gap
 from holdfast.storage.errors import StorageError
@@ -76,6 +78,16 @@ class _Offer:
         first, last = self.manifest.first, self.manifest.last
         return Position(*last) > gap.after and Position(*first) <= gap.through
 
+    @property
+    def segment(self) -> str:
+        """Its name, as a folder's."""
+        return segment_name(Position(*self.manifest.first), Position(*self.manifest.last))
+
+    @property
+    def name(self) -> str:
+        """Whose it is and which: another peer's files, or later ones, may have other bytes."""
+        return f"{self.segment}.{crc32(self.peer.encode() + self.raw):08x}"
+
 
 class Fetching:
     """One fetch at a time. All methods in the loop."""
@@ -87,13 +99,15 @@ class Fetching:
         peers: list[str],
         call: Call,
         first_look_seconds: float = FIRST_LOOK_SECONDS,
+        now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`call`: how a peer is asked."""
+        """`call`: how a peer is asked. `now`: seconds, for the pauses after a flaw."""
         self.missing: tuple[Gap, ...] = ()
         """What was found missing at the last look."""
         self._place, self._history, self._peers, self._call = place, history, peers, call
         self._pause = first_look_seconds
         self._told: tuple[Gap, ...] = ()
+        self._flaws = Flaws(now)
         self._look = asyncio.Event()
         self._ended = threading.Event()
         self._task: asyncio.Task[None] | None = None
@@ -137,17 +151,15 @@ class Fetching:
         await self._note_missing()
         if not self.missing:
             return
-        for peer in self._peers:
-            try:
-                await self._fetch_from(peer)
-            except _PASSING as error:
-                logger.warning("missing records could not be fetched from %s: %s", peer, error)
-            await self._note_missing()
-            if not self.missing:
-                logger.info("the history is whole again")
-                await asyncio.to_thread(_remove_rest, self._place.segments)
-                return
-        if self.missing != self._told:
+        away = set[str]()
+        for offer in await self._all_offers():
+            if offer.peer not in away and not await self._try(offer):
+                away.add(offer.peer)
+        if not self.missing:
+            logger.info("the history is whole again")
+            self._flaws.forget_all()
+            await asyncio.to_thread(_remove_rest, self._place.segments)
+        elif self.missing != self._told:
             self._told = self.missing
             named = "; ".join(map(str, self.missing))
             logger.warning("no peer has these records of the history, or not intact: %s", named)
@@ -155,15 +167,35 @@ class Fetching:
     async def _note_missing(self) -> None:
         self.missing = tuple(await asyncio.to_thread(self._history.missing))
 
-    async def _fetch_from(self, peer: str) -> None:
-        offers = await asyncio.to_thread(self._offers, peer)
-        for gap in self.missing:
-            for offer in offers:
-                if offer.has(gap):
-                    await self._take(offer, gap)
+    async def _all_offers(self) -> list[_Offer]:
+        """What each peer has, in order; what was flawed before comes last, if it is due at all."""
+        offers: list[_Offer] = []
+        for peer in self._peers:
+            try:
+                offers += await asyncio.to_thread(self._offers, peer)
+            except _PASSING as error:
+                _tell_passing(peer, error)
+        due = [offer for offer in offers if self._flaws.may_try(offer.name)]
+        return sorted(due, key=lambda offer: self._flaws.is_known(offer.name))
+
+    async def _try(self, offer: _Offer) -> bool:
+        """Take of a segment what is missing now, if anything; False if its peer is away."""
+        gap = next((gap for gap in self.missing if offer.has(gap)), None)
+        if gap is None:
+            return True
+        try:
+            await self._take(offer, gap)
+            await self._note_missing()
+        except _PASSING as error:
+            _tell_passing(offer.peer, error)
+            return False
+        return True
 
     async def _take(self, offer: _Offer, gap: Gap) -> None:
-        """Fetch a segment and have it verified; a flawed one is fetched from its beginning next."""
+        """Fetch a segment and have it verified; a flawed one is fetched from its beginning, later.
+
+        Elsewhere first: what one peer's disk has spoilt is intact at another.
+        """
         if below_reserve(self._place.segments):
             raise OSError("the disk is down to its reserve (S20); free space on it")
         folder = await asyncio.to_thread(self._download, offer)
@@ -175,8 +207,19 @@ class Fetching:
         )
         await asyncio.to_thread(remove_tree, folder)
         if ended.code != 0:
-            raise OSError(f"taking it over ended with {ended.code}: {ended.complaint.strip()}")
-        logger.info("took over segment %s, fetched from %s", ended.output, offer.peer)
+            self._note_flaw(offer, ended)
+        else:
+            logger.info("took over segment %s, fetched from %s", ended.output, offer.peer)
+
+    def _note_flaw(self, offer: _Offer, ended: Ended) -> None:
+        """A look that finds the same flaw again is no news."""
+        if self._flaws.note(offer.name):
+            logger.warning(
+                "segment %s of %s is not taken over, its verification ended with %s: %s. Other "
+                "peers are asked first; this one again in %.0f s, then ever later, at least once "
+                "an hour. Check that node's copy with `holdfast log verify`",
+                *(offer.segment, offer.peer, ended.code, ended.complaint.strip(), AGAIN_SECONDS),
+            )
 
     # --- in threads ---
 
@@ -185,13 +228,9 @@ class Fetching:
         return [_Offer(peer, parse_manifest(raw, f"a segment of {peer}"), raw) for raw in answers]
 
     def _download(self, offer: _Offer) -> Path:
-        """All files of the segment, into a folder that is kept until they were verified.
-
-        It belongs to this peer and manifest: another peer's files may have other bytes.
-        """
+        """All files of the segment, into a folder that is kept until they were verified."""
         first, last = Position(*offer.manifest.first), Position(*offer.manifest.last)
-        whose = f"{crc32(offer.peer.encode() + offer.raw):08x}"
-        folder = self._place.segments / f".{segment_name(first, last)}.{whose}.incoming"
+        folder = self._place.segments / f".{offer.name}.incoming"
         folder.mkdir(parents=True, exist_ok=True)
         for name in offer.manifest.files:
             if name not in _BUCKET_OF:
@@ -209,6 +248,10 @@ class Fetching:
                 file.write(chunk)
                 if self._ended.wait(len(chunk) / BYTES_A_SECOND):
                     raise OSError("the node is being stopped")
+
+
+def _tell_passing(peer: str, error: Exception) -> None:
+    logger.warning("missing records could not be fetched from %s: %s", peer, error)
 
 
 def _remove_rest(segments: Path) -> None:

@@ -76,6 +76,7 @@ class OpenReplica:
         """Stop the engine, make what is evolved durable, release the directory.
 
         Raises StorageError if the last snapshot was not written; the journal has what it lacks.
+        Raises StateBusy if somebody goes on reading: then the directory stays locked.
         """
         await self.fetching.close()
         await self.sealing.idle()
@@ -85,7 +86,7 @@ class OpenReplica:
         try:
             await self.replica.close()
         finally:
-            self.store.close()
+            await asyncio.to_thread(self.store.close)
             self.directory.close()
 
 

@@ -38,6 +38,7 @@ DIRTY_BYTES: Final = 4 << 20
 
 CHUNK_BYTES: Final = 256 * 1024
 CHUNKS_AHEAD: Final = 8
+"""How many chunks wait between a disk and the network, in each direction (S20)."""
 
 
 class StateSnapshots:
@@ -165,12 +166,12 @@ class StateSnapshots:
         path = self._copy_path.with_name(f"{self._copy_path.name}-{next(self._copies)}")
         return _ReadAhead(self._store, path, index)
 
-    def begin(self, mark: SnapshotMark) -> Incoming:
+    def begin(self, mark: SnapshotMark, progressed: Callable[[], None]) -> Incoming:
         """Begin to receive a snapshot."""
         before = self._incoming
         if before is not None:
             before.abort()
-        self._incoming = Incoming(self._store, mark, self._advance, before)
+        self._incoming = Incoming(self._store, mark, self._advance, progressed, before)
         return self._incoming
 
     def _advance(self, mark: SnapshotMark) -> None:
@@ -264,10 +265,13 @@ class Incoming:
         store: StateStore,
         mark: SnapshotMark,
         installed: Callable[[SnapshotMark], None],
+        progressed: Callable[[], None],
         before: Incoming | None = None,
     ) -> None:
         """Nothing is touched before `before`, which was aborted or installed, has let go."""
         self._store, self._mark, self._installed = store, mark, installed
+        self._progressed = progressed
+        self._taken = 0
         self._chunks: Queue[bytes | None] = Queue()
         self._aborted = Event()
         self._prepared: StateInstall | None = None
@@ -284,9 +288,18 @@ class Incoming:
         """Wait until the thread has come to an end: ready, or never."""
         self._thread.join(seconds)
 
-    def write(self, chunk: bytes) -> None:
-        """Take the next bytes, in order."""
+    def write(self, chunk: bytes) -> bool:
+        """Queue the next bytes, in order; False if the disk is too far behind to (S20)."""
+        if self._chunks.qsize() >= CHUNKS_AHEAD:
+            return False
         self._chunks.put(chunk)
+        return True
+
+    def taken(self) -> int:
+        """How many bytes were written. Raises SnapshotFailed."""
+        if self._failure:
+            raise SnapshotFailed(self._failure)
+        return self._taken
 
     def seal(self) -> None:
         """All bytes are there: make them durable beside the present state."""
@@ -317,14 +330,22 @@ class Incoming:
         if before is not None:
             before.join()  # both grow up in the same folder
         try:
+            self._take_in()
+        finally:
+            self._progressed()
+
+    def _take_in(self) -> None:
+        try:
             install = StateInstall(self._store)
         except (StorageError, OSError) as error:
             self._failure = str(error)
             logger.exception("a snapshot cannot be received; the leader will send another")
             return
         try:
-            while (chunk := self._chunks.get()) is not None:
+            while (chunk := self._chunks.get()) is not None and not self._aborted.is_set():
                 install.add(chunk)
+                self._taken += len(chunk)
+                self._progressed()
             if self._aborted.is_set():
                 install.abort()
                 return

@@ -39,6 +39,17 @@ class Mark(NamedTuple):
     label: str
 
 
+class Frozen(NamedTuple):
+    """An owner that did not run, as seen from outside the log, by the wall clock in milliseconds.
+
+    The log knows nothing of it before its session ends.
+    """
+
+    owner: str
+    wall_ms: int
+    until_wall_ms: int
+
+
 class Step(NamedTuple):
     """From one owner of a partition to the next. Negative `gap_ms`: both at once, for so long.
 
@@ -105,9 +116,12 @@ class Analysis:
     restless: tuple[Restless, ...]
     intervals: tuple[Interval, ...]
     marks: tuple[Mark, ...]
+    frozen: tuple[Frozen, ...] = ()
 
 
-def analyse(spark: SparkSession, log: NodeLog, marks: Sequence[Mark] = ()) -> Analysis:
+def analyse(
+    spark: SparkSession, log: NodeLog, marks: Sequence[Mark] = (), frozen: Sequence[Frozen] = ()
+) -> Analysis:
     """Analyse a node's log. Raises ValueError for a log without records."""
     table = rows(spark, log)
     records, first_ms, last_ms = _extent(table)
@@ -127,6 +141,7 @@ def analyse(spark: SparkSession, log: NodeLog, marks: Sequence[Mark] = ()) -> An
             restless=tuple(_gathered(restless_frame(spark, log), Restless, LISTED_MAX)),
             intervals=tuple(_gathered(owned.orderBy("start_ms", "token"), Interval, DRAWN_MAX)),
             marks=tuple(sorted(marks)),
+            frozen=tuple(frozen),
         )
         steps.unpersist()
         return analysis
@@ -173,7 +188,7 @@ def restless_frame(spark: SparkSession, log: NodeLog) -> DataFrame:
     turns = _frame(spark, tasks, Turn, {"group", "owner", "kind"})
     order = Window.partitionBy("group", "owner").orderBy("at_ms")
     near = order.rangeBetween(-RESTLESS_WINDOW_MS, Window.currentRow)
-    telling = turns.where(f.col("kind").isin("swapped", "expired"))
+    telling = turns.where(f.col("kind").isin("swapped", "expired", "refused"))
     counted = telling.withColumn("near", f.count("*").over(near))
     found = counted.groupBy("group", "owner").agg(
         f.max("near").alias("turns"),

@@ -16,7 +16,7 @@ from pyspark.sql import SparkSession
 from holdfast.coordinator.ids import Position
 from holdfast.coordinator.state import State
 from holdfast.replay import report as reports
-from holdfast.replay.analyse import Mark, analyse
+from holdfast.replay.analyse import Frozen, Mark, analyse
 from holdfast.replay.compare import Expected
 from holdfast.replay.findings import Report
 from holdfast.replay.fold_job import fold
@@ -25,7 +25,7 @@ from holdfast.replay.read import NodeLog, node_logs
 from holdfast.replay.session import session
 from holdfast.replay.verify import verify_logs
 
-__all__ = ["Expected", "Mark", "Report", "report", "session", "state", "verify"]
+__all__ = ["Expected", "Frozen", "Mark", "Report", "report", "session", "state", "verify"]
 
 
 def verify(
@@ -72,17 +72,19 @@ def report(
     out: Path,
     *,
     marks: Sequence[Mark] = (),
+    frozen: Sequence[Frozen] = (),
     spark: SparkSession | None = None,
 ) -> reports.Written:
     """Say what happened: `ownership.png`, `report.html` and `report.txt` in the folder `out`.
 
     `marks` are events from outside the log, such as the kill of a node, drawn as vertical lines.
+    `frozen` is who did not run, and when: hatched, for the log alone would show an owner at work.
     Made from the longest log of those given. Raises ValueError if there is none, OSError if `out`
     cannot be written.
     """
     log = _longest(node_logs(node_dirs))
     with _session(spark) as running:
-        return reports.write(analyse(running, log, marks), out)
+        return reports.write(analyse(running, log, marks, frozen), out)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ what they assign. Times are log time in milliseconds (S8). Plain Python: no Spar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -18,16 +18,13 @@ from holdfast.coordinator.events import (
     GroupDeleted,
     GroupEmptied,
     InstanceReleased,
-    MemberExpired,
     MemberJoined,
-    MemberRefused,
-    MembersLeft,
-    MembersRemoved,
     RebalanceStarted,
     Record,
     StaticMemberReplaced,
 )
 from holdfast.coordinator.ids import MemberId, TopicPartition
+from holdfast.replay.departures import Departures, departures
 from holdfast.storage.codec import CodecError, decode_assignment
 
 CONSUMER: Final = "consumer"
@@ -95,32 +92,18 @@ class Timeline:
                 self.stable = False
             case GenerationStarted() as event:
                 yield from self._end_all("generation")
-                yield from self._gone(event.removed, "removed")
-            case _:
-                yield from self._ending(record)
+                yield from self._gone(departures(event))
+            case GroupDeleted() | GroupEmptied():
+                yield from self._end_all("deleted")
+                self.owners.clear()
+                self.granted.clear()
+            case event:  # or offsets and answers, which move no partition
+                yield from self._gone(departures(event))
 
     def close(self, end_ms: int) -> Iterator[Interval]:
         """What is still owned when the log ends, as if it ended at `end_ms`."""
         self.now_ms = max(self.now_ms, end_ms)
         yield from self._end_all(OPEN)
-
-    def _ending(self, record: Record) -> Iterator[Interval]:
-        """Events that end a membership, or the group."""
-        match record.event:
-            case MembersLeft(member_ids=member_ids):
-                yield from self._gone(member_ids, "left")
-            case MembersRemoved(member_ids=member_ids):
-                yield from self._gone(member_ids, "removed")
-            case MemberExpired(member_id=member_id):
-                yield from self._gone([member_id], "expired")
-            case MemberRefused(member_id=member_id):
-                yield from self._gone([member_id], "refused")
-            case GroupDeleted() | GroupEmptied():
-                yield from self._end_all("deleted")
-                self.owners.clear()
-                self.granted.clear()
-            case _:  # offsets and answers move no partition
-                return
 
     def _assigned(self, event: AssignmentStored, record: Record) -> Iterator[Interval]:
         yield from self._end_all("generation")
@@ -162,14 +145,13 @@ class Timeline:
             self.unreadable += 1
             return ()
 
-    def _gone(self, member_ids: Iterable[MemberId], ended: str) -> Iterator[Interval]:
-        gone = list(member_ids)
-        yield from self._end(gone, ended)
-        for member_id in gone:
+    def _gone(self, gone: Departures) -> Iterator[Interval]:
+        yield from self._end(gone.member_ids, gone.how)
+        for member_id in gone.member_ids:
             self.owners.pop(member_id, None)
             self.granted.pop(member_id, None)
 
-    def _end(self, member_ids: list[MemberId], ended: str) -> Iterator[Interval]:
+    def _end(self, member_ids: Collection[MemberId], ended: str) -> Iterator[Interval]:
         ending = [key for key in self.held if key[1] in member_ids]
         yield from (self._interval(key, ended) for key in sorted(ending))
 

@@ -15,7 +15,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from holdfast.replay.analyse import Analysis, Mark
+from holdfast.replay.analyse import Analysis
 from holdfast.replay.ownership import Interval
 
 if TYPE_CHECKING:
@@ -33,8 +33,14 @@ _LANE_INCHES: Final = 0.26
 _VISIBLE: Final = 0.0025
 """The least share of the width at which a gap is still seen; shorter ones are drawn that wide."""
 
-_LABEL_SHARE: Final = 0.016
+_LABEL_SHARE: Final = 0.022
 """Marks closer than this share of the width would have their labels on top of each other."""
+
+_LABEL_HEIGHT: Final = 1.02
+"""Where labels begin, in heights of the lanes: high enough for a line to one that is shifted."""
+
+_FROZEN_HATCH: Final = "////"
+_FROZEN_LINES: Final = "white"
 
 Lane = tuple[str, int]
 
@@ -50,17 +56,19 @@ def draw(analysis: Analysis, group: str) -> bytes:
     axes = figure.add_subplot()
     span = max((analysis.last_ms - analysis.first_ms) / 1000, 0.001)
     for row, lane in enumerate(shown):
+        lane_intervals = [i for i in intervals if (i.topic, i.partition) == lane]
         _draw_lane(
             axes,
             row,
-            [i for i in intervals if (i.topic, i.partition) == lane],
+            lane_intervals,
             colours,
             analysis.first_ms,
             span,
         )
+        _draw_frozen(axes, row, _frozen_bars(lane_intervals, analysis))
     _draw_marks(axes, analysis, span)
     _label(axes, shown, span)
-    _legend(axes, colours)
+    _legend(axes, colours, frozen=bool(analysis.frozen))
     left_out = f", {len(lanes) - len(shown)} more not shown" if len(lanes) > len(shown) else ""
     _title(figure, axes, f"Who owned what in group {group!r}: {len(shown)} partitions{left_out}")
     out = io.BytesIO()
@@ -94,7 +102,7 @@ def _draw_lane(
     span: float,
 ) -> None:
     axes.broken_barh([(0, span)], (row - 0.4, 0.8), facecolors=_LANE_COLOUR)
-    bars = [((i.start_ms - first_ms) / 1000, (i.end_ms - i.start_ms) / 1000) for i in intervals]
+    bars = _bars(intervals, first_ms)
     axes.broken_barh(
         bars,
         (row - 0.4, 0.8),
@@ -104,6 +112,11 @@ def _draw_lane(
     )
     gaps = [(start, max(end - start, span * _VISIBLE)) for start, end in _gaps(bars)]
     axes.broken_barh(gaps, (row - 0.4, 0.8), facecolors=_GAP_COLOUR)
+
+
+def _bars(intervals: Sequence[Interval], first_ms: int) -> list[tuple[float, float]]:
+    """Where intervals stand on the axis, as (start, length)."""
+    return [((i.start_ms - first_ms) / 1000, (i.end_ms - i.start_ms) / 1000) for i in intervals]
 
 
 def _gaps(bars: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -116,18 +129,42 @@ def _gaps(bars: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return gaps
 
 
+def _frozen_bars(intervals: Sequence[Interval], analysis: Analysis) -> list[tuple[float, float]]:
+    """When a lane's owners did not run though they owned it, as (start, length)."""
+    bars = []
+    for frozen in analysis.frozen:
+        start, end = (_seconds(ms, analysis) for ms in (frozen.wall_ms, frozen.until_wall_ms))
+        theirs = [interval for interval in intervals if interval.owner == frozen.owner]
+        for since, length in _bars(theirs, analysis.first_ms):
+            began, ended = max(start, since), min(end, since + length)
+            if began < ended:
+                bars.append((began, ended - began))
+    return bars
+
+
+def _draw_frozen(axes: Axes, row: int, bars: Sequence[tuple[float, float]]) -> None:
+    axes.broken_barh(
+        bars,
+        (row - 0.4, 0.8),
+        facecolors="none",
+        edgecolors=_FROZEN_LINES,
+        hatch=_FROZEN_HATCH,
+        linewidth=0,
+    )
+
+
 def _draw_marks(axes: Axes, analysis: Analysis, span: float) -> None:
     """Vertical lines, each with its label above the lanes; labels that would touch are shifted."""
     free = 0.0
     for mark in analysis.marks:
-        at = _seconds(mark, analysis)
+        at = _seconds(mark.wall_ms, analysis)
         axes.axvline(at, color=_MARK_COLOUR, linewidth=1.1, linestyle=(0, (3, 2)))
         place = max(at, free)
         free = place + span * _LABEL_SHARE
         axes.annotate(
             mark.label,
             xy=(at, 1.0),
-            xytext=(place, 1.006),
+            xytext=(place, _LABEL_HEIGHT),
             xycoords=("data", "axes fraction"),
             textcoords=("data", "axes fraction"),
             rotation=40,
@@ -136,15 +173,16 @@ def _draw_marks(axes: Axes, analysis: Analysis, span: float) -> None:
             fontsize=8.5,
             color=_MARK_COLOUR,
             annotation_clip=False,
+            arrowprops={"arrowstyle": "-", "color": _MARK_COLOUR, "linewidth": 0.6, "shrinkB": 0},
         )
 
 
-def _seconds(mark: Mark, analysis: Analysis) -> float:
-    """Where a mark of the wall clock stands on the axis of log time."""
+def _seconds(wall_ms: int, analysis: Analysis) -> float:
+    """Where a moment of the wall clock stands on the axis of log time."""
     offsets = analysis.clock_offsets
-    before = [offset for since_ms, offset in offsets if since_ms <= mark.wall_ms]
+    before = [offset for since_ms, offset in offsets if since_ms <= wall_ms]
     offset_ms = before[-1] if before else offsets[0][1]
-    return (mark.wall_ms + offset_ms - analysis.first_ms) / 1000
+    return (wall_ms + offset_ms - analysis.first_ms) / 1000
 
 
 def _label(axes: Axes, lanes: Sequence[Lane], span: float) -> None:
@@ -164,12 +202,22 @@ def _title(figure: Figure, axes: Axes, title: str) -> None:
     figure.suptitle(title, x=0.01, y=top + 0.04, ha="left", fontsize=12, fontweight="bold")
 
 
-def _legend(axes: Axes, colours: dict[str, str]) -> None:
+def _legend(axes: Axes, colours: dict[str, str], *, frozen: bool) -> None:
     named = list(colours.items())[:NAMED_OWNERS_MAX]
     patches = [Patch(facecolor=colour, label=owner) for owner, colour in named]
     if len(colours) > len(named):
         patches.append(Patch(facecolor="none", label=f"and {len(colours) - len(named)} more"))
     patches.append(Patch(facecolor=_GAP_COLOUR, label="nobody"))
+    if frozen:
+        patches.append(
+            Patch(
+                facecolor="#808080",
+                edgecolor=_FROZEN_LINES,
+                hatch=_FROZEN_HATCH,
+                linewidth=0,
+                label="frozen",
+            )
+        )
     axes.legend(
         handles=patches,
         title="owner",

@@ -5,7 +5,7 @@ Plain Python over records, like `ownership`. Times are log time in milliseconds 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -15,16 +15,13 @@ from holdfast.coordinator.events import (
     GroupDeleted,
     GroupEmptied,
     InstanceReleased,
-    MemberExpired,
     MemberJoined,
-    MemberRefused,
-    MembersLeft,
-    MembersRemoved,
     RebalanceStarted,
     Record,
     StaticMemberReplaced,
 )
 from holdfast.coordinator.ids import MemberId
+from holdfast.replay.departures import departures
 
 
 class Round(NamedTuple):
@@ -49,7 +46,10 @@ class Round(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """A member came, went or changed hands: joined, swapped, released, left, removed, expired."""
+    """A member came, went or changed hands.
+
+    `kind`: joined, swapped, released, or how it departed (`Departures`).
+    """
 
     group: str
     owner: str
@@ -105,14 +105,9 @@ class Rounds:
                 yield self._turn(event.new_member_id, "swapped", record)
             case InstanceReleased(member_id=member_id):
                 yield self._turn(member_id, "released", record)
-            case MembersLeft(member_ids=member_ids):
-                yield from self._turns(member_ids, "left", record)
-            case MembersRemoved(member_ids=member_ids) | GenerationStarted(removed=member_ids):
-                yield from self._turns(member_ids, "removed", record)
-            case MemberExpired(member_id=member_id) | MemberRefused(member_id=member_id):
-                yield self._turn(member_id, "expired", record)
-            case _:  # says nothing of single members
-                return
+            case event:
+                member_ids, how = departures(event)
+                yield from (self._turn(member_id, how, record) for member_id in member_ids)
 
     def _opened(self, event: RebalanceStarted, record: Record) -> Round:
         (index, ordinal), cause = record.position, record.cause
@@ -135,9 +130,6 @@ class Rounds:
         if self.pending is not None:
             taken_ms = record.log_time_ms - self.pending.start_ms
             self.pending = self.pending._replace(generation=generation, joined_ms=taken_ms)
-
-    def _turns(self, member_ids: Iterable[MemberId], kind: str, record: Record) -> Iterator[Turn]:
-        return (self._turn(member_id, kind, record) for member_id in member_ids)
 
     def _turn(self, member_id: MemberId, kind: str, record: Record) -> Turn:
         owner = self.owners.get(member_id, member_id)

@@ -19,7 +19,7 @@ from holdfast.server import cluster_file, collector
 from holdfast.server.config import CannotStart
 from holdfast.server.node import Node, bind
 from holdfast.server.security import read_pem
-from holdfast.storage.errors import DirectoryRefused, Refusal, StorageError
+from holdfast.storage.errors import DirectoryRefused, Refusal, StateBusy, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -66,6 +66,8 @@ async def _close(opened: OpenReplica) -> None:
     """Let go of log and directory; a last snapshot that finds no room costs time, not data."""
     try:
         await opened.close()
+    except StateBusy as error:
+        logger.error("%s", error)  # noqa: TRY400 - the sentence says it all
     except StorageError as error:
         logger.error("%s The next start takes what this snapshot lacks from the journal", error)  # noqa: TRY400 - the sentence says it all
 

@@ -18,10 +18,23 @@ from __future__ import annotations
 
 import errno
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
+
+
+class User(NamedTuple):
+    """Who uses an environment: what for, in which thread, since when (seconds ago)."""
+
+    operation: str
+    thread: str
+    seconds: float
+
+    def __str__(self) -> str:
+        """For people."""
+        return f"{self.operation} in thread {self.thread} for {self.seconds:.1f} s"
 
 
 class StorageError(Exception):
@@ -101,6 +114,19 @@ class StateFailed(StorageError):
 
 class DiskFull(StateFailed):
     """`StateFailed` for want of room: may be tried again once there is some (S20)."""
+
+
+class StateBusy(StorageError):
+    """The state was not closed, because somebody still reads or writes it."""
+
+    def __init__(self, path: Path, users: Sequence[User], waited_s: float) -> None:
+        self.path = path
+        self.users = tuple(users)
+        super().__init__(
+            f"the state {path} was not closed: after {waited_s:.0f} s it is still in use by "
+            f"{'; '.join(map(str, users))}. Nothing is lost, what was written is durable; the end "
+            "of this process lets go of it. If that does not come, end it with SIGKILL."
+        )
 
 
 class WriteRefused(StorageError):

@@ -7,9 +7,12 @@ last user leaves. Knows nothing of what is stored.
 from __future__ import annotations
 
 import threading
+import time
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.storage.errors import User
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -19,6 +22,12 @@ if TYPE_CHECKING:
     from holdfast.storage.environment import Databases
 
 
+class _Use(NamedTuple):
+    operation: str
+    thread: str
+    begun: float
+
+
 @dataclass(slots=True)
 class Opened:
     """An environment and its databases. `replaced`: what is written to it now is lost."""
@@ -26,7 +35,7 @@ class Opened:
     environment: lmdb.Environment
     databases: Databases
     generation: int
-    users: int = 0
+    users: list[_Use] = field(default_factory=list)
     replaced: bool = False
 
 
@@ -43,16 +52,17 @@ class SharedEnvironment:
         return self._current.generation
 
     @contextmanager
-    def using(self) -> Iterator[Opened]:
-        """The present environment, which stays open meanwhile."""
+    def using(self, operation: str) -> Iterator[Opened]:
+        """The present environment, which stays open meanwhile. `operation`: what for, in a word."""
+        use = _Use(operation, threading.current_thread().name, time.monotonic())
         with self._changed:
             opened = self._current
-            opened.users += 1
+            opened.users.append(use)
         try:
             yield opened
         finally:
             with self._changed:
-                opened.users -= 1
+                opened.users.remove(use)
                 if opened.replaced and not opened.users:
                     opened.environment.close()
                 self._changed.notify_all()
@@ -66,8 +76,10 @@ class SharedEnvironment:
             if not before.users:
                 before.environment.close()
 
-    def close(self) -> None:
-        """Close it when its last user has left."""
+    def close(self, within_s: float) -> list[User]:
+        """Close it when its last user has left; else it stays open, and these are who is left."""
         with self._changed:
-            self._changed.wait_for(lambda: not self._current.users)
-            self._current.environment.close()
+            if self._changed.wait_for(lambda: not self._current.users, within_s):
+                self._current.environment.close()
+            now = time.monotonic()
+            return [User(u.operation, u.thread, now - u.begun) for u in self._current.users]

@@ -26,7 +26,13 @@ from holdfast.storage.environment import (
     reading,
     walk,
 )
-from holdfast.storage.errors import StateDamaged, WriteOvertaken, WriteRefused, state_failure
+from holdfast.storage.errors import (
+    StateBusy,
+    StateDamaged,
+    WriteOvertaken,
+    WriteRefused,
+    state_failure,
+)
 from holdfast.storage.files import remove_tree, rename_durably
 from holdfast.storage.records import (
     RecordDamaged,
@@ -58,6 +64,8 @@ STATE_NAMES = tuple(name for name in DATABASE_NAMES if name != EVENTS)
 
 SNAPSHOT = b"snapshot"
 DROP_EVENTS_A_TRANSACTION = 10_000
+CLOSE_SECONDS = 10.0
+"""A page of events takes milliseconds, a copy of a large state seconds."""
 _POSITION = struct.Struct(">QI")
 
 
@@ -111,7 +119,7 @@ class StateStore:
 
     def meta(self) -> StateMeta | None:
         """What the last snapshot covers; None if there was none. Raises `StateDamaged`."""
-        with self._shared.using() as opened, reading(opened.environment) as txn:
+        with self._shared.using("meta") as opened, reading(opened.environment) as txn:
             return read_meta(self.path, txn, opened.databases[META])
 
     def load(self) -> Iterator[StateRecord]:
@@ -119,13 +127,13 @@ class StateStore:
 
         Holds a read transaction until it is exhausted: for a start, not for a node that runs.
         """
-        with self._shared.using() as opened, reading(opened.environment) as txn:
+        with self._shared.using("load") as opened, reading(opened.environment) as txn:
             for name in STATE_NAMES:
                 yield from read_records(self.path, txn, name, opened.databases[name])
 
     def events(self, start: tuple[int, int], limit: int) -> list[EventRecord]:
         """At most `limit` records of the event log from position `start` on, in order, verified."""
-        with self._shared.using() as opened, reading(opened.environment) as txn:
+        with self._shared.using("events") as opened, reading(opened.environment) as txn:
             found: list[EventRecord] = []
             for key, stored in walk(txn, opened.databases[EVENTS], _POSITION.pack(*start)):
                 if len(found) == limit:
@@ -200,7 +208,7 @@ class StateStore:
         remove_tree(path)
         path.mkdir(mode=0o750)
         try:
-            with self._shared.using() as opened:
+            with self._shared.using("copy") as opened:
                 opened.environment.copy(str(path), compact=True)
         except lmdb.Error as error:
             remove_tree(path)
@@ -223,10 +231,13 @@ class StateStore:
         self._shared.replace(environment, databases)
         remove_tree(incoming)
 
-    def close(self) -> None:
-        """Release the files, when nobody reads or writes any more."""
-        with self._writing:
-            self._shared.close()
+    def close(self, within_s: float = CLOSE_SECONDS) -> None:
+        """Release the files when nobody reads or writes any more.
+
+        Raises `StateBusy` if that takes longer: then they stay open until the process ends.
+        """
+        if left := self._shared.close(within_s):
+            raise StateBusy(self.path, left, within_s)
 
     def _connect(self, path: Path) -> tuple[lmdb.Environment, Databases]:
         try:
@@ -238,7 +249,7 @@ class StateStore:
     def _transact(
         self, operation: str, write: Callable[[Opened, lmdb.Transaction[bytes]], None]
     ) -> None:
-        with self._writing, self._shared.using() as opened:
+        with self._writing, self._shared.using(operation) as opened:
             try:
                 with opened.environment.begin(write=True) as txn:
                     write(opened, txn)

@@ -237,6 +237,45 @@ def test_j24_an_offset_of_a_partition_that_is_not_there_cannot_be_deleted(calls:
     assert errors == [None, UnknownTopic("t-1"), UnknownTopic("t--1")]
 
 
+def commit_with_id(calls: Calls, made_s: int) -> OffsetsReply:
+    """The member's commit of its first generation, as it was sent at that second."""
+    offsets = (OffsetCommitted("t", 0, 1, -1, ""),)
+    digits = f"{made_s * 1_000:012x}"
+    caller = calls.caller(f"{digits[:8]}-{digits[8:]}-7000-8000-000000000001")
+    calls.submit(CommitOffsets(caller, GROUP, 1, "i1-1", "i1", offsets))
+    reply = calls.reply()
+    assert isinstance(reply, OffsetsReply)
+    return reply
+
+
+def test_f12_a_repeated_commit_keeps_the_session_too(calls: Calls) -> None:
+    """F12, S14: it is answered from the table, and its member just spoke (Kafka does it anew)."""
+    calls.submit(CreateTopics(calls.caller(), (TopicSize("t", 1),)))
+    calls.stable("i1")
+    calls.core.advance(6_000)
+    first = commit_with_id(calls, 6)
+    calls.core.advance(6_000)
+    assert commit_with_id(calls, 6) == first
+    calls.core.advance(9_999)
+    assert "i1-1" in calls.group.members
+    calls.core.advance(1)
+    assert "i1-1" not in calls.group.members, "one session after the repeat"
+
+
+def test_f12_a_repeat_that_would_be_refused_now_keeps_no_session(calls: Calls) -> None:
+    """S14: the answer tells what was done; that its sender is a member it does not tell."""
+    calls.submit(CreateTopics(calls.caller(), (TopicSize("t", 1),)))
+    calls.stable("i1")
+    calls.core.advance(6_000)
+    first = commit_with_id(calls, 6)
+    calls.join("i2")
+    calls.join("i1", "i1-1")
+    assert calls.group.generation == 2
+    before = calls.volatile.renewals
+    assert commit_with_id(calls, 6) == first
+    assert calls.volatile.renewals == before
+
+
 def test_f12_a_commit_that_names_nothing_that_exists_keeps_no_session(calls: Calls) -> None:
     """F12: Kafka answers it before the group is asked."""
     calls.submit(CreateTopics(calls.caller(), (TopicSize("t", 1),)))

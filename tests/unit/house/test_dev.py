@@ -134,6 +134,29 @@ def test_one_failed_part_fails_the_run(
     assert dev.run_parts(parts[1:], []) == 0
 
 
+def test_what_follows_the_dashes_reaches_pytest_as_it_was_typed(
+    dev: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """The shell took the quotes off already: an argument with spaces is one argument."""
+    seen: dict[str, list[str]] = {}
+
+    def part(name: str) -> object:
+        def run(arguments: list[str]) -> object:
+            seen[name] = list(arguments)
+            return dev.Outcome(1, 0)
+
+        return dev.Part(name, run)
+
+    monkeypatch.setattr(dev, "project_python", lambda: "python")
+    monkeypatch.setattr(dev, "REPORTS", tmp_path)
+    monkeypatch.setattr(dev, "all_parts", lambda: [part("unit"), part("raft")])
+
+    assert dev.test(["unit", "--", "-k", "a or b", "--lf"]) == 0
+    assert seen == {"unit": ["-k", "a or b", "--lf"]}
+    assert dev.test([]) == 0
+    assert seen == {"unit": [], "raft": []}
+
+
 def test_a_misspelt_task_is_answered_with_the_near_one(dev: ModuleType) -> None:
     assert "Did you mean test?" in dev.unknown("task", "tset", ["check", "test"])
 

@@ -98,6 +98,18 @@ class Node:
         self.sources: dict[str, SegmentSource] = {}
         self.breaks_off = False
         self.asked: list[bytes] = []
+        self.read_from: list[str] = []
+
+    def looks(self, times: list[float]) -> Iterator[Fetching]:
+        """The looks of one process at these times; what each one read lies in `read_from`."""
+        now = [0.0]
+        place = FetchingPlace(self.segments, "c", "n1")
+        peers = sorted(self.sources)
+        fetching = Fetching(place, self.history, peers, self._call, now=lambda: now[0])
+        for now[0] in times:
+            self.read_from.clear()
+            asyncio.run(fetching.fetch())
+            yield fetching
 
     def fetch(self) -> Fetching:
         """One look, as after an install."""
@@ -112,6 +124,8 @@ class Node:
 
     def _call(self, peer: str, request: bytes) -> Iterator[bytes]:
         self.asked.append(request)
+        if request != encode_list():
+            self.read_from.append(peer)
         for chunk in self.sources[peer].answer(request):
             if request and self.breaks_off:
                 yield chunk[:50]
@@ -239,6 +253,49 @@ def test_s22_what_is_not_intact_is_not_taken_over(
     node.sources["n3"] = SegmentSource(sealed)
     assert node.fetch().missing == ()
     assert node.indexes() == list(range(1, LAST + 1))
+
+
+def flawed_middle(sealed: Path, path: Path) -> SegmentSource:
+    copytree(sealed, path / "segments")
+    damage_a_file(segments_in(path / "segments")[1])
+    return SegmentSource(path / "segments")
+
+
+def test_s22_a_flawed_segment_is_not_fetched_at_each_look_and_is_told_once(
+    node: Node, sealed: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is long, and a peer's disk does not become sound within a minute."""
+    node.sources = {"n2": flawed_middle(sealed, tmp_path / "bad")}
+    read = [bool(node.read_from) for _ in node.looks([0, 59, 60, 120, 179, 180])]
+
+    assert read == [True, False, True, False, False, True]
+    told = [text for text in caplog.messages if "is not taken over" in text]
+    assert len(told) == 1
+    assert "n2" in told[0]
+
+
+def test_s22_a_flawed_segment_does_not_hold_back_the_others(
+    node: Node, sealed: Path, tmp_path: Path
+) -> None:
+    node.sources = {"n2": flawed_middle(sealed, tmp_path / "bad")}
+    assert node.fetch().missing == (Gap(Position(10, 0), Position(20, 0)),)
+    assert len(segments_in(node.segments)) == 2
+
+
+def test_s22_another_peer_is_asked_before_one_whose_segment_was_flawed(
+    node: Node, sealed: Path, tmp_path: Path
+) -> None:
+    """n3 was away at the first look; n2 is due again at the second, and need not be asked."""
+    node.sources = {
+        "n2": flawed_middle(sealed, tmp_path / "bad"),
+        "n3": SegmentSource(tmp_path / "later"),
+    }
+    looks = node.looks([0, 3_600])
+    assert next(looks).missing
+    copytree(sealed, tmp_path / "later")
+
+    assert next(looks).missing == ()
+    assert set(node.read_from) == {"n3"}
 
 
 def test_s22_a_segment_of_another_cluster_is_not_taken_over(node: Node, tmp_path: Path) -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from threading import Event
 
 import pytest
 
+from harness.poll import until
 from holdfast.coordinator.events import Cause, GroupCreated, LogEntry, Part, Proposed
 from holdfast.coordinator.state import State
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.raft.fold import Fold
-from holdfast.raft.snapshots import StateSnapshots
+from holdfast.raft.snapshots import CHUNKS_AHEAD, StateSnapshots
 from holdfast.storage.codec import encode_entry
+from holdfast.storage.errors import InstallRefused
 from holdfast.storage.state_image import digest_of
+from holdfast.storage.state_install import StateInstall
 from holdfast.storage.state_store import StateStore
 
 DEADLINE = 20.0
@@ -55,6 +59,10 @@ def nodes(tmp_path: Path) -> Iterator[tuple[Node, Node]]:
     yield pair
     for node in pair:
         node.store.close()
+
+
+def nobody() -> None:
+    """Nobody waits for the progress of this snapshot."""
 
 
 def drain(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -98,7 +106,7 @@ def test_a_streamed_snapshot_is_the_same_state_events_and_chains(nodes: tuple[No
     full, empty = nodes
     full.evolve(1, 300)
     full.take()
-    sink = empty.snapshots.begin(full.snapshots.latest())
+    sink = empty.snapshots.begin(full.snapshots.latest(), nobody)
     for chunk in drain(full.snapshots.open(300)):
         sink.write(chunk)
     sink.seal()
@@ -133,7 +141,7 @@ def test_a_snapshot_that_differs_from_what_was_announced_has_failed(
     full, empty = nodes
     full.evolve(1, 20)
     full.take()
-    sink = empty.snapshots.begin(SnapshotMark(19, 1))
+    sink = empty.snapshots.begin(SnapshotMark(19, 1), nobody)
     for chunk in drain(full.snapshots.open(20)):
         sink.write(chunk)
     sink.seal()
@@ -185,10 +193,10 @@ def test_a_snapshot_that_was_given_up_does_not_spoil_the_next_one(nodes: tuple[N
     full.evolve(1, 20)
     full.take()
     for _ in range(20):
-        given_up = empty.snapshots.begin(SnapshotMark(20, 1))
+        given_up = empty.snapshots.begin(SnapshotMark(20, 1), nobody)
         given_up.write(b"")
         given_up.abort()
-    sink = empty.snapshots.begin(SnapshotMark(20, 1))
+    sink = empty.snapshots.begin(SnapshotMark(20, 1), nobody)
     for chunk in drain(full.snapshots.open(20)):
         sink.write(chunk)
     sink.seal()
@@ -199,3 +207,74 @@ def test_a_snapshot_that_was_given_up_does_not_spoil_the_next_one(nodes: tuple[N
     assert sink.ready()
     sink.install()
     assert empty.snapshots.latest() == SnapshotMark(20, 1)
+
+
+class SlowDisk:
+    """An install whose writes wait until the test lets them go."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.go_on = Event()
+        monkeypatch.setattr(StateInstall, "add", self._add)
+
+    def _add(self, _chunk: bytes) -> None:
+        assert self.go_on.wait(DEADLINE)
+
+
+def test_s20_a_slow_disk_bounds_what_waits_in_memory(
+    nodes: tuple[Node, Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was only queued is not taken; what finds no room is refused, and comes again."""
+    disk, progress = SlowDisk(monkeypatch), Event()
+    sink = nodes[0].snapshots.begin(SnapshotMark(20, 1), progress.set)
+    accepted = 0
+    while sink.write(b"x" * 100):
+        accepted += 1
+        assert accepted <= CHUNKS_AHEAD + 1, "one is being written, the others wait"
+    assert sink.taken() == 0
+    assert not progress.is_set()
+
+    disk.go_on.set()
+    until(lambda: sink.taken() == accepted * 100, "all that was accepted is written")
+    assert progress.is_set(), "the leader is told at once"
+    assert sink.write(b"x")
+    sink.abort()
+    sink.join(DEADLINE)
+
+
+def test_s20_a_failed_write_is_told_before_the_end_of_the_stream(
+    nodes: tuple[Node, Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or the leader would wait for progress that nobody makes any more."""
+
+    def full(_self: StateInstall, _chunk: bytes) -> None:
+        raise InstallRefused("the disk is full")
+
+    monkeypatch.setattr(StateInstall, "add", full)
+    progress = Event()
+    sink = nodes[0].snapshots.begin(SnapshotMark(20, 1), progress.set)
+    assert sink.write(b"x")
+    assert progress.wait(DEADLINE)
+    with pytest.raises(SnapshotFailed, match="the disk is full"):
+        sink.taken()
+
+
+def test_s20_what_was_given_up_is_not_written_any_more(
+    nodes: tuple[Node, Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next snapshot waits for the disk's present chunk, not for all that had arrived."""
+    written: list[bytes] = []
+    disk = SlowDisk(monkeypatch)
+
+    def add(_self: StateInstall, chunk: bytes) -> None:
+        written.append(chunk)
+        assert disk.go_on.wait(DEADLINE)
+
+    monkeypatch.setattr(StateInstall, "add", add)
+    sink = nodes[0].snapshots.begin(SnapshotMark(20, 1), nobody)
+    for number in range(4):
+        assert sink.write(b"%d" % number)
+    until(lambda: written, "the first chunk is being written")
+    sink.abort()
+    disk.go_on.set()
+    sink.join(DEADLINE)
+    assert written == [b"0"]

@@ -147,7 +147,7 @@ def _one_shot(draft: Draft, command: requests.OneShot) -> Reply:  # noqa: PLR091
         case TriggerRebalance():
             return requests.once(draft, command, removal.trigger)
         case CommitOffsets():
-            return requests.once(draft, command, offsets.commit)
+            return requests.once(draft, command, offsets.commit, offsets.heard_again)
         case DeleteOffsets():
             return requests.once(draft, command, offsets.delete)
         case DeleteGroup():

@@ -133,6 +133,14 @@ def _commit_rule(command: CommitOffsets) -> str:
     return "F12" if command.generation >= 0 else "J4"
 
 
+def heard_again(draft: Draft, command: CommitOffsets) -> None:
+    """F12: a commit that is repeated is as much a sign of life as the first, if it were accepted.
+
+    Kafka executes it anew; here only its answer is old (S14).
+    """
+    _renew(draft, command, _commit_results(draft, command))
+
+
 def _renew(draft: Draft, command: CommitOffsets, results: tuple[PartitionResult, ...]) -> None:
     """F12: a commit that the group accepts is a sign of life, also if single partitions fail.
 

@@ -36,7 +36,7 @@ from holdfast.coordinator.replies import (
     OffsetsReply,
 )
 from holdfast.coordinator.request_ids import made_at_ms
-from holdfast.coordinator.state import RequestKey
+from holdfast.coordinator.state import RequestKey, RequestRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -56,18 +56,32 @@ OneShot: TypeAlias = (
 C = TypeVar("C", bound=OneShot)
 
 
-def once(draft: Draft, command: C, rule: Callable[[Draft, C], StoredReply]) -> StoredReply:
+def once(
+    draft: Draft,
+    command: C,
+    rule: Callable[[Draft, C], StoredReply],
+    heard: Callable[[Draft, C], None] | None = None,
+) -> StoredReply:
     """The stored answer of a repeated request; else what `rule` answers, remembered (S15).
 
     The record is the last event of the command, in the same part: either both are on the log or
-    neither is.
+    neither is. `heard`: what the repeat is a sign of, on this leader alone; it decides no event.
     """
-    repeated = _repeated(draft.state, command)
-    if repeated is not None:
-        return repeated
+    match _served(draft.state, command):
+        case RequestRecord() as served:
+            if heard is not None:
+                heard(draft, command)
+            return answers.thaw(served.answer)
+        case None:
+            return _serve(draft, command, rule)
+        case problem:
+            return refusal(command, problem)
+
+
+def _serve(draft: Draft, command: C, rule: Callable[[Draft, C], StoredReply]) -> StoredReply:
+    caller = command.caller
     before = len(draft.proposed)
     reply = rule(draft, command)
-    caller = command.caller
     if caller.request_id and len(draft.proposed) > before:
         event = RequestRecorded(caller.request_id, caller.digest, answers.freeze(reply))
         draft.emit(event, "S15")
@@ -108,18 +122,15 @@ def _names(command: DeleteGroup | _ClusterOneShot) -> tuple[str, ...]:
             return tuple(change.key for change in changes)
 
 
-def _repeated(state: State, command: OneShot) -> StoredReply | None:
+def _served(state: State, command: OneShot) -> RequestRecord | Rejection | None:
+    """What was done for this request; why it cannot be told or told to this caller; None: new."""
     caller = command.caller
     if not caller.request_id:
         return None
-    key = RequestKey(caller.principal, group_of(command), caller.request_id)
-    known = state.requests.get(key)
-    if known is None:
-        problem = _untellable(state, caller)
-        return refusal(command, problem) if problem else None
-    if known.digest != caller.digest:
-        return refusal(command, RequestIdReused(caller.request_id))
-    return answers.thaw(known.answer)
+    served = state.requests.get(RequestKey(caller.principal, group_of(command), caller.request_id))
+    if served is None:
+        return _untellable(state, caller)
+    return served if served.digest == caller.digest else RequestIdReused(caller.request_id)
 
 
 def _untellable(state: State, caller: Caller) -> Rejection | None:

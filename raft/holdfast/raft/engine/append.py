@@ -17,6 +17,8 @@ from holdfast.raft.engine.votes import NEVER
 from holdfast.raft.messages import Ack, Append, ChunkAck, EntryChunk, LogEntry, SnapshotChunk
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.raft.api import SnapshotSink, SnapshotSource
     from holdfast.raft.engine.apply import Delivery
     from holdfast.raft.engine.context import Context
@@ -157,18 +159,24 @@ class Installing:
     """Snapshots on their way in (S18). Until one is durable, nothing here has changed."""
 
     def __init__(
-        self, ctx: Context, appending: Appending, delivery: Delivery, snapshots: SnapshotSource
+        self,
+        ctx: Context,
+        appending: Appending,
+        delivery: Delivery,
+        snapshots: SnapshotSource,
+        wake: Callable[[], None],
     ) -> None:
-        """No snapshot is under way."""
+        """No snapshot is under way. `wake` brings about the next tick, from any thread."""
         self._ctx, self._appending, self._delivery = ctx, appending, delivery
-        self._snapshots = snapshots
+        self._snapshots, self._wake = snapshots, wake
+        self._told = 0
         self._cursor = Cursor()
         self._sink: SnapshotSink | None = None
         self._sealed = False
         self._installed_index = 0
 
     def on_chunk(self, peer: str, chunk: SnapshotChunk) -> None:
-        """Write the next bytes of a snapshot, or say which ones are missing."""
+        """Queue the next bytes of a snapshot, and say how many were written (S20)."""
         if not self._appending.follow(peer, chunk.term, chunk.round):
             return
         if chunk.index <= self._ctx.seam.handed_index:
@@ -180,14 +188,27 @@ class Installing:
             self._begin(SnapshotMark(chunk.index, chunk.index_term))
         if self._cursor.accepts(key, chunk.offset) and not self._sealed:
             self._write(chunk)
-        ack = ChunkAck(chunk.term, chunk.index, self._cursor.expected(key))
-        self._ctx.outbox.post(peer, ack)
+        self._acknowledge(key)
+
+    def _acknowledge(self, key: StreamKey) -> None:
+        """S20: only what the disk took in opens the leader's window; 0: begin again."""
+        taken = self._taken()
+        self._told = taken if key == self._cursor.key else 0
+        self._ctx.outbox.post(key.peer, ChunkAck(key.term, key.index, self._told))
+
+    def _taken(self) -> int:
+        try:
+            return self._sink.taken() if self._sink else 0
+        except SnapshotFailed as error:
+            self._forget(error)
+            return 0
 
     def _write(self, chunk: SnapshotChunk) -> None:
         if self._sink is None:
             return
         if chunk.data:
-            self._sink.write(chunk.data)
+            if not self._sink.write(chunk.data):
+                return
             self._cursor.offset += len(chunk.data)
         if chunk.last:
             self._sink.seal()
@@ -196,7 +217,7 @@ class Installing:
     def _begin(self, mark: SnapshotMark) -> None:
         if self._sink is not None:
             self._sink.abort()
-        self._sink, self._sealed = self._snapshots.begin(mark), False
+        self._sink, self._sealed = self._snapshots.begin(mark, self._wake), False
 
     def _drop(self) -> None:
         if self._sink is not None:
@@ -212,6 +233,8 @@ class Installing:
     def tick(self) -> None:
         """Go on behind a snapshot as soon as it is durable; the matching suffix is kept (D1)."""
         sink, key = self._sink, self._cursor.key
+        if key is not None and self._taken() > self._told:
+            self._acknowledge(key)
         if not self._sealed or sink is None or key is None or not self._is_ready(sink):
             return
         if key.index <= self._ctx.seam.handed_index:
@@ -226,13 +249,20 @@ class Installing:
         self._continue_behind(key)
 
     def _is_ready(self, sink: SnapshotSink) -> bool:
-        """What cannot be used is forgotten; the next chunk makes the leader begin anew."""
+        """Raises nothing: what cannot be used is forgotten."""
         try:
             return sink.ready()
         except SnapshotFailed as error:
-            logger.warning("the snapshot that arrived cannot be used: %s", error)
-            self._drop()
+            self._forget(error)
             return False
+
+    def _forget(self, error: SnapshotFailed) -> None:
+        """Drop what cannot be used, and say so: the leader begins anew with a fresh copy."""
+        logger.warning("the snapshot that arrived cannot be used: %s", error)
+        key = self._cursor.key
+        self._drop()
+        if key is not None:
+            self._acknowledge(key)
 
     def _continue_behind(self, key: StreamKey) -> None:
         seam = self._ctx.seam

@@ -76,8 +76,8 @@ class Overlay(SyncObj):
         self.ctx = _context(setup, self.seam, self.journal, self.outbox)
         self.disk = Disk(self.ctx, bootstrap=setup.bootstrap, has_state=mark.index > 0)
         _join_log_and_state(self.journal, mark)
-        self._assemble(setup)
         self._transport, self.pulse = setup.transport, Pulse(self._take_in)
+        self._assemble(setup)
         super().__init__(
             self.seam.own_node,
             self.seam.nodes,
@@ -106,7 +106,8 @@ class Overlay(SyncObj):
         self.newcomers = newcomers
         self.replication = Replication(ctx, self.lease, self.probes, newcomers, setup.snapshots)
         self.appending = Appending(ctx, self.disk, self.votes, Rebuild(ctx, self.disk))
-        self.installing = Installing(ctx, self.appending, self.delivery, setup.snapshots)
+        snapshots, wake = setup.snapshots, self.pulse.wake
+        self.installing = Installing(ctx, self.appending, self.delivery, snapshots, wake)
         self.agreement = Agreement(ctx)
 
     def _take_in(self) -> None:

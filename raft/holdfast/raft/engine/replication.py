@@ -247,6 +247,7 @@ class Replication:
         stream = progress.stream
         if stream is None or stream.index != ack.index:
             return
-        if not stream.acked(ack.offset, self._ctx.now()):
-            progress.stream = None
+        now = self._ctx.now()
+        if not stream.acked(ack.offset, now):
+            progress.stream, progress.retry_at = None, now + self._ctx.settings.election_max
         self._feed(peer)

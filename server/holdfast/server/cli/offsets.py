@@ -38,7 +38,7 @@ from holdfast.server.cli.times import ago_log
 from holdfast.v1 import offset_pb2 as o
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+    from collections.abc import Container, Mapping, Sequence
 
 
 @click.group()
@@ -64,7 +64,10 @@ _topics = click.option(
 def list_offsets(
     cluster: Cluster, group_id: str, topics: tuple[str, ...], *, as_json: bool
 ) -> None:
-    """Show the offsets that a group has committed."""
+    """Show the offsets that a group has committed.
+
+    A topic that is named and has none is told, with exit code 1; `--json` just leaves it out.
+    """
     response, found = fetch(cluster, group_id)
     chosen = select(found, topics)
     if as_json:
@@ -74,14 +77,29 @@ def list_offsets(
         require_group(cluster, group_id)
     if as_json:
         return
-    now_ms = response.holdfast.log_time_ms
-    table(
-        ("TOPIC", "PARTITION", "OFFSET", "COMMITTED", "METADATA"),
-        (
-            (place.topic, place.partition, p.committed_offset, _age(p, now_ms), p.metadata or "-")
-            for place, p in chosen.items()
-        ),
-    )
+    _show(chosen, response.holdfast.log_time_ms)
+    missing = lacking(found, topics)
+    if missing:
+        fail(f"{_has_none(group_id, missing)}; see `holdfast offsets list {group_id}`")
+    if not found:
+        click.echo(_has_none(group_id))
+
+
+def _show(chosen: Mapping[Place, o.OffsetFetchResponsePartition], now_ms: int) -> None:
+    """One line an offset; a table of nothing would look like an answer."""
+    if chosen:
+        table(
+            ("TOPIC", "PARTITION", "OFFSET", "COMMITTED", "METADATA"),
+            (
+                (topic, number, p.committed_offset, _age(p, now_ms), p.metadata or "-")
+                for (topic, number), p in chosen.items()
+            ),
+        )
+
+
+def _has_none(group_id: str, missing: Sequence[str] = ()) -> str:
+    of = f" of {', '.join(missing)}" if missing else ""
+    return f"group {group_id} has no committed offset{of}"
 
 
 def _keep(response: o.OffsetFetchResponse, chosen: Container[Place]) -> None:
@@ -130,10 +148,9 @@ def _chosen(
         require_group(cluster, group_id)
     chosen, missing = select(found, topics), lacking(found, topics)
     if missing or not chosen:
-        what = f"of {', '.join(missing)}" if missing else "at all"
         fail(
-            f"group {group_id} has no committed offset {what}, so nothing was done; see `holdfast "
-            f"offsets list {group_id}`"
+            f"{_has_none(group_id, missing)}, so nothing was done; see `holdfast offsets list "
+            f"{group_id}`"
         )
     return chosen
 

@@ -1,4 +1,9 @@
-"""Row about hostile callers: what honest ones notice of them, and what a node's memory does."""
+"""Row about hostile callers: what honest ones notice of them, and what a node's memory does.
+
+Attackers, nodes and honest callers share the machine's cores, so a part of what honest callers
+notice is plain want of processor time. The same attackers against a node of another cluster show
+that part alone: what is on top of it, the attacked node does to its own callers.
+"""
 
 from __future__ import annotations
 
@@ -8,11 +13,13 @@ import itertools
 import sys
 import time
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from typing import Final
 
 from bench import changes, machine
-from bench.figures import Figure, most, quantile
-from bench.rig import Bench, Running
+from bench.figures import Effort, Figure, most, quantile
+from bench.nodes import Cluster, Node
+from bench.rig import Bench, Running, Watch
 from bench.talk import Line
 from harness.hostile import KINDS
 
@@ -20,48 +27,96 @@ HONEST: Final = 4
 PACE_S: Final = 0.01
 EACH: Final = 4
 """Attackers of each kind that have a client's certificate; one of each kind has none."""
+ROUNDS: Final = 5
+"""The parts take turns, so that a disk or a neighbour that changes its mood changes it for all."""
+ATTACKERS: Final = (EACH + 1) * len(KINDS)
+
+
+@dataclass(slots=True)
+class _Part:
+    """What honest callers saw in all turns of one part: seconds of each call, and the effort."""
+
+    times: list[float] = field(default_factory=list)
+    efforts: list[Effort] = field(default_factory=list)
+
+    @property
+    def p99_ms(self) -> float:
+        return quantile(self.times, 0.99) * 1000
+
+    @property
+    def p50_ms(self) -> float:
+        return quantile(self.times, 0.5) * 1000
+
+    @property
+    def effort(self) -> Effort:
+        """The mean of all turns; they are equally long."""
+        return Effort(*(sum(each) / len(each) for each in zip(*self.efforts, strict=True)))
 
 
 async def hostile(bench: Bench) -> None:
-    """Honest callers beside hostile ones: floods, half calls, slow ones, garbage on both ports."""
-    async with bench.cluster("hostile") as running:
+    """Honest callers beside hostile ones: floods, half calls, slow ones, garbage."""
+    calm, elsewhere, beset = _Part(), _Part(), _Part()
+    async with bench.cluster("hostile") as running, _another(bench) as other:
         await running.talk.create_topic(changes.TOPIC, changes.PARTITIONS)
-        await _honest(bench, running)
-        calm = await _honest(bench, running)
-        before = _memory(running)
-        async with _beset(running):
-            beset = await _honest(bench, running)
+        await _honest(bench, running, _Part())
+        before, leader = _memory(running), running.talk.leader
+        for _ in range(ROUNDS):
+            await _honest(bench, running, calm)
+            async with _attacked(other, other.nodes[0]):
+                await _honest(bench, running, elsewhere)
+            async with _attacked(running.cluster, leader):
+                await _honest(bench, running, beset)
         grown = (_memory(running) - before) / 2**20
-    p99 = quantile(calm, 0.99), quantile(beset, 0.99)
-    more: dict[str, object] = {"calm_p99_ms": p99[0] * 1000, "beset_p99_ms": p99[1] * 1000}
-    what = f"p99 of honest commits beside {(EACH + 1) * len(KINDS)} attackers"
-    bench.add(Figure("hostile", what, p99[1] / p99[0], "times", most(2.0), more=more))
+    _add(bench, f"p99 of honest commits, {ATTACKERS} attackers of the leader / none", beset, calm)
+    _add(bench, "the same, attackers of another node / none", elsewhere, calm, goal=False)
+    _add(bench, "the same, attackers of the leader / of another node", beset, elsewhere)
     bench.add(Figure("hostile", "the leader's memory grew by", grown, "MiB", most(64)))
 
 
-async def _honest(bench: Bench, running: Running) -> list[float]:
-    """Commits at an even pace; seconds of each."""
-    times: list[float] = []
+def _add(bench: Bench, what: str, part: _Part, other: _Part, *, goal: bool = True) -> None:
+    """One ratio of two parts' p99s."""
+    ratio = part.p99_ms / other.p99_ms
+    more: dict[str, object] = {"other_p50_ms": other.p50_ms, "other_p99_ms": other.p99_ms}
+    more["other_leader_cores"] = other.effort.leader
+    wanted = most(2.0) if goal else None
+    p50, p99, effort = part.p50_ms, part.p99_ms, part.effort
+    figure = Figure("hostile", what, ratio, "times", wanted, p50, p99, effort=effort, more=more)
+    bench.add(figure)
+
+
+@contextlib.asynccontextmanager
+async def _another(bench: Bench) -> AsyncIterator[Cluster]:
+    """A node that nobody but the attackers speaks to."""
+    cluster = Cluster(bench.folder / "run" / "hostile-other", count=1)
+    try:
+        await asyncio.to_thread(cluster.__enter__)
+        yield cluster
+    finally:
+        await asyncio.to_thread(cluster.__exit__)
+
+
+async def _honest(bench: Bench, running: Running, part: _Part) -> None:
+    """Commits at an even pace, for one turn."""
     numbers = itertools.count()
-    until = time.perf_counter() + bench.sizes.seconds
+    watch = Watch(running)
+    until = time.perf_counter() + bench.sizes.seconds / 2
 
     async def caller(at: int, line: Line) -> None:
         while (began := time.perf_counter()) < until:
             changes.check(await line.offset.OffsetCommit(changes.commit(at, next(numbers))))
-            times.append(time.perf_counter() - began)
+            part.times.append(time.perf_counter() - began)
             await asyncio.sleep(PACE_S)
 
     async with running.talk.lines(HONEST) as lines:
         await asyncio.gather(*(caller(at, line) for at, line in enumerate(lines)))
-    return times
+    part.efforts.append(watch.effort())
 
 
 @contextlib.asynccontextmanager
-async def _beset(running: Running) -> AsyncIterator[None]:
-    """Attackers in a process of their own, so that only the node has them in common with us."""
-    tls = running.cluster.tls_files()
-    command = ["nice", sys.executable, "-m", "harness.hostile"]
-    command += [running.talk.leader.address, str(EACH), *tls]
+async def _attacked(cluster: Cluster, node: Node) -> AsyncIterator[None]:
+    """Attackers in a process of their own, so that only the machine and the node are shared."""
+    command = ["nice", sys.executable, "-m", "harness.hostile", node.address, str(EACH)]
+    command += cluster.tls_files()
     attackers = await asyncio.create_subprocess_exec(*command, stdout=asyncio.subprocess.PIPE)
     try:
         assert attackers.stdout is not None

@@ -23,7 +23,9 @@ from typing import Final, NamedTuple
 
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 DATA, HEADERS, RESET, SETTINGS, PING, CONTINUATION = 0, 1, 3, 4, 6, 9
-END_STREAM, END_HEADERS = 1, 4
+END_STREAM, END_HEADERS, ACK = 1, 4, 1
+FRAME_HEAD: Final = 9
+"""Bytes before a frame's body: its length in three, its kind, its flags, its stream in four."""
 PATH: Final = b"/holdfast.v1.GroupService/Heartbeat"
 PAUSE_S: Final = 0.02
 """Between two blows of one attacker: the harm shall be theirs, not the machine's that runs them."""
@@ -70,9 +72,12 @@ def call_headers() -> bytes:
 
 @contextlib.asynccontextmanager
 async def connected(target: Target, *, greet: bool = True) -> AsyncIterator[Writer]:
-    """A connection whose answers are thrown away; greeted as HTTP/2 wants, if asked."""
+    """A connection; if it is greeted as HTTP/2 wants, settings and pings are acknowledged, too.
+
+    One that is not would be closed for its bad manners, and show nothing of what it came for.
+    """
     reader, writer = await asyncio.open_connection(target.host, target.port, ssl=target.tls)
-    reading = asyncio.create_task(_discard(reader))
+    reading = asyncio.create_task(_acknowledge(reader, writer) if greet else _discard(reader))
     try:
         if greet:
             writer.write(PREFACE + frame(SETTINGS))
@@ -81,6 +86,16 @@ async def connected(target: Target, *, greet: bool = True) -> AsyncIterator[Writ
     finally:
         reading.cancel()
         writer.close()
+
+
+async def _acknowledge(reader: asyncio.StreamReader, writer: Writer) -> None:
+    """Read what the node sends, and acknowledge what wants it: settings and pings."""
+    with contextlib.suppress(OSError, EOFError):
+        while True:
+            head = await reader.readexactly(FRAME_HEAD)
+            body = await reader.readexactly(int.from_bytes(head[:3], "big"))
+            if head[3] in {SETTINGS, PING} and not head[4] & ACK:
+                writer.write(frame(head[3], ACK, 0, body if head[3] == PING else b""))
 
 
 async def _discard(reader: asyncio.StreamReader) -> None:

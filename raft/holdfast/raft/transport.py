@@ -55,6 +55,9 @@ OPTIONS: Final = [
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 500),
     ("grpc.http2.bdp_probe", 0),
+    # Who connects, says nothing and needs no certificate for it holds a file for two minutes by
+    # default. No limit on connections here: strangers could lock peers out with it.
+    ("grpc.server_handshake_timeout_ms", 10_000),
     # A second process on the port must fail to bind, not take half of the streams.
     ("grpc.so_reuseport", 0),
     # A peer that comes back must be found within an election, not after gRPC's seconds.

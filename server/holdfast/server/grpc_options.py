@@ -8,12 +8,19 @@ from __future__ import annotations
 
 from typing import Final
 
+from holdfast.server.open_files import CONNECTIONS_MAX
+
 Option = tuple[str, int]
 
 PENDING_MAX: Final = 100_000
 KEEPALIVE_TIME_MS: Final = 10_000
 KEEPALIVE_TIMEOUT_MS: Final = 5_000
 PING_INTERVAL_MIN_MS: Final = 5_000
+HANDSHAKE_TIMEOUT_MS: Final = 20_000
+"""After as long a client of gRPC gives a connection up by itself, so a longer wait helps nobody."""
+STREAMS_MAX: Final = 4096
+"""Calls of one connection. All of them begun in one blow hold up everybody else for about half a
+second and take about 100 MiB; without a limit, 50,000 took 7 s and 0.9 GiB."""
 MESSAGE_FLOOR: Final = 4 << 20
 """Bytes: gRPC's own default, never less."""
 MESSAGE_MARGIN: Final = 1 << 20
@@ -25,7 +32,7 @@ def message_bytes_max(entry_bytes_max: int) -> int:
     return max(MESSAGE_FLOOR, entry_bytes_max + MESSAGE_MARGIN)
 
 
-def server_options(entry_bytes_max: int) -> list[Option]:
+def server_options(entry_bytes_max: int, connections: int = CONNECTIONS_MAX) -> list[Option]:
     """Options of the server that clients talk to; the largest message follows S7.
 
     They cannot change while it serves, so a node gives what may ever be set, and refuses what is
@@ -51,8 +58,20 @@ def server_options(entry_bytes_max: int) -> list[Option]:
         ("grpc.http2.bdp_probe", 0),
         ("grpc.max_receive_message_length", message),
         ("grpc.max_send_message_length", message),
-        # Left alone on purpose: grpc.max_concurrent_streams (with a limit, calls above it are
-        # refused) and maximum_concurrent_rpcs (load is shed by the group actors).
+        # Who connects and says nothing holds a file and memory for two minutes by default, and
+        # needs no certificate for it.
+        ("grpc.server_handshake_timeout_ms", HANDSHAKE_TIMEOUT_MS),
+        # Calls that are begun and never finished, or reset before Python has taken them up, cost
+        # time and memory. A client that keeps to HTTP/2 lets calls above the limit wait. Without
+        # the second option those that have just ended count against it as well, until Python has
+        # let go of them, and honest calls are refused (grpcio 1.76 does not know it yet: there,
+        # some are refused of a client with more calls on one connection than the limit).
+        ("grpc.max_concurrent_streams", STREAMS_MAX),
+        ("grpc.http2.max_deallocating_streams", STREAMS_MAX),
+        # A connection needs no certificate to take up a file; without files a node can neither
+        # call its peers nor start a child process, so the last ones are kept from clients.
+        ("grpc.max_allowed_incoming_connections", connections),
+        # Left alone on purpose: maximum_concurrent_rpcs (load is shed by the group actors).
     ]
 
 

@@ -31,6 +31,7 @@ from holdfast.server.health import Health
 from holdfast.server.log_service import LogService
 from holdfast.server.nodes import Nodes
 from holdfast.server.offset_service import OffsetService
+from holdfast.server.open_files import connections_max
 from holdfast.server.pushes import Pushes
 from holdfast.server.reads import Reads
 from holdfast.server.security import server_credentials
@@ -185,7 +186,8 @@ def _service_names() -> list[str]:
 
 def bind(config: NodeConfig) -> grpc.aio.Server:
     """A server that is bound to the node's client port; raises CannotStart if that is taken."""
-    server = grpc.aio.server(options=server_options(REGISTRY["log.entry_bytes_max"].most))
+    message = REGISTRY["log.entry_bytes_max"].most
+    server = grpc.aio.server(options=server_options(message, connections_max()))
     address = str(config.client_address)
     try:
         if config.tls is None:

@@ -12,6 +12,7 @@ from holdfast.raft.api import EngineStopped
 from holdfast.server import cluster_file, logs
 from holdfast.server.cli.ending import fail
 from holdfast.server.config import CannotStart, ConfigError, load
+from holdfast.server.open_files import raise_limit
 from holdfast.server.serve import serve
 
 
@@ -44,6 +45,7 @@ def node(
         config = load(file, os.environ, overrides)
         shared = file.resolve().parent.parent / cluster_file.NAME
         logs.configure(config.name, config.logger_level, config.logger_format)
+        raise_limit()
         uvloop.run(
             serve(config, shared, bootstrap=bootstrap, rebuild=rebuild, failpoints=failpoints)
         )

@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.chaos import history as h
 from holdfast.client.aio import Member
 from holdfast.client.errors import Fenced, HoldfastError, OutcomeUnknown
+from holdfast.client.member import DEFAULT_ASSIGNORS
 from holdfast.client.phases import Phase
+from holdfast.coordinator.assignors import CooperativeAssignor
 from simulation.nodes import ADDRESSES
+from simulation.process import running
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -42,11 +45,14 @@ class MemberPlan:
         rebalance_ms: int,
         takeover: str,
         work_s: float,
+        *,
+        cooperative: bool = False,
     ) -> None:
         """`work_s`: about how often it does something with what it owns."""
         self.group, self.topics, self.instance_id = group, topics, instance_id
         self.session_ms, self.rebalance_ms = session_ms, rebalance_ms
         self.takeover, self.work_s = takeover, work_s
+        self.assignors = (CooperativeAssignor(),) if cooperative else DEFAULT_ASSIGNORS
 
 
 class SimMember:
@@ -87,6 +93,17 @@ class SimMember:
         return session.phase is Phase.STABLE
 
     @property
+    def acts_on(self) -> set[TopicPartition]:
+        """What it may act on at this moment."""
+        if self._member is None or not self.process.runs:
+            return set()
+        running.process = self.process  # its clock is asked
+        try:
+            return {partition.name for partition in self._member.assignment}
+        finally:
+            running.process = None
+
+    @property
     def phase(self) -> str:
         """Where its session stands, for people."""
         return self._member._session.phase.name if self._member else "NEW"
@@ -125,6 +142,7 @@ class SimMember:
             rebalance_timeout_ms=plan.rebalance_ms,
             heartbeat_interval_ms=plan.session_ms // 6,
             topics_refresh_ms=2_000,
+            assignors=plan.assignors,
             takeover=plan.takeover,  # type: ignore[arg-type]  # a Literal
             client_id=self.process.machine,
             on_revoked=self._on_revoked,
@@ -230,6 +248,7 @@ class SimMember:
         """The newest grant; what was kept from an older one has that one's token still."""
         grant = max((partition.grant for partition in owned), key=lambda each: each.fencing_token)
         self._token = grant.fencing_token
+        tokens = tuple(partition.fencing_token for partition in owned)
         self._recorder.add(
             h.Granted(
                 self._recorder.now_us,
@@ -242,6 +261,7 @@ class SimMember:
                 grant.fencing_token,
                 grant.predecessor_ms,
                 until_us,
+                () if set(tokens) == {grant.fencing_token} else tokens,
             )
         )
 

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.chaos.checkers import judge
-from holdfast.chaos.history import WatchGap
+from holdfast.chaos.history import Granted, WatchGap
 from holdfast.chaos.history_file import line_of
 from simulation import faults as planning
 from simulation.pinned import pinned
@@ -98,6 +98,7 @@ def _run(seed: int, faults: list[Planned], shape: Shape, alarms: _Alarms) -> Out
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", RuntimeWarning)  # what a dead process never began
         world.close()
+    alarms.now_us = _beginning  # else it would keep this world until the next run is over
     return outcome
 
 
@@ -127,20 +128,22 @@ def digest_of(history: Iterable[Happening]) -> str:
 
 
 def _counts(world: World) -> Counter[str]:
-    kinds = Counter(type(happening).__name__ for happening in world.recorder.history)
+    history = world.recorder.history
+    kinds = Counter(type(happening).__name__ for happening in history)
     counts = world.recorder.counts
     return Counter(
         events=world.schedule.happened,
-        happenings=len(world.recorder.history),
+        happenings=len(history),
         calls=kinds["Invoked"],
         records=kinds["Recorded"],
         acknowledged=len(world.recorder.acknowledged),
         elections=counts["elections"],
         installs=counts["installs"],
         grants=kinds["Granted"],
+        kept=sum(isinstance(each, Granted) and each.tokens != () for each in history),
         writes=kinds["Wrote"],
         watched=kinds["Watched"],
-        moves=moves_of(world.recorder.history),
+        moves=moves_of(history),
         faults=sum(world.nemesis.counts.values()),
     )
 
@@ -215,13 +218,17 @@ def _gaps(history: Sequence[Happening]) -> list[Broken]:
     ]
 
 
+def _beginning() -> int:
+    return 0
+
+
 class _Alarms(logging.Handler):
     """Hears what the product says loudest: an alarm is a violation, whoever raises it."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
         self.heard: list[Broken] = []
-        self.now_us: Callable[[], int] = lambda: 0
+        self.now_us: Callable[[], int] = _beginning
 
     def emit(self, record: logging.LogRecord) -> None:
         text = record.getMessage()
@@ -249,12 +256,17 @@ def _listening(handler: logging.Handler) -> Iterator[None]:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Garbage is collected after the run: coroutines of dead processes end late, and unseen."""
+    """Garbage is collected after the run: coroutines of dead processes end late, and unseen.
+
+    What was there before the run is frozen, so that the one collection need not walk it.
+    """
     gc.disable()
+    gc.freeze()
     try:
         yield
     finally:
-        gc.enable()
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", RuntimeWarning)  # what a dead process never began
             gc.collect()
+        gc.unfreeze()
+        gc.enable()

@@ -218,13 +218,15 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         process = self._process
         if not process.runs:
             return
-        now = self.time() + 1e-7  # floats
-        while self._timers and self._timers[0][0] <= now:
-            self._ready.append(heappop(self._timers)[2])
+        now, timers = self.time() + 1e-7, self._timers  # floats
+        while timers and timers[0][0] <= now:
+            self._ready.append(heappop(timers)[2])
         asyncio._set_running_loop(self)
         running.process = process
         try:
             for _ in range(BATCHES):
+                if not self._ready:
+                    break
                 self._run_ready(process)
         finally:
             asyncio._set_running_loop(None)
@@ -238,7 +240,7 @@ class ProcessLoop(asyncio.AbstractEventLoop):
         for handle in ready:
             if handle.cancelled():
                 continue
-            if process.runs:
+            if process.alive and not process.paused:
                 handle._run()
             elif process.alive:
                 self._ready.append(handle)  # it was stopped in the middle of its turn

@@ -53,6 +53,13 @@ def test_a_seed_is_large_enough_to_prove_something(
     assert result.counts["watched"] > 0
 
 
+def test_a_cooperative_group_works_on_while_partitions_move(
+    results: dict[int, SeedResult],
+) -> None:
+    """ADR 10: what is kept from one assignment to the next keeps its token, beside newer ones."""
+    assert all(result.counts["kept"] > 0 for result in results.values())
+
+
 def test_there_are_elections(results: dict[int, SeedResult]) -> None:
     assert sum(result.counts["elections"] for result in results.values()) >= 2 * len(SEEDS)
 

@@ -25,6 +25,7 @@ from simulation.storage import OutsideStorage
 from simulation.wire import Wire
 
 if TYPE_CHECKING:
+    from holdfast.client.protocol import TopicPartition
     from simulation.client_side import Line, Observer
     from simulation.faults import Planned
     from simulation.server_side import SimServer
@@ -95,13 +96,14 @@ class World:
         for group, topic in zip(groups, topics, strict=True):
             for number in range(1, self.shape.slots + 1):
                 name = f"{group}-{number}"
-                self.crowd.add(name, self._plan_of(group, topic, name))
+                plan = self._plan_of(group, topic, name, cooperative=group == groups[-1])
+                self.crowd.add(name, plan)
         self.operator = Operator(self._outsider("operator"), topics, groups, self.crowd.removable)
         OffsetReader(self._outsider("offset-reader"), self, groups, topics)
         LogWatcher(self._outsider("watcher-all"), self, self.recorder, "")
         LogWatcher(self._outsider("watcher-one"), self, self.recorder, groups[0])
 
-    def _plan_of(self, group: str, topic: str, name: str) -> MemberPlan:
+    def _plan_of(self, group: str, topic: str, name: str, *, cooperative: bool) -> MemberPlan:
         random = self.random
         static = random.random() < 0.6
         session_ms = random.choice((2_000, 3_000, 5_000))
@@ -109,7 +111,8 @@ class World:
         takeover = random.choice(("now", "now", "wait"))
         work_s = random.uniform(0.2, 0.8)
         instance = name if static else None
-        return MemberPlan(group, (topic,), instance, session_ms, rebalance_ms, takeover, work_s)
+        times = (session_ms, rebalance_ms, takeover, work_s)
+        return MemberPlan(group, (topic,), instance, *times, cooperative=cooperative)
 
     def _outsider(self, name: str) -> Process:
         clock = Clock(self.schedule)
@@ -212,7 +215,27 @@ class World:
             and len(leading) == 1
             and max(s.evolved_index for s in statuses) - min(s.evolved_index for s in statuses) < 50
             and all(member.is_settled for member in self.crowd.alive)
+            and not self._unowned(leading[0])
         )
+
+    def _unowned(self, leading: SimNode) -> list[str]:
+        """Partitions on which nobody acts, of topics that somebody who is alive works on.
+
+        Whoever went without a word has them until its session runs out; nobody for ever, not even
+        where a cooperative assignor takes them from one before it gives them to another (ADR 10).
+        """
+        topics = leading.replica.state.topics if leading.replica else {}
+        owned: dict[str, set[TopicPartition]] = {}
+        for member in self.crowd.alive:
+            for topic in member.plan.topics:
+                owned.setdefault(topic, set()).update(member.acts_on)
+        return [
+            f"{topic}/{number}"
+            for topic, own in owned.items()
+            if topic in topics
+            for number in range(topics[topic].num_partitions)
+            if (topic, number) not in own
+        ]
 
     def _what_is_sick(self) -> str:
         """Why it has not healed, for people."""
@@ -222,7 +245,9 @@ class World:
         }
         leading = [name for name, node in self.nodes.items() if node.leads]
         unsettled = {m.who: m.phase for m in self.crowd.alive if not m.is_settled}
-        return f"members that are not settled: {unsettled}, leaders: {leading}, nodes: {nodes}"
+        unowned = [what for name in leading for what in self._unowned(self.nodes[name])]
+        who = f"members that are not settled: {unsettled}, partitions of nobody: {unowned}"
+        return f"{who}, leaders: {leading}, nodes: {nodes}"
 
     def _finish(self) -> None:
         """Let nobody ask for anything more, and compare what the nodes hold."""

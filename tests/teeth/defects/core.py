@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from holdfast.coordinator import decide, evolve, evolve_members, evolve_offsets, replay
-from holdfast.coordinator.decide import requests
+from holdfast.coordinator.decide import offsets, requests
 from holdfast.coordinator.decide.classic import (
     answers,
     deadline,
@@ -54,7 +54,7 @@ def member_id_check_skipped() -> Iterator[None]:
         yield
 
 
-@seeded("I7", Simulated(("I1", "I7"), "frozen-clients"))
+@seeded("I5", Simulated(("I5",), "frozen-clients"))
 def generation_check_skipped() -> Iterator[None]:
     """A heartbeat of an older generation is answered NONE: its sender acts on what others have."""
     beat: Any = heartbeat.heartbeat
@@ -65,6 +65,20 @@ def generation_check_skipped() -> Iterator[None]:
         beat(draft, command)
 
     with replaced(heartbeat, "heartbeat", of_any_generation):
+        yield
+
+
+@seeded("I5", Simulated(("I5",), "failovers"))
+def commits_of_any_generation() -> Iterator[None]:
+    """A commit of an older generation is taken: it overwrites what the next owner has committed."""
+    refusal: Any = offsets._commit_refusal
+
+    def whatever_it_says(group: Any, command: Any) -> Any:
+        if group is not None:
+            command = replace(command, generation=group.generation)
+        return refusal(group, command)
+
+    with replaced(offsets, "_commit_refusal", whatever_it_says):
         yield
 
 
@@ -226,7 +240,7 @@ def parked_member_expires() -> Iterator[None]:
 @seeded("S15", Simulated(("I11",), "lost-answers"))
 def dedupe_table_dropped() -> Iterator[None]:
     """Nobody remembers what was served: a repeated request is carried out once more."""
-    with replaced(requests, "_repeated", lambda _state, _command: None):
+    with replaced(requests, "_served", lambda _state, _command: None):
         yield
 
 

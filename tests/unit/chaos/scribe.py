@@ -205,6 +205,14 @@ def replaced(
     )
 
 
+def updated(
+    name: str, offers: tuple[e.Protocol, ...] | None = None, request_id: str = ""
+) -> e.MemberUpdated:
+    """A member joins again and asks for something else, or claims something else."""
+    times = (SESSION_MS, REBALANCE_MS)
+    return e.MemberUpdated(name, "client", "host", *times, offers or protocols(), request_id)
+
+
 def opened(member_id: str = "", reason: str = "a test wants it") -> e.RebalanceStarted:
     """A join phase opens."""
     return e.RebalanceStarted(reason, member_id, initial=False, timeout_ms=REBALANCE_MS)

@@ -15,8 +15,11 @@ from unit.chaos.scribe import (
     replaced,
     started,
     topic,
+    updated,
     whats,
 )
+
+COOPERATIVE = "cooperative-sticky"
 
 
 def begun(size: int = 3, protocol: str = "range") -> Scribe:
@@ -100,14 +103,26 @@ def test_a_topic_that_is_not_there_is_a_reason() -> None:
 
 
 def test_a_cooperative_assignor_takes_before_it_gives() -> None:
-    s = begun(protocol="cooperative-sticky")
+    """ADR 10: while a.1 claims t/2, nobody else gets it."""
+    s = begun(protocol=COOPERATIVE)
     assert shared(s, {"a.1": [0, 1, 2], "b": []}) == ""
-    s.entry(opened())
-    s.entry(started(2, "a.1", "b", protocol="cooperative-sticky"))
+    s.entry(opened(), updated("a.1", claiming([0, 1, 2], COOPERATIVE)))
+    s.entry(started(2, "a.1", "b", protocol=COOPERATIVE))
     s.entry(assigned(2, {"a.1": [0, 1], "b": []}))
 
     assert s.judged("I8").violations == []
     assert s.judged("I8").checked["unowned with a reason"] == 1
+
+
+def test_a_cooperative_assignor_gives_what_nobody_claims_any_more() -> None:
+    """ADR 10: in the second round a.1 claims less, and so t/2 must have an owner again."""
+    s = begun(protocol=COOPERATIVE)
+    assert shared(s, {"a.1": [0, 1, 2], "b": []}) == ""
+    s.entry(opened(), updated("a.1", claiming([0, 1], COOPERATIVE)))
+    s.entry(started(2, "a.1", "b", protocol=COOPERATIVE))
+    s.entry(assigned(2, {"a.1": [0, 1], "b": []}))
+
+    assert "generation 2: t/2 is given to nobody" in whats(s.judged("I8"))
 
 
 def test_no_other_assignor_may_do_so() -> None:

@@ -7,6 +7,7 @@ import pytest
 from holdfast.chaos.history import FORMAT, Began, Watched
 from holdfast.coordinator.events import (
     Event,
+    GenerationStarted,
     InstanceReleased,
     MemberExpired,
     MemberRefused,
@@ -91,7 +92,7 @@ def test_a_call_that_is_accepted_after_the_end_is_found(op: str, end: Event) -> 
 def test_a_call_that_is_refused_after_the_end_is_right(end: Event) -> None:
     s = ended(end)
     s.call("Heartbeat", outcome="rejected", error="FENCED_INSTANCE_ID", member_id="a.1")
-    s.call("Heartbeat", member_id="b", generation=1)
+    s.call("Heartbeat", member_id="b", generation=2 if isinstance(end, GenerationStarted) else 1)
 
     verdict = s.judged("I5")
 
@@ -159,6 +160,130 @@ def test_a_repetition_of_what_was_done_before_is_answered() -> None:
     s.wait(1).call("OffsetCommit", offsets=[["t", 0, 7]], result={"position": [3, 0]}, **asked)
 
     assert s.judged("I5").violations == []
+
+
+# --- who it was at the time ---
+
+
+def two_generations() -> Scribe:
+    """Member a.1 and b are in generation 1, and then in 2."""
+    s = Scribe()
+    s.create()
+    s.entry(opened(), joined("a.1"), joined("b"))
+    s.entry(started(1, "a.1", "b"))
+    s.wait(10).entry(opened())
+    s.entry(started(2, "a.1", "b"))
+    s.wait(1)
+    return s
+
+
+OLD: dict[str, Any] = {"member_id": "a.1", "generation": 1}
+NOW: dict[str, Any] = {"member_id": "a.1", "generation": 2}
+
+
+@pytest.mark.parametrize("op", ["Heartbeat", "SyncGroup"])
+def test_a_call_of_an_older_generation_that_is_accepted_is_found(op: str) -> None:
+    """F3, E3: who has not heard of the new generation must be told."""
+    s = two_generations()
+    s.call(op, **OLD)
+
+    assert whats(s.judged("I5")) == (
+        f"call 1 ({op} by w) was accepted for member a.1 of 'g', generation 1; by the log, the "
+        "generation was 2 then"
+    )
+
+
+def test_a_heartbeat_that_is_told_to_join_again_was_accepted_too() -> None:
+    s = two_generations()
+    s.call("Heartbeat", outcome="rejected", error="REBALANCE_IN_PROGRESS", **OLD)
+
+    assert "the generation was 2 then" in whats(s.judged("I5"))
+
+
+def test_calls_of_the_present_generation_pass() -> None:
+    s = two_generations()
+    s.call("Heartbeat", instance_id="a", **NOW)
+    s.call("SyncGroup", **NOW)
+    s.commit(7, **NOW)
+    s.call("Heartbeat", outcome="rejected", error="ILLEGAL_GENERATION", **OLD)
+
+    verdict = s.judged("I5")
+
+    assert verdict.violations == []
+    assert verdict.checked["calls accepted"] == 3
+
+
+def test_a_heartbeat_on_its_way_while_a_generation_begins_may_be_of_either() -> None:
+    s = two_generations()
+    old, new = s.send("Heartbeat", **NOW), s.send("Heartbeat", member_id="b", generation=3)
+    s.wait(5).entry(opened())
+    s.entry(started(3, "a.1", "b"))
+    s.hear(old)
+    s.hear(new)
+
+    assert s.judged("I5").violations == []
+
+
+def test_a_commit_is_judged_at_its_position_whenever_it_was_on_its_way() -> None:
+    """F12: it was sent in generation 2, and recorded behind the beginning of generation 3."""
+    s = two_generations()
+    late = s.send("OffsetCommit", offsets=[["t", 0, 7]], **NOW)
+    s.wait(1).entry(opened())
+    s.entry(started(3, "a.1", "b"))
+    index = s.entry(offsets(7))
+    s.hear(late, position=[index, 0])
+
+    assert "by the log, the generation was 3 then" in whats(s.judged("I5"))
+
+
+def test_a_commit_ahead_of_a_new_generation_in_one_entry_passes() -> None:
+    s = two_generations()
+    late = s.send("OffsetCommit", offsets=[["t", 0, 7]], **NOW)
+    index = s.entry(offsets(7), started(3, "a.1", "b"))
+    s.hear(late, position=[index, 0])
+
+    assert s.judged("I5").violations == []
+
+
+def test_a_call_of_who_never_was_a_member_is_found() -> None:
+    s = two_generations()
+    s.call("Heartbeat", member_id="c", generation=2)
+
+    assert "by the log, there was no such member then" in whats(s.judged("I5"))
+
+
+def test_a_call_under_somebody_elses_instance_is_found() -> None:
+    s = two_generations()
+    s.call("Heartbeat", member_id="b", instance_id="a", generation=2)
+
+    assert "by the log, it was not bound to instance 'a' then" in whats(s.judged("I5"))
+
+
+def test_a_commit_of_no_generation_is_nobodys() -> None:
+    """C11: in an empty group the ids of such a commit are not looked at."""
+    s = two_generations()
+    s.call("OffsetCommit", member_id="z", generation=-1, offsets=[["t", 0, 7]])
+
+    assert s.judged("I5").violations == []
+
+
+def test_a_group_that_the_log_knows_from_the_middle_is_not_judged() -> None:
+    s = Scribe()
+    s.entry(opened(), joined("b"))
+    s.call("Heartbeat", **OLD)
+
+    assert s.judged("I5").violations == []
+
+
+def test_on_a_cluster_a_generation_counts_from_when_somebody_knew_of_it() -> None:
+    s = two_generations()
+    s.history.insert(0, Began(0, FORMAT, "cluster", ("n1",), 0.0, {}))
+    s.call("Heartbeat", **OLD)
+    assert s.judged("I5").violations == []
+
+    s.say(Watched(s.now_us, "x", s.index + 1, 0, 9, "h", "GroupCreated"))
+    s.wait(1).call("Heartbeat", **OLD)
+    assert whats(s.judged("I5")).startswith("call 2 (Heartbeat by w)")
 
 
 def test_a_release_may_be_repeated() -> None:

@@ -9,11 +9,8 @@ from holdfast.coordinator.events import (
     MemberRefused,
     MembersLeft,
     MembersRemoved,
-    MemberUpdated,
 )
 from unit.chaos.scribe import (
-    REBALANCE_MS,
-    SESSION_MS,
     Scribe,
     assigned,
     claiming,
@@ -22,13 +19,13 @@ from unit.chaos.scribe import (
     protocols,
     replaced,
     started,
+    updated,
     whats,
 )
 
-UPDATED = MemberUpdated("b", "client", "host", SESSION_MS, REBALANCE_MS, protocols(("u",)), "")
 CAUSES: list[Event] = [
     joined("c"),
-    UPDATED,
+    updated("b", protocols(("u",))),
     MembersLeft(("b",), ""),
     MembersRemoved(("b",), ""),
     MemberExpired("b", "session"),
@@ -153,6 +150,26 @@ def test_a_follower_that_joins_again_unchanged_is_no_cause() -> None:
     assert "without a cause" in whats(s.judged("I9"))
 
 
+def test_a_follower_that_claims_less_is_a_cause() -> None:
+    """A14, KIP-429: others wait for what it let go of. Its entry says so ahead of the beginning."""
+    s = settled()
+    s.call("JoinGroup", member_id="b", request_id="r1")
+    s.entry(updated("b", claiming([])), opened("b"), request_id="r1")
+
+    assert s.judged("I9").violations == []
+
+
+@pytest.mark.parametrize("member_id", ["a.1", "b"])
+def test_a_follower_whose_update_changes_no_wish_is_no_cause(member_id: str) -> None:
+    """Other timeouts are no reason to share out anew, nor is what another member changed."""
+    s = settled()
+    s.call("JoinGroup", member_id="b", request_id="r1")
+    offers = None if member_id == "b" else claiming([])
+    s.entry(updated(member_id, offers), opened("b"), request_id="r1")
+
+    assert "without a cause" in whats(s.judged("I9"))
+
+
 def test_an_operators_wish_is_a_cause() -> None:
     s = settled()
     s.call("TriggerRebalance", request_id="r1")
@@ -199,11 +216,7 @@ def sticky(before: dict[str, list[int]], after: dict[str, list[int]]) -> Scribe:
     s.entry(assigned(1, before))
     joins: list[Event] = [joined(name, claiming([])) for name in after if name not in before]
     gone = tuple(name for name in before if name not in after)
-    times = (SESSION_MS, REBALANCE_MS)
-    claims = [
-        MemberUpdated(name, "client", "host", *times, claiming(own), "")
-        for name, own in before.items()
-    ]
+    claims = [updated(name, claiming(own)) for name, own in before.items()]
     s.entry(opened(), *claims, *joins, *([MembersLeft(gone, "")] if gone else []))
     s.entry(started(2, *after, protocol="sticky"))
     s.entry(assigned(2, after))
@@ -217,14 +230,43 @@ def test_a_claim_from_an_older_generation_holds_nothing() -> None:
     s.entry(opened(), joined("a", claiming([])), joined("b", claiming([])))
     s.entry(started(1, "a", "b", protocol="sticky"))
     s.entry(assigned(1, {"a": [0, 1], "b": []}))
-    times = (SESSION_MS, REBALANCE_MS)
-    stale = MemberUpdated("a", "client", "host", *times, claiming([0, 1], generation=1), "")
-    later = MemberUpdated("b", "client", "host", *times, claiming([0, 1], generation=2), "")
+    stale = updated("a", claiming([0, 1], generation=1))
+    later = updated("b", claiming([0, 1], generation=2))
     s.entry(opened(), stale, later, joined("c", claiming([])))
     s.entry(started(2, "a", "b", "c", protocol="sticky"))
     s.entry(assigned(2, {"a": [], "b": [0, 1], "c": []}))
 
     assert s.judged("I9").violations == []
+
+
+def cooperative(first: dict[str, list[int]]) -> Scribe:
+    """Member a has four partitions; b has come, and the first of two rounds gives this."""
+    name = "cooperative-sticky"
+    s = Scribe()
+    s.create()
+    s.entry(opened(), joined("a", claiming([], name)))
+    s.entry(started(1, "a", protocol=name))
+    s.entry(assigned(1, {"a": [0, 1, 2, 3]}))
+    s.entry(opened(), updated("a", claiming([0, 1, 2, 3], name)), joined("b", claiming([], name)))
+    s.entry(started(2, "a", "b", protocol=name))
+    s.entry(assigned(2, first))
+    return s
+
+
+def test_what_a_cooperative_assignor_takes_is_a_move_in_the_first_round_only() -> None:
+    name = "cooperative-sticky"
+    s = cooperative({"a": [0, 1], "b": []})
+    s.entry(updated("a", claiming([0, 1], name, 2)), opened("a"))
+    s.entry(started(3, "a", "b", protocol=name))
+    s.entry(assigned(3, {"a": [0, 1], "b": [2, 3]}))
+
+    assert s.judged("I9").violations == []
+
+
+def test_a_cooperative_assignor_that_takes_more_than_balance_needs_is_found() -> None:
+    said = whats(cooperative({"a": [0], "b": []}).judged("I9"))
+
+    assert "3 partitions moved between members that stayed, 2 had to" in said
 
 
 @pytest.mark.parametrize(

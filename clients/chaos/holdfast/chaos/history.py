@@ -85,7 +85,9 @@ class Granted(NamedTuple):
     """A member may act on these partitions from now on, instead of those it had in this group.
 
     `until_us`: when its right ends by its own clock if nothing renews it (S11), on the true clock;
-    0: not known. `predecessor_ms`: how long an old holder may still run (S12).
+    0: not known. `predecessor_ms`: how long an old holder may still run (S12). `tokens`: of each
+    partition, where a cooperative member kept some from older grants (ADR 10), of which `token` is
+    the newest; empty: `token` for all.
     """
 
     at_us: int
@@ -98,6 +100,13 @@ class Granted(NamedTuple):
     token: int
     predecessor_ms: int
     until_us: int = 0
+    tokens: tuple[int, ...] = ()
+
+    @property
+    def shares(self) -> Iterable[tuple[str, int, int]]:
+        """Topic, number and token, of each partition."""
+        tokens = self.tokens or (self.token,) * len(self.partitions)
+        return ((*name, token) for name, token in zip(self.partitions, tokens, strict=True))
 
 
 class Renewed(NamedTuple):

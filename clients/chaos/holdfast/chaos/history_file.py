@@ -83,7 +83,10 @@ def _read(lines: Iterable[str], source: str) -> Iterator[Happening]:
 def line_of(happening: Happening) -> str:
     """One happening as a line, without its end. Equal happenings give equal lines."""
     fields = {"type": type(happening).__name__, **happening._asdict()}
-    return json.dumps(fields, separators=(",", ":"))
+    return _encode(fields)
+
+
+_encode: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def happening_of(line: str) -> Happening:

@@ -3,18 +3,19 @@
 Two questions. Of every assignment in the log: does it give each partition to exactly one member of
 the group that asked for its topic? And at the end, when faults are over: does every member that is
 alive act on what the group says is its own? Reasons for an unowned partition: its topic is not
-there, or grew after the generation began; a cooperative assignor takes it from its owner before it
-gives it on; its holder is silent, and its session has not run out yet.
+there, or grew after the generation began; a cooperative assignor gives it to nobody while a member
+claims it (ADR 10); its holder is silent, and its session has not run out yet.
 """
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.chaos.checkers.exclusive_ownership import holds
 from holdfast.chaos.evidence.calls import Call, calls_of
+from holdfast.chaos.evidence.claims import COOPERATIVE, Claims, Partition
 from holdfast.chaos.evidence.log_view import (
     NOTHING,
     STABLE,
@@ -30,9 +31,6 @@ from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Happening, Phase, Recorded, Surrendered
 
 INVARIANT: Final = "I8"
-
-COOPERATIVE: Final = "cooperative"
-"""Part of the names of assignors that move a partition in two rounds."""
 
 
 def check(history: Sequence[Happening]) -> Verdict:
@@ -51,30 +49,32 @@ class _Round(NamedTuple):
 
     view: View
     sizes: Sizes
+    claimed: frozenset[Partition]
 
 
 def _assignments(records: Iterable[Recorded], counts: Counter[str]) -> Iterator[Violation]:
     topics = Topics()
     groups: dict[str, View] = {}
     rounds: dict[str, _Round] = {}
+    claims: dict[str, Claims] = defaultdict(Claims)
     for record in records:
         topics.follow(record)
         if not record.group:
             continue
         before = groups.get(record.group, NOTHING)
         after = groups[record.group] = fold(before, record)
+        claims[record.group].follow(record)
         if record.kind == "GenerationStarted":
-            rounds[record.group] = _Round(after, dict(topics.sizes))
+            claimed = claims[record.group].of_any(after.members)
+            rounds[record.group] = _Round(after, dict(topics.sizes), claimed)
         elif record.kind == "AssignmentStored" and record.group in rounds:
             begun = rounds[record.group]
-            for what in _wrong(begun, before, after, topics, counts):
+            for what in _wrong(begun, after, topics, counts):
                 where = f"group {record.group!r}, generation {after.generation}: {what}"
                 yield Violation(INVARIANT, record.at_us, where)
 
 
-def _wrong(
-    begun: _Round, before: View, after: View, topics: Topics, counts: Counter[str]
-) -> Iterator[str]:
+def _wrong(begun: _Round, after: View, topics: Topics, counts: Counter[str]) -> Iterator[str]:
     asked = _asked(begun.view, after)
     if not any(asked.values()):
         return  # opaque protocols: nobody but the assignor knows what there is to own
@@ -87,7 +87,7 @@ def _wrong(
     unsure = len(missing(wanted, topics.sizes, given)) - len(missing(wanted, sure, given))
     counts["unowned with a reason"] += max(0, unsure)
     for topic, number in missing(wanted, sure, given):
-        if _is_handed_over(before, after, (topic, number)):
+        if COOPERATIVE in after.protocol and (topic, number) in begun.claimed:
             counts["unowned with a reason"] += 1
         else:
             yield f"{topic}/{number} is given to nobody"
@@ -119,15 +119,6 @@ def _given_wrongly(
             yield f"{member_id} is given partitions, but is no member"
         elif strange := {topic for topic, _ in own} - asked.get(member_id, set()):
             yield f"{member_id} is given {sorted(strange)}, which it did not ask for"
-
-
-def _is_handed_over(before: View, after: View, partition: tuple[str, int]) -> bool:
-    if COOPERATIVE not in after.protocol:
-        return False
-    return any(
-        partition in own and member_id in after.members
-        for member_id, own in before.assigned.items()
-    )
 
 
 # --- the end ---

@@ -16,7 +16,15 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.chaos.evidence.calls import NEVER, Call, calls_of
-from holdfast.chaos.evidence.log_view import NOTHING, Commits, by_group, records_of, seconds, views
+from holdfast.chaos.evidence.log_view import (
+    NOTHING,
+    Commits,
+    by_group,
+    commits_of,
+    records_of,
+    seconds,
+    views,
+)
 from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Began, Fault, Happening, Recorded, Role
 
@@ -64,7 +72,7 @@ def check(history: Sequence[Happening]) -> Verdict:
     expired = [life for life in lives if life.end and life.end.fields.get("deadline") == "session"]
     found: list[Violation] = []
     if source == "cluster":
-        commits = Commits(history)
+        commits = commits_of(history)
         expired = [_latest(life, commits) for life in expired]
     for life in expired:
         found += _early(life, signs[life.key], begun, error, _LAG_US[source])

@@ -2,38 +2,47 @@
 
 Outside: once the storage accepted a token for a (group, partition), it accepts no lower one for it;
 two members never write under one token; and the rightful holder is not refused. Inside: no request
-of a fenced member id has an effect or is answered as if the member were still there.
+of a fenced member id has an effect or is answered as if the member were still there; and whoever
+is answered as a member was one, under this instance and in this generation, by the log: at the
+position of the answer, or, where an answer has none, at some moment before it (A21, F3, F12).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, TypeAlias
 
 from holdfast.chaos.evidence.calls import Call, calls_of
-from holdfast.chaos.evidence.log_view import Fence, fences, label, records_of, seconds
+from holdfast.chaos.evidence.log_view import Fence, View, fences, label, records_of, seconds
+from holdfast.chaos.evidence.standing import Standing, standings
 from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Happening, Recorded, Wrote
 
 INVARIANT: Final = "I5"
 
+Served: TypeAlias = Mapping[tuple[str, str], Sequence[int]]
+"""The indexes at which a request had an effect, by group and request id."""
+
 _SPEAKS_AS_MEMBER: Final = frozenset({"JoinGroup", "SyncGroup", "Heartbeat", "OffsetCommit"})
+_SAYS_GENERATION: Final = _SPEAKS_AS_MEMBER - {"JoinGroup"}
 
 
 def check(history: Sequence[Happening]) -> Verdict:
     """Nothing that is fenced has any effect."""
     writes = [each for each in history if isinstance(each, Wrote)]
     fenced = fences(history)
-    calls = [
-        call
-        for call in calls_of(history)
-        if call.op in _SPEAKS_AS_MEMBER and (call.group, call.member_id) in fenced
-    ]
-    found = [*_storage(writes), *_answered(calls, fenced, records_of(history))]
-    found += _recorded(calls, fenced, records_of(history))
+    speaking = [call for call in calls_of(history) if call.op in _SPEAKS_AS_MEMBER]
+    calls = [call for call in speaking if (call.group, call.member_id) in fenced]
+    served = _served(records_of(history))
+    late = [call for call in calls if _is_late(call, fenced[call.group, call.member_id], served)]
+    found = [*_storage(writes), *(_answered(c, fenced[c.group, c.member_id]) for c in late)]
+    found += _recorded(calls, fenced, served)
+    known = {call.invoked.call for call in late}
+    accepted = [call for call in speaking if call.op in _SAYS_GENERATION and _as_member(call)]
+    found += _outdated((c for c in accepted if c.invoked.call not in known), standings(history))
     counts = {"writes": len(writes), "calls of fenced ids": len(calls)}
-    return Verdict(counts, found)
+    return Verdict({**counts, "calls accepted": len(accepted)}, found)
 
 
 # --- the storage outside ---
@@ -66,30 +75,26 @@ def _misjudged(write: Wrote, top: Wrote | None) -> str:
 # --- the group itself ---
 
 
-def _answered(
-    calls: Iterable[Call], fenced: Mapping[tuple[str, str], Fence], records: Iterable[Recorded]
-) -> Iterator[Violation]:
+def _is_late(call: Call, fence: Fence, served: Served) -> bool:
     """Whoever calls after its end is refused; only what was done before may be told again (S14)."""
-    served = _served(records)
-    for call in calls:
-        fence = fenced[call.group, call.member_id]
-        if not call.alive or call.start_us <= fence.by_us or call.invoked.arguments.get("release"):
-            continue
-        earlier = min(served.get((call.group, call.request_id), ()), default=fence.index + 1)
-        if earlier <= fence.index:
-            continue
-        what = (
-            f"{call} was accepted for member {call.member_id} of {call.group!r}, which {fence.kind}"
-            f" had ended at index {fence.index}, by {seconds(fence.by_us)}"
-        )
-        yield Violation(INVARIANT, call.end_us, what)
+    if not call.alive or call.start_us <= fence.by_us or call.invoked.arguments.get("release"):
+        return False
+    earlier = min(served.get((call.group, call.request_id), ()), default=fence.index + 1)
+    return earlier > fence.index
+
+
+def _answered(call: Call, fence: Fence) -> Violation:
+    what = (
+        f"{call} was accepted for member {call.member_id} of {call.group!r}, which {fence.kind}"
+        f" had ended at index {fence.index}, by {seconds(fence.by_us)}"
+    )
+    return Violation(INVARIANT, call.end_us, what)
 
 
 def _recorded(
-    calls: Iterable[Call], fenced: Mapping[tuple[str, str], Fence], records: Sequence[Recorded]
+    calls: Iterable[Call], fenced: Mapping[tuple[str, str], Fence], served: Served
 ) -> list[Violation]:
     """Whatever was answered: no request of a member takes effect behind its end in the log."""
-    served = _served(records)
     found = {}
     for call in calls:
         fence = fenced[call.group, call.member_id]
@@ -104,7 +109,56 @@ def _recorded(
     return list(found.values())
 
 
-def _served(records: Iterable[Recorded]) -> dict[tuple[str, str], list[int]]:
+# --- who it was at the time ---
+
+
+def _as_member(call: Call) -> bool:
+    """Whether a call was accepted as a member's.
+
+    A release counts in any generation (S12), and a commit without one is nobody's (C11).
+    """
+    if not call.alive or not call.member_id or call.invoked.arguments.get("release"):
+        return False
+    return call.op != "OffsetCommit" or (_generation(call) or 0) > 0
+
+
+def _outdated(calls: Iterable[Call], groups: Mapping[str, Standing]) -> Iterator[Violation]:
+    """Calls that were accepted with an identity or a generation that was not current."""
+    for call in calls:
+        group = groups.get(call.group)
+        if group is None:
+            continue
+        if call.position is not None:
+            seen: Sequence[View] = [group.ahead_of(call.position)]
+        else:
+            seen = group.between(call.start_us, call.end_us)
+        told = [_stands(call, view) for view in seen]
+        if told and all(told):
+            whom = f"member {call.member_id} of {call.group!r}, generation {_generation(call)}"
+            what = f"{call} was accepted for {whom}; by the log, {told[-1]} then"
+            yield Violation(INVARIANT, call.end_us, what)
+
+
+def _stands(call: Call, view: View) -> str:
+    """Why a call could not be accepted in this view; "" if it could."""
+    member = view.members.get(call.member_id)
+    if member is None:
+        return "there was no such member"
+    instance_id = str(call.invoked.arguments.get("instance_id") or "")
+    if instance_id and instance_id != member.instance_id:
+        return f"it was not bound to instance {instance_id!r}"
+    if _generation(call) not in {None, view.generation}:
+        return f"the generation was {view.generation}"
+    return ""
+
+
+def _generation(call: Call) -> int | None:
+    """The generation that a call carries; None: it does not say."""
+    found = call.invoked.arguments.get("generation")
+    return None if found is None else int(found)
+
+
+def _served(records: Iterable[Recorded]) -> Served:
     """The indexes at which a request had an effect."""
     found: dict[tuple[str, str], list[int]] = defaultdict(list)
     for record in records:

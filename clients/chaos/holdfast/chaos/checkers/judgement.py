@@ -12,6 +12,7 @@ from typing import Final, NamedTuple
 from holdfast.chaos.checkers.catalogue import ALL, TITLES
 from holdfast.chaos.evidence.calls import flaws
 from holdfast.chaos.evidence.log_view import seconds
+from holdfast.chaos.evidence.once import Evidence
 from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Happening
 
@@ -71,7 +72,8 @@ def judge(history: Sequence[Happening], only: Collection[str] | None = None) -> 
     if unknown := sorted({*(only or ())} - ALL.keys()):
         raise KeyError(f"{unknown[0]} is no invariant with a checker; there are {', '.join(ALL)}")
     names = [name for name in ALL if only is None or name in only]
-    return Judgement({name: ALL[name](history) for name in names})
+    evidence = Evidence(history)
+    return Judgement({name: ALL[name](evidence) for name in names})
 
 
 def _line(name: str, verdict: Verdict) -> str:

@@ -10,12 +10,11 @@ within one needs, counted over what members still claim.
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
-from google.protobuf.message import DecodeError
-
 from holdfast.chaos.evidence.calls import Call, calls_of
+from holdfast.chaos.evidence.claims import ASKS, COOPERATIVE, Claims, Partition
 from holdfast.chaos.evidence.log_view import (
     COMPLETING,
     NOTHING,
@@ -27,7 +26,6 @@ from holdfast.chaos.evidence.log_view import (
 )
 from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Fields, Happening, Recorded, Role
-from holdfast.v1 import group_pb2
 
 INVARIANT: Final = "I9"
 
@@ -41,11 +39,8 @@ _CAUSES: Final = frozenset(
 
 _REMOVALS: Final = frozenset({"MembersLeft", "MembersRemoved", "MemberExpired", "MemberRefused"})
 
-Partition: TypeAlias = tuple[str, int]
 Owners: TypeAlias = dict[Partition, str]
 """Each partition's owner, by instance id or else member id."""
-Claims: TypeAlias = dict[Partition, int]
-"""What a member says that it has, and since which generation."""
 
 
 class Share(NamedTuple):
@@ -83,9 +78,11 @@ def _rebalances(
     stable_us = 0
     leader = ""
     entered = NOTHING
+    wishes = _Wishes()
     for before, record, after in views(records):
         entered = before if record.index != before.index else entered
         leader = _group_leader(leader, record)
+        wishes.follow(record)
         if record.kind == "StaticMemberReplaced":
             counts["swaps"] += 1
         if record.kind == "RebalanceStarted":
@@ -93,7 +90,8 @@ def _rebalances(
             again = [
                 each for each in record.request_ids if served.get(each, record.index) < record.index
             ]
-            cause = _cause(entered, record, entries[record.index], calls, leader)
+            cause = wishes.changed_for(record)
+            cause = cause or _cause(entered, record, entries[record.index], calls, leader)
             if again or not cause:
                 yield _needless(
                     record, again, [r for r in terms if stable_us < r.at_us <= record.at_us]
@@ -102,6 +100,30 @@ def _rebalances(
             served.setdefault(request_id, record.index)
         _forget_the_gone(served, made, record)
         stable_us = record.at_us if after.state == STABLE else stable_us
+
+
+class _Wishes:
+    """What members ask for, their claims included: a follower that changes it begins a rebalance.
+
+    So a cooperative member that joins again without what others wait for (A14, KIP-429).
+    """
+
+    def __init__(self) -> None:
+        self._known: dict[str, Fields] = {}
+        self._changed: tuple[int, str] = (0, "")
+
+    def follow(self, record: Recorded) -> None:
+        name = ASKS.get(record.kind)
+        if name is None:
+            return
+        member_id, asked = record.fields[name], record.fields["protocols"]
+        if record.kind == "MemberUpdated" and self._known.get(member_id) != asked:
+            self._changed = record.index, member_id
+        self._known[member_id] = asked
+
+    def changed_for(self, start: Recorded) -> bool:
+        """Whether the entry that opens a rebalance says ahead of it that its member changed."""
+        return self._changed == (start.index, start.fields["member_id"])
 
 
 def _forget_the_gone(served: dict[str, int], made: dict[str, set[str]], record: Recorded) -> None:
@@ -182,18 +204,17 @@ def _needless(record: Recorded, again: Sequence[str], terms: Sequence[Role]) -> 
 
 def _moves(records: Sequence[Recorded], counts: Counter[str]) -> Iterator[Violation]:
     last: Share | None = None
-    claims: dict[str, Claims] = {}
+    claims = Claims()
     for before, record, after in views(records):
-        _follow_claims(claims, record)
+        claims.follow(record)
         if after == NOTHING._replace(index=after.index):
             last = None
         if record.kind != "AssignmentStored":
             continue
         share = _share(before, after)
         if last is not None and "sticky" in after.protocol and _all_want_the_same(after):
-            held = _still_claimed(last, after, claims)
-            moved = sum(1 for each, owner in held.items() if share.owners.get(each, owner) != owner)
-            least = needed(held, share)
+            held = _still_claimed(last, after, claims, {topic for topic, _ in share.owners})
+            moved, least = _moved(held, share, after.protocol), needed(held, share)
             counts["moves judged"] += len(held)
             if moved > least:
                 what = (
@@ -204,6 +225,17 @@ def _moves(records: Sequence[Recorded], counts: Counter[str]) -> Iterator[Violat
         last = share
 
 
+def _moved(held: Owners, share: Share, protocol: str) -> int:
+    """How many partitions leave those who have them.
+
+    A cooperative assignor takes them in a first round, in which they are nobody's, and gives them
+    on in the second (KIP-429): so they are counted in the first.
+    """
+    taken = None if COOPERATIVE in protocol else ""
+    new = {each: share.owners.get(each, taken) for each in held}
+    return sum(1 for each, owner in held.items() if new[each] not in {owner, ""})
+
+
 def needed(held: Owners, share: Share) -> int:
     """The least number of partitions that must leave those who have them, for balance within one.
 
@@ -212,7 +244,8 @@ def needed(held: Owners, share: Share) -> int:
     """
     if not share.identities:
         return 0
-    floor, over = divmod(len(share.owners), len(share.identities))
+    total = len(share.owners.keys() | held.keys())  # what is held back now is shared out later
+    floor, over = divmod(total, len(share.identities))
     loads = sorted(Counter(held.values()).values(), reverse=True)
     caps = [floor + 1] * over + [floor] * max(0, len(loads) - over)
     return sum(max(0, load - cap) for load, cap in zip(loads, caps, strict=False))
@@ -233,13 +266,13 @@ def _all_want_the_same(view: View) -> bool:
     return len({frozenset(each) if each else None for each in wishes}) == 1 and None not in wishes
 
 
-def _still_claimed(last: Share, after: View, claims: Mapping[str, Claims]) -> Owners:
-    """What members had by the last assignment and say that they have.
+def _still_claimed(last: Share, after: View, claims: Claims, topics: Collection[str]) -> Owners:
+    """What of these topics members had by the last assignment and say that they have.
 
     A process that starts again, or lost its right in between, claims nothing, and the assignor
     cannot know better. Nor does a claim count that another member makes from a later generation.
     """
-    known = {each.identity: claims.get(each.member_id, {}) for each in after.members.values()}
+    known = {each.identity: claims.of(each.member_id) for each in after.members.values()}
     newest: dict[Partition, int] = {}
     for own in known.values():
         for partition, generation in own.items():
@@ -247,27 +280,7 @@ def _still_claimed(last: Share, after: View, claims: Mapping[str, Claims]) -> Ow
     return {
         partition: owner
         for partition, owner in last.owners.items()
-        if partition in newest and known.get(owner, {}).get(partition) == newest[partition]
+        if partition in newest
+        and partition[0] in topics
+        and known.get(owner, {}).get(partition) == newest[partition]
     }
-
-
-def _follow_claims(claims: dict[str, Claims], record: Recorded) -> None:
-    names = {"MemberJoined": "member_id", "MemberUpdated": "member_id"}
-    names["StaticMemberReplaced"] = "new_member_id"
-    if record.kind in names:
-        claims[record.fields[names[record.kind]]] = _claimed(record.fields)
-
-
-def _claimed(fields: Fields) -> Claims:
-    found: Claims = {}
-    for protocol in fields["protocols"]:
-        if "sticky" not in protocol["name"]:
-            continue
-        message = group_pb2.ConsumerProtocolSubscription()
-        try:
-            message.ParseFromString(bytes.fromhex(protocol["metadata"]))
-        except DecodeError:
-            continue  # opaque bytes of another protocol type: nobody can tell what is claimed
-        for topic in message.owned_partitions:
-            found |= {(topic.topic, number): message.generation_id for number in topic.partitions}
-    return found

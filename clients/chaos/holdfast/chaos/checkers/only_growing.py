@@ -92,33 +92,33 @@ def _tokens_fall(grants: Iterable[Granted], fenced: Fences) -> Iterator[Violatio
     An answer may come so late that another member has the partition by then; S11 makes its right
     end before that, unless a swap or removal took it away without waiting (S12).
     """
-    highest: dict[tuple[str, str, int], Granted] = {}
+    highest: dict[tuple[str, str, int], tuple[int, Granted]] = {}
     for grant in grants:
         fence = fenced.get((grant.group, grant.member_id))
         if fence is not None and fence.from_us <= grant.at_us:
             continue
-        for topic, number in grant.partitions:
+        for topic, number, token in grant.shares:
             partition = (grant.group, topic, number)
-            before = highest.setdefault(partition, grant)
-            if grant.token < before.token:
+            top, before = highest.setdefault(partition, (token, grant))
+            if token < top:
                 what = (
-                    f"{label(partition)} is granted to {grant.member_id} with token {grant.token}, "
-                    f"after {before.member_id} had {before.token}"
+                    f"{label(partition)} is granted to {grant.member_id} with token {token}, "
+                    f"after {before.member_id} had {top}"
                 )
                 yield Violation(INVARIANT, grant.at_us, what)
             else:
-                highest[partition] = grant
+                highest[partition] = token, grant
 
 
 def _tokens_reused(grants: Iterable[Granted]) -> Iterator[Violation]:
     """A token of a partition belongs to one member."""
     owners: dict[tuple[str, str, int, int], str] = {}
     for grant in grants:
-        for topic, number in grant.partitions:
-            owner = owners.setdefault((grant.group, topic, number, grant.token), grant.member_id)
+        for topic, number, token in grant.shares:
+            owner = owners.setdefault((grant.group, topic, number, token), grant.member_id)
             if owner != grant.member_id:
                 what = (
-                    f"token {grant.token} of {label((grant.group, topic, number))} was "
+                    f"token {token} of {label((grant.group, topic, number))} was "
                     f"{owner}'s and is given to {grant.member_id}"
                 )
                 yield Violation(INVARIANT, grant.at_us, what)
@@ -131,7 +131,8 @@ def _tokens_invented(grants: Iterable[Granted], records: Sequence[Recorded]) -> 
     granting = {(each.group, each.index) for each in records if each.kind in _GRANTS}
     first, last = records[0].index, records[-1].index
     for grant in grants:
-        index = grant.token % TOKEN_SPAN
-        if first <= index <= last and (grant.group, index) not in granting:
-            what = f"token {grant.token} of {grant.member_id}: entry {index} granted nothing"
-            yield Violation(INVARIANT, grant.at_us, what)
+        for token in sorted({grant.token, *grant.tokens}):
+            index = token % TOKEN_SPAN
+            if first <= index <= last and (grant.group, index) not in granting:
+                what = f"token {token} of {grant.member_id}: entry {index} granted nothing"
+                yield Violation(INVARIANT, grant.at_us, what)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
+from holdfast.chaos.evidence.once import once
 from holdfast.chaos.history import Happening, Invoked, Returned
 
 NEVER: Final = 1 << 62
@@ -88,15 +89,17 @@ class Call(NamedTuple):
         return f"call {self.invoked.call} ({self.invoked.op} by {self.invoked.who})"
 
 
+@once
 def calls_of(history: Iterable[Happening]) -> list[Call]:
     """All calls, in the order in which they were sent."""
-    sent: dict[int, Call] = {}
+    sent: dict[int, Invoked] = {}
+    answers: dict[int, Returned] = {}
     for happening in history:
         if isinstance(happening, Invoked):
-            sent[happening.call] = Call(happening, None)
+            sent[happening.call] = happening
         elif isinstance(happening, Returned) and happening.call in sent:
-            sent[happening.call] = sent[happening.call]._replace(returned=happening)
-    return list(sent.values())
+            answers[happening.call] = happening
+    return [Call(invoked, answers.get(number)) for number, invoked in sent.items()]
 
 
 def flaws(history: Sequence[Happening]) -> list[str]:

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from holdfast.chaos.evidence.calls import NEVER
+from holdfast.chaos.evidence.once import once
 from holdfast.chaos.history import (
     Applied,
     Began,
@@ -64,6 +65,7 @@ NOTHING: Final = View()
 """A group that is not there."""
 
 
+@once
 def records_of(history: Iterable[Happening]) -> list[Recorded]:
     """All records, in the order of the history."""
     return [happening for happening in history if isinstance(happening, Recorded)]
@@ -217,8 +219,8 @@ def fences(
     wanted, records = frozenset(kinds), records_of(history)
     if not records:
         return _fences_by_grants(history)
-    exact = not any(isinstance(each, Began) and each.source == "cluster" for each in history)
-    commits = Commits(history)
+    exact = is_exact(history)
+    commits = commits_of(history)
     for record in records:
         if record.kind not in wanted:
             continue
@@ -228,6 +230,11 @@ def fences(
         for member_id in removed_by(record.kind, record.fields):
             found.setdefault((record.group, member_id), fence)
     return found
+
+
+def is_exact(history: Iterable[Happening]) -> bool:
+    """Whether a record's time is when it was applied, not the earliest that is possible."""
+    return not any(isinstance(each, Began) and each.source == "cluster" for each in history)
 
 
 def _fences_by_grants(history: Iterable[Happening]) -> dict[tuple[str, str], Fence]:
@@ -268,6 +275,12 @@ class Commits:
         """The moment; NEVER if nothing proves it."""
         at = bisect_left(self._indexes, index)
         return self._by_us[at] if at < len(self._indexes) else NEVER
+
+
+@once
+def commits_of(history: Iterable[Happening]) -> Commits:
+    """What a history proves about commits."""
+    return Commits(history)
 
 
 def _shows(each: Happening) -> int:

@@ -1,0 +1,66 @@
+"""Who was a member of each group, and in which generation, at a position of the log or in a while.
+
+What is asked without touching the log (a heartbeat) has no position: all that is known is that the
+group was looked at between the call and its answer. Knows no invariant.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+
+from holdfast.chaos.evidence.calls import NEVER
+from holdfast.chaos.evidence.log_view import (
+    NOTHING,
+    View,
+    by_group,
+    commits_of,
+    is_exact,
+    place,
+    records_of,
+    views,
+)
+from holdfast.chaos.history import Happening, Recorded
+
+
+class Standing:
+    """One group along its records; only changes of members and generation are kept.
+
+    A view may be what a leader goes by from when its record was committed, as far as is known,
+    until the next one surely was (`Fence` tells the same of member ids).
+    """
+
+    def __init__(self, records: Iterable[Recorded], history: Sequence[Happening]) -> None:
+        commits, exact = commits_of(history), is_exact(history)
+        self._views: list[View] = [NOTHING]
+        self._places: list[tuple[int, int]] = [(0, 0)]
+        self._from_us: list[int] = [0]
+        self._over_us: list[int] = []
+        for before, record, after in views(records):
+            if (before.generation, before.members) == (after.generation, after.members):
+                continue
+            proved_us = commits.proved_by(record.index)
+            over_us = min(proved_us, record.at_us) if exact else proved_us
+            self._views.append(after)
+            self._places.append(place(record))
+            self._from_us.append(min(record.at_us, over_us))
+            self._over_us.append(over_us)
+        self._over_us.append(NEVER)
+
+    def ahead_of(self, position: tuple[int, int]) -> View:
+        """The group as it was just before a record."""
+        return self._views[bisect_left(self._places, position) - 1]
+
+    def between(self, start_us: int, end_us: int) -> Sequence[View]:
+        """All that the group may have been, to a leader, at some moment between the two."""
+        first = bisect_left(self._over_us, start_us)
+        return self._views[first : bisect_right(self._from_us, end_us)]
+
+
+def standings(history: Sequence[Happening]) -> dict[str, Standing]:
+    """Each group whose life the log has from its beginning."""
+    return {
+        group: Standing(own, history)
+        for group, own in by_group(records_of(history)).items()
+        if own[0].kind == "GroupCreated"
+    }

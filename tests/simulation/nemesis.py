@@ -44,7 +44,7 @@ class Nemesis:
         target, mend = _ACTS[fault.kind](self._world, fault, random)
         if mend is None:
             return
-        self.counts[fault.kind] += 1
+        self.counts[_counted_as(fault)] += 1
         details = {"number": fault.number, "lasts_us": fault.lasts_us, "amount": fault.amount}
         self._world.recorder.add(Fault(self._now, fault.kind, target, "begin", details))
         if mend is not _nothing:
@@ -67,6 +67,11 @@ class Nemesis:
         """Take back whatever still lasts."""
         for number in sorted(self._mending):
             self._end(number)
+
+
+def _counted_as(fault: Planned) -> str:
+    """A cut of every node's power is told apart: nobody is left who remembers for the others."""
+    return f"{fault.kind}-of-all" if fault.target == "all" else fault.kind
 
 
 # --- whom it hits ---

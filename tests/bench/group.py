@@ -28,6 +28,7 @@ class Members:
 
     group_id: str
     count: int
+    session_ms: int = SESSION_MS
     generation: int = -1
     ids: list[str] = field(default_factory=list)
     assignments: list[bytes] = field(default_factory=list)
@@ -73,7 +74,7 @@ class Members:
         answer = await line.group.JoinGroup(
             g.JoinGroupRequest(
                 group_id=self.group_id,
-                session_timeout_ms=SESSION_MS,
+                session_timeout_ms=self.session_ms,
                 rebalance_timeout_ms=REBALANCE_MS,
                 member_id=member_id,
                 group_instance_id=self.instance(number),

@@ -9,22 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import sys
-import time
 from collections.abc import AsyncIterator
-from dataclasses import dataclass, field
 from typing import Final
 
 from bench import changes, machine
-from bench.figures import Effort, Figure, most, quantile
+from bench.figures import Figure, most
+from bench.honest import Part, commit_until, passed
 from bench.nodes import Cluster, Node
-from bench.rig import Bench, Running, Watch
-from bench.talk import Line
+from bench.rig import Bench, Running
 from harness.hostile import KINDS
 
-HONEST: Final = 4
-PACE_S: Final = 0.01
 EACH: Final = 4
 """Attackers of each kind that have a client's certificate; one of each kind has none."""
 ROUNDS: Final = 5
@@ -32,33 +27,12 @@ ROUNDS: Final = 5
 ATTACKERS: Final = (EACH + 1) * len(KINDS)
 
 
-@dataclass(slots=True)
-class _Part:
-    """What honest callers saw in all turns of one part: seconds of each call, and the effort."""
-
-    times: list[float] = field(default_factory=list)
-    efforts: list[Effort] = field(default_factory=list)
-
-    @property
-    def p99_ms(self) -> float:
-        return quantile(self.times, 0.99) * 1000
-
-    @property
-    def p50_ms(self) -> float:
-        return quantile(self.times, 0.5) * 1000
-
-    @property
-    def effort(self) -> Effort:
-        """The mean of all turns; they are equally long."""
-        return Effort(*(sum(each) / len(each) for each in zip(*self.efforts, strict=True)))
-
-
 async def hostile(bench: Bench) -> None:
     """Honest callers beside hostile ones: floods, half calls, slow ones, garbage."""
-    calm, elsewhere, beset = _Part(), _Part(), _Part()
+    calm, elsewhere, beset = Part(), Part(), Part()
     async with bench.cluster("hostile") as running, _another(bench) as other:
         await running.talk.create_topic(changes.TOPIC, changes.PARTITIONS)
-        await _honest(bench, running, _Part())
+        await _honest(bench, running, Part())
         before, leader = _memory(running), running.talk.leader
         for _ in range(ROUNDS):
             await _honest(bench, running, calm)
@@ -73,7 +47,7 @@ async def hostile(bench: Bench) -> None:
     bench.add(Figure("hostile", "the leader's memory grew by", grown, "MiB", most(64)))
 
 
-def _add(bench: Bench, what: str, part: _Part, other: _Part, *, goal: bool = True) -> None:
+def _add(bench: Bench, what: str, part: Part, other: Part, *, goal: bool = True) -> None:
     """One ratio of two parts' p99s."""
     ratio = part.p99_ms / other.p99_ms
     more: dict[str, object] = {"other_p50_ms": other.p50_ms, "other_p99_ms": other.p99_ms}
@@ -95,21 +69,8 @@ async def _another(bench: Bench) -> AsyncIterator[Cluster]:
         await asyncio.to_thread(cluster.__exit__)
 
 
-async def _honest(bench: Bench, running: Running, part: _Part) -> None:
-    """Commits at an even pace, for one turn."""
-    numbers = itertools.count()
-    watch = Watch(running)
-    until = time.perf_counter() + bench.sizes.seconds / 2
-
-    async def caller(at: int, line: Line) -> None:
-        while (began := time.perf_counter()) < until:
-            changes.check(await line.offset.OffsetCommit(changes.commit(at, next(numbers))))
-            part.times.append(time.perf_counter() - began)
-            await asyncio.sleep(PACE_S)
-
-    async with running.talk.lines(HONEST) as lines:
-        await asyncio.gather(*(caller(at, line) for at, line in enumerate(lines)))
-    part.efforts.append(watch.effort())
+async def _honest(bench: Bench, running: Running, part: Part) -> None:
+    await commit_until(passed(bench.sizes.seconds / 2), running, part)
 
 
 @contextlib.asynccontextmanager

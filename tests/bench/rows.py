@@ -5,7 +5,17 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import Final
 
-from bench import assigning, changes, faults, heartbeats, hostile, peers, rebalances, starting
+from bench import (
+    assigning,
+    changes,
+    expiring,
+    faults,
+    heartbeats,
+    hostile,
+    peers,
+    rebalances,
+    starting,
+)
 from bench.rig import Bench
 
 ROWS: Final[dict[str, Callable[[Bench], Awaitable[None]]]] = {
@@ -18,6 +28,7 @@ ROWS: Final[dict[str, Callable[[Bench], Awaitable[None]]]] = {
     "failover": faults.failover,
     "burst": faults.burst,
     "crowd": heartbeats.crowd,
+    "expire": expiring.expire,
     "start": starting.start,
     "assign": assigning.assignors,
     "hostile": hostile.hostile,

@@ -23,6 +23,7 @@ class Sizes:
     kills: int = 10
     burst: int = 10_000
     burst_connections: int = 100
+    expiring: int = 20_000
     events: int = 1_000_000
     steady_s: float = 20.0
     row_seconds_max: float = 900.0
@@ -44,6 +45,7 @@ QUICK = replace(
     kills=3,
     burst=2_000,
     burst_connections=20,
+    expiring=2_000,
     events=100_000,
     steady_s=10.0,
 )

@@ -36,6 +36,9 @@ async def main(address, name):
 
 asyncio.run(main(*sys.argv[1:]))
 """
+CLOSES = MEMBER.replace("pass", "break")
+"""Takes what it is given, and leaves the block: a restart that is announced (S12)."""
+
 NAMES = ("w-0", "w-1", "w-2", "w-3")
 
 
@@ -115,6 +118,21 @@ def test_two_dead_static_members_are_removed_by_one_rebalance(tmp_path: Path) ->
         moved = {(m["before"], m["topic"], m["partition"]) for m in last["moves"]}
         assert last["moved"] == len(held) == 4
         assert moved == held, "sticky members keep what they had; only the dead ones' shares move"
+
+
+def test_static_members_that_have_closed_are_removed_without_their_names(tmp_path: Path) -> None:
+    """S12, G24: to restart announced and to be retired after all is an ordinary day."""
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        cluster.create_topic("t", 1)
+        for whom in (("--instance-prefix", "w-"), ("--all",)):
+            command = [sys.executable, "-c", CLOSES, cluster.addresses[0], "w-0"]
+            subprocess.run(command, env=environment(), check=True, timeout=PATIENCE_SECONDS)
+            (member,) = described(cluster)["members"]
+            removed = cluster.ask("group", "remove-members", "g", *whom)
+
+            assert member["holdfast"]["released"], "else the test shows nothing"
+            assert removed.returncode == 0, removed.stderr
+            assert removed.stdout == "removed 1 member of g: w-0\n"
 
 
 def test_offsets_by_the_command(tmp_path: Path) -> None:

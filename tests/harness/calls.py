@@ -131,6 +131,12 @@ class Calls:
     def leave(self, *members: LeavingMember, operator: bool = False) -> tuple[Event, ...]:
         return self.submit(LeaveGroup(self.caller(), GROUP, members, operator))
 
+    def remove(self, *, everyone: bool = False, prefix: str = "") -> tuple[Event, ...]:
+        """An operator removes members without naming them (G24)."""
+        reason = "node retired"
+        command = LeaveGroup(self.caller(), GROUP, (), True, everyone, prefix, reason)  # noqa: FBT003 - in order
+        return self.submit(command)
+
     def fire(
         self, kind: str, member_id: str = "", *, renewals: int | None = None
     ) -> tuple[Event, ...]:

@@ -5,7 +5,8 @@
     rejoin a …                 joins with the member id that `a` was told last
     sync a [assign=a-1:x,…] [generation=1]    heartbeat a [generation=1]    release a
     … a instance=              without the instance id that `a` has
-    leave a    leave ids=a-1,… instances=i1,…    remove instances=i1,…
+    leave a    leave ids=a-1,… instances=i1,…
+    remove instances=i1,…    remove prefix=i    remove all
     break a                    the connection of `a`'s parked call breaks
     advance 5s    fail-over    show    set group.max_size=2
 
@@ -149,7 +150,9 @@ class Teller:
     def _release(self, name: str, options: dict[str, str]) -> list[str]:
         return self._heartbeat(name, options, release=True)
 
-    def _leave(self, *arguments: str | dict[str, str], operator: bool = False) -> list[str]:
+    def _leave(
+        self, *arguments: str | dict[str, str], operator: bool = False, everyone: bool = False
+    ) -> list[str]:
         *names, options = arguments
         assert isinstance(options, dict)
         own = [(self._member_ids[str(n)], self._instances.get(str(n))) for n in names]
@@ -161,11 +164,14 @@ class Teller:
             group_id=GROUP,
             members=tuple(LeavingMember(*each) for each in own),
             operator=operator,
+            everyone=everyone,
+            prefix=options.get("prefix", ""),
         )
         return self._tell(self.core.submit(command))
 
-    def _remove(self, options: dict[str, str]) -> list[str]:
-        return self._leave(options, operator=True)
+    def _remove(self, *arguments: str | dict[str, str]) -> list[str]:
+        *names, options = arguments
+        return self._leave(options, operator=True, everyone=names == ["all"])
 
     def _break(self, name: str, _options: dict[str, str]) -> list[str]:
         call = next(c for c in self.core.parked if self._calls[c][0] == name)

@@ -3,6 +3,9 @@
 `decide` arms, cancels and renews by effects; the node asks what is due and proposes a command for
 each, which is judged again (S9). Renewals are lazy: a heartbeat only moves a number, and the heap
 finds out when the old time comes. Times are milliseconds of one monotone clock. Knows no rules.
+
+Inside, time does not run while the process stands still: what was put off is subtracted from every
+time that comes in. So a stall costs the same with one deadline and with a hundred thousand.
 """
 
 from __future__ import annotations
@@ -32,6 +35,8 @@ class _Place(NamedTuple):
 
 @dataclass(slots=True)
 class _Running:
+    """`at_ms`, `queued_ms`: without what was put off before."""
+
     at_ms: int
     arming: int
     renewals: int = 0
@@ -45,6 +50,7 @@ class Deadlines:
     _running: dict[_Place, _Running] = field(default_factory=dict)
     _heap: list[tuple[int, int, _Place]] = field(default_factory=list)
     _count: int = 0
+    _put_off_ms: int = 0
 
     def __len__(self) -> int:
         """How many run."""
@@ -61,7 +67,7 @@ class Deadlines:
 
     def arm(self, group_id: GroupId, effect: Arm, now_ms: int) -> None:
         """Start a deadline, or start it over."""
-        at_ms = now_ms + effect.after_ms
+        at_ms = now_ms - self._put_off_ms + effect.after_ms
         place = _Place(group_id, effect.key)
         self._running[place] = _Running(at_ms, effect.arming, queued_ms=at_ms)
         self._push(at_ms, place)
@@ -73,7 +79,7 @@ class Deadlines:
         if running is None:
             return
         running.renewals = effect.renewals
-        self._move(place, running, now_ms + effect.session_timeout_ms)
+        self._move(place, running, now_ms - self._put_off_ms + effect.session_timeout_ms)
 
     def _move(self, place: _Place, running: _Running, at_ms: int) -> None:
         running.at_ms = at_ms
@@ -84,17 +90,18 @@ class Deadlines:
     def at_ms(self, group_id: GroupId, key: DeadlineKey) -> int | None:
         """When a deadline fires, unless it is renewed; None if it does not run."""
         running = self._running.get(_Place(group_id, key))
-        return running.at_ms if running else None
+        return running.at_ms + self._put_off_ms if running else None
 
     def due(self, now_ms: int) -> list[Due]:
         """Take out everything whose time has come."""
         found: list[Due] = []
-        while self._heap and self._heap[0][0] <= now_ms:
+        ran_ms = now_ms - self._put_off_ms
+        while self._heap and self._heap[0][0] <= ran_ms:
             queued_ms, _, place = heappop(self._heap)
             running = self._running.get(place)
             if running is None or running.queued_ms != queued_ms:
                 continue
-            if running.at_ms > now_ms:
+            if running.at_ms > ran_ms:
                 running.queued_ms = running.at_ms
                 self._push(running.at_ms, place)
                 continue
@@ -104,14 +111,11 @@ class Deadlines:
 
     def next_due_ms(self) -> int | None:
         """When to look again at the latest; it may turn out that nothing is due then."""
-        return self._heap[0][0] if self._heap else None
+        return self._heap[0][0] + self._put_off_ms if self._heap else None
 
     def shift(self, by_ms: int) -> None:
         """Put everything off: the process stood still for so long, and heard nobody (S9)."""
-        for running in self._running.values():
-            running.at_ms += by_ms
-            running.queued_ms += by_ms
-        self._heap = [(at_ms + by_ms, count, place) for at_ms, count, place in self._heap]
+        self._put_off_ms += by_ms
 
     def forget_group(self, group_id: GroupId) -> None:
         """Drop all deadlines of a group, as when the leadership is lost."""

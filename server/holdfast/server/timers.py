@@ -1,8 +1,6 @@
-"""Drives the table of deadlines by the node's clock; what fires is judged again by `decide` (S9).
+"""Drives the table of deadlines by the node's clock; what fires is handed over by `firing` (S9).
 
-An expiry reaches its actor only after the loop has drained its sockets and a quorum probe begun
-after it fired has succeeded: a heartbeat that has arrived is heard first, and a leader that nobody
-follows any more expires nobody. Stalls of the process put everything off.
+Stalls of the process put everything off: while it stood still, nobody could be heard.
 """
 
 from __future__ import annotations
@@ -11,25 +9,20 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.commands import DeadlineFired
 from holdfast.coordinator.deadlines import Deadlines
-from holdfast.raft.api import RaftError
 from holdfast.server.clock import Watchdog, boot_ms
+from holdfast.server.firing import Firing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
-    from holdfast.coordinator.deadlines import Due
+    from holdfast.coordinator.commands import DeadlineFired
     from holdfast.coordinator.effects import Effect
     from holdfast.coordinator.ids import GroupId
     from holdfast.coordinator.volatile import DeadlineKey
     from holdfast.server.replica_like import ReplicaLike
 
 logger = logging.getLogger(__name__)
-
-EXPIRIES_A_TURN: Final = 128
-"""How many are handed over before the loop serves its sockets again."""
-
 
 STALL_TOLD_MS: Final = 500
 """From here on people are told: something takes the processor away, or holds up the loop."""
@@ -44,12 +37,12 @@ class Timers:
         submit: Callable[[DeadlineFired], None],
         now_ms: Callable[[], int] = boot_ms,
     ) -> None:
-        self._replica, self._submit, self._now_ms = replica, submit, now_ms
+        self._now_ms = now_ms
+        self._firing = Firing(replica, submit, now_ms)
         self._deadlines = Deadlines()
         self._watchdog = Watchdog(self.stalled, now_ms)
         self._handle: asyncio.TimerHandle | None = None
         self._wake_ms = 0
-        self._judging: set[asyncio.Task[None]] = set()
 
     def start(self) -> None:
         """Begin to measure stalls in the running loop."""
@@ -64,8 +57,7 @@ class Timers:
         """Drop all deadlines, and what fired and is not yet judged: the lead is lost."""
         self._deadlines.clear()
         self._forget_wake()
-        for task in self._judging:
-            task.cancel()
+        self._firing.clear()
 
     def carry_out(self, group_id: GroupId, effect: Effect) -> None:
         """Arm, cancel or renew a deadline."""
@@ -98,24 +90,8 @@ class Timers:
         self._watchdog.look()
         due = self._deadlines.due(self._now_ms())
         if due:
-            task = asyncio.ensure_future(self._judge(due))
-            self._judging.add(task)
-            task.add_done_callback(self._judging.discard)
+            self._firing.fire(due)
         self._plan()
-
-    async def _judge(self, due: Sequence[Due]) -> None:
-        """Hear what has arrived, make sure of a majority, then propose (S9 a, b)."""
-        await asyncio.sleep(0)
-        await asyncio.sleep(0)
-        try:
-            await self._replica.quorum_probe()
-        except RaftError as error:
-            logger.info("%d deadlines fired, but this node leads no more: %s", len(due), error)
-            return
-        for number, fired in enumerate(due, 1):
-            self._submit(DeadlineFired(fired.group_id, fired.key, fired.arming, fired.renewals))
-            if number % EXPIRIES_A_TURN == 0:
-                await asyncio.sleep(0)
 
     def stalled(self, for_ms: int) -> None:
         """The process stood still: put everything off, since nobody could be heard (S9)."""

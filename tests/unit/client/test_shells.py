@@ -242,7 +242,8 @@ def test_t3_a_commit_of_an_older_generation_raises_and_the_member_rejoins() -> N
         ):
             await take(member, 4)
             group.commit_code = ErrorCode.ERROR_CODE_ILLEGAL_GENERATION
-            with pytest.raises(IllegalGeneration):
+            about = "^Member 'member-1' of group 'g', commit of t/0: ILLEGAL_GENERATION"
+            with pytest.raises(IllegalGeneration, match=about):
                 await member.commit({("t", 0): 1})
             await take(member, 4)
             assert group.requests["JoinGroup"][1].member_id == "member-1"

@@ -190,6 +190,39 @@ def test_what_stops_a_member_inside_its_block_is_logged_once(
     assert "FENCED_INSTANCE_ID" in line
 
 
+def test_t5_a_fenced_member_says_each_thing_once(caplog: pytest.LogCaptureFixture) -> None:
+    """A real node's words and ours side by side: whose error it is, and who holds the identity."""
+
+    async def scenario() -> tuple[Fenced, Health, str, str]:
+        async with served() as node, asyncio.timeout(WITHIN_S):
+            settings: dict[str, Any] = {
+                "group": "the-group",
+                "topics": ["t"],
+                "instance_id": "the-instance",
+                "heartbeat_interval_ms": 20,
+            }
+            first = Member(node.address, **settings)
+            first.start()
+            await until_async(lambda: first.health().ready, "the first")
+            own = first.member_id
+            async with Member(node.address, **settings) as twin:
+                await until_async(lambda: twin.health().ready, "its twin")
+                with pytest.raises(Fenced) as caught:
+                    await first.wait_stopped()
+                return caught.value, first.health(), own, twin.member_id
+
+    error, health, own, holder = asyncio.run(scenario())
+    (line,) = lines(caplog, logging.ERROR)
+    said = str(health)
+    assert line.endswith(said)
+    for text in (str(error), said):
+        alone = text.replace(holder, "", 1).replace(own, "", 1)  # they begin with the instance id
+        once = ("the-instance", "the-group", "FENCED_INSTANCE_ID", "Stop this process")
+        assert {word: alone.count(word) for word in once} == dict.fromkeys(once, 1)
+        assert text.count(holder) == 1
+    assert str(error).count(own) == 1, "whose error it is, wherever it is raised"
+
+
 def test_a_callback_that_raises_is_logged_once_with_where_it_did(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -90,6 +90,18 @@ def test_s9_a_stall_puts_everything_off() -> None:
     assert table.next_due_ms() == 700
 
 
+def test_s9_a_stall_puts_off_only_what_ran_then() -> None:
+    """What is armed or renewed afterwards has its own time, by the clock that went on."""
+    table = armed(Arm(M, 7, 100), Arm(N, 8, 100))
+    table.shift(500)
+    table.carry_out("g", Renew("m", 30, 1), 550)
+    table.carry_out("g", Arm(DeadlineKey(ROUND), 9, 40), 550)
+
+    assert table.at_ms("g", M) == 580
+    assert table.due(579) == []
+    assert [due.key for due in table.due(600)] == [M, DeadlineKey(ROUND), N]
+
+
 def test_groups_do_not_share_deadlines() -> None:
     table = armed(Arm(M, 7, 100))
     table.carry_out("h", Arm(M, 1, 100), 0)

@@ -1,11 +1,16 @@
 """Leaving and removal: one batch is one event and one rebalance; each entry has its result (G)."""
 
+from typing import Any
+
+import pytest
+
 from harness.calls import Calls
 from holdfast.coordinator.commands import Caller, LeaveGroup, LeavingMember, TriggerRebalance
 from holdfast.coordinator.events import (
     GroupEmptied,
     MembersLeft,
     MembersRemoved,
+    Protocol,
     RebalanceStarted,
 )
 from holdfast.coordinator.rejections import (
@@ -14,7 +19,9 @@ from holdfast.coordinator.rejections import (
     InvalidRequest,
     UnknownMemberId,
 )
-from holdfast.coordinator.replies import DoneReply
+from holdfast.coordinator.replies import DoneReply, MemberResult
+
+OTHER = (Protocol("p", b"other bytes"),)
 
 
 def errors(calls: Calls) -> list[type]:
@@ -112,6 +119,67 @@ def test_g23_by_instance_alone_is_a_removal(calls: Calls) -> None:
     calls.stable("i1", "i2")
 
     assert MembersRemoved(("i2-1",), "") in calls.leave(LeavingMember("", "i2"))
+
+
+@pytest.mark.parametrize("whom", [{"everyone": True}, {"prefix": "i"}], ids=str)
+def test_g24_a_static_member_is_removed_in_every_state_of_its_binding(
+    calls: Calls, whom: dict[str, Any]
+) -> None:
+    """Live, released (S12), taken over, with a call parked: an operator means who is bound."""
+    calls.stable("i1", "i2", "i3", "i4")
+    calls.heartbeat("i2-1", instance_id="i2", release=True)
+    calls.join("i3", fresh="i3-2")
+    calls.join("i4", "i4-1", protocols=OTHER)
+    parked = calls.last
+
+    events = calls.remove(**whom)
+
+    names = (("i1-1", "i1"), ("i2-1", "i2"), ("i3-2", "i3"), ("i4-1", "i4"))
+    assert calls.left().members == tuple(MemberResult(*each, None) for each in names)
+    assert events[0] == MembersRemoved(("i1-1", "i2-1", "i3-2", "i4-1"), "node retired")
+    assert isinstance(events[1], GroupEmptied)
+    assert calls.joined(parked).error == UnknownMemberId("i4-1")
+    assert not calls.group.members
+    assert not calls.group.instances
+    calls.core.check_replays()
+
+
+def test_g24_a_prefix_means_those_alone(calls: Calls) -> None:
+    calls.stable("a-1", "a-2", "b-1")
+    for name in ("a-2", "b-1"):
+        calls.heartbeat(f"{name}-1", instance_id=name, release=True)
+
+    events = calls.remove(prefix="a-")
+
+    assert [type(event) for event in events] == [RebalanceStarted, MembersRemoved]
+    assert set(calls.group.instances) == {"b-1"}
+    assert calls.member("b-1-1").released
+
+
+def test_s12_an_operator_removes_a_released_member_by_its_id_too(calls: Calls) -> None:
+    """`describe` shows the id. Who speaks as that member is refused; an operator does not."""
+    calls.stable("i1", "i2", "i3")
+    for name in ("i2", "i3"):
+        calls.heartbeat(f"{name}-1", instance_id=name, release=True)
+
+    calls.leave(LeavingMember("i2-1", None), LeavingMember("i3-1", "i3"))
+    assert errors(calls) == [UnknownMemberId, FencedInstanceId]
+    calls.leave(LeavingMember("i2-1", None), LeavingMember("i3-1", "i3"), operator=True)
+    assert errors(calls) == [type(None), type(None)]
+    assert set(calls.group.members) == {"i1-1"}
+
+
+def test_g8_an_operator_who_names_an_earlier_holder_does_not_hit_the_present_one(
+    calls: Calls,
+) -> None:
+    calls.stable("i1", "i2")
+    calls.heartbeat("i2-1", instance_id="i2", release=True)
+    calls.join("i2", fresh="i2-2")
+
+    calls.leave(LeavingMember("i2-1", "i2"), LeavingMember("i2-1", None), operator=True)
+
+    assert errors(calls) == [FencedInstanceId, UnknownMemberId]
+    assert set(calls.group.members) == {"i1-1", "i2-2"}
 
 
 def test_g13_pending_ids_that_leave_open_a_round_as_in_kafka(calls: Calls) -> None:

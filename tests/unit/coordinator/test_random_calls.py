@@ -91,6 +91,20 @@ class Chaos:
             members.append(LeavingMember(member_id, self.instance_of(member_id)))
         self.calls.leave(*members, operator=self.rng.random() < 0.3)
 
+    def remove(self) -> None:
+        """Whoever is meant goes, in whatever state it is (G24)."""
+        prefix = self.rng.choice(["", "i", "i1", "i2", "i3"])
+        group = self.calls.core.state.groups.get("g")
+        meant = {
+            member.member_id
+            for member in (group.members.values() if group else ())
+            if not prefix or (member.instance_id or "").startswith(prefix)
+        }
+        self.calls.remove(everyone=not prefix, prefix=prefix)
+        told = self.calls.left().members
+        assert {each.member_id for each in told if each.error is None} == meant
+        assert len(told) == len(meant)
+
     def break_call(self) -> None:
         parked = sorted(self.calls.core.parked)
         if parked:
@@ -117,6 +131,7 @@ class Chaos:
             (30, self.sync),
             (14, self.heartbeat),
             (4, self.leave),
+            (1, self.remove),
             (4, self.break_call),
             (2, self.administer),
             (2, self.calls.core.fail_over),

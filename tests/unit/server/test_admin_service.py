@@ -12,7 +12,7 @@ from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1.errors_pb2 import ErrorCode
-from unit.server.nodes import Served, join, served, sync
+from unit.server.nodes import Served, beat, join, served, sync
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -116,6 +116,43 @@ def test_a_prefix_or_all_is_one_removal_too(request_: dict[str, object], gone: l
             assert [each.group_instance_id for each in answer.members] == gone
             assert {each.error_code for each in answer.members} == {NONE}
             assert started(node) == before + 1
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("request_", [{"instance_prefix": "a-"}, {"all": True}], ids=str)
+def test_members_that_have_closed_are_removed_without_their_names(
+    request_: dict[str, object],
+) -> None:
+    """S12, G24: a restart that was announced ends nobody's right to remove the binding."""
+
+    async def story() -> None:
+        async with served() as node:
+            for each, name in zip(await members(node, ["a-1", "a-2"]), ["a-1", "a-2"], strict=True):
+                last = beat(each, name)
+                last.holdfast.release = True
+                assert (await node.group.Heartbeat(last)).error_code == NONE
+            assert all(each.holdfast.released for each in (await described(node)).members)
+            answer = await remove(node, **request_)
+            assert [each.group_instance_id for each in answer.members] == ["a-1", "a-2"]
+            assert {each.error_code for each in answer.members} == {NONE}
+            assert (await described(node)).group_state == "Empty"
+
+    asyncio.run(story())
+
+
+def test_g8_an_operator_is_told_what_an_operator_can_do() -> None:
+    """The sentence of a fenced process tells that process to stop; an operator's says more."""
+
+    async def story() -> None:
+        async with served() as node:
+            (holder,) = await members(node, ["i1"])
+            pair = a.MemberToRemove(member_id="i1-old", group_instance_id="i1")
+            (told,) = (await remove(node, members=[pair])).members
+            assert told.error_code == ErrorCode.ERROR_CODE_FENCED_INSTANCE_ID
+            assert repr(holder.member_id) in told.error_message
+            assert "instance id alone" in told.error_message
+            assert "Stop this process" not in told.error_message
 
     asyncio.run(story())
 

@@ -117,9 +117,10 @@ class Admin:
         """Remove members in one step: one rebalance however many they are (G14).
 
         Name them by `instance_ids` and `member_ids`, or by `instance_prefix` (every static member
-        whose instance id begins so), or say `everyone`: one of the three. Results are keyed by
-        instance id for static members, else by member id. A removed process that still runs may
-        act until its next heartbeat: there only the fencing token excludes it (S12).
+        whose instance id begins so), or say `everyone`: one of the three. Who has announced a
+        restart goes as well (G24). Results are keyed by instance id for static members, else by
+        member id. A removed process that still runs may act until its next heartbeat: there only
+        the fencing token excludes it (S12).
 
         Raises ValueError when nobody is named (G25), IncompatibleServer when the service is older
         than this call. A group that does not exist is no error: each member named gets

@@ -14,6 +14,12 @@ if TYPE_CHECKING:
     from holdfast.v1.errors_pb2 import ErrorCode
 
 
+def whom(member_id: str, instance_id: str | None, group: str) -> str:
+    """How an error begins that is about a membership."""
+    instance = "" if instance_id is None else f" (instance {instance_id!r})"
+    return f"Member {member_id!r}{instance} of group {group!r}"
+
+
 def final_error(
     code: ErrorCode.ValueType,
     extras: extras_pb2.ResponseExtras,
@@ -22,10 +28,9 @@ def final_error(
     log_time_ms: int | None,
 ) -> HoldfastError:
     """The exception for a refusal of the membership: of whom, why, and who holds the identity."""
-    instance = "" if settings.instance_id is None else f" (instance {settings.instance_id!r})"
     return from_code(
         code,
-        subject=f"Member {identity.member_id!r}{instance} of group {settings.group!r}",
+        subject=whom(identity.member_id, settings.instance_id, settings.group),
         message=extras.message,
         holder=extras.holder,
         since_ms=extras.holder_since_ms if extras.HasField("holder_since_ms") else None,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.client.errors import Fenced
+from holdfast.client.final import whom
 from holdfast.client.phases import Phase
 
 if TYPE_CHECKING:
@@ -46,7 +47,12 @@ class Health:
     def __str__(self) -> str:
         who = self.instance_id or self.member_id or "a member"
         state = f"{who} of group {self.group}: {self.phase}, owns {self.owned}"
-        return state if self.error is None else f"{state}; {self.error}"
+        return state if self.error is None else f"{state}; {self._why()}"
+
+    def _why(self) -> str:
+        """The error without whom it is about: that has been said before it."""
+        about = whom(self.member_id, self.instance_id, self.group)
+        return str(self.error).removeprefix(f"{about}: ")
 
 
 def look(session: Session, error: BaseException | None, now_ms: int) -> Health:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.coordinator import commands as c
 from holdfast.coordinator.events import SettingChange, TopicSize
-from holdfast.coordinator.rejections import UnknownMemberId
+from holdfast.coordinator.rejections import FencedInstanceId, UnknownMemberId
 from holdfast.server.faults import malformed
 from holdfast.server.translate import limits
 from holdfast.server.translate.refusals import code_of, sentence
@@ -70,9 +70,14 @@ def removed(reply: replies.LeaveReply) -> a.RemoveMembersResponse:
 
 
 def _removal_message(result: replies.MemberResult) -> str | None:
-    """For an operator; the sentence of an unknown member is meant for the member itself."""
+    """For an operator; the sentences of an unknown or a fenced member are meant for itself."""
     if result.error is None:
         return None
+    if isinstance(result.error, FencedInstanceId):
+        return (
+            f"the instance id is held by another member, {result.error.holder!r}. Name the "
+            "instance id alone to remove whoever holds it"
+        )
     if not isinstance(result.error, UnknownMemberId):
         return sentence(result.error)
     if not result.member_id and not result.instance_id:

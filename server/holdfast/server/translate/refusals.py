@@ -60,9 +60,8 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
     ),
     r.FencedInstanceId: Coded(
         e.ERROR_CODE_FENCED_INSTANCE_ID,
-        "the instance id {instance_id!r} is held by member {holder!r} of client "
-        "{holder_client_id!r} since {holder_since}. Stop this process, or give it "
-        "an instance id of its own",
+        "the instance id is held by member {holder!r} of client {holder_client_id!r} since "
+        "{holder_since}. Stop this process, or give it an instance id of its own",
     ),
     r.IllegalGeneration: Coded(
         e.ERROR_CODE_ILLEGAL_GENERATION,

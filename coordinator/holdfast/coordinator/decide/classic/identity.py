@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import TypeAlias
+
 from holdfast.coordinator.ids import InstanceId, MemberId
 from holdfast.coordinator.rejections import FencedInstanceId, Rejection, UnknownMemberId
 from holdfast.coordinator.state import Group
+
+Check: TypeAlias = Callable[[Group | None, MemberId, InstanceId | None], Rejection | None]
 
 
 def check(
@@ -12,8 +17,21 @@ def check(
 ) -> Rejection | None:
     """None if `member_id` is a member and may speak, as `instance_id` if one is named.
 
-    The instance map is asked first (C2), a call without an instance id skips it (C6, C7). A member
-    id that was released is fenced like one that was replaced (S12).
+    A member id that was released is fenced like one that was replaced (S12).
+    """
+    error = named(group, member_id, instance_id)
+    if error is None and group is not None and group.members[member_id].released:
+        return UnknownMemberId(member_id) if instance_id is None else fenced(group, instance_id)
+    return error
+
+
+def named(
+    group: Group | None, member_id: MemberId, instance_id: InstanceId | None
+) -> Rejection | None:
+    """None if `member_id` is a member, and the one that holds `instance_id` if one is named.
+
+    The instance map is asked first (C2), a call without an instance id skips it (C6, C7). Enough
+    for an operator, who speaks about a member and not as it.
     """
     if group is None:
         return UnknownMemberId(member_id)
@@ -23,12 +41,7 @@ def check(
             return UnknownMemberId(member_id)
         if holder != member_id:
             return fenced(group, instance_id)
-    member = group.members.get(member_id)
-    if member is None:
-        return UnknownMemberId(member_id)
-    if member.released:
-        return UnknownMemberId(member_id) if instance_id is None else fenced(group, instance_id)
-    return None
+    return None if member_id in group.members else UnknownMemberId(member_id)
 
 
 def fenced(group: Group, instance_id: InstanceId) -> FencedInstanceId:

@@ -28,43 +28,54 @@ def leave(draft: Draft, command: LeaveGroup) -> LeaveReply:
     if error is not None:
         return LeaveReply(error)
     going: dict[MemberId, bool] = {}  # in order, and whether its own id was named
-    entries = _entries(draft.found, command)
-    results = tuple(_leave_one(draft, entry, going) for entry in entries)
+    if command.everyone or command.prefix:
+        results = _unnamed(draft.found, command, going)
+    else:
+        results = tuple(_leave_one(draft, command, entry, going) for entry in command.members)
     if going:
-        reason = next((entry.reason for entry in entries if entry.reason), "")
+        named = (entry.reason for entry in command.members if entry.reason)
+        reason = command.reason or next(named, "")
         _go(draft, command, going, reason[:_REASON_MAX])
     elif any(result.error is None for result in results):
         _pending_left(draft)
     return LeaveReply(None, results)
 
 
-def _entries(group: Group | None, command: LeaveGroup) -> tuple[LeavingMember, ...]:
-    """Who is named, or who is meant without a name (G24), the oldest member first."""
-    if not command.everyone and not command.prefix:
-        return command.members
+def _unnamed(
+    group: Group | None, command: LeaveGroup, going: dict[MemberId, bool]
+) -> tuple[MemberResult, ...]:
+    """Take out who is meant without a name (G24), the oldest member first.
+
+    That is whoever is bound now, live or released (S12), so nobody's identity is checked.
+    """
     members = sorted(group.members.values(), key=lambda each: each.joined_seq) if group else ()
-    return tuple(
-        LeavingMember(each.member_id, each.instance_id, command.reason)
+    meant = [
+        each
         for each in members
         if command.everyone or (each.instance_id or "").startswith(command.prefix)
-    )
+    ]
+    going.update((each.member_id, False) for each in meant)
+    return tuple(MemberResult(each.member_id, each.instance_id, None) for each in meant)
 
 
-def _leave_one(draft: Draft, entry: LeavingMember, going: dict[MemberId, bool]) -> MemberResult:
+def _leave_one(
+    draft: Draft, command: LeaveGroup, entry: LeavingMember, going: dict[MemberId, bool]
+) -> MemberResult:
     """Find who is meant (G4-G13). The answer repeats what was asked."""
     if entry.member_id in draft.volatile.pending:
         drop_pending(draft, entry.member_id)
         return MemberResult(entry.member_id, entry.instance_id, None)
-    member_id, error = _meant(draft.found, entry, going)
+    check = identity.named if command.operator else identity.check
+    member_id, error = _meant(draft.found, entry, going, check)
     if error is None:
         going[member_id] = bool(entry.member_id)
     return MemberResult(entry.member_id, entry.instance_id, error)
 
 
 def _meant(
-    group: Group | None, entry: LeavingMember, going: dict[MemberId, bool]
+    group: Group | None, entry: LeavingMember, going: dict[MemberId, bool], check: identity.Check
 ) -> tuple[MemberId, Rejection | None]:
-    """Who is to go: by instance id alone whoever holds it, else as any call is checked.
+    """Who is to go: by instance id alone whoever holds it, else as `check` says.
 
     What an earlier entry of the list took out is gone already (G17).
     """
@@ -76,7 +87,7 @@ def _meant(
         return "", unknown
     if not entry.member_id:
         return (holder, None) if holder is not None else ("", unknown)
-    error = identity.check(group, entry.member_id, entry.instance_id)
+    error = check(group, entry.member_id, entry.instance_id)
     if error is None and entry.member_id in going:
         error = unknown
     return entry.member_id, error

@@ -1,0 +1,137 @@
+"""What fired is handed over in turns (S9), so that many ends hold up nobody else."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from holdfast.coordinator.deadlines import Due
+from holdfast.coordinator.volatile import ROUND, SESSION, DeadlineKey
+from holdfast.raft.api import NotLeader
+from holdfast.server.firing import OTHERS_SHARE, SESSIONS_A_TURN, Firing
+
+if TYPE_CHECKING:
+    import pytest
+
+    from holdfast.coordinator.commands import DeadlineFired
+    from holdfast.server.replica_like import ReplicaLike
+
+MANY = 5 * SESSIONS_A_TURN
+EACH_MS = 2
+"""What handing one over takes here."""
+
+
+class Followed:
+    """A replica whose probes succeed, while it leads."""
+
+    leads = True
+
+    async def quorum_probe(self) -> None:
+        """S9 b."""
+        if not self.leads:
+            raise NotLeader(None)
+
+
+class Bench:
+    """A clock that only handing over moves, what was handed over, and every pause between."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_ms = 0
+        self.handed: list[DeadlineFired] = []
+        self.pauses: list[tuple[int, float]] = []
+        self.replica = Followed()
+        replica = cast("ReplicaLike", self.replica)
+        self.firing = Firing(replica, self._submit, lambda: self.now_ms)
+        self._wait = asyncio.sleep
+        monkeypatch.setattr(asyncio, "sleep", self._pause)
+
+    def _submit(self, fired: DeadlineFired) -> None:
+        self.handed.append(fired)
+        self.now_ms += EACH_MS
+
+    async def _pause(self, seconds: float) -> None:
+        self.pauses.append((len(self.handed), seconds))
+        await self._wait(0)
+
+    async def until_handed(self, count: int) -> None:
+        """Let the loop turn until so many were handed over."""
+        for _ in range(10 * count):
+            if len(self.handed) >= count:
+                return
+            await self._wait(0)
+
+
+def session(number: int) -> Due:
+    """The end of a session in one large group."""
+    return Due("large", DeadlineKey(SESSION, f"m-{number}"), arming=1, renewals=0)
+
+
+def test_many_ends_leave_the_loop_to_others_between_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others get three times as long as each turn took; nobody is forgotten, none comes twice."""
+    bench = Bench(monkeypatch)
+
+    async def story() -> None:
+        bench.firing.fire([session(number) for number in range(MANY)])
+        await bench.until_handed(MANY)
+
+    asyncio.run(story())
+    turns = [handed for handed, pause in bench.pauses if pause > 0]
+    assert turns == [SESSIONS_A_TURN * turn for turn in range(1, len(turns) + 1)]
+    assert {pause for _, pause in bench.pauses if pause > 0} == {
+        OTHERS_SHARE * SESSIONS_A_TURN * EACH_MS / 1000
+    }
+    assert [fired.key.member_id for fired in bench.handed] == [f"m-{n}" for n in range(MANY)]
+
+
+def test_what_fires_meanwhile_waits_for_its_own_probe_and_turn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Ends that fire a millisecond apart share the pauses: none has turns of its own."""
+    bench = Bench(monkeypatch)
+
+    async def story() -> None:
+        for number in range(MANY):
+            bench.firing.fire([session(number)])
+            await bench.until_handed(1)
+        await bench.until_handed(MANY)
+
+    asyncio.run(story())
+    assert len(bench.handed) == MANY
+    assert len([pause for _, pause in bench.pauses if pause > 0]) < MANY
+
+
+def test_another_groups_deadline_goes_past_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its members wait for it: thousands of strangers must not come first."""
+    bench = Bench(monkeypatch)
+    key = DeadlineKey(ROUND)
+
+    async def story() -> None:
+        bench.firing.fire([session(number) for number in range(MANY)])
+        await bench.until_handed(1)
+        bench.firing.fire([Due("small", key, arming=1, renewals=0)])
+        await bench.until_handed(MANY + 1)
+
+    asyncio.run(story())
+    places = [number for number, fired in enumerate(bench.handed) if fired.key == key]
+    assert len(places) == 1
+    assert places[0] < MANY
+
+
+def test_nothing_is_handed_over_once_the_lead_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    """And a node that leads again begins anew, at once."""
+    bench = Bench(monkeypatch)
+
+    async def story() -> None:
+        bench.firing.fire([session(number) for number in range(MANY)])
+        await bench.until_handed(1)
+        bench.firing.clear()
+        handed = len(bench.handed)
+        bench.firing.fire([session(MANY)])
+        await bench.until_handed(handed + 1)
+        assert [fired.key.member_id for fired in bench.handed[handed:]] == [f"m-{MANY}"]
+        bench.replica.leads = False
+        bench.firing.fire([session(MANY + 1)])
+        await bench.until_handed(handed + 2)
+        assert len(bench.handed) == handed + 1
+
+    asyncio.run(story())

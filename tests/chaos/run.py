@@ -7,10 +7,9 @@ import asyncio
 import json
 import secrets
 import sys
-import tempfile
 from pathlib import Path
 
-from holdfast.chaos.run import Plan, Refused, StagingFailed, run
+from holdfast.chaos.run import Plan, Refused, StagingFailed, new_folder, run
 
 
 def main() -> int:
@@ -28,7 +27,7 @@ def main() -> int:
     seed = secrets.randbelow(1 << 31) if asked.seed is None else asked.seed
     hours = asked.hours if asked.hours is not None else asked.minutes / 60
     plan = Plan(
-        folder=asked.out or Path(tempfile.mkdtemp(prefix="holdfast-chaos-")),
+        folder=asked.out or new_folder(),
         seed=seed,
         seconds=hours * 3_600,
         kinds=tuple(name for name in asked.kinds.split(",") if name),

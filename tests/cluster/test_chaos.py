@@ -133,7 +133,7 @@ def test_a_cluster_with_somebodys_groups_is_left_alone(tmp_path: Path) -> None:
         stub.OffsetCommit(commit_of(Place("payments", 0), 1, ""), timeout=PATIENCE_SECONDS)
         refused = chaos("--cluster", str(cluster.directory), "--yes", "--kinds", "kill-leader")
 
-    assert refused.returncode == 1
+    assert refused.returncode == 2
     assert "payments" in refused.stderr
     assert "--other-groups" in refused.stderr
     assert "Traceback" not in refused.stderr
@@ -145,7 +145,7 @@ def test_without_consent_or_with_one_node_nothing_is_broken(tmp_path: Path) -> N
         asked = chaos("--cluster", str(cluster.directory))
         alone = chaos("--cluster", str(cluster.directory), "--yes")
 
-    assert (asked.returncode, alone.returncode) == (1, 1)
+    assert (asked.returncode, alone.returncode) == (2, 2)
     assert "on purpose" in asked.stderr
     assert "three or five" in alone.stderr
 
@@ -156,7 +156,7 @@ def test_a_kind_that_does_not_exist_and_a_cluster_that_does_not_run_are_refused(
     unknown = chaos("--kinds", "earthquake")
     nowhere = chaos("--cluster", str(tmp_path), "--yes")
 
-    assert (unknown.returncode, nowhere.returncode) == (1, 1)
+    assert (unknown.returncode, nowhere.returncode) == (2, 2)
     assert "earthquake" in unknown.stderr
     assert "holdfast cluster start" in nowhere.stderr
 

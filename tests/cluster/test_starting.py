@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import socket
 import subprocess
 import sys
@@ -58,6 +59,23 @@ def test_a_taken_port_of_the_peers_is_told(tmp_path: Path) -> None:
 
     assert "peer" in sentence
     assert str(peer) in sentence
+
+
+def test_a_cluster_that_could_not_start_can_be_started_once_its_port_is_free(
+    tmp_path: Path,
+) -> None:
+    """What was laid out has no data yet: the next start begins it, and asks for nothing."""
+    directory = tmp_path / "c"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        base = ("--port-base", str(taken.getsockname()[1]))
+        told = refused("cluster", "start", "--nodes", "1", "--dir", str(directory), *base)
+    assert "another process listens" in told
+    assert directory.is_dir()
+
+    with running(directory, 1) as cluster:
+        assert cluster.leader() == "node-1"
 
 
 def test_a_directory_that_is_somebody_elses_is_left_alone(tmp_path: Path) -> None:
@@ -184,6 +202,38 @@ def test_nodes_whose_command_was_killed_are_found(tmp_path: Path) -> None:
         assert cluster.leader() == "node-1"
     assert "ignored" in ignored
     assert "--port-base, --set" in ignored
+
+
+def test_nodes_that_were_brought_back_are_found_without_a_cluster_file(tmp_path: Path) -> None:
+    """What they answer is not the new command's serving, and nothing of theirs is touched."""
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        cluster.kill("node-1")
+        cluster.bring_back("node-1")
+        pid = cluster.node("node-1")["pid"]
+        cluster.process.send_signal(signal.SIGINT)
+        cluster.process.wait()
+        assert not (tmp_path / "c" / "cluster.json").exists()
+        sentence = refused("cluster", "start", "--dir", str(tmp_path / "c"))
+
+    assert f"node-1 (pid {pid})" in sentence
+
+
+@pytest.mark.parametrize("key", ["client_address", "peer_address"])
+def test_whoever_listens_at_a_nodes_address_is_not_taken_for_the_node(
+    tmp_path: Path, key: str
+) -> None:
+    """Told before any node runs, so that a stranger's answer is never called serving."""
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        address = cluster.node("node-1")[key]
+    before = cluster.words("node-1")
+    with socket.socket() as taken:
+        taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        taken.bind(("127.0.0.1", int(address.rpartition(":")[2])))
+        taken.listen()
+        sentence = refused("cluster", "start", "--dir", str(tmp_path / "c"))
+
+    assert f"listens on {address}" in sentence
+    assert cluster.words("node-1") == before
 
 
 def test_a_foreign_cluster_file_is_left_alone(tmp_path: Path) -> None:

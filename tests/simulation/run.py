@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import sys
 import time
 from multiprocessing import get_context
@@ -57,7 +58,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--no-shrink", action="store_true", help="keep all faults of a failing seed"
     )
-    parser.add_argument("--faults", help="only these of the seed's faults, by number: 3,7,12")
+    parser.add_argument(
+        "--faults", help="only these of the seed's faults, by number: 3,7,12; '' for none"
+    )
     return parser.parse_args(arguments)
 
 
@@ -105,14 +108,15 @@ def _shrunk(done: Outcome) -> Outcome:
 
     print(f"  {len(done.faults)} faults; looking for those that {invariant} needs ...")
     left = shrink.shrink(done.faults, fails)
-    print(f"  {len(left)} are enough: {', '.join(f'{f.number} {f.kind}' for f in left)}")
+    named = ", ".join(f"{fault.number} {fault.kind}" for fault in left)
+    print(f"  {len(left)} are enough: {named}" if left else "  none is needed")
     return outcome.run_seed(done.seed, faults=left)
 
 
 def replay_command(done: Outcome) -> str:
     """The one command that runs this again."""
     numbers = ",".join(str(fault.number) for fault in done.faults)
-    return f"./dev sim --seed {done.seed} --faults {numbers}"
+    return f"./dev sim --seed {done.seed} --faults {shlex.quote(numbers)}"
 
 
 def result_of(done: Outcome, cpu_s: float) -> SeedResult:

@@ -126,6 +126,9 @@ class ServerCall:
 
     async def _serve(self, raw: bytes | None) -> None:
         handler = self._server.method(self._name)
+        if handler is None:
+            self._status = Status(grpc.StatusCode.UNIMPLEMENTED, "no such method", ())
+            return
         self._encode = handler.response_serializer
         if handler.unary_unary is not None:
             self._reply(self._encode(await handler.unary_unary(raw, self)))

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import fcntl
 import os
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -50,15 +51,18 @@ def _running(directory: Path, who: str) -> str:
 
 
 def _refuse_orphans(directory: Path) -> None:
-    """Nodes outlive a command that was killed; they hold ports and data, and may serve."""
+    """Nodes outlive a command that was killed; they hold ports and data, and may serve.
+
+    They are looked for among the processes: cluster.json may be gone while they still run.
+    """
     path = directory / cluster_file.NAME
     try:
-        nodes = cluster_file.read(path).nodes
+        cluster_file.read(path)
     except FileNotFoundError:
-        return
+        pass
     except (OSError, ValueError) as error:
         raise CannotStart(f"{error}. Remove it, or give another --dir") from error
-    alive = [f"{node.name} (pid {node.pid})" for node in nodes if _is_node(node.pid)]
+    alive = [f"{name} (pid {pid})" for name, pid in sorted(_nodes_of(directory))]
     if alive:
         raise CannotStart(
             f"the cluster in {directory} still runs, though the command that started it is gone: "
@@ -66,10 +70,25 @@ def _refuse_orphans(directory: Path) -> None:
         )
 
 
-def _is_node(pid: int) -> bool:
-    """Whether this process is a node: process ids are used again."""
-    try:
-        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-    except OSError:
-        return False
-    return b"node" in words and any(b"holdfast" in word for word in words)
+def _nodes_of(directory: Path) -> Iterator[tuple[str, int]]:
+    """Name and process id of each node that runs from a configuration in this directory."""
+    for process in Path("/proc").iterdir():
+        if process.name.isdigit():
+            with suppress(OSError):  # it has ended meanwhile, or is none of ours to look at
+                config = _configuration(process)
+                if config and config.parent.parent == directory.resolve():
+                    yield config.parent.name, int(process.name)
+
+
+def _configuration(process: Path) -> Path | None:
+    """The file that `holdfast node --config` was given; None if the process is no node."""
+    words = [os.fsdecode(word) for word in (process / "cmdline").read_bytes().split(b"\0")]
+    if "node" not in words or not any("holdfast" in word for word in words):
+        return None
+    for word, following in pairwise(words):
+        option, equals, value = word.partition("=")
+        if option == "--config":
+            given = Path(value if equals else following)
+            base = Path() if given.is_absolute() else (process / "cwd").readlink()
+            return (base / given).resolve()
+    return None

@@ -6,7 +6,9 @@ A dead node is reported and left dead. `cluster.json` is there exactly while all
 from __future__ import annotations
 
 import contextlib
+import errno
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
+    from holdfast.server.address import Address
     from holdfast.server.config import NodeConfig
 
 START_SECONDS: Final = 60.0
@@ -42,15 +45,17 @@ class LocalCluster:
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._asked_to_stop = self._announced = False
 
-    def run(self, *, bootstrap: bool) -> None:
+    def run(self) -> None:
         """Start, report, and wait for SIGINT or SIGTERM. Raises CannotStart.
 
+        A cluster is new until one of its nodes has begun to keep data, whatever was laid out.
         The directory has to be claimed (`holdfast.server.claim`).
         """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
         try:
-            self._spawn(bootstrap=bootstrap)
+            self._refuse_taken_ports()
+            self._spawn(bootstrap=not any(config.data_dir.exists() for config in self._configs))
             self._await_serving()
             self._announce()
             self._watch()
@@ -62,6 +67,18 @@ class LocalCluster:
     def _on_signal(self, number: int, frame: object) -> None:
         del number, frame
         self._asked_to_stop = True
+
+    def _refuse_taken_ports(self) -> None:
+        """What answers at our nodes' addresses has to be our nodes, not who was there before."""
+        for config in self._configs:
+            for key in ("client_address", "peer_address"):
+                address: Address = getattr(config, key)
+                if _is_taken(address):
+                    raise CannotStart(
+                        f"{config.name} could not start: another process listens on {address}. "
+                        f"Stop it, or change node.{key} in {self._directory}/{config.name}/"
+                        "node.toml and that address in the files of the other nodes"
+                    )
 
     def _spawn(self, *, bootstrap: bool) -> None:
         for config, file in zip(self._configs, self._files, strict=True):
@@ -176,6 +193,18 @@ class LocalCluster:
                 self._say(f"process {process.pid} did not stop within {bound:.0f} s; killed")
                 process.kill()
                 process.wait()
+
+
+def _is_taken(address: Address) -> bool:
+    """Whether somebody listens there; what else may be wrong with it the node itself says."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False
 
 
 def _serves(stub: admin_pb2_grpc.AdminServiceStub) -> bool:

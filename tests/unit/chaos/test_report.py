@@ -29,6 +29,17 @@ def test_failover_is_counted_after_kills_only() -> None:
     assert report.as_json()["leader_lost_s"]["pause-leader"]["max"] == 3.0
 
 
+def test_a_run_that_was_cut_short_does_not_look_whole() -> None:
+    """Whoever reads "0 violations" must know how much was left out."""
+    cut = Report(1, "c", seconds=21.0, cut_short="180 s of faults")
+    (line,) = (each for each in cut.table().splitlines() if each.startswith("duration"))
+
+    assert "CUT SHORT" in line
+    assert "180 s of faults" in line
+    assert cut.as_json()["cut_short"] == "180 s of faults"
+    assert "CUT SHORT" not in Report(1, "c", seconds=180.0).table()
+
+
 def test_the_table_names_what_could_not_be_had() -> None:
     report = Report(1, "c", faults=Counter({"kill-leader": 2}), left_out=("wall-clock",))
     report.missing = {"libfaketime": "libfaketime is not installed"}

@@ -14,10 +14,14 @@ import pytest
 
 from holdfast.client import sync
 from holdfast.client.threads import LoopThread
+from holdfast.server.certificates import issue, make_authority
+from holdfast.server.layout import CLIENT_FOLDER
 from unit.server.nodes import served
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from unit.server.nodes import Served
 
 PAGE = Path(__file__).parents[3] / "docs" / "clients.md"
 ADDRESS = "127.0.0.1:7400"
@@ -30,26 +34,35 @@ def programs() -> list[str]:
 
 
 @contextmanager
-def node() -> Iterator[str]:
-    """A node with the topic that the page speaks of, served by a thread of its own."""
-    running = served()
-    address = _NODE.run(running.__aenter__()).address
+def node(directory: Path) -> Iterator[Served]:
+    """A node with the topic that the page speaks of, served by a thread of its own.
+
+    Its files lie as `holdfast cluster start --dir local` puts them.
+    """
+    authority, local = make_authority("c"), directory / "local"
+    tls = issue(authority, local / "node-1", "n", "holdfast://node/node-1", ["127.0.0.1"])
+    issue(authority, local / CLIENT_FOLDER, "local", "holdfast://client/local", [])
+    running = served(tls=tls)
+    node = _NODE.run(running.__aenter__())
     try:
-        with sync.Admin(address) as admin:
+        with sync.Admin(node.address) as admin:
             admin.create_topics({"documents": 4})
-        yield address
+        yield node
     finally:
         _NODE.run(running.__aexit__(None, None, None))
 
 
 @pytest.mark.parametrize("number", range(len(programs())))
-def test_a_program_of_the_page_runs_to_its_end(number: int) -> None:
+def test_a_program_of_the_page_runs_to_its_end(number: int, tmp_path: Path) -> None:
     program = programs()[number]
     assert ADDRESS in program
-    with node() as address:
+    path = os.pathsep.join(str(Path(entry).resolve()) for entry in sys.path)
+    with node(tmp_path) as running:
+        address = running.secure_address if "credentials=" in program else running.address
         ended = subprocess.run(
             [sys.executable, "-c", program.replace(ADDRESS, address)],
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)},
+            cwd=tmp_path,
+            env=os.environ | {"PYTHONPATH": path},
             capture_output=True,
             text=True,
             timeout=WITHIN_S,
@@ -60,3 +73,8 @@ def test_a_program_of_the_page_runs_to_its_end(number: int) -> None:
 
 def test_the_page_has_programs() -> None:
     assert len(programs()) >= 6
+
+
+def test_the_page_has_a_program_with_tls() -> None:
+    """TLS is what a cluster has unless told otherwise."""
+    assert any("credentials=" in program for program in programs())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import datetime as dt
 import ipaddress
+import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 import grpc
@@ -16,7 +17,11 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from holdfast.client import Admin, Tls, Unavailable
+from holdfast.client.caller import Caller
+from holdfast.client.reach import INFO_EVERY_MS, QUIET_MS_MAX, Reach
+from holdfast.client.signals import Failure
 from holdfast.v1.admin_pb2_grpc import add_AdminServiceServicer_to_server
+from holdfast.v1.group_pb2 import FindCoordinatorRequest
 from unit.client.fake_cluster import FakeGroup, FakeNode
 
 if TYPE_CHECKING:
@@ -102,3 +107,80 @@ def test_half_a_pair_and_missing_files_are_told_at_once(tmp_path: Path) -> None:
         Tls(tmp_path / "ca.pem", certificate=tmp_path / "c.pem").credentials()
     with pytest.raises(FileNotFoundError):
         Tls(tmp_path / "ca.pem").credentials()
+
+
+def secured(ca: Issued) -> tuple[grpc.aio.Server, str]:
+    """A listener that wants certificates of `ca`; it has no services, so nothing is answered."""
+    server = grpc.aio.server()
+    wanted = grpc.ssl_server_credentials(
+        [pem(issue("node", ca))], pem(ca)[1], require_client_auth=True
+    )
+    return server, f"127.0.0.1:{server.add_secure_port('127.0.0.1:0', wanted)}"
+
+
+async def refusal(ca: Issued, credentials: Tls | None, address: str = "") -> str:
+    """With what words a call ends that never reached a node."""
+    server, secure = secured(ca)
+    await server.start()
+    try:
+        async with Admin(address or secure, credentials=credentials, timeout_ms=500) as admin:
+            with pytest.raises(Unavailable) as caught:
+                await admin.list_topics()
+            return str(caught.value)
+    finally:
+        await server.stop(0)
+
+
+def test_each_cause_of_a_missing_connection_is_told(tmp_path: Path) -> None:
+    """What a user can mend differs: the address, our certificate, theirs, or no TLS at all."""
+    ca, stranger = issue("ca"), issue("ca")
+    mine, theirs = issue("me", ca), issue("me", stranger)
+    ours = files(tmp_path / "mine", ca, mine)
+    wrong_ca = files(tmp_path / "ca", stranger, mine)
+    wrong_certificate = files(tmp_path / "certificate", ca, theirs)
+
+    assert "credentials=Tls(" in asyncio.run(refusal(ca, None))
+    assert "does not vouch for" in asyncio.run(refusal(ca, wrong_ca))
+    assert "our certificate" in asyncio.run(refusal(ca, wrong_certificate))
+    assert "nobody listens" in asyncio.run(refusal(ca, ours, "127.0.0.1:1"))
+
+
+def test_a_refused_member_warns_with_the_cause_and_says_little_else(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """One warning, and not a line for each of the attempts, which are several a second."""
+    caplog.set_level(logging.INFO, "holdfast.client")
+    ca, stranger = issue("ca"), issue("ca")
+    credentials = files(tmp_path / "mine", stranger, issue("me", stranger))
+
+    async def scenario() -> None:
+        server, address = secured(ca)
+        await server.start()
+        caller = Caller(address, credentials=credentials)
+        now = [0]
+        caller.reach = Reach(lambda: now[0])
+        try:
+            for now[0] in range(0, QUIET_MS_MAX + 1, QUIET_MS_MAX // 5):
+                result = await caller.attempt(FindCoordinatorRequest(), 1_000)
+                assert isinstance(result, Failure)
+        finally:
+            await caller.close()
+            await server.stop(0)
+
+    asyncio.run(scenario())
+    levels = [record.levelname for record in caplog.records]
+    assert levels == ["INFO", "WARNING"]
+    warning = caplog.records[1].getMessage()
+    assert "does not vouch for" in warning
+    assert ".." not in warning
+
+
+def test_info_is_told_again_after_a_while(caplog: pytest.LogCaptureFixture) -> None:
+    """At most one line a node and kind in that time, so six nodes cannot fill a disk either."""
+    caplog.set_level(logging.INFO, "holdfast.client")
+    now = [0]
+    reach = Reach(lambda: now[0])
+    for now[0] in (0, 1, INFO_EVERY_MS - 1, INFO_EVERY_MS):
+        reach.note("a:1", "x", "refused")
+        reach.note("b:2", "x", "refused")
+    assert [record.getMessage() for record in caplog.records] == ["refused"] * 4

@@ -16,6 +16,7 @@ from holdfast.server.address import Address
 from holdfast.server.config import NodeConfig, Peer
 from holdfast.server.grpc_options import server_options
 from holdfast.server.node import Node
+from holdfast.server.security import server_credentials
 from holdfast.v1 import (
     admin_pb2_grpc,
     extras_pb2,
@@ -29,6 +30,8 @@ from unit.server.fake_replica import FakeReplica
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
+
+    from holdfast.server.config import Tls
 
 QUICK = (
     SettingChange("group.initial_rebalance_delay_ms", "0"),
@@ -71,6 +74,8 @@ class Served(NamedTuple):
     admin: admin_pb2_grpc.AdminServiceAsyncStub
     log: log_pb2_grpc.LogServiceAsyncStub
     address: str
+    secure_address: str
+    """The same node with TLS; "" if it was given none."""
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -83,11 +88,12 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def served(*, leading: bool = True) -> AsyncIterator[Served]:
+async def served(*, leading: bool = True, tls: Tls | None = None) -> AsyncIterator[Served]:
     """A node that serves; it leads and its cluster is formed, unless told otherwise."""
     replica = FakeReplica()
     server = grpc.aio.server(options=server_options(REGISTRY["log.entry_bytes_max"].most))
     port = server.add_insecure_port("127.0.0.1:0")
+    secure = server.add_secure_port("127.0.0.1:0", server_credentials(tls)) if tls else None
     node = Node(config(), replica, FakeHistory(replica), server)
     await node.start()
     if leading:
@@ -104,6 +110,7 @@ async def served(*, leading: bool = True) -> AsyncIterator[Served]:
                 admin_pb2_grpc.AdminServiceStub(channel),
                 log_pb2_grpc.LogServiceStub(channel),
                 f"127.0.0.1:{port}",
+                f"127.0.0.1:{secure}" if secure else "",
             )
     finally:
         replica.step_down()

@@ -64,7 +64,7 @@ async def _refuse_unhealthy(target: Target) -> None:
     except NotHealed as error:
         raise Refused(
             f"the cluster at {target.directory} is not healthy, and nothing has been broken yet "
-            f"({error}): `holdfast cluster describe --cluster {target.directory}` shows its nodes"
+            f"({error}): `holdfast cluster status --cluster {target.directory}` shows its nodes"
         ) from error
 
 

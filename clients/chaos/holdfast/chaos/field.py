@@ -16,12 +16,13 @@ from typing import Final
 import grpc.aio
 
 from holdfast.chaos import harvest
+from holdfast.chaos.cleaning import clean_up
 from holdfast.chaos.clock import US_PER_S, boot_us, wall_behind_us
 from holdfast.chaos.cluster.proxy import Network
 from holdfast.chaos.cluster.target import PATIENCE_S, NotHealed, Target, until
 from holdfast.chaos.history import FORMAT, Began, Happening, Phase
 from holdfast.chaos.nemesis import Battle, Kind
-from holdfast.chaos.plan import Plan, Refused, schedule
+from holdfast.chaos.plan import Plan, schedule
 from holdfast.chaos.report import Report
 from holdfast.chaos.workload.callers import RecordedAdmin
 from holdfast.chaos.workload.crew import Crew, WorkerFailed
@@ -29,6 +30,7 @@ from holdfast.chaos.workload.observer import Observer
 from holdfast.chaos.workload.plan import (
     OFFSETS,
     PARTITIONS,
+    PREFIX,
     STATIC,
     Task,
     Times,
@@ -41,16 +43,13 @@ from holdfast.chaos.workload.prober import Prober
 from holdfast.chaos.workload.recorder import Recorder
 from holdfast.chaos.workload.store import Store
 from holdfast.client import HoldfastError
-from holdfast.client.errors import GroupNotFound, TopicNotFound
 
 CONDUCTOR: Final = "conductor.jsonl"
-PREFIX: Final = "chaos-"
 CLOCK_ERROR: Final = 0.05
 """All clocks are one host's; the rest is for processes that wait their turn on it."""
 _PAUSE_S: Final = (0.2, 1.0)
 _WARM_CHANGES: Final = 20
 _REST_S: Final = 1.0
-_NODES_LEAST: Final = 3
 _STRIKE_S_MAX: Final = 3 * PATIENCE_S
 """For a fault of several steps, each of which waits with patience."""
 
@@ -98,10 +97,13 @@ class Field:
             self._crew.kill_all()
             await self._prober.stop()  # what it is acknowledged from now on, the log below lacks
             self._logs = await harvest.read_any_log(self._target, self._first)
+        else:
+            await self._clean_up()
         finally:
             self._crew.kill_all()
             await self._prober.stop()
             await self._observer.stop()
+            self._name_brought_back()
         self._report.seconds = (boot_us() - self._began_us) / US_PER_S
         self._report.elections = self._observer.elections
         self._report.wrong += self._logs.differences
@@ -122,21 +124,8 @@ class Field:
     # --- phases ---
 
     async def _prepare(self) -> Times:
-        """Refuse a cluster that is somebody's, make the topics, begin to watch."""
-        if len(self._target.names) < _NODES_LEAST:
-            raise Refused(
-                f"the cluster has {len(self._target.names)} node: a fault of one is the end of it. "
-                "Chaos needs a cluster of three or five"
-            )
+        """Make the topics, and see how the cluster stands."""
         await self._target.whole()
-        found = [group.group_id for group in await self._admin.list_groups()]
-        strange = [name for name in found if not name.startswith(PREFIX)]
-        if strange and not self._plan.other_groups:
-            raise Refused(
-                f"the cluster has groups that no chaos run made ({', '.join(strange[:3])}): this "
-                "breaks nodes on purpose. Use a staging cluster, or --other-groups if they may "
-                "suffer"
-            )
         seen = await self._target.seen()
         self._first = 1 if self._network else max(s.applied_index for s in seen.values()) + 1
         await self._admin.create_topics(dict.fromkeys(groups(self._prefix), PARTITIONS))
@@ -181,8 +170,10 @@ class Field:
         loop = asyncio.get_running_loop()
         until_s = loop.time() + self._plan.seconds
         for number, kind in enumerate(schedule(kinds, random, self._plan.rounds)):
-            late = not self._plan.rounds and number and loop.time() > until_s
-            if late or self._asked_to_end.is_set():
+            if not self._plan.rounds and number and loop.time() > until_s:
+                return
+            if self._asked_to_end.is_set():
+                self._report.cut_short = self._plan.length
                 return
             await self._strike(battle, kind)
             await battle.hold(*_PAUSE_S)
@@ -215,7 +206,11 @@ class Field:
         )
 
     async def _healing(self) -> None:
-        """No more faults: everybody leaves, the nodes come to rest, and their logs are read."""
+        """No more faults: everybody leaves, the nodes come to rest, and their logs are read.
+
+        Whatever is written down comes before the reading: what is acknowledged after it is in no
+        log that was read, and would look lost (I2).
+        """
         self._recorder.note(Phase(boot_us(), "healing"))
         if self._network is not None:
             self._network.clear()
@@ -227,20 +222,23 @@ class Field:
         await self._observer.look()
         await asyncio.sleep(_REST_S)  # the watches have what was committed last
         self._recorder.note(Phase(boot_us(), "end"))
+        await self._observer.stop()
         self._logs = await harvest.read_logs(self._target, self._first)
-        if self._network is None:
-            await self._clean_up()
 
     async def _clean_up(self) -> None:
         """Leave nothing of ours in a cluster that goes on."""
-        names = groups(self._prefix)
-        for name in names:  # released static members are still there until their sessions end
-            await self._admin.remove_members(name, everyone=True, reason="the chaos run is over")
-        left = [*(await self._admin.delete_groups(*names)).items()]
-        left += [*(await self._admin.delete_topics(*names)).items()]
-        for name, refusal in left:
-            if refusal is not None and not isinstance(refusal, GroupNotFound | TopicNotFound):
-                self._say(f"{name} is left behind: {refusal}")
+        if self._network is not None:
+            return
+        try:
+            await clean_up(self._endpoints, self._target.tls, groups(self._prefix), self._say)
+        except HoldfastError as error:
+            names = ", ".join(groups(self._prefix))
+            self._report.wrong.append(f"{names} could not be cleaned up: {error}")
+
+    def _name_brought_back(self) -> None:
+        """Whoever runs the staging cluster must know what stops its nodes."""
+        if self._network is not None:
+            return  # of a cluster of our own nothing is left
         for name, process in self._target.brought_back.items():
             if process.poll() is None:
                 self._say(

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import secrets
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 from typing import Final
 
 from holdfast.chaos import nemesis
-from holdfast.chaos.nemesis import Kind
+from holdfast.chaos.nemesis import Kind, links
 
 _SLOW_EVERY: Final = 3
 
@@ -20,7 +22,7 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do. `cluster` None: start one of our own in `folder`.
+    """What to do. `cluster` None: start one of our own in `folder`, which the run makes.
 
     The run ends after `seconds`, or after `rounds` of all kinds if that is not 0. `kinds` empty:
     all that can be had. `arguments`: more for `holdfast cluster start`. `keep`: the folder's
@@ -39,6 +41,18 @@ class Plan:
     other_groups: bool = False
     keep: bool = False
 
+    @property
+    def length(self) -> str:
+        """How long the run is asked to be, for people."""
+        if self.rounds:
+            return f"{self.rounds} round{'s' * (self.rounds != 1)}"
+        return f"{self.seconds:.0f} s of faults"
+
+
+def new_folder() -> Path:
+    """A place among the temporary files that nobody else has; it is not made yet."""
+    return Path(tempfile.gettempdir()) / f"holdfast-chaos-{secrets.token_hex(8)}"
+
 
 def chosen_kinds(plan: Plan) -> tuple[list[Kind], list[Kind]]:
     """The kinds that will be used, and those that cannot be had here. Raises Refused."""
@@ -50,8 +64,20 @@ def chosen_kinds(plan: Plan) -> tuple[list[Kind], list[Kind]]:
     absent = [kind for kind in wanted if set(kind.needs) & set(lacking)]
     found = [kind for kind in wanted if kind not in absent]
     if not found:
-        raise Refused("none of these kinds of faults can be had here; --list says why")
+        raise Refused(_none_to_be_had(plan, absent, lacking))
     return found, absent
+
+
+def _none_to_be_had(plan: Plan, absent: Sequence[Kind], lacking: Mapping[str, str]) -> str:
+    needs = dict.fromkeys(need for kind in absent for need in kind.needs if need in lacking)
+    names = ", ".join(kind.name for kind in absent)
+    there = f" --cluster {plan.cluster}" if plan.cluster else ""
+    hint = " Leave --cluster out for a cluster that has them." if links.PROXY in needs else ""
+    return (
+        f"of the kinds asked for, none can be had here: {names}: "
+        f"{'; '.join(lacking[need] for need in needs)}.{hint} `holdfast chaos --list{there}` names "
+        "the kinds that can be had"
+    )
 
 
 def schedule(kinds: Sequence[Kind], random: Random, rounds: int) -> Iterator[Kind]:

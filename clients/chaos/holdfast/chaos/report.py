@@ -17,12 +17,14 @@ class Report:
     """One run. Seconds are of the boot clock; `evidence` is a folder, empty if it was not kept.
 
     `checked`: what each checker looked at. `unjudged`: invariants for which the history had
-    nothing. `wrong`: what the run itself saw go wrong.
+    nothing. `wrong`: what the run itself saw go wrong. `cut_short`: how long it should have been,
+    if a signal ended it before; else empty.
     """
 
     seed: int
     cluster: str
     seconds: float = 0.0
+    cut_short: str = ""
     faults: Counter[str] = field(default_factory=Counter)
     missing: Mapping[str, str] = field(default_factory=dict)
     left_out: Sequence[str] = ()
@@ -69,7 +71,7 @@ class Report:
         rows = (
             ("cluster", self.cluster),
             ("seed", self.seed),
-            ("duration", f"{self.seconds:.0f} s"),
+            ("duration", f"{self.seconds:.0f} s{self._left_out()}"),
             ("faults", f"{self.faults.total()} of {len(self.faults)} kinds"),
             ("elections", self.elections),
             ("acknowledged changes", self.acknowledged),
@@ -81,6 +83,9 @@ class Report:
             ("violations", len(self.violations) + len(self.wrong)),
         )
         return [f"{name:<22}{value}" for name, value in rows]
+
+    def _left_out(self) -> str:
+        return f", CUT SHORT by a signal: asked for were {self.cut_short}" if self.cut_short else ""
 
     def _kinds(self) -> list[str]:
         names = sorted(self.faults, key=lambda name: (-self.faults[name], name))

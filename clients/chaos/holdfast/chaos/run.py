@@ -12,33 +12,31 @@ from contextlib import AsyncExitStack
 from pathlib import Path
 
 from holdfast.chaos import judging, nemesis
+from holdfast.chaos.admission import admit, running
 from holdfast.chaos.cluster.staging import Staging, StagingFailed, end_brought_back
 from holdfast.chaos.cluster.target import Target
 from holdfast.chaos.field import CONDUCTOR, Field
 from holdfast.chaos.history import Happening
 from holdfast.chaos.history_file import write as write_history
-from holdfast.chaos.plan import Plan, Refused, chosen_kinds
+from holdfast.chaos.plan import Plan, Refused, chosen_kinds, new_folder
 from holdfast.chaos.report import Report
 from holdfast.chaos.workload.recorder import Recorder
 
-__all__ = ["Plan", "Refused", "Report", "StagingFailed", "run"]
+__all__ = ["Plan", "Refused", "Report", "StagingFailed", "new_folder", "run"]
 
 
 async def run(plan: Plan, say: Callable[[str], None]) -> Report:
-    """Do it all. Raises Refused, StagingFailed; everything later is in the report."""
+    """Do it all. Raises Refused with nothing made, StagingFailed; all else is in the report."""
     kinds, absent = chosen_kinds(plan)
+    _refuse_used(plan.folder)
+    await admit(plan)
     report = Report(plan.seed, str(plan.cluster or plan.folder / "cluster"))
     report.missing = nemesis.missing(proxies=plan.cluster is None)
     report.left_out = tuple(kind.name for kind in absent)
-    _make_folder(plan.folder)
-    history: list[Happening] = []
-    try:
-        async with AsyncExitStack() as stack:
-            field = await _field(plan, stack, report, say)
-            history = await field.fight(kinds)
-    except Refused:
-        shutil.rmtree(plan.folder)  # it was empty, and nothing happened
-        raise
+    _make(plan)
+    async with AsyncExitStack() as stack:
+        field = await _field(plan, stack, report, say)
+        history = await field.fight(kinds)
     judging.count(report, history)
     say(f"judging {len(history)} happenings")
     judging.judge(report, history)
@@ -46,11 +44,20 @@ async def run(plan: Plan, say: Callable[[str], None]) -> Report:
     return report
 
 
-def _make_folder(folder: Path) -> None:
+def _refuse_used(folder: Path) -> None:
     """Never among somebody's files: what is in it is removed when all is well."""
-    folder.mkdir(parents=True, exist_ok=True)
-    if any(folder.iterdir()):
-        raise Refused(f"{folder} is not empty: name a directory for the evidence that is, or none")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise Refused(f"{folder} is no empty directory: name one for the evidence that is, or none")
+
+
+def _make(plan: Plan) -> None:
+    """The folder; one among everybody's temporary files is its owner's alone. Raises Refused."""
+    try:
+        plan.folder.mkdir(mode=0o777 if plan.keep else 0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise Refused(
+            f"{plan.folder} cannot be made ({error}): name another directory for the evidence"
+        ) from error
 
 
 def _keep_or_remove(plan: Plan, report: Report, history: Sequence[Happening]) -> None:
@@ -75,19 +82,9 @@ async def _field(
         target = Target(staging.directory)
         stack.push_async_callback(end_brought_back, target)
     else:
-        target = _running(plan.cluster)
+        target = running(plan.cluster)
         endpoints = tuple(node.client_address for node in target.nodes())
     stack.push_async_callback(target.close)
     recorder = Recorder(plan.folder / CONDUCTOR, 0)
     stack.callback(recorder.close)
     return Field(plan, target, network, endpoints, recorder, report, say)
-
-
-def _running(directory: Path) -> Target:
-    try:
-        return Target(directory)
-    except (OSError, ValueError, KeyError) as error:
-        raise Refused(
-            f"no running cluster at {directory} ({error}): start one with `holdfast cluster start "
-            f"--dir {directory}`, or leave --cluster out for one that is made for the run"
-        ) from error

@@ -7,12 +7,12 @@ else (commits, administration). Both follow the leader and never hide an unknown
 from __future__ import annotations
 
 import asyncio
-import logging
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
 import grpc.aio
 
+from holdfast.client import unreached
 from holdfast.client.channel import open_channel
 from holdfast.client.clock import boot_ms
 from holdfast.client.endpoints import Endpoints, parse
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from holdfast.client.errors import HoldfastError
     from holdfast.client.witness import Witness
 
-_LOGGER = logging.getLogger("holdfast.client")
 _CONNECT_TIMEOUT_MS = 5_000
 _READY = grpc.ChannelConnectivity.READY
 _SUFFIX = "Request"
@@ -76,6 +75,7 @@ class Caller:
         self._roster = Roster(self.endpoints, self.channel, self.metadata)
         self._closed = False
         self._channels: dict[str, grpc.aio.Channel] = {}
+        self._words: dict[str, str] = {}
         self._stubs: dict[str, tuple[object, ...]] = {}
 
     async def close(self) -> None:
@@ -104,11 +104,13 @@ class Caller:
         if self._closed:
             raise Unavailable("The connection was closed; end its members and calls before it.")
         channel = self.channel(address)
+        self._words.pop(address, None)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while (state := channel.get_state(try_to_connect=True)) is not _READY:
                     if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                        return False
+                        self._words[address] = await unreached.words_of(channel)
+                        return channel.get_state() is _READY
                     await channel.wait_for_state_change(state)
         except TimeoutError:
             return False
@@ -230,7 +232,7 @@ class Caller:
         )
         if verdict.kind is not FailureKind.RETRY:
             return Failure(verdict.kind, verdict.error)
-        _LOGGER.info("%s", verdict.error)
+        self.reach.note(address, error.code().name, verdict.error)
         if verdict.leader:
             delay = self.endpoints.redirected(address, verdict.leader)
         else:
@@ -239,11 +241,9 @@ class Caller:
 
     def not_connected(self, address: str) -> Failure:
         """The call was never sent, so surely nothing happened (S5)."""
-        error = Unavailable(
-            f"Could not connect to {address}: nobody listens there, it does not answer, or TLS "
-            "was refused (check ca, certificate and key)."
-        )
-        _LOGGER.info("%s", error)
+        cause = unreached.why(self._words.get(address, ""), self._credentials)
+        error = Unavailable(f"Could not connect to {address}: {cause}.")
+        self.reach.note(address, cause, error)
         return self._retry(error, self.endpoints.failed(address))
 
     def unanswered(self, address: str, why: str) -> int:

@@ -18,6 +18,7 @@ from holdfast.client.arguments import checked, topic_names
 from holdfast.client.clock import boot_ms
 from holdfast.client.connection import Connection
 from holdfast.client.errors import HoldfastError, OutcomeUnknown, Unavailable, from_code
+from holdfast.client.final import whom
 from holdfast.client.health import Health, look
 from holdfast.client.holding import Holding
 from holdfast.client.partition import Offset, Partition
@@ -258,11 +259,12 @@ class Member:
             code = next(iter(refused.values()))
             extras = response.holdfast
             names = ", ".join(f"{topic}/{number}" for topic, number in refused)
+            about = whom(identity.member_id, self.settings.instance_id, self.settings.group)
             self._session.refused(code, identity, extras, boot_ms())
             self._pump()
             raise from_code(
                 code,
-                subject=f"Commit of {names}",
+                subject=f"{about}, commit of {names}",
                 message=extras.message,
                 holder=extras.holder,
                 since_ms=extras.holder_since_ms if extras.HasField("holder_since_ms") else None,

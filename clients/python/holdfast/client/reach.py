@@ -16,6 +16,9 @@ if TYPE_CHECKING:
 _LOGGER = logging.getLogger("holdfast.client")
 QUIET_MS_MAX: Final = 3_000
 """For how long nothing is said: a heartbeat interval (the default one), far above a failover."""
+INFO_EVERY_MS: Final = 10_000
+"""How often one kind of failure of one node is worth a line; attempts are several a second."""
+_NOTED_MAX: Final = 256
 
 
 class Reach:
@@ -25,6 +28,18 @@ class Reach:
         self._clock = clock
         self._since_ms: int | None = None
         self._told = False
+        self._noted: dict[tuple[str, str], int] = {}
+
+    def note(self, address: str, kind: str, why: object) -> None:
+        """Log a single failure, at level info, unless one of its kind was logged just now."""
+        now_ms = self._clock()
+        last_ms = self._noted.get((address, kind))
+        if last_ms is not None and now_ms - last_ms < INFO_EVERY_MS:
+            return
+        if len(self._noted) >= _NOTED_MAX:
+            self._noted.clear()
+        self._noted[address, kind] = now_ms
+        _LOGGER.info("%s", why)
 
     def failed(self, why: object, addresses: Sequence[str]) -> None:
         """A call got no usable answer; `addresses`: all that are tried."""
@@ -39,7 +54,7 @@ class Reach:
             "members own ends with their lease.",
             lasted_ms / 1000,
             ", ".join(addresses),
-            why,
+            str(why).removesuffix("."),
         )
 
     def answered(self, address: str) -> None:

@@ -7,20 +7,24 @@ from __future__ import annotations
 
 import asyncio
 import secrets
-import tempfile
+import signal
 from importlib import import_module
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
-from holdfast.server.cli.ending import fail, print_json
+from holdfast.server.cli.ending import UNREACHED, fail, print_json
 from holdfast.server.cli.options import table
 
 WARNING = (
     "This kills, freezes and damages the nodes of {where} on purpose, one fault after another. A "
     "defect that it finds may cost the cluster its data. Go on?"
 )
+
+REFUSED: Final = click.UsageError.exit_code
+INTERRUPTED: Final = 128 + signal.SIGINT
+"""As a shell says it of a program that SIGINT ended."""
 
 
 @click.command()
@@ -58,16 +62,18 @@ def chaos(  # noqa: PLR0913 - an option each
 ) -> None:
     """Break a cluster on purpose, under load, and judge whether it held.
 
-    Ends with code 0 if nothing was violated, else with 1; what was found is kept and named.
+    Ends with code 0 if nothing was violated, also when Ctrl-C cut it short; with 1 if something
+    was, and what was found is kept and named. With 2 if there was nothing to judge, because it was
+    refused; with 3 if the cluster made for the run did not start.
     """
     if listed:
         _list(own=cluster is None)
         return
     if cluster is not None and not yes:
-        click.confirm(WARNING.format(where=cluster), abort=True, err=True)
+        _ask(cluster)
     program = import_module("holdfast.chaos.run")
     plan = program.Plan(
-        folder=out or Path(tempfile.mkdtemp(prefix="holdfast-chaos-")),
+        folder=out or program.new_folder(),
         seed=secrets.randbelow(1 << 31) if seed is None else seed,
         cluster=cluster,
         seconds=minutes * 60,
@@ -86,12 +92,27 @@ def chaos(  # noqa: PLR0913 - an option each
         fail("the cluster did NOT hold; what was found is listed above")
 
 
+def _ask(cluster: Path) -> None:
+    """No consent is no verdict: a program must not read one from the exit code."""
+    try:
+        agreed = click.confirm(WARNING.format(where=cluster), err=True)
+    except click.Abort:  # nobody is there to answer
+        agreed = False
+    if not agreed:
+        fail("nothing was broken; --yes does not ask", REFUSED)
+
+
 def _run(program: Any, plan: Any) -> Any:  # noqa: ANN401 - holdfast.chaos.run, unknown here
-    """Run; ends the command with one sentence if it cannot begin."""
+    """Run; ends the command with one sentence if it cannot begin, or is not let end in order."""
     try:
         return asyncio.run(program.run(plan, lambda line: click.echo(line, err=True)))
-    except (program.Refused, program.StagingFailed) as error:
-        fail(str(error))
+    except program.Refused as error:
+        fail(str(error), REFUSED)
+    except program.StagingFailed as error:
+        fail(str(error), UNREACHED)
+    except KeyboardInterrupt:
+        left = f"; what was seen is in {plan.folder}" if plan.folder.exists() else ""
+        fail(f"ended at once, so nothing was judged{left}", INTERRUPTED)
 
 
 def _list(*, own: bool) -> None:

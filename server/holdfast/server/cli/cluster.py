@@ -56,7 +56,7 @@ def start(
         with claimed(directory):
             if not new:
                 _say_ignored(directory, files, insecure=insecure_loopback)
-            LocalCluster(directory, files, click.echo).run(bootstrap=new)
+            LocalCluster(directory, files, click.echo).run()
     except (ConfigError, CannotStart) as error:
         fail(str(error))
 
@@ -103,7 +103,7 @@ def status(cluster: Cluster, *, as_json: bool) -> None:
             (_line(cluster.name_of(address), address, one) for address, one in seen),
         )
     if not any(one for _, one in seen):
-        fail("no node answered; is the cluster running?", UNREACHED)
+        fail(f"no node answered; last: {cluster.last_failure}", UNREACHED)
 
 
 def _line(name: str, address: str, one: a.DescribeClusterResponse | None) -> tuple[object, ...]:

@@ -5,6 +5,7 @@ Walks the nodes and follows the leader. A call that may have happened is never r
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from dataclasses import dataclass
@@ -18,11 +19,11 @@ from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.server import cluster_file
 from holdfast.server.address import parse_address
 from holdfast.server.cli.ending import UNKNOWN, fail
-from holdfast.server.cli.patience import Patience
+from holdfast.server.cli.patience import Patience, is_unconnected
+from holdfast.server.cli.tls import credentials, unreached
 from holdfast.server.config import ConfigError, Tls
 from holdfast.server.faults import LEADER_KEY, OUTCOME_KEY
 from holdfast.server.grpc_options import channel_options
-from holdfast.server.security import channel_credentials
 from holdfast.v1 import (
     admin_pb2,
     admin_pb2_grpc,
@@ -111,6 +112,8 @@ class Cluster:
     def __init__(self, target: Target) -> None:
         self._target = target
         self._channels: dict[str, grpc.Channel] = {}
+        self.last_failure = ""
+        """Why the last node that gave no answer of its own gave none; a sentence."""
 
     def call(self, method: str, request: Message) -> Any:  # noqa: ANN401 - the method's response
         """Call Admin- or OffsetService on the leader; a failure ends the command, told."""
@@ -165,8 +168,17 @@ class Cluster:
         try:
             stub = admin_pb2_grpc.AdminServiceStub(self._channel(address))
             return getattr(stub, method)(request, timeout=2.0)
-        except grpc.RpcError:
+        except grpc.RpcError as error:
+            self.last_failure = self.said(address, error)
             return None
+
+    def said(self, address: str, error: grpc.RpcError) -> str:
+        """What a node's failure means, for people."""
+        assert isinstance(error, grpc.Call)  # noqa: S101 - what a stub raises is both
+        words = error.details() or error.code().name
+        if is_unconnected(error):
+            return unreached(address, words, self._target.tls)
+        return f"{address}: {words}"
 
     def _walk(
         self, ask: Callable[[Any], Response], stub: Callable[[grpc.Channel], Any]
@@ -179,7 +191,8 @@ class Cluster:
             try:
                 response = ask(stub(self._channel(address)))
             except grpc.RpcError as error:
-                last, leader = _judge(error, address), _trailing(error, LEADER_KEY)
+                _end_unless_repeatable(error)
+                last, leader = self.said(address, error), _trailing(error, LEADER_KEY)
                 patience.failed(address, error)
             else:
                 patience.answered(address)
@@ -204,7 +217,9 @@ class Cluster:
         options = channel_options(REGISTRY["log.entry_bytes_max"].most)
         if self._target.tls is None:
             return grpc.insecure_channel(address, options)
-        return grpc.secure_channel(address, channel_credentials(self._target.tls), options)
+        # What gRPC writes of a failed handshake is told by `unreached`, with what to do.
+        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
+        return grpc.secure_channel(address, credentials(self._target.tls), options)
 
 
 def _stub_of(method: str) -> Callable[[grpc.Channel], Any]:
@@ -213,8 +228,8 @@ def _stub_of(method: str) -> Callable[[grpc.Channel], Any]:
     return admin_pb2_grpc.AdminServiceStub
 
 
-def _judge(error: grpc.RpcError, address: str) -> str:
-    """Go on to the next node, or end the command: never repeat what may have happened (S5)."""
+def _end_unless_repeatable(error: grpc.RpcError) -> None:
+    """End the command, or let it ask the next node: never repeat what may have happened (S5)."""
     outcome = _trailing(error, OUTCOME_KEY)
     assert isinstance(error, grpc.Call)  # noqa: S101 - what a stub raises is both
     code, details = error.code(), error.details() or ""
@@ -222,7 +237,6 @@ def _judge(error: grpc.RpcError, address: str) -> str:
         if outcome == "not-applied":
             fail(details)
         fail(f"{details or code.name}. Whether it happened is unknown: look, then repeat", UNKNOWN)
-    return f"{address}: {details}"
 
 
 def _trailing(error: grpc.RpcError, key: str) -> str:

@@ -28,7 +28,7 @@ class _Walk:
     """Which node to ask, and when to give up: after a while without any progress."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self._ring = cycle(cluster.addresses)
+        self._ring, self._said = cycle(cluster.addresses), cluster.said
         self.address = next(self._ring)
         self._refused: set[str] = set()
         self._all = set(cluster.addresses)
@@ -50,7 +50,7 @@ class _Walk:
         if self._refused == self._all:
             fail(said)
         self._patience.failed(self.address, error)
-        self._patience.end_if_over("the log", f"{self.address}: {said}")
+        self._patience.end_if_over("the log", self._said(self.address, error))
         self.address = next(self._ring)
         time.sleep(PAUSE_SECONDS)
 

@@ -33,7 +33,7 @@ class Patience:
     def failed(self, address: str, error: grpc.RpcError) -> None:
         """Note whether there was anybody to refuse."""
         assert isinstance(error, grpc.Call)  # noqa: S101 - what a stub raises is both
-        if _is_unconnected(error):
+        if is_unconnected(error):
             self._nobody.add(address)
         else:
             self._nobody.discard(address)
@@ -43,13 +43,11 @@ class Patience:
         nobody = self._nobody >= self._all
         most = UNCONNECTED_SECONDS if nobody else WALK_SECONDS
         if time.monotonic() > self._began + most:
-            hint = ". Is the cluster running, and are these its addresses?" if nobody else ""
-            fail(f"no node served {what} within {most:.0f} s; last: {last}{hint}", UNREACHED)
+            fail(f"no node served {what} within {most:.0f} s; last: {last}", UNREACHED)
 
 
-def _is_unconnected(error: grpc.Call) -> bool:
+def is_unconnected(error: grpc.Call) -> bool:
     """Whether no connection came about; grpc's channel says so in words alone."""
     words = error.details() or ""
-    return error.code() is grpc.StatusCode.UNAVAILABLE and (
-        "ailed to connect" in words or "DNS resolution failed" in words
-    )
+    signs = ("ailed to connect", "DNS resolution failed", "errors resolving")
+    return error.code() is grpc.StatusCode.UNAVAILABLE and any(sign in words for sign in signs)

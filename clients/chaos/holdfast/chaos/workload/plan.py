@@ -16,6 +16,8 @@ DYNAMIC: Final = "dynamic"
 MIXED: Final = "mixed"
 OFFSETS: Final = "offsets"
 PARTITIONS: Final = 8
+PREFIX: Final = "chaos-"
+"""Of the names of every run's groups and topics."""
 _SIZES: Final = {STATIC: (4, 0), DYNAMIC: (0, 3), MIXED: (2, 2)}
 """Members of each group: so many static ones, so many dynamic ones."""
 

@@ -26,9 +26,10 @@ logger = logging.getLogger(__name__)
 
 SESSIONS_A_TURN: Final = 16
 """How many are handed over before the loop serves its sockets again."""
+PAUSE_S: Final = 0.015
+"""Between two such turns: a thousand a second end, which takes about a third of the loop."""
 OTHERS_SHARE: Final = 3
-"""How much longer than such a turn took the next one waits. Committing and folding what was handed
-over takes about as long again, so half of the loop is left to everybody else."""
+"""By how much longer the pause becomes than the loop was late: it has other work, or too much."""
 
 
 class Firing:
@@ -50,7 +51,7 @@ class Firing:
         self._sessions += [each for each in due if each.key.kind == SESSION]
         others = [each for each in due if each.key.kind != SESSION]
         if others:
-            self._begin(self._hand_over(others))
+            self._begin(self._hand_over(others, 0.0))
         if self._sessions and (self._ending is None or self._ending.done()):
             self._ending = self._begin(self._end_sessions())
 
@@ -70,9 +71,9 @@ class Firing:
     async def _end_sessions(self) -> None:
         while self._sessions:
             due, self._sessions = self._sessions, []
-            await self._hand_over(due)
+            await self._hand_over(due, PAUSE_S)
 
-    async def _hand_over(self, due: Sequence[Due]) -> None:
+    async def _hand_over(self, due: Sequence[Due], pause_s: float) -> None:
         """Hear what has arrived, make sure of a majority, then propose (S9 a, b)."""
         await asyncio.sleep(0)
         await asyncio.sleep(0)
@@ -82,7 +83,13 @@ class Firing:
             logger.info("%d deadlines fired, but this node leads no more: %s", len(due), error)
             return
         for first in range(0, len(due), SESSIONS_A_TURN):
-            began_ms = self._now_ms()
             for fired in due[first : first + SESSIONS_A_TURN]:
                 self._submit(DeadlineFired(fired.group_id, fired.key, fired.arming, fired.renewals))
-            await asyncio.sleep(OTHERS_SHARE * (self._now_ms() - began_ms) / 1000)
+            await self._leave_to_others(pause_s)
+
+    async def _leave_to_others(self, pause_s: float) -> None:
+        """Pause; longer if the loop came back late: what was handed over is folded there, too."""
+        began_ms = self._now_ms()
+        await asyncio.sleep(pause_s)
+        late_ms = self._now_ms() - began_ms - 1000 * pause_s
+        await asyncio.sleep(OTHERS_SHARE * max(0.0, late_ms) / 1000)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, cast
 from holdfast.coordinator.deadlines import Due
 from holdfast.coordinator.volatile import ROUND, SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
-from holdfast.server.firing import OTHERS_SHARE, SESSIONS_A_TURN, Firing
+from holdfast.server.firing import OTHERS_SHARE, PAUSE_S, SESSIONS_A_TURN, Firing
 
 if TYPE_CHECKING:
     import pytest
@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from holdfast.server.replica_like import ReplicaLike
 
 MANY = 5 * SESSIONS_A_TURN
-EACH_MS = 2
-"""What handing one over takes here."""
 
 
 class Followed:
@@ -33,7 +31,10 @@ class Followed:
 
 
 class Bench:
-    """A clock that only handing over moves, what was handed over, and every pause between."""
+    """A clock that only pauses move, what was handed over, and every pause between."""
+
+    late_ms = 0
+    """By how much every pause is longer than it should be."""
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now_ms = 0
@@ -47,10 +48,10 @@ class Bench:
 
     def _submit(self, fired: DeadlineFired) -> None:
         self.handed.append(fired)
-        self.now_ms += EACH_MS
 
     async def _pause(self, seconds: float) -> None:
         self.pauses.append((len(self.handed), seconds))
+        self.now_ms += round(1000 * seconds) + self.late_ms
         await self._wait(0)
 
     async def until_handed(self, count: int) -> None:
@@ -67,7 +68,7 @@ def session(number: int) -> Due:
 
 
 def test_many_ends_leave_the_loop_to_others_between_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Others get three times as long as each turn took; nobody is forgotten, none comes twice."""
+    """A pause behind every turn; nobody is forgotten, none comes twice."""
     bench = Bench(monkeypatch)
 
     async def story() -> None:
@@ -77,10 +78,24 @@ def test_many_ends_leave_the_loop_to_others_between_turns(monkeypatch: pytest.Mo
     asyncio.run(story())
     turns = [handed for handed, pause in bench.pauses if pause > 0]
     assert turns == [SESSIONS_A_TURN * turn for turn in range(1, len(turns) + 1)]
-    assert {pause for _, pause in bench.pauses if pause > 0} == {
-        OTHERS_SHARE * SESSIONS_A_TURN * EACH_MS / 1000
-    }
+    assert {pause for _, pause in bench.pauses if pause > 0} == {PAUSE_S}
     assert [fired.key.member_id for fired in bench.handed] == [f"m-{n}" for n in range(MANY)]
+
+
+def test_a_loop_that_has_too_much_to_do_is_left_alone_for_longer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It came back late: others waited as long, and get three times that before the next turn."""
+    bench = Bench(monkeypatch)
+    bench.late_ms = 40
+
+    async def story() -> None:
+        bench.firing.fire([session(number) for number in range(MANY)])
+        await bench.until_handed(MANY)
+
+    asyncio.run(story())
+    behind_first = [pause for handed, pause in bench.pauses if handed == SESSIONS_A_TURN]
+    assert behind_first == [PAUSE_S, OTHERS_SHARE * bench.late_ms / 1000]
 
 
 def test_what_fires_meanwhile_waits_for_its_own_probe_and_turn(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -75,6 +76,20 @@ def test_a_cluster_that_could_not_start_can_be_started_once_its_port_is_free(
     assert directory.is_dir()
 
     with running(directory, 1) as cluster:
+        assert cluster.leader() == "node-1"
+
+
+def test_a_cluster_that_lost_all_its_data_is_not_begun_anew(tmp_path: Path) -> None:
+    """S19: empty is not new; a volume may not be mounted."""
+    with running(tmp_path / "c", 1, *INSECURE) as cluster:
+        data = cluster.data("node-1")
+    data.rename(tmp_path / "elsewhere")
+    told = refused("cluster", "start", "--dir", str(tmp_path / "c"))
+    shutil.rmtree(data)
+    (tmp_path / "elsewhere").rename(data)
+
+    assert "node-1" in told and "bootstrap" in told  # noqa: PT018 - one sentence
+    with running(tmp_path / "c", 1) as cluster:
         assert cluster.leader() == "node-1"
 
 

@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import json
 import os
+import time
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 NAME: Final = "cluster.json"
+LOCK_S_MAX: Final = 5.0
+LOCK_LOOK_S: Final = 0.01
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +73,11 @@ def replace_pid(path: Path, name: str, cluster_id: str) -> None:
     """A node of a running local cluster is back: put this process's id in its place.
 
     Several may be back at once, so one node's reading and writing are never between another's.
+    Blocks while another one's last.
     """
     no_local_cluster = contextlib.suppress(OSError, ValueError)  # none runs here: nothing to do
+    if not path.exists():
+        return
     with no_local_cluster, _alone(path.parent):
         content = read(path)
         if content.cluster_id == cluster_id:
@@ -84,10 +90,24 @@ def replace_pid(path: Path, name: str, cluster_id: str) -> None:
 
 @contextlib.contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """Wait until no other process is in such a block; the folder itself is what is locked."""
+    """Wait until no other process is in such a block; the folder itself is what is locked.
+
+    Raises BlockingIOError if that takes long: whoever may read the folder may hold its lock.
+    """
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _lock(descriptor)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int) -> None:
+    until = time.monotonic() + LOCK_S_MAX
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() > until:
+                raise
+            time.sleep(LOCK_LOOK_S)

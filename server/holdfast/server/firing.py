@@ -2,14 +2,16 @@
 
 What fired reaches its actor only after the loop has drained its sockets and a quorum probe begun
 after it fired has succeeded: a heartbeat that has arrived is heard first, and a leader that nobody
-follows any more expires nobody. Sessions wait for each other: thousands that end together must
-not hold up other groups, whose own deadlines go past them. Knows no clock but the one it is given.
+follows any more expires nobody. Sessions are handed over at a pace, group after group: thousands
+that end together must not hold up others, whose own deadlines go past them. Knows no clock but the
+one it is given.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+from collections import deque
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.commands import DeadlineFired
@@ -17,9 +19,11 @@ from holdfast.coordinator.volatile import SESSION
 from holdfast.raft.api import RaftError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Sequence
+    from collections.abc import Callable, Coroutine, Iterable, Sequence
 
     from holdfast.coordinator.deadlines import Due
+    from holdfast.coordinator.ids import GroupId
+    from holdfast.coordinator.volatile import DeadlineKey
     from holdfast.server.replica_like import ReplicaLike
 
 logger = logging.getLogger(__name__)
@@ -27,9 +31,11 @@ logger = logging.getLogger(__name__)
 SESSIONS_A_TURN: Final = 16
 """How many are handed over before the loop serves its sockets again."""
 PAUSE_S: Final = 0.015
-"""Between two such turns: a thousand a second end, which takes about a third of the loop."""
+"""Between two such turns: about a thousand a second end, which takes a third of the loop."""
 OTHERS_SHARE: Final = 3
 """By how much longer the pause becomes than the loop was late: it has other work, or too much."""
+LATE_MS_MAX: Final = 100
+"""What counts of that: a process that stood still for an hour must end sessions all the same."""
 
 
 class Firing:
@@ -42,22 +48,33 @@ class Firing:
         now_ms: Callable[[], int],
     ) -> None:
         self._replica, self._submit, self._now_ms = replica, submit, now_ms
-        self._sessions: list[Due] = []
+        self._fired: list[Due] = []
+        """Sessions that no probe has vouched for yet."""
+        self._vouched: dict[GroupId, deque[Due]] = {}
+        self._waiting: set[tuple[GroupId, DeadlineKey]] = set()
         self._ending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def fire(self, due: Sequence[Due]) -> None:
         """These fired just now."""
-        self._sessions += [each for each in due if each.key.kind == SESSION]
+        sessions = [each for each in due if each.key.kind == SESSION]
         others = [each for each in due if each.key.kind != SESSION]
         if others:
-            self._begin(self._hand_over(others, 0.0))
-        if self._sessions and (self._ending is None or self._ending.done()):
+            self._begin(self._hand_over_at_once(others))
+        self._fired += sessions
+        self._waiting.update((each.group_id, each.key) for each in sessions)
+        if sessions and (self._ending is None or self._ending.done()):
             self._ending = self._begin(self._end_sessions())
+
+    def holds(self, group_id: GroupId, key: DeadlineKey) -> bool:
+        """Whether this session is over and waits for its turn."""
+        return (group_id, key) in self._waiting
 
     def clear(self) -> None:
         """Judge nothing of what fired: the lead is lost."""
-        self._sessions.clear()
+        self._fired.clear()
+        self._vouched.clear()
+        self._waiting.clear()
         self._ending = None
         for task in self._tasks:
             task.cancel()
@@ -68,28 +85,62 @@ class Firing:
         task.add_done_callback(self._tasks.discard)
         return task
 
-    async def _end_sessions(self) -> None:
-        while self._sessions:
-            due, self._sessions = self._sessions, []
-            await self._hand_over(due, PAUSE_S)
+    async def _hand_over_at_once(self, due: Sequence[Due]) -> None:
+        """Deadlines of rounds: members wait for them."""
+        if await self._is_followed(len(due)):
+            for first in range(0, len(due), SESSIONS_A_TURN):
+                self._hand_over(due[first : first + SESSIONS_A_TURN])
+                await asyncio.sleep(0)
 
-    async def _hand_over(self, due: Sequence[Due], pause_s: float) -> None:
-        """Hear what has arrived, make sure of a majority, then propose (S9 a, b)."""
+    async def _end_sessions(self) -> None:
+        while self._fired or self._vouched:
+            await self._vouch()
+            self._hand_over(self._turn())
+            await self._leave_to_others()
+
+    async def _vouch(self) -> None:
+        count = len(self._fired)
+        if not count:
+            return
+        followed = await self._is_followed(count)
+        due, self._fired = self._fired[:count], self._fired[count:]
+        for each in due:
+            if followed:
+                self._vouched.setdefault(each.group_id, deque()).append(each)
+            else:
+                self._waiting.discard((each.group_id, each.key))
+
+    async def _is_followed(self, count: int) -> bool:
+        """Hear what has arrived, then make sure of a majority (S9 a, b)."""
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         try:
             await self._replica.quorum_probe()
         except RaftError as error:
-            logger.info("%d deadlines fired, but this node leads no more: %s", len(due), error)
-            return
-        for first in range(0, len(due), SESSIONS_A_TURN):
-            for fired in due[first : first + SESSIONS_A_TURN]:
-                self._submit(DeadlineFired(fired.group_id, fired.key, fired.arming, fired.renewals))
-            await self._leave_to_others(pause_s)
+            logger.info("%d deadlines fired, but this node leads no more: %s", count, error)
+            return False
+        return True
 
-    async def _leave_to_others(self, pause_s: float) -> None:
+    def _turn(self) -> list[Due]:
+        """The first group's, then the next one's: no group waits for all of another's."""
+        taken: list[Due] = []
+        while self._vouched and len(taken) < SESSIONS_A_TURN:
+            group_id = next(iter(self._vouched))
+            queue = self._vouched.pop(group_id)
+            while queue and len(taken) < SESSIONS_A_TURN:
+                taken.append(queue.popleft())
+            if queue:
+                self._vouched[group_id] = queue
+        self._waiting.difference_update((each.group_id, each.key) for each in taken)
+        return taken
+
+    def _hand_over(self, due: Iterable[Due]) -> None:
+        for fired in due:
+            self._submit(DeadlineFired(fired.group_id, fired.key, fired.arming, fired.renewals))
+
+    async def _leave_to_others(self) -> None:
         """Pause; longer if the loop came back late: what was handed over is folded there, too."""
         began_ms = self._now_ms()
-        await asyncio.sleep(pause_s)
-        late_ms = self._now_ms() - began_ms - 1000 * pause_s
-        await asyncio.sleep(OTHERS_SHARE * max(0.0, late_ms) / 1000)
+        await asyncio.sleep(PAUSE_S)
+        late_ms = self._now_ms() - began_ms - 1000 * PAUSE_S
+        await asyncio.sleep(OTHERS_SHARE * min(max(0.0, late_ms), LATE_MS_MAX) / 1000)

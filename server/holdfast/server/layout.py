@@ -4,6 +4,7 @@ DIR/authority/           what signed everything; not needed to run
 DIR/client/              certificate for commands and programs of this machine
 DIR/<name>/node.toml     the node's configuration;  DIR/<name>/data its data
 DIR/cluster.json         where the nodes are, while they serve (`cluster_file`)
+DIR/formed               there from the moment when all nodes of the new cluster first served
 DIR/cluster.lock         held by the command that runs the cluster (`claim`)
 """
 
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 HOST: Final = "127.0.0.1"
 CONFIG_NAME: Final = "node.toml"
 CLIENT_FOLDER: Final = "client"
+FORMED_NAME: Final = "formed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ import grpc
 from holdfast.server import cluster_file
 from holdfast.server.config import CannotStart, Tls, load
 from holdfast.server.grpc_options import channel_options
-from holdfast.server.layout import CLIENT_FOLDER
+from holdfast.server.layout import CLIENT_FOLDER, FORMED_NAME
 from holdfast.server.security import channel_credentials
 from holdfast.v1 import admin_pb2, admin_pb2_grpc
 
@@ -42,20 +42,22 @@ class LocalCluster:
         self._directory, self._say = directory.resolve(), say
         self._files = [file.resolve() for file in files]
         self._configs = [load(file, {}, ()) for file in self._files]
+        self._formed = self._directory / FORMED_NAME
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._asked_to_stop = self._announced = False
 
     def run(self) -> None:
         """Start, report, and wait for SIGINT or SIGTERM. Raises CannotStart.
 
-        A cluster is new until one of its nodes has begun to keep data, whatever was laid out.
+        A cluster is new until all its nodes have served once: the nodes are told to bootstrap,
+        which one that has data does not. Later a node without data is refused (S19).
         The directory has to be claimed (`holdfast.server.claim`).
         """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
         try:
             self._refuse_taken_ports()
-            self._spawn(bootstrap=not any(config.data_dir.exists() for config in self._configs))
+            self._spawn(bootstrap=not self._formed.exists())
             self._await_serving()
             self._announce()
             self._watch()
@@ -108,6 +110,8 @@ class LocalCluster:
                         f"{self._directory}/<name>/node.log"
                     )
                 time.sleep(LOOK_SECONDS)
+        if not waiting:
+            self._formed.touch()
 
     def _stub(
         self, config: NodeConfig, stack: contextlib.ExitStack

@@ -51,7 +51,7 @@ async def serve(
     try:
         await node.start()
         collector.settle()
-        cluster_file.replace_pid(shared, config.name, config.cluster_id)
+        await asyncio.to_thread(cluster_file.replace_pid, shared, config.name, config.cluster_id)
         await asyncio.wait((asked, node.stopped_because), return_when=asyncio.FIRST_COMPLETED)
         broken = node.stopped_because.done()  # looked at now: our own close ends the log, too
         await node.stop()

@@ -65,7 +65,9 @@ class Timers:
         self._plan()
 
     def left_ms(self, group_id: GroupId, key: DeadlineKey) -> int | None:
-        """How long until a deadline fires; None if it does not run here."""
+        """How long until a deadline fires; 0: it has; None if it does not run here."""
+        if self._firing.holds(group_id, key):
+            return 0
         at_ms = self._deadlines.at_ms(group_id, key)
         return None if at_ms is None else max(0, at_ms - self._now_ms())
 

@@ -68,7 +68,7 @@ def generation_check_skipped() -> Iterator[None]:
         yield
 
 
-@seeded("I5", Simulated(("I5",), "failovers"))
+@seeded("I5", Simulated(("I5",), "failovers", 12))
 def commits_of_any_generation() -> Iterator[None]:
     """A commit of an older generation is taken: it overwrites what the next owner has committed."""
     refusal: Any = offsets._commit_refusal

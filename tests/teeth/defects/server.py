@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from holdfast.coordinator.commands import Caller, DeadlineFired, TriggerRebalance
+from holdfast.coordinator.commands import Caller, TriggerRebalance
 from holdfast.coordinator.effects import Answer, Arm, settled
 from holdfast.coordinator.ids import Position
 from holdfast.raft.api import NotLeader
@@ -15,15 +15,15 @@ from holdfast.raft.replica import Replica
 from holdfast.server import actor, log_service, scratch
 from holdfast.server.actor import Actor
 from holdfast.server.actors import Actors
+from holdfast.server.firing import Firing
 from holdfast.server.hearing import Hearing
 from holdfast.server.timers import Timers
 from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from holdfast.coordinator.deadlines import Due
     from holdfast.raft.api import RoleChanged
     from holdfast.server.scratch import Batch
 
@@ -135,11 +135,10 @@ def rebalance_timer_armed_when_proposed() -> Iterator[None]:
 def expiry_without_a_probe() -> Iterator[None]:
     """A deadline is acted on without asking whether anybody follows this leader still."""
 
-    async def judge(self: Timers, due: Sequence[Due]) -> None:
-        for fired in due:
-            self._submit(DeadlineFired(*fired))
+    async def asked_nobody(_self: Firing, _count: int) -> bool:
+        return True
 
-    with replaced(Timers, "_judge", judge):
+    with replaced(Firing, "_is_followed", asked_nobody):
         yield
 
 

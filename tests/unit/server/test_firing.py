@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, cast
 from holdfast.coordinator.deadlines import Due
 from holdfast.coordinator.volatile import ROUND, SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
-from holdfast.server.firing import OTHERS_SHARE, PAUSE_S, SESSIONS_A_TURN, Firing
+from holdfast.server.firing import (
+    LATE_MS_MAX,
+    OTHERS_SHARE,
+    PAUSE_S,
+    SESSIONS_A_TURN,
+    Firing,
+)
 
 if TYPE_CHECKING:
     import pytest
@@ -96,6 +102,40 @@ def test_a_loop_that_has_too_much_to_do_is_left_alone_for_longer(
     asyncio.run(story())
     behind_first = [pause for handed, pause in bench.pauses if handed == SESSIONS_A_TURN]
     assert behind_first == [PAUSE_S, OTHERS_SHARE * bench.late_ms / 1000]
+
+
+def test_a_process_that_stood_still_ends_sessions_soon_after(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """S9, I12: an hour's suspension must not become three hours of pause."""
+    bench = Bench(monkeypatch)
+    bench.late_ms = 3_600_000
+
+    async def story() -> None:
+        bench.firing.fire([session(number) for number in range(MANY)])
+        await bench.until_handed(MANY)
+
+    asyncio.run(story())
+    assert len(bench.handed) == MANY
+    assert max(pause for _, pause in bench.pauses) <= OTHERS_SHARE * LATE_MS_MAX / 1000
+
+
+def test_no_group_waits_for_all_ends_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One dead member of a small group fires behind thousands; its partitions wait for its turn."""
+    bench = Bench(monkeypatch)
+    lonely = Due("small", DeadlineKey(SESSION, "lonely"), arming=1, renewals=0)
+
+    async def story() -> None:
+        bench.firing.fire([session(number) for number in range(MANY)])
+        await bench.until_handed(1)
+        bench.firing.fire([lonely])
+        assert bench.firing.holds("small", lonely.key)
+        await bench.until_handed(MANY + 1)
+
+    asyncio.run(story())
+    place = [fired.group_id for fired in bench.handed].index("small")
+    assert place <= 3 * SESSIONS_A_TURN
+    assert not bench.firing.holds("small", lonely.key)
 
 
 def test_what_fires_meanwhile_waits_for_its_own_probe_and_turn(

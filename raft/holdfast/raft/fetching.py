@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import signal
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -23,7 +24,7 @@ from holdfast.coordinator.ids import Position
 from holdfast.raft.child import Ended, run_child
 from holdfast.raft.flaws import AGAIN_SECONDS, Flaws
 from holdfast.raft.segment_calls import Call, Piece, encode_list, encode_read
-from holdfast.storage.adopt import Gap
+from holdfast.storage.adopt import EXIT_FLAWED, Gap
 from holdfast.storage.errors import StorageError
 from holdfast.storage.files import below_reserve, remove_tree
 from holdfast.storage.segments import (
@@ -47,6 +48,13 @@ FIRST_LOOK_SECONDS: Final = 2.0
 _BUCKET_OF: Final = {bucket_file(bucket): bucket for bucket in range(BUCKETS)}
 _PASSING: Final = (TimeoutError, OSError, ValueError, StorageError)
 """What a peer or a disk may do to a fetch: it is told, and another try follows."""
+
+_CRASHES: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
+_FLAWED: Final = (EXIT_FLAWED, *(-number for number in _CRASHES))
+"""How a verification ends that a peer's bytes are to blame for: they may crash their reader.
+
+Any other end is our own: a full disk, a child that somebody killed.
+"""
 
 
 class Gaps(Protocol):
@@ -194,7 +202,8 @@ class Fetching:
     async def _take(self, offer: _Offer, gap: Gap) -> None:
         """Fetch a segment and have it verified; a flawed one is fetched from its beginning, later.
 
-        Elsewhere first: what one peer's disk has spoilt is intact at another.
+        Elsewhere first: what one peer's disk has spoilt is intact at another. Raises OSError if it
+        could not be verified here; that is no peer's flaw, and tried again at the next look.
         """
         if below_reserve(self._place.segments):
             raise OSError("the disk is down to its reserve (S20); free space on it")
@@ -206,8 +215,10 @@ class Fetching:
             *(place.cluster_id, place.node_id),
         )
         await asyncio.to_thread(remove_tree, folder)
-        if ended.code != 0:
+        if ended.code in _FLAWED:
             self._note_flaw(offer, ended)
+        elif ended.code != 0:
+            raise OSError(f"its verification here ended with {ended.code}: {_last_line(ended)}")
         else:
             logger.info("took over segment %s, fetched from %s", ended.output, offer.peer)
 
@@ -252,6 +263,11 @@ class Fetching:
 
 def _tell_passing(peer: str, error: Exception) -> None:
     logger.warning("missing records could not be fetched from %s: %s", peer, error)
+
+
+def _last_line(ended: Ended) -> str:
+    """What a child complained of: a traceback says it at its end."""
+    return ended.complaint.strip().rpartition("\n")[2] or "it said nothing"
 
 
 def _remove_rest(segments: Path) -> None:

@@ -10,10 +10,12 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import SystemRandom
+from typing import TypeVar
 
 from holdfast.raft.api import Settings
 from holdfast.raft.disk_guard import DiskGuard
@@ -35,6 +37,8 @@ from holdfast.storage.lmdb_journal import LmdbJournal
 from holdfast.storage.state_store import StateStore
 
 logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +84,23 @@ class OpenReplica:
         """
         await self.fetching.close()
         await self.sealing.idle()
-        if not await asyncio.to_thread(self._thread.stop):
+        if not await _in_own_thread(self._thread.stop, "engine-stop"):
             logger.critical("the engine's thread hangs; its directory stays locked until the end")
             return
         try:
             await self.replica.close()
         finally:
-            await asyncio.to_thread(self.store.close)
+            await _in_own_thread(self.store.close, "state-close")
             self.directory.close()
+
+
+async def _in_own_thread(call: Callable[[], T], name: str) -> T:
+    """Reads of the history that hang may fill the loop's own threads; an end does not queue."""
+    executor = ThreadPoolExecutor(1, thread_name_prefix=name)
+    try:
+        return await asyncio.get_running_loop().run_in_executor(executor, call)
+    finally:
+        executor.shutdown(wait=False)
 
 
 def boot_seconds() -> float:

@@ -335,10 +335,11 @@ class Incoming:
             self._progressed()
 
     def _take_in(self) -> None:
+        """Whatever fails is told: else acks would stand still, and the leader wait for ever."""
         try:
             install = StateInstall(self._store)
-        except (StorageError, OSError) as error:
-            self._failure = str(error)
+        except Exception as error:
+            self._failure = str(error) or repr(error)
             logger.exception("a snapshot cannot be received; the leader will send another")
             return
         try:
@@ -350,14 +351,14 @@ class Incoming:
                 install.abort()
                 return
             meta = install.seal()
-        except (StorageError, OSError) as error:
-            install.abort()
-            self._failure = str(error)
+        except Exception as error:
+            self._failure = str(error) or repr(error)
             logger.exception("a snapshot cannot be used; the leader will send another")
+            install.abort()
             return
         if (meta.index, meta.term) == (self._mark.index, self._mark.term):
             self._prepared = install
         else:
-            install.abort()
             self._failure = f"it covers {meta.index}, not {self._mark.index}"
             logger.error("a snapshot covers %s, not %s as announced", meta.index, self._mark.index)
+            install.abort()

@@ -26,7 +26,8 @@ from holdfast.storage.segments import (
 )
 
 NICENESS: Final = 10
-_EXIT_FLAWED: Final = 3
+EXIT_FLAWED: Final = 3
+"""What arrived cannot be trusted; any other failure is this machine's own, or a crash."""
 
 
 class Gap(NamedTuple):
@@ -107,7 +108,7 @@ def main(arguments: list[str]) -> int:
         name = adopt(Path(incoming), Path(segments), gap, cluster_id, node_id)
     except ValueError as flaw:
         sys.stderr.write(f"{flaw}\n")
-        return _EXIT_FLAWED
+        return EXIT_FLAWED
     sys.stdout.write(name)
     return 0
 

@@ -20,6 +20,7 @@ from holdfast.client import Admin, Tls, Unavailable
 from holdfast.client.caller import Caller
 from holdfast.client.reach import INFO_EVERY_MS, QUIET_MS_MAX, Reach
 from holdfast.client.signals import Failure
+from holdfast.client.unreached import why
 from holdfast.v1.admin_pb2_grpc import add_AdminServiceServicer_to_server
 from holdfast.v1.group_pb2 import FindCoordinatorRequest
 from unit.client.fake_cluster import FakeGroup, FakeNode
@@ -143,6 +144,13 @@ def test_each_cause_of_a_missing_connection_is_told(tmp_path: Path) -> None:
     assert "does not vouch for" in asyncio.run(refusal(ca, wrong_ca))
     assert "our certificate" in asyncio.run(refusal(ca, wrong_certificate))
     assert "nobody listens" in asyncio.run(refusal(ca, ours, "127.0.0.1:1"))
+
+
+def test_a_closed_connection_is_not_blamed_on_certificates_alone(tmp_path: Path) -> None:
+    """A node that is being stopped, or at its bound of connections, closes them too."""
+    ca = issue("ca")
+    for credentials in (None, files(tmp_path / "mine", ca, issue("me", ca))):
+        assert "being stopped, or at its bound of connections" in why("Socket closed", credentials)
 
 
 def test_a_refused_member_warns_with_the_cause_and_says_little_else(

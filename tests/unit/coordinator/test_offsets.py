@@ -224,6 +224,31 @@ def test_f12_completing_does_not_renew(desk: Desk) -> None:
     assert not renewed(desk, 2, place("t"))
 
 
+def heard_again(desk: Desk, member_id: str, instance_id: str | None) -> bool:
+    """Whether the repeat of a commit of generation 1 renews a session."""
+    draft = Draft(desk.state, desk.volatile, "g")
+    command = CommitOffsets(Caller(1), "g", 1, member_id, instance_id, (place("t"),))
+    offsets.heard_again(draft, command)
+    return any(isinstance(effect, Renew) for effect in draft.effects)
+
+
+def test_f12_a_repeat_of_a_fenced_identity_renews_nobody(desk: Desk) -> None:
+    """C9: the instance has another member now, whose sign of life this is not."""
+    desk.stable_group("g", member("a", "t", instance_id="i1"), member("b", "t"))
+    assert heard_again(desk, "a", "i1")
+    assert not heard_again(desk, "old", "i1")
+    assert not heard_again(desk, "b", "i1")
+
+
+def test_f12_a_repeat_of_a_released_identity_renews_nobody(desk: Desk) -> None:
+    """S12: what was given up ends with its session, however often its last commit is repeated."""
+    desk.stable_group("g", member("a", "t", instance_id="i1"))
+    assert heard_again(desk, "a", "i1")
+    desk.happened("g", InstanceReleased("i1", "a"))
+    assert not heard_again(desk, "a", "i1")
+    assert not heard_again(desk, "a", None)
+
+
 def test_the_empty_group_id_names_the_cluster_and_takes_no_offsets(desk: Desk) -> None:
     command = CommitOffsets(Caller(1), "", -1, "", None, (place("t"),))
     reply, events = desk.decide(offsets.commit, command)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from shutil import copytree, rmtree
+from signal import SIGABRT, SIGKILL, SIGSEGV, SIGTERM
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,12 +22,13 @@ from holdfast.coordinator.events import (
     TopicsDeleted,
 )
 from holdfast.coordinator.ids import Position
+from holdfast.raft.child import Ended, run_child
 from holdfast.raft.fetching import Fetching, FetchingPlace
 from holdfast.raft.history import History, NotHeld
 from holdfast.raft.messages import BadMessage
 from holdfast.raft.segment_calls import CHUNK_BYTES, Piece, SegmentSource, encode_list, encode_read
 from holdfast.raft.tail import Tail
-from holdfast.storage.adopt import Gap
+from holdfast.storage.adopt import EXIT_FLAWED, Gap
 from holdfast.storage.codec import (
     CHAIN_START,
     CodecError,
@@ -372,3 +374,57 @@ def test_a_look_that_fails_in_any_way_is_followed_by_another(
         await fetching.close()
 
     asyncio.run(story())
+
+
+def test_s22_one_offer_closes_every_gap_that_it_covers(node: Node, sealed: Path) -> None:
+    """A peer's segments may begin and end elsewhere than ours."""
+    middle = segments_in(sealed)[1]
+    copytree(middle, node.segments / middle.name)
+    whole = node.segments.parent / "whole"
+    write_segment(whole, LOG[:30], "c", "n2")
+    node.sources = {"n2": SegmentSource(whole)}
+    assert len(node.history.missing()) == 2
+
+    assert node.fetch().missing == ()
+    assert node.indexes() == list(range(1, LAST + 1))
+
+
+def child_that_ends(
+    monkeypatch: pytest.MonkeyPatch, ended: Ended, then: Callable[..., Awaitable[Ended]]
+) -> None:
+    """The first verification ends so, later ones as `then` has it."""
+    first = [ended]
+
+    async def run(module: str, *arguments: str) -> Ended:
+        return first.pop() if first else await then(module, *arguments)
+
+    monkeypatch.setattr("holdfast.raft.fetching.run_child", run)
+
+
+@pytest.mark.parametrize("code", [1, -SIGKILL, -SIGTERM])
+def test_s22_a_verification_that_ends_for_a_reason_of_our_own_is_no_flaw_of_a_peer(
+    node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int
+) -> None:
+    """A full disk or a killed child: the peer's segment is sound, and due at the next look."""
+    ended = Ended(code, "", "OSError: [Errno 28] No space left on device\n")
+    child_that_ends(monkeypatch, ended, run_child)
+    looks = node.looks([0, 1])
+
+    assert next(looks).missing
+    assert not [text for text in caplog.messages if "is not taken over" in text]
+    assert [text for text in caplog.messages if str(code) in text and "No space left" in text]
+    assert next(looks).missing == ()
+
+
+@pytest.mark.parametrize("code", [EXIT_FLAWED, -SIGSEGV, -SIGABRT])
+def test_s22_bytes_that_are_flawed_or_crash_their_reader_are_a_peers_flaw(
+    node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int
+) -> None:
+    """Else the segment would be fetched at each look, and hold back the ones behind it."""
+    child_that_ends(monkeypatch, Ended(code, "", "flawed"), run_child)
+    looks = node.looks([0, 1, 60])
+
+    assert next(looks).missing == (Gap(Position(0, 0), Position(10, 0)),)
+    assert [text for text in caplog.messages if "is not taken over" in text]
+    assert next(looks).missing
+    assert next(looks).missing == ()

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from threading import Event
 
+import lmdb
 import pytest
 
 from harness.poll import until
@@ -256,6 +257,25 @@ def test_s20_a_failed_write_is_told_before_the_end_of_the_stream(
     assert progress.wait(DEADLINE)
     with pytest.raises(SnapshotFailed, match="the disk is full"):
         sink.taken()
+
+
+@pytest.mark.parametrize("step", ["__init__", "add", "seal"])
+def test_s18_any_failure_of_an_install_is_told(
+    nodes: tuple[Node, Node], monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """Whatever it is: a thread that ended in silence would keep the leader waiting for ever."""
+
+    def break_down(*_arguments: object) -> None:
+        raise lmdb.Error("MDB_BAD_TXN")
+
+    monkeypatch.setattr(StateInstall, step, break_down)
+    sink = nodes[0].snapshots.begin(SnapshotMark(20, 1), nobody)
+    sink.write(b"")
+    sink.seal()
+    sink.join(DEADLINE)
+    for asks in (sink.taken, sink.ready):
+        with pytest.raises(SnapshotFailed, match="MDB_BAD_TXN"):
+            asks()
 
 
 def test_s20_what_was_given_up_is_not_written_any_more(

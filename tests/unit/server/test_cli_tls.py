@@ -14,6 +14,7 @@ from click.testing import CliRunner
 from holdfast.server import certificates
 from holdfast.server.certificates import Authority, issue, make_authority
 from holdfast.server.cli import main, patience
+from holdfast.server.cli.tls import unreached
 from holdfast.server.config import Tls
 from holdfast.server.security import server_credentials
 
@@ -94,6 +95,15 @@ def test_a_node_of_another_authority_is_told_from_one_that_is_away(place: Place,
     assert f"{place.secure} shows a certificate" in sentence
     assert str(place.stranger.ca) in sentence
     assert "SSL" not in sentence
+
+
+@pytest.mark.parametrize("words", ["Socket closed", "Connection reset by peer"])
+def test_a_closed_connection_is_not_blamed_on_certificates_alone(place: Place, words: str) -> None:
+    """A node that is being stopped, or at its bound of connections, closes them too."""
+    for tls in (None, place.mine):
+        sentence = unreached(place.secure, words, tls)
+        assert "being stopped" in sentence
+        assert "bound of connections" in sentence
 
 
 def test_a_name_that_the_certificate_lacks_is_told(place: Place) -> None:

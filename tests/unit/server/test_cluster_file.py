@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import threading
 from contextlib import suppress
 from pathlib import Path
@@ -9,10 +11,23 @@ from pathlib import Path
 import pytest
 
 from holdfast.server import cluster_file
-from holdfast.server.cluster_file import ClusterFile, NodeEntry, read, replace_pid
+from holdfast.server.cluster_file import ClusterFile, NodeEntry, read, replace_pid, write
 
 DEAD = 0
-TOGETHER_S = 0.5
+TOGETHER_S = 5.0
+"""Waited for only by who reads or writes without the folder to himself."""
+
+
+def is_locked(folder: Path) -> bool:
+    """Whether somebody has the folder to himself, seen as another process would."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def test_no_node_takes_out_another_ones_pid(
@@ -21,16 +36,25 @@ def test_no_node_takes_out_another_ones_pid(
     """After a power cut all nodes start at once; each must be found in the file afterwards."""
     path, names = tmp_path / cluster_file.NAME, ("node-1", "node-2")
     nodes = tuple(NodeEntry(name, "", "", DEAD, "") for name in names)
-    cluster_file.write(path, ClusterFile("c", nodes, None))
-    both_have_read = threading.Barrier(2)
+    write(path, ClusterFile("c", nodes, None))
+    both = threading.Barrier(2)
 
-    def read_and_wait_for_the_other(path: Path) -> ClusterFile:
+    def let_the_other_come_as_far() -> None:
+        if not is_locked(tmp_path):
+            with suppress(threading.BrokenBarrierError):
+                both.wait(TOGETHER_S)
+
+    def slow_read(path: Path) -> ClusterFile:
         content = read(path)
-        with suppress(threading.BrokenBarrierError):
-            both_have_read.wait(TOGETHER_S)
+        let_the_other_come_as_far()
         return content
 
-    monkeypatch.setattr(cluster_file, "read", read_and_wait_for_the_other)
+    def slow_write(path: Path, content: ClusterFile) -> None:
+        let_the_other_come_as_far()
+        write(path, content)
+
+    monkeypatch.setattr(cluster_file, "read", slow_read)
+    monkeypatch.setattr(cluster_file, "write", slow_write)
     threads = [threading.Thread(target=replace_pid, args=(path, name, "c")) for name in names]
     for thread in threads:
         thread.start()

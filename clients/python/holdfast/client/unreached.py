@@ -19,6 +19,8 @@ _TIMEOUT_S: Final = 0.25
 _UNVOUCHED: Final = ("CERTIFICATE_VERIFY_FAILED", "certificate signature failure")
 """The second comes of two authorities with one name."""
 _SILENT: Final = "it does not answer"
+_BUSY: Final = "; or it is being stopped, or at its bound of connections"
+"""A node closes those of anybody then, and gRPC's words are the same."""
 
 
 async def words_of(channel: grpc.aio.Channel) -> str:
@@ -54,9 +56,9 @@ def _closed(credentials: Credentials) -> str:
     if credentials is None:
         return (
             "it closed the connection, as a node with TLS does to whoever comes without; give "
-            "credentials=Tls(ca, certificate, key)"
+            "credentials=Tls(ca, certificate, key)" + _BUSY
         )
     return (
         "it closed the connection, as a node does that refuses our certificate: one of another "
-        "authority, an expired one, or none"
+        "authority, an expired one, or none" + _BUSY
     )

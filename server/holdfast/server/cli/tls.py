@@ -30,6 +30,8 @@ _NAME: Final = (
     "--tls names a directory of ca.pem, certificate.pem and key.pem (" + _FOLDER + "), "
     "and cluster.json such files"
 )
+_BUSY: Final = "Or it is being stopped, or at its bound of connections: then try again"
+"""A node closes those of anybody then, and gRPC's words are the same."""
 _UNVOUCHED: Final = ("CERTIFICATE_VERIFY_FAILED", "certificate signature failure")
 """The second comes of two authorities with one name."""
 
@@ -67,7 +69,8 @@ def _closed(address: str, tls: Tls | None) -> str:
     if tls is None:
         return (
             f"{address} closed the connection, as a node with TLS does to whoever comes without. "
-            f"Give --tls DIR, a directory of ca.pem, certificate.pem and key.pem; {_FOLDER}"
+            "Give --tls DIR, a directory of ca.pem, certificate.pem and key.pem; "
+            f"{_FOLDER}. {_BUSY}"
         )
     if not _vouched_for(tls):
         return (
@@ -76,7 +79,7 @@ def _closed(address: str, tls: Tls | None) -> str:
         )
     return (
         f"{address} closed the connection. Is it a node of this cluster, and did the cluster's "
-        f"authority issue {tls.certificate}?"
+        f"authority issue {tls.certificate}? {_BUSY}"
     )
 
 

@@ -13,7 +13,7 @@ from holdfast.chaos.run import Plan, Refused, StagingFailed, new_folder, run
 
 
 def main() -> int:
-    """Run as the command line says; 0: nothing was violated."""
+    """Run as the command line says; the exit codes are those of docs/chaos.md."""
     parser = argparse.ArgumentParser(prog="./dev chaos", description=__doc__)
     length = parser.add_mutually_exclusive_group()
     length.add_argument("--minutes", type=float, default=5.0)
@@ -37,9 +37,15 @@ def main() -> int:
     print(f"seed {seed}; again with: ./dev chaos --hours {hours:g} --seed {seed}", flush=True)
     try:
         report = asyncio.run(run(plan, lambda line: print(line, flush=True)))
-    except (Refused, StagingFailed) as error:
+    except Refused as error:
         print(error, file=sys.stderr)
         return 2
+    except StagingFailed as error:
+        print(error, file=sys.stderr)
+        return 3
+    except KeyboardInterrupt:
+        print("ended at once, so nothing was judged", file=sys.stderr)
+        return 130
     print(json.dumps(report.as_json(), indent=2) if asked.json else f"\n{report.table()}")
     return 0 if report.passed else 1
 

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.chaos.history import Phase
-from holdfast.coordinator.events import PartitionsAdded, TopicsDeleted, TopicSize
+from holdfast.coordinator.events import MembersLeft, PartitionsAdded, TopicsDeleted, TopicSize
 from unit.chaos.scribe import (
     SESSION_MS,
     Scribe,
@@ -123,6 +123,43 @@ def test_a_cooperative_assignor_gives_what_nobody_claims_any_more() -> None:
     s.entry(assigned(2, {"a.1": [0, 1], "b": []}))
 
     assert "generation 2: t/2 is given to nobody" in whats(s.judged("I8"))
+
+
+def test_a_claim_of_what_its_generation_did_not_give_is_no_reason() -> None:
+    """ADR 10: else who claims for ever what it never gets keeps it from everybody, unseen."""
+    s = begun(protocol=COOPERATIVE)
+    s.entry(assigned(1, {"a.1": [0, 1], "b": [2]}))
+    for generation in range(2, 22):
+        s.entry(opened(), updated("a.1", claiming([0, 1, 2], COOPERATIVE, generation - 1)))
+        s.entry(started(generation, "a.1", "b", protocol=COOPERATIVE))
+        s.entry(assigned(generation, {"a.1": [0, 1], "b": []}))
+
+    said = whats(s.judged("I8"))
+    assert "generation 2: t/2 is given to nobody" in said
+    assert "generation 21: t/2 is given to nobody" in said
+
+
+def test_an_old_claim_of_what_was_given_then_is_a_reason() -> None:
+    """ADR 10: a member that missed a generation has not heard yet that it must let go."""
+    s = begun(protocol=COOPERATIVE)
+    s.entry(assigned(1, {"a.1": [0, 1, 2], "b": []}))
+    for generation in (2, 3):
+        s.entry(opened(), updated("a.1", claiming([0, 1, 2], COOPERATIVE, 1)))
+        s.entry(started(generation, "a.1", "b", protocol=COOPERATIVE))
+        s.entry(assigned(generation, {"a.1": [0, 1], "b": []}))
+
+    assert s.judged("I8").violations == []
+
+
+def test_a_claim_of_what_was_given_to_it_under_another_member_id_is_a_reason() -> None:
+    """KIP-792: a member that was taken out and comes back claims what it had, as who it was."""
+    s = begun(protocol=COOPERATIVE)
+    s.entry(assigned(1, {"a.1": [0, 1], "b": [2]}))
+    s.entry(opened(), MembersLeft(("b",), ""), joined("c", claiming([2], COOPERATIVE, 1)))
+    s.entry(started(2, "a.1", "c", protocol=COOPERATIVE))
+    s.entry(assigned(2, {"a.1": [0, 1], "c": []}))
+
+    assert s.judged("I8").violations == []
 
 
 def test_no_other_assignor_may_do_so() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -142,6 +143,32 @@ def test_what_cannot_be_cleaned_up_is_told_and_what_was_seen_is_kept(
     assert any("nobody serves" in each and "cleaned up" in each for each in bench.report.wrong)
 
 
+def test_each_group_is_cleaned_up_whatever_became_of_the_others(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And all that failed is told."""
+    served, refused = bench._served, []
+
+    async def refuses_some(_: object, request: Message, answer: type[Message]) -> Message:
+        name = type(request).__name__
+        if name in {"RemoveMembersRequest", "DeleteGroupsRequest"}:
+            refused.append(name)
+            raise Unavailable(f"refusal {len(refused)}")
+        return await served(request, answer)
+
+    async def call(*arguments: Any, **_: object) -> Message:  # noqa: ANN401 - as Caller.call
+        return await refuses_some(*arguments[:3])
+
+    monkeypatch.setattr(Caller, "call", call)
+    bench.skip("_safety")
+    bench.run()
+
+    assert refused == ["RemoveMembersRequest"] * 4 + ["DeleteGroupsRequest"]
+    assert "DeleteTopicsRequest" in bench.steps
+    (told,) = bench.report.wrong
+    assert all(f"refusal {number}" in told for number in range(1, 6))
+
+
 def test_a_run_that_was_asked_to_end_says_what_it_left_out(bench: Bench) -> None:
     """Two faults of an hour's prove less than an hour's, and whoever reads the report must know."""
 
@@ -186,3 +213,49 @@ def test_nodes_that_were_brought_back_are_named_after_a_failed_run_too(
 
     assert bench.report.wrong
     assert any("node-2" in each and "4711" in each for each in bench.said)
+
+
+def test_what_a_part_of_the_run_failed_with_is_told_once_and_hides_no_report(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A prober that fails fails the run; what was seen until then is judged nevertheless."""
+
+    async def fails(*_: object) -> None:
+        raise Unavailable("the prober is refused")
+
+    monkeypatch.setattr(Prober, "stop", fails)
+    monkeypatch.setattr(harvest, "read_any_log", bench.step("any", Harvest([], [])))
+    bench.skip("_safety")
+    bench.run()
+
+    assert sum("the prober is refused" in each for each in bench.report.wrong) == 1
+    assert "any" in bench.steps
+    assert "Observer ended" in bench.steps
+
+
+def test_an_error_that_was_not_foreseen_is_told_too(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls = iter([None])
+
+    async def fails_the_second_time(*_: object) -> None:
+        if next(calls, "again"):
+            raise RuntimeError("a watch broke")
+
+    monkeypatch.setattr(Observer, "stop", fails_the_second_time)
+    bench.skip("_safety")
+    bench.run()
+
+    assert bench.report.wrong == ["RuntimeError: a watch broke"]
+
+
+def test_ctrl_c_ends_the_judging_at_once(bench: Bench) -> None:
+    """Nobody looks any more whether the run was asked to end: signals do again what they did."""
+    bench.skip("_safety", "_prepare", "_work")
+
+    async def fights() -> list[bool]:
+        loop = asyncio.get_running_loop()
+        await asyncio.wait_for(bench.field.fight(()), PATIENCE_S)
+        return [loop.remove_signal_handler(each) for each in (signal.SIGINT, signal.SIGTERM)]
+
+    assert asyncio.run(fights()) == [False, False]

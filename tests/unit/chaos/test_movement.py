@@ -9,6 +9,7 @@ from holdfast.coordinator.events import (
     MemberRefused,
     MembersLeft,
     MembersRemoved,
+    TopicsDeleted,
 )
 from unit.chaos.scribe import (
     Scribe,
@@ -19,6 +20,7 @@ from unit.chaos.scribe import (
     protocols,
     replaced,
     started,
+    topic,
     updated,
     whats,
 )
@@ -239,6 +241,59 @@ def test_a_claim_from_an_older_generation_holds_nothing() -> None:
     assert s.judged("I9").violations == []
 
 
+def stale(second: dict[str, list[int]]) -> Scribe:
+    """Of four, a had two in generation 1, b two in generation 2, and both say so; c is new."""
+    s = Scribe()
+    s.create()
+    s.entry(opened(), *(joined(name, claiming([])) for name in ("a", "b")))
+    s.entry(started(1, "a", "b", protocol="sticky"))
+    s.entry(assigned(1, {"a": [0, 1], "b": []}))
+    s.entry(opened(), updated("b", claiming([])))
+    s.entry(started(2, "a", "b", protocol="sticky"))
+    s.entry(assigned(2, {"a": [], "b": [2, 3]}))
+    claims = [
+        updated("a", claiming([0, 1], generation=1)),
+        updated("b", claiming([2, 3], "sticky", 2)),
+    ]
+    s.entry(opened(), *claims, joined("c", claiming([])))
+    s.entry(started(3, "a", "b", "c", protocol="sticky"))
+    s.entry(assigned(3, second))
+    return s
+
+
+@pytest.mark.parametrize(
+    "third", [{"a": [0, 1], "b": [2], "c": [3]}, {"a": [0], "b": [2, 3], "c": [1]}]
+)
+def test_an_old_claim_that_nobody_contests_holds_as_a_new_one_does(
+    third: dict[str, list[int]],
+) -> None:
+    """KIP-792: with two members that claim as much, either may have to give one away."""
+    assert stale(third).judged("I9").violations == []
+
+
+def test_more_moves_than_needed_are_found_among_old_claims_too() -> None:
+    said = whats(stale({"a": [2], "b": [0, 3], "c": [1]}).judged("I9"))
+
+    assert "3 partitions moved between members that stayed, 1 had to" in said
+
+
+def test_a_claim_of_a_topic_that_is_gone_holds_nothing() -> None:
+    """What is not there any more cannot be kept, nor is it a move that it is not given."""
+    s = Scribe()
+    s.entry(topic(4), group="")
+    s.create()
+    name = "cooperative-sticky"
+    s.entry(opened(), joined("a", claiming([], name)))
+    s.entry(started(1, "a", protocol=name))
+    s.entry(assigned(1, {"a": [0, 1, 2, 3]}))
+    s.entry(TopicsDeleted(("t",)), group="")
+    s.entry(opened(), updated("a", claiming([0, 1, 2, 3], name)), joined("b", claiming([], name)))
+    s.entry(started(2, "a", "b", protocol=name))
+    s.entry(assigned(2, {"a": [], "b": []}))
+
+    assert s.judged("I9").violations == []
+
+
 def cooperative(first: dict[str, list[int]]) -> Scribe:
     """Member a has four partitions; b has come, and the first of two rounds gives this."""
     name = "cooperative-sticky"
@@ -267,6 +322,13 @@ def test_a_cooperative_assignor_that_takes_more_than_balance_needs_is_found() ->
     said = whats(cooperative({"a": [0], "b": []}).judged("I9"))
 
     assert "3 partitions moved between members that stayed, 2 had to" in said
+
+
+def test_a_cooperative_first_round_that_takes_everything_is_found() -> None:
+    """The topics are those that members want, not those of which something was given."""
+    said = whats(cooperative({"a": [], "b": []}).judged("I9"))
+
+    assert "4 partitions moved between members that stayed, 2 had to" in said
 
 
 @pytest.mark.parametrize(

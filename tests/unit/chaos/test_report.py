@@ -3,8 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import TYPE_CHECKING
 
+import pytest
+
+from holdfast.chaos.plan import Plan
 from holdfast.chaos.report import SHOWN_MAX, Report, percentiles
+from holdfast.chaos.run import _keep_or_remove
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 
 def test_percentiles_are_by_nearest_rank() -> None:
@@ -54,3 +62,25 @@ def test_the_table_shows_some_findings_and_counts_the_rest() -> None:
 
     assert "  and 3 more" in report.table().splitlines()
     assert len(report.as_json()["violations"]) == SHOWN_MAX + 3
+
+
+def test_the_table_names_what_was_not_judged() -> None:
+    """Nothing seen is no proof: whoever reads "0 violations" must know of what."""
+    assert "I9, I12" in Report(1, "c", unjudged=("I9", "I12")).table()
+    assert "unjudged" not in Report(1, "c").table()
+
+
+@pytest.mark.parametrize(
+    ("undecided", "kept"), [(["I7: too many histories to look at"], True), ([], False)]
+)
+def test_the_evidence_of_what_is_undecided_is_kept(
+    tmp_path: Path, undecided: list[str], *, kept: bool
+) -> None:
+    """Somebody has to look at what the checkers could not tell."""
+    folder = tmp_path / "evidence"
+    folder.mkdir()
+    report = Report(1, "c", undecided=undecided)
+    _keep_or_remove(Plan(folder, 1), report, [])
+
+    assert folder.exists() == kept
+    assert bool(report.evidence) == kept

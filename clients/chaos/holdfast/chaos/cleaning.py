@@ -6,10 +6,10 @@ which writes nothing down, after the logs were read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.client import Admin
+from holdfast.client import Admin, HoldfastError
 from holdfast.client.errors import GroupNotFound, TopicNotFound
 
 if TYPE_CHECKING:
@@ -24,13 +24,28 @@ async def clean_up(
 ) -> None:
     """Remove these groups, with whoever is left in them, and the topics of the same names.
 
-    Raises HoldfastError if the cluster does not answer.
+    Each is tried, whatever became of the others. Raises ExceptionGroup of HoldfastError with all
+    that the cluster did not answer.
     """
+    failed: list[HoldfastError] = []
     async with Admin(endpoints, credentials=credentials) as admin:
         for name in names:  # released static members are still there until their sessions end
-            await admin.remove_members(name, everyone=True, reason="the chaos run is over")
-        left = [*(await admin.delete_groups(*names)).items()]
-        left += [*(await admin.delete_topics(*names)).items()]
-    for name, refusal in left:
+            try:
+                await admin.remove_members(name, everyone=True, reason="the chaos run is over")
+            except GroupNotFound:
+                continue  # nobody ever joined it
+            except HoldfastError as error:
+                failed.append(error)
+        for delete in (admin.delete_groups, admin.delete_topics):
+            try:
+                _tell(await delete(*names), say)
+            except HoldfastError as error:
+                failed.append(error)
+    if failed:
+        raise ExceptionGroup("the cluster did not let itself be cleaned up", failed)
+
+
+def _tell(refusals: Mapping[str, HoldfastError | None], say: Callable[[str], None]) -> None:
+    for name, refusal in refusals.items():
         if refusal is not None and not isinstance(refusal, GroupNotFound | TopicNotFound):
             say(f"{name} is left behind: {refusal}")

@@ -93,17 +93,18 @@ class Field:
                 await self._safety(kinds, times)
                 await self._healing()
         except (NotHealed, WorkerFailed, HoldfastError, grpc.aio.AioRpcError) as error:
-            self._report.wrong.append(f"{type(error).__name__}: {error}")
+            self._went_wrong(error)
             self._crew.kill_all()
-            await self._prober.stop()  # what it is acknowledged from now on, the log below lacks
+            await self._end(self._prober)  # what it is told from now on, the log below lacks
             self._logs = await harvest.read_any_log(self._target, self._first)
         else:
             await self._clean_up()
         finally:
             self._crew.kill_all()
-            await self._prober.stop()
-            await self._observer.stop()
+            await self._end(self._prober)
+            await self._end(self._observer)
             self._name_brought_back()
+            self._leave_signals_alone()
         self._report.seconds = (boot_us() - self._began_us) / US_PER_S
         self._report.elections = self._observer.elections
         self._report.wrong += self._logs.differences
@@ -120,6 +121,25 @@ class Field:
 
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.add_signal_handler(number, ask, number)
+
+    def _leave_signals_alone(self) -> None:
+        """Judging can only be ended at once: nothing looks any more whether somebody asked."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(number)
+
+    async def _end(self, part: Prober | Observer) -> None:
+        """Stop it; what it failed with fails the run, and hides nothing of its report."""
+        try:
+            await part.stop()
+        except Exception as error:  # noqa: BLE001 - told in the report, whatever it is
+            self._went_wrong(error)
+
+    def _went_wrong(self, error: Exception) -> None:
+        """Once each: a part may raise again what it has failed with before."""
+        what = f"{type(error).__name__}: {error}"
+        if what not in self._report.wrong:
+            self._report.wrong.append(what)
 
     # --- phases ---
 
@@ -231,9 +251,10 @@ class Field:
             return
         try:
             await clean_up(self._endpoints, self._target.tls, groups(self._prefix), self._say)
-        except HoldfastError as error:
+        except* HoldfastError as errors:
             names = ", ".join(groups(self._prefix))
-            self._report.wrong.append(f"{names} could not be cleaned up: {error}")
+            why = "; ".join(dict.fromkeys(map(str, errors.exceptions)))
+            self._report.wrong.append(f"{names} could not be cleaned up: {why}")
 
     def _name_brought_back(self) -> None:
         """Whoever runs the staging cluster must know what stops its nodes."""

@@ -115,6 +115,8 @@ class Report:
             if found:
                 lines += ["", head, *(f"  {each}" for each in found[:SHOWN_MAX])]
                 lines += [f"  and {len(found) - SHOWN_MAX} more"] if len(found) > SHOWN_MAX else []
+        if self.unjudged:
+            lines += ["", f"unjudged, for lack of anything to judge: {', '.join(self.unjudged)}"]
         if self.evidence:
             lines += ["", f"evidence: {self.evidence}"]
         return lines

@@ -61,7 +61,7 @@ def _make(plan: Plan) -> None:
 
 
 def _keep_or_remove(plan: Plan, report: Report, history: Sequence[Happening]) -> None:
-    if report.passed and not plan.keep:
+    if report.passed and not report.undecided and not plan.keep:
         shutil.rmtree(plan.folder)
         return
     write_history(plan.folder / "history.jsonl", history)

@@ -4,7 +4,8 @@ Two questions. Of every assignment in the log: does it give each partition to ex
 the group that asked for its topic? And at the end, when faults are over: does every member that is
 alive act on what the group says is its own? Reasons for an unowned partition: its topic is not
 there, or grew after the generation began; a cooperative assignor gives it to nobody while a member
-claims it (ADR 10); its holder is silent, and its session has not run out yet.
+claims it (ADR 10), unless the generation that the claim names had not given it to that member; its
+holder is silent, and its session has not run out yet.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ def _assignments(records: Iterable[Recorded], counts: Counter[str]) -> Iterator[
         after = groups[record.group] = fold(before, record)
         claims[record.group].follow(record)
         if record.kind == "GenerationStarted":
-            claimed = claims[record.group].of_any(after.members)
+            claimed = claims[record.group].borne_out(after.members)
             rounds[record.group] = _Round(after, dict(topics.sizes), claimed)
         elif record.kind == "AssignmentStored" and record.group in rounds:
             begun = rounds[record.group]

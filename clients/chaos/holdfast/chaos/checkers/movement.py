@@ -4,13 +4,14 @@ A rebalance has a cause: somebody joined, went, asked for something else, the gr
 back, or an operator wanted it. A change of the leader is none, nor a static restart within its
 session with the same wishes (KIP-345), nor the repetition of a request (S14). Where a sticky
 assignor shares out topics that all members want, no more partitions change hands than balance
-within one needs, counted over what members still claim.
+within one needs. That is counted over what the assignor was told when the generation began: the
+newest claim of each partition, however old, if nobody newer contests it (KIP-792).
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.chaos.evidence.calls import Call, calls_of
@@ -21,9 +22,11 @@ from holdfast.chaos.evidence.log_view import (
     STABLE,
     View,
     by_group,
+    fold,
     records_of,
     views,
 )
+from holdfast.chaos.evidence.topics import Sizes, Topics
 from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Fields, Happening, Recorded, Role
 
@@ -56,11 +59,12 @@ def check(history: Sequence[Happening]) -> Verdict:
     terms = [each for each in history if isinstance(each, Role) and each.role == "leader"]
     counts: Counter[str] = Counter({"rebalances": 0, "moves judged": 0, "swaps": 0})
     found: list[Violation] = []
-    for group, records in by_group(records_of(history)).items():
+    everything = records_of(history)
+    for group, records in by_group(everything).items():
         if group:
             own = [call for call in calls if call.group == group]
             found += _rebalances(records, own, terms, counts)
-            found += _moves(records, counts)
+    found += _moves(everything, counts)
     return Verdict(counts, found)
 
 
@@ -202,27 +206,43 @@ def _needless(record: Recorded, again: Sequence[str], terms: Sequence[Role]) -> 
 # --- moves ---
 
 
-def _moves(records: Sequence[Recorded], counts: Counter[str]) -> Iterator[Violation]:
-    last: Share | None = None
-    claims = Claims()
-    for before, record, after in views(records):
-        claims.follow(record)
-        if after == NOTHING._replace(index=after.index):
-            last = None
-        if record.kind != "AssignmentStored":
+class _Told(NamedTuple):
+    """What an assignor was told when a generation began: claims, and the sizes of all topics."""
+
+    held: Owners
+    sizes: Sizes
+
+
+def _moves(records: Iterable[Recorded], counts: Counter[str]) -> Iterator[Violation]:
+    topics = Topics()
+    groups: dict[str, View] = {}
+    claims: dict[str, Claims] = defaultdict(Claims)
+    told: dict[str, _Told] = {}
+    for record in records:
+        topics.follow(record)
+        if not record.group:
             continue
-        share = _share(before, after)
-        if last is not None and "sticky" in after.protocol and _all_want_the_same(after):
-            held = _still_claimed(last, after, claims, {topic for topic, _ in share.owners})
-            moved, least = _moved(held, share, after.protocol), needed(held, share)
-            counts["moves judged"] += len(held)
-            if moved > least:
-                what = (
-                    f"group {record.group!r}, generation {after.generation}: {moved} partitions "
-                    f"moved between members that stayed, {least} had to"
-                )
-                yield Violation(INVARIANT, record.at_us, what)
-        last = share
+        before = groups.get(record.group, NOTHING)
+        after = groups[record.group] = fold(before, record)
+        claims[record.group].follow(record)
+        if record.kind == "GenerationStarted":
+            held = _held(after, claims[record.group], topics)
+            told[record.group] = _Told(held, dict(topics.sizes))
+        elif record.kind == "AssignmentStored" and record.group in told:
+            begun = told[record.group]
+            if "sticky" in after.protocol and _one_wish(after) and begun.sizes == topics.sizes:
+                counts["moves judged"] += len(begun.held)
+                yield from _too_many(begun.held, _share(before, after), after, record)
+
+
+def _too_many(held: Owners, share: Share, view: View, record: Recorded) -> Iterator[Violation]:
+    moved, least = _moved(held, share, view.protocol), needed(held, share)
+    if moved > least:
+        what = (
+            f"group {record.group!r}, generation {view.generation}: {moved} partitions "
+            f"moved between members that stayed, {least} had to"
+        )
+        yield Violation(INVARIANT, record.at_us, what)
 
 
 def _moved(held: Owners, share: Share, protocol: str) -> int:
@@ -261,26 +281,24 @@ def _share(before: View, after: View) -> Share:
     return Share(owners, frozenset(each.identity for each in after.members.values()))
 
 
-def _all_want_the_same(view: View) -> bool:
+def _one_wish(view: View) -> bool:
+    """Whether all members want the same topics, and these can be told."""
     wishes = {view.members[each].offers.get(view.protocol) for each in view.members}
     return len({frozenset(each) if each else None for each in wishes}) == 1 and None not in wishes
 
 
-def _still_claimed(last: Share, after: View, claims: Claims, topics: Collection[str]) -> Owners:
-    """What of these topics members had by the last assignment and say that they have.
+def _held(view: View, claims: Claims, topics: Topics) -> Owners:
+    """Whom each claimed partition belongs to, of those that are there and that its claimant wants.
 
-    A process that starts again, or lost its right in between, claims nothing, and the assignor
-    cannot know better. Nor does a claim count that another member makes from a later generation.
+    Of two claims the newer one counts, of two equally new ones the first: static members come by
+    instance id, then dynamic ones by member id.
     """
-    known = {each.identity: claims.of(each.member_id) for each in after.members.values()}
-    newest: dict[Partition, int] = {}
-    for own in known.values():
-        for partition, generation in own.items():
-            newest[partition] = max(generation, newest.get(partition, generation))
-    return {
-        partition: owner
-        for partition, owner in last.owners.items()
-        if partition in newest
-        and partition[0] in topics
-        and known.get(owner, {}).get(partition) == newest[partition]
-    }
+    newest: dict[Partition, tuple[int, str]] = {}
+    for member in sorted(view.members.values(), key=lambda m: (not m.instance_id, m.identity)):
+        wanted = member.offers.get(view.protocol) or ()
+        for partition, generation in claims.of(member.member_id).items():
+            rival = newest.get(partition)
+            newer = rival is None or rival[0] < generation
+            if newer and partition[0] in wanted and topics.may_have(partition):
+                newest[partition] = generation, member.identity
+    return {partition: owner for partition, (_, owner) in newest.items()}

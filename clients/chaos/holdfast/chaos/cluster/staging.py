@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final, Self
 
 from holdfast.chaos.cluster.proxy import CLIENTS, Network
-from holdfast.chaos.cluster.target import COMMAND, Target, until
+from holdfast.chaos.cluster.target import COMMAND, NotHealed, Target, until
 
 SETTINGS: Final = (
     "group.initial_rebalance_delay_ms=200",
@@ -29,7 +29,7 @@ _SECTION: Final = re.compile(r"^\[cluster\.peers\.(?P<name>[^\]]+)\]$")
 
 
 class StagingFailed(Exception):
-    """The cluster did not start; the text is what it said."""
+    """The cluster did not start, or never served; the text is what it said."""
 
 
 class Staging:
@@ -88,9 +88,15 @@ class Staging:
                 start_new_session=True,  # Ctrl-C is for us: the members leave first
             )
         file = self.directory / "cluster.json"
-        await until(lambda: file.exists() or process.poll() is not None, "the cluster serves")
+        try:
+            await until(lambda: file.exists() or process.poll() is not None, "the cluster serves")
+        except NotHealed as error:
+            raise StagingFailed(self._said("the cluster runs, but does not serve")) from error
         if process.poll() is not None:
-            raise StagingFailed(f"the cluster did not start: {self._log.read_text().strip()}")
+            raise StagingFailed(self._said("the cluster did not start"))
+
+    def _said(self, what: str) -> str:
+        return f"{what}: {self._log.read_text().strip() or 'it said nothing'}"
 
     async def _stop(self) -> None:
         process, self._process = self._process, None

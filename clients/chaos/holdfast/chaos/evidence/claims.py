@@ -5,11 +5,12 @@ A claim is a topic and number, with the generation in which the member owned it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, TypeAlias
 
 from google.protobuf.message import DecodeError
 
+from holdfast.chaos.evidence.log_view import assigned_by
 from holdfast.chaos.history import Fields, Recorded
 from holdfast.v1 import group_pb2
 
@@ -33,19 +34,47 @@ class Claims:
 
     def __init__(self) -> None:
         self._of: dict[str, Claimed] = {}
+        self._given: dict[int, Mapping[str, Sequence[Partition]]] = {}
+        self._names: dict[str, frozenset[str]] = {}
 
     def follow(self, record: Recorded) -> None:
         """Take in one record."""
+        fields = record.fields
         if record.kind in ASKS:
-            self._of[record.fields[ASKS[record.kind]]] = _claimed(record.fields)
+            self._of[fields[ASKS[record.kind]]] = _claimed(fields)
+        if record.kind == "StaticMemberReplaced":
+            old, new = fields["old_member_id"], fields["new_member_id"]
+            self._names[new] = self._names.get(old, frozenset({old})) | {new}
+        elif record.kind == "AssignmentStored":
+            self._given[fields["generation"]] = assigned_by(fields)
+        elif record.kind == "GroupDeleted":
+            self._given.clear()
 
     def of(self, member_id: str) -> Claimed:
         """What a member claimed last."""
         return self._of.get(member_id, {})
 
-    def of_any(self, member_ids: Iterable[str]) -> frozenset[Partition]:
-        """What at least one of these claims."""
-        return frozenset(partition for each in member_ids for partition in self.of(each))
+    def borne_out(self, member_ids: Iterable[str]) -> frozenset[Partition]:
+        """What at least one of these claims, and was given by the generation that it names."""
+        return frozenset(
+            partition
+            for each in member_ids
+            for partition, generation in self.of(each).items()
+            if self._was_given(each, partition, generation)
+        )
+
+    def _was_given(self, member_id: str, partition: Partition, generation: int) -> bool:
+        """By the last assignment up to a generation; of one that is not known, it may have been.
+
+        Who was no member then says what it had under another member id, which the log does not
+        tell: so whatever was given to anybody may have been its own.
+        """
+        last = max((each for each in self._given if each <= generation), default=None)
+        if last is None:
+            return True
+        given = self._given[last]
+        names = self._names.get(member_id, frozenset({member_id})) & given.keys()
+        return any(partition in given[name] for name in names or given)
 
 
 def _claimed(fields: Fields) -> Claimed:

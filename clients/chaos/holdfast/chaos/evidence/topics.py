@@ -29,6 +29,11 @@ class Topics:
             for name in record.fields["names"]:
                 self.sizes.pop(name, None)
 
+    def may_have(self, partition: tuple[str, int]) -> bool:
+        """Whether a partition is there now, or of a topic of which the log says nothing."""
+        topic, number = partition
+        return topic not in self.largest or number < self.sizes.get(topic, 0)
+
 
 def missing(
     wanted: Iterable[str], sizes: Sizes, given: Iterable[tuple[str, int]]

@@ -110,8 +110,8 @@ def _reason(words: str) -> Reason:
 class RecordedMember(Member):
     """A member whose calls and rights are written down as those of `who`. Eager assignors only.
 
-    A cooperative member holds partitions under several tokens at a time, which one `Granted` cannot
-    say.
+    A cooperative member keeps partitions under the tokens of older grants, which `Granted.tokens`
+    would have to name, and lets go of some while it keeps others: neither is written down here.
     """
 
     def __init__(

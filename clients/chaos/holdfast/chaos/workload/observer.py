@@ -52,10 +52,11 @@ class Observer:
         ]
 
     async def stop(self) -> None:
-        """End; raises what a task failed with."""
-        for task in self._tasks:
+        """End; raises what a task failed with, once."""
+        tasks, self._tasks = self._tasks, []
+        for task in tasks:
             task.cancel()
-        for result in await asyncio.gather(*self._tasks, return_exceptions=True):
+        for result in await asyncio.gather(*tasks, return_exceptions=True):
             if isinstance(result, Exception):
                 raise result
 

@@ -47,12 +47,12 @@ class Prober:
         self._tasks = [asyncio.create_task(self._probe(number)) for number in range(CALLERS)]
 
     async def stop(self) -> None:
-        """End; raises what a caller failed with."""
+        """End; raises what a caller failed with, once."""
         self._ending.set()
-        results = await asyncio.gather(*self._tasks, return_exceptions=True)
+        tasks, self._tasks = self._tasks, []
+        results = await asyncio.gather(*tasks, return_exceptions=True)
         for caller in self._callers:
             await caller.close()
-        self._tasks.clear()
         for result in results:
             if isinstance(result, BaseException):
                 raise result

@@ -119,6 +119,8 @@ class Actor:
         elif self._proposed or not batch.takes(command):
             self._inbox.append(command)
         else:
+            # Heartbeats that were answered beside the batch count for what joins it (S9).
+            batch.volatile = self._hearing.merged(self.volatile, batch.volatile)
             decision = self._decide(batch.state, batch.volatile, command)
             if decision is not None:
                 batch.add(command, decision)

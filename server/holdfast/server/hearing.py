@@ -96,7 +96,7 @@ class Hearing:
         self._during_batch.add(member_id)
 
     def merged(self, before: Volatile, after: Volatile) -> Volatile:
-        """What a batch leaves, with the renewals that came while it was under way.
+        """What a batch leaves, or has made so far, with the renewals that came meanwhile.
 
         Not for a session that the batch itself has started over or ended.
         """

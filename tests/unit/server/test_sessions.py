@@ -12,11 +12,12 @@ from holdfast.coordinator.events import (
     SettingChange,
 )
 from holdfast.coordinator.rejections import FencedInstanceId, RebalanceInProgress, UnknownMemberId
+from holdfast.coordinator.volatile import SESSION, DeadlineKey
 from holdfast.raft.api import Overloaded
 from holdfast.server.faults import Refused
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
-from unit.server.world import World, committing, joining, with_topic
+from unit.server.world import World, beating, committing, joining, with_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -46,6 +47,33 @@ def test_a_renewal_that_was_answered_aside_survives_the_batch() -> None:
 
         assert actor is not None
         assert actor.volatile.renewals[member.member_id] >= 1
+
+    asyncio.run(story())
+
+
+def test_s9_a_heartbeat_answered_beside_an_open_batch_is_heard_by_what_joins_the_batch() -> None:
+    """A deadline that fired before it must not expire a member that was just told that all is well.
+
+    Found by the simulator (seed 249): a change, a heartbeat and a deadline in one turn of the loop.
+    """
+
+    async def story() -> None:
+        world = await World().lead()
+        member = await world.member()
+        actor = world.actors.actor("g")
+        assert actor is not None
+        key = DeadlineKey(SESSION, member.member_id)
+        seen = actor.volatile.renewals.get(member.member_id, 0)
+        fired = c.DeadlineFired("g", key, actor.volatile.armed[key], seen)
+
+        world.actors.offer(joining("i2"))
+        answered = world.actors.offer(beating("i1", member))
+        world.actors.submit(fired)
+        await world.settle()
+
+        assert answered.future.done()
+        assert len(world.events("MemberJoined")) == 2
+        assert world.events("MemberExpired") == []
 
     asyncio.run(story())
 

@@ -23,7 +23,7 @@ def test_s22_a_node_without_its_sealed_segments_has_a_whole_history_again(tmp_pa
         segments = cluster.data(victim) / "segments"
         until(lambda: len(list(segments.glob("*/manifest.json"))) >= 2, "it seals")
         cluster.kill(victim)
-        lost = sorted(path.name for path in segments.iterdir())
+        lost = {path.name for path in segments.iterdir() if path.name[0] != "."}
         shutil.rmtree(segments)
         segments.mkdir()
         cluster.bring_back(victim)
@@ -35,5 +35,5 @@ def test_s22_a_node_without_its_sealed_segments_has_a_whole_history_again(tmp_pa
 
     assert lost
     assert len(expected) >= 30
-    assert found >= set(lost)
+    assert found >= lost
     assert verified.returncode == 0, verified.stdout + verified.stderr

@@ -100,6 +100,8 @@ class Hearing:
 
         Not for a session that the batch itself has started over or ended.
         """
+        if not self._during_batch:
+            return after
         renewals = after.renewals
         for member_id in self._during_batch:
             key = DeadlineKey(SESSION, member_id)

@@ -73,15 +73,16 @@ def session(number: int) -> Due:
     return Due("large", DeadlineKey(SESSION, f"m-{number}"), arming=1, renewals=0)
 
 
+async def many_end(bench: Bench) -> None:
+    """All sessions of the large group end at once, and are handed over."""
+    bench.firing.fire([session(number) for number in range(MANY)])
+    await bench.until_handed(MANY)
+
+
 def test_many_ends_leave_the_loop_to_others_between_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     """A pause behind every turn; nobody is forgotten, none comes twice."""
     bench = Bench(monkeypatch)
-
-    async def story() -> None:
-        bench.firing.fire([session(number) for number in range(MANY)])
-        await bench.until_handed(MANY)
-
-    asyncio.run(story())
+    asyncio.run(many_end(bench))
     turns = [handed for handed, pause in bench.pauses if pause > 0]
     assert turns == [SESSIONS_A_TURN * turn for turn in range(1, len(turns) + 1)]
     assert {pause for _, pause in bench.pauses if pause > 0} == {PAUSE_S}
@@ -94,12 +95,7 @@ def test_a_loop_that_has_too_much_to_do_is_left_alone_for_longer(
     """It came back late: others waited as long, and get three times that before the next turn."""
     bench = Bench(monkeypatch)
     bench.late_ms = 40
-
-    async def story() -> None:
-        bench.firing.fire([session(number) for number in range(MANY)])
-        await bench.until_handed(MANY)
-
-    asyncio.run(story())
+    asyncio.run(many_end(bench))
     behind_first = [pause for handed, pause in bench.pauses if handed == SESSIONS_A_TURN]
     assert behind_first == [PAUSE_S, OTHERS_SHARE * bench.late_ms / 1000]
 
@@ -110,12 +106,7 @@ def test_a_process_that_stood_still_ends_sessions_soon_after(
     """S9, I12: an hour's suspension must not become three hours of pause."""
     bench = Bench(monkeypatch)
     bench.late_ms = 3_600_000
-
-    async def story() -> None:
-        bench.firing.fire([session(number) for number in range(MANY)])
-        await bench.until_handed(MANY)
-
-    asyncio.run(story())
+    asyncio.run(many_end(bench))
     assert len(bench.handed) == MANY
     assert max(pause for _, pause in bench.pauses) <= OTHERS_SHARE * LATE_MS_MAX / 1000
 

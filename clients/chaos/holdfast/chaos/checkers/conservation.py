@@ -10,7 +10,7 @@ holder is silent, and its session has not run out yet.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
@@ -18,15 +18,14 @@ from holdfast.chaos.checkers.exclusive_ownership import holds
 from holdfast.chaos.evidence.calls import Call, calls_of
 from holdfast.chaos.evidence.claims import COOPERATIVE, Claims, Partition
 from holdfast.chaos.evidence.log_view import (
-    NOTHING,
     STABLE,
     View,
     by_group,
-    fold,
     label,
     records_of,
     views,
 )
+from holdfast.chaos.evidence.rounds import rounds
 from holdfast.chaos.evidence.topics import Sizes, Topics, missing
 from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Happening, Phase, Recorded, Surrendered
@@ -45,7 +44,7 @@ def check(history: Sequence[Happening]) -> Verdict:
 # --- every assignment ---
 
 
-class _Round(NamedTuple):
+class _Begun(NamedTuple):
     """What was so when a generation began."""
 
     view: View
@@ -53,29 +52,18 @@ class _Round(NamedTuple):
     claimed: frozenset[Partition]
 
 
+def _begun(view: View, claims: Claims, topics: Topics) -> _Begun:
+    return _Begun(view, dict(topics.sizes), claims.borne_out(view.members))
+
+
 def _assignments(records: Iterable[Recorded], counts: Counter[str]) -> Iterator[Violation]:
-    topics = Topics()
-    groups: dict[str, View] = {}
-    rounds: dict[str, _Round] = {}
-    claims: dict[str, Claims] = defaultdict(Claims)
-    for record in records:
-        topics.follow(record)
-        if not record.group:
-            continue
-        before = groups.get(record.group, NOTHING)
-        after = groups[record.group] = fold(before, record)
-        claims[record.group].follow(record)
-        if record.kind == "GenerationStarted":
-            claimed = claims[record.group].borne_out(after.members)
-            rounds[record.group] = _Round(after, dict(topics.sizes), claimed)
-        elif record.kind == "AssignmentStored" and record.group in rounds:
-            begun = rounds[record.group]
-            for what in _wrong(begun, after, topics, counts):
-                where = f"group {record.group!r}, generation {after.generation}: {what}"
-                yield Violation(INVARIANT, record.at_us, where)
+    for each in rounds(records, _begun):
+        for what in _wrong(each.begun, each.after, each.topics, counts):
+            where = f"group {each.record.group!r}, generation {each.after.generation}: {what}"
+            yield Violation(INVARIANT, each.record.at_us, where)
 
 
-def _wrong(begun: _Round, after: View, topics: Topics, counts: Counter[str]) -> Iterator[str]:
+def _wrong(begun: _Begun, after: View, topics: Topics, counts: Counter[str]) -> Iterator[str]:
     asked = _asked(begun.view, after)
     if not any(asked.values()):
         return  # opaque protocols: nobody but the assignor knows what there is to own

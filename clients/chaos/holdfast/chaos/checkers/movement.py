@@ -22,10 +22,10 @@ from holdfast.chaos.evidence.log_view import (
     STABLE,
     View,
     by_group,
-    fold,
     records_of,
     views,
 )
+from holdfast.chaos.evidence.rounds import rounds
 from holdfast.chaos.evidence.topics import Sizes, Topics
 from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history import Fields, Happening, Recorded, Role
@@ -213,26 +213,17 @@ class _Told(NamedTuple):
     sizes: Sizes
 
 
+def _told(view: View, claims: Claims, topics: Topics) -> _Told:
+    return _Told(_held(view, claims, topics), dict(topics.sizes))
+
+
 def _moves(records: Iterable[Recorded], counts: Counter[str]) -> Iterator[Violation]:
-    topics = Topics()
-    groups: dict[str, View] = {}
-    claims: dict[str, Claims] = defaultdict(Claims)
-    told: dict[str, _Told] = {}
-    for record in records:
-        topics.follow(record)
-        if not record.group:
-            continue
-        before = groups.get(record.group, NOTHING)
-        after = groups[record.group] = fold(before, record)
-        claims[record.group].follow(record)
-        if record.kind == "GenerationStarted":
-            held = _held(after, claims[record.group], topics)
-            told[record.group] = _Told(held, dict(topics.sizes))
-        elif record.kind == "AssignmentStored" and record.group in told:
-            begun = told[record.group]
-            if "sticky" in after.protocol and _one_wish(after) and begun.sizes == topics.sizes:
-                counts["moves judged"] += len(begun.held)
-                yield from _too_many(begun.held, _share(before, after), after, record)
+    for each in rounds(records, _told):
+        held, sizes = each.begun
+        view = each.after
+        if "sticky" in view.protocol and _one_wish(view) and sizes == each.topics.sizes:
+            counts["moves judged"] += len(held)
+            yield from _too_many(held, _share(each.before, view), view, each.record)
 
 
 def _too_many(held: Owners, share: Share, view: View, record: Recorded) -> Iterator[Violation]:

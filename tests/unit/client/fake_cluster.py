@@ -9,6 +9,7 @@ that leads; the others redirect. What a test wants to go wrong it puts into `ref
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any
@@ -24,6 +25,8 @@ from holdfast.v1.offset_pb2_grpc import OffsetServiceServicer, add_OffsetService
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
+
+    import pytest
 
 LOG_TIME_MS = 1_700_000_000_000
 NONE = ErrorCode.ERROR_CODE_NONE
@@ -250,3 +253,9 @@ async def fake_cluster(nodes: int = 1) -> AsyncIterator[tuple[FakeGroup, list[Fa
     finally:
         for server in servers:
             await server.stop(0)
+
+
+def said(caplog: pytest.LogCaptureFixture, least: int = logging.INFO) -> list[logging.LogRecord]:
+    """What the client logged. gRPC has a logger too, and a fake node that ends may speak by it."""
+    ours = [record for record in caplog.records if record.name == "holdfast.client"]
+    return [record for record in ours if record.levelno >= least]

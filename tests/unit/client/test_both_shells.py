@@ -22,7 +22,7 @@ from holdfast.client import (
 from holdfast.v1 import extras_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.both_shells import Shell, cluster
-from unit.client.fake_cluster import LOG_TIME_MS
+from unit.client.fake_cluster import LOG_TIME_MS, said
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -119,8 +119,8 @@ def test_t5_fenced_is_final_and_visible_in_the_exception_the_probe_and_the_log(
     assert health.fenced is fenced
     assert (health.live, health.ready, health.owned) == (False, False, 0)
     assert health.phase == "stopped"
-    (line,) = [record.getMessage() for record in caplog.records]
-    assert "'i-1-other' since 2023-11-14T22:11:50+00:00" in line
+    (line,) = said(caplog)
+    assert "'i-1-other' since 2023-11-14T22:11:50+00:00" in line.getMessage()
     assert joins == 1
 
 

@@ -23,7 +23,7 @@ from holdfast.client.signals import Failure
 from holdfast.client.unreached import why
 from holdfast.v1.admin_pb2_grpc import add_AdminServiceServicer_to_server
 from holdfast.v1.group_pb2 import FindCoordinatorRequest
-from unit.client.fake_cluster import FakeGroup, FakeNode
+from unit.client.fake_cluster import FakeGroup, FakeNode, said
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -176,9 +176,9 @@ def test_a_refused_member_warns_with_the_cause_and_says_little_else(
             await server.stop(0)
 
     asyncio.run(scenario())
-    levels = [record.levelname for record in caplog.records]
-    assert levels == ["INFO", "WARNING"]
-    warning = caplog.records[1].getMessage()
+    first, second = said(caplog)
+    assert [first.levelname, second.levelname] == ["INFO", "WARNING"]
+    warning = second.getMessage()
     assert "does not vouch for" in warning
     assert ".." not in warning
 

@@ -25,7 +25,7 @@ from unit.client.driver import (
     make_settings,
     subscriber,
 )
-from unit.client.fake_cluster import fake_cluster
+from unit.client.fake_cluster import fake_cluster, said
 from unit.server.nodes import served
 
 if TYPE_CHECKING:
@@ -131,8 +131,7 @@ def test_a_member_with_nothing_to_own_is_ready() -> None:
 
 
 def lines(caplog: pytest.LogCaptureFixture, least: int) -> list[str]:
-    ours = [record for record in caplog.records if record.name == "holdfast.client"]
-    return [record.getMessage() for record in ours if record.levelno >= least]
+    return [record.getMessage() for record in said(caplog, least)]
 
 
 def missing(driver: Driver) -> list[tuple[str, ...]]:
@@ -237,7 +236,7 @@ def test_a_callback_that_raises_is_logged_once_with_where_it_did(
 
     with pytest.raises(KeyError):
         asyncio.run(scenario())
-    (record,) = [one for one in caplog.records if one.levelno >= logging.WARNING]
+    (record,) = said(caplog, logging.WARNING)
     assert "the user's own" in record.getMessage()
     assert record.exc_info is not None
 
@@ -259,6 +258,6 @@ def test_s12_a_goodbye_that_nobody_confirms_ends_owned_and_is_only_a_warning(
                 await member.wait_stopped()  # who asks is told
 
     asyncio.run(scenario())
-    (record,) = [one for one in caplog.records if one.levelno >= logging.WARNING]
+    (record,) = said(caplog, logging.WARNING)
     assert record.levelno == logging.WARNING
     assert "has not confirmed" in record.getMessage()

@@ -15,6 +15,7 @@ from holdfast.coordinator.events import SettingChange
 from holdfast.raft.api import EngineStopped, Settings
 from holdfast.raft.engine import Engine
 from holdfast.raft.history import History
+from holdfast.raft.outbox import CROWD
 from holdfast.raft.replica import Clocks, Replica
 from holdfast.server.address import Address
 from holdfast.server.config import NodeConfig, Peer
@@ -182,7 +183,9 @@ class SimNode:
         end.wake, end.departs_us = hosted.wake, hosted.departs_us
         snapshots.on_durable = hosted.cut
         clocks = Clocks(self.clock.seconds, self._wall_seconds)
-        replica = self.replica = Replica(self.name, hosted, fold, snapshots, clocks)
+        # 1: each entry lingers for the next, as it does only under more load than is had here.
+        crowd = self.random.choice((1, CROWD))
+        replica = self.replica = Replica(self.name, hosted, fold, snapshots, clocks, crowd=crowd)
         snapshots.on_reloaded = lambda fold: self.watcher.installed(self, fold)
         applied = lambda: replica.state.applied_index  # noqa: E731 - as short as it can be
         history = History(snapshots.tail, self.disk.state, Path("no-segments"), applied)

@@ -3,7 +3,8 @@
 An entry has a fixed cost on every node (a sync, messages, hand-overs between threads). While one of
 a leader's entries is under way, what is proposed comes together in the next one, which waits for it
 unless it is full: nobody waits on an idle log, and a busy one pays the fixed cost once for many
-parts. Bounded. Knows no engine.
+parts. Where the last entry held a crowd, most of it is about to come again, as its answers arrive:
+the next entry lingers for it, a moment. Bounded. Knows no engine, no clock.
 """
 
 from __future__ import annotations
@@ -27,6 +28,15 @@ COALESCED_BYTES: Final = 256 * 1024
 
 ENTRIES_IN_FLIGHT: Final = 2
 """The most under way at once; the second one only if it is full."""
+
+CROWD: Final = 4
+"""Parts in an entry from which on the next one lingers; a few callers never wait for each other."""
+
+LINGER_GAP_S: Final = 0.002
+"""No part has come for so long: the crowd is there, or is not coming again."""
+
+LINGER_S: Final = 0.02
+"""An entry lingers no longer than this, however steadily parts come."""
 
 WAITING_MAX: Final = 16_384
 WAITING_BYTES_MAX: Final = 64 << 20
@@ -63,9 +73,13 @@ class Offered(NamedTuple):
 class Outbox:
     """First in, first out; a group's order is kept, since it has one part under way at a time."""
 
-    def __init__(self) -> None:
+    def __init__(self, crowd: int = CROWD) -> None:
+        """`crowd`: parts in an entry from which on the next one lingers."""
+        self._crowd = crowd
         self._waiting: deque[Waiting] = deque()
         self._bytes = 0
+        self._last_held = 0
+        self._seen, self._lingers_since = 0, 0.0
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -79,6 +93,25 @@ class Outbox:
     def fills_an_entry(self) -> bool:
         """Whether what waits is enough for an entry of the target size."""
         return self._bytes >= COALESCED_BYTES
+
+    def may_follow(self, under_way: int) -> bool:
+        """Whether what waits may be offered while so many entries of its term are under way."""
+        return not under_way or (under_way < ENTRIES_IN_FLIGHT and self.fills_an_entry)
+
+    def lingers(self, now: float) -> bool:
+        """Whether to look again in `LINGER_GAP_S` before what waits is taken; `now` in seconds.
+
+        Asked only while something waits that might be taken.
+        """
+        if not self._seen:
+            self._lingers_since = now
+        more_came = len(self) > self._seen
+        in_time = now - self._lingers_since < LINGER_S
+        lingers = (
+            self._last_held >= self._crowd and more_came and in_time and not self.fills_an_entry
+        )
+        self._seen = len(self) if lingers else 0
+        return lingers
 
     def add(self, part: Part, content: bytes, future: asyncio.Future[Committed]) -> None:
         """Let a part wait. Raises Overloaded: nothing was proposed."""
@@ -102,4 +135,5 @@ class Outbox:
                 break
             taken.append(self._waiting.popleft())
         self._bytes -= sum(len(waiting.content) for waiting in taken)
+        self._last_held, self._seen = len(taken), 0
         return taken

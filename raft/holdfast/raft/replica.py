@@ -39,7 +39,7 @@ from holdfast.raft.api import (
 )
 from holdfast.raft.fold import ALL, Fold, Folded
 from holdfast.raft.log_time import LogTime
-from holdfast.raft.outbox import ENTRIES_IN_FLIGHT, Offered, Outbox, Waiting, fitting
+from holdfast.raft.outbox import CROWD, LINGER_GAP_S, Offered, Outbox, Waiting, fitting
 from holdfast.storage.codec import CodecError, encode_part, join_parts
 
 logger = logging.getLogger(__name__)
@@ -142,8 +142,13 @@ class Replica:
         snapshots: Snapshots,
         clocks: Clocks,
         disk_low: Callable[[], bool] = lambda: False,
+        crowd: int = CROWD,
     ) -> None:
-        """Put together; `start` begins to drain. `disk_low`: refuse proposals now (S20)."""
+        """Put together; `start` begins to drain.
+
+        `disk_low`: refuse proposals now (S20). `crowd`: how many parts in an entry make the next
+        one linger for more (`outbox`).
+        """
         self.node_id = node_id
         self.leading_term = 0
         self.leader: str | None = None
@@ -155,7 +160,7 @@ class Replica:
         self._log_time.continue_from(fold.state.log_time_ms)
         self._disk_low = disk_low
         self._listeners: list[Listener] = []
-        self._outbox, self._flushing = Outbox(), False
+        self._outbox, self._flushing = Outbox(crowd), False
         self._waiting: dict[ProposalId, Offered] = {}
         self._probes: dict[int, asyncio.Future[None]] = {}
         self._items: deque[Item] = deque()
@@ -246,18 +251,24 @@ class Replica:
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Put what waits into as few entries as the target size allows."""
+        """Put what waits into as few entries as the target size allows; a crowd is waited for."""
+        if self._outbox and self._may_offer() and self._lingers():
+            asyncio.get_running_loop().call_later(LINGER_GAP_S, self._flush)
+            return
         self._flushing = False
         while self._outbox and self._may_offer():
             self._offer(self._outbox.take())
+
+    def _lingers(self) -> bool:
+        """What was decided in another term is refused anyway, and need not wait for that (S1)."""
+        now = asyncio.get_running_loop().time()
+        return self._outbox.term == self.leading_term and self._outbox.lingers(now)
 
     def _may_offer(self) -> bool:
         """What was decided in another term need not wait: the engine refuses it (S1)."""
         term = self._outbox.term
         under_way = sum(proposal.term == term for proposal in self._waiting)
-        if term != self.leading_term or not under_way:
-            return True
-        return under_way < ENTRIES_IN_FLIGHT and self._outbox.fills_an_entry
+        return term != self.leading_term or self._outbox.may_follow(under_way)
 
     def _offer(self, batch: list[Waiting]) -> None:
         parts = tuple([waiting.part for waiting in batch])

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 
 ENDPOINTS: Final = tuple(ADDRESSES.values())
 CALL_MS: Final = 3_000
+SCRATCH_CALLS: Final = 24
+SCRATCH_S: Final = 0.01
+"""So many calls in so short a time: some wait behind a batch, others come when it goes on."""
 
 
 class Operator:
@@ -73,10 +76,12 @@ class Operator:
             await admin.list_groups()
         elif chance < 0.91:
             await self._remove(admin, group)
-        elif chance < 0.95:
+        elif chance < 0.94:
             await admin.trigger_rebalance(group, reason="the operator wants it")
-        else:
+        elif chance < 0.97:
             await self._grow(admin)
+        else:
+            await asyncio.gather(*(self._scratch(admin) for _ in range(SCRATCH_CALLS)))
 
     async def _remove(self, admin: Admin, group: str) -> None:
         """Two members in one call: one event, one rebalance."""
@@ -91,6 +96,15 @@ class Operator:
         if self._topics[topic] < 24:
             self._topics[topic] += 1
             await admin.create_partitions({topic: self._topics[topic]})
+
+    async def _scratch(self, admin: Admin) -> None:
+        """One of many small calls at once, some of which change nothing, for who waits is mixed."""
+        await asyncio.sleep(self._random.uniform(0.0, SCRATCH_S))
+        name, creates = f"scratch-{self._random.randrange(4)}", self._random.random() < 0.5
+        try:
+            await (admin.create_topics({name: 1}) if creates else admin.delete_topics(name))
+        except HoldfastError:
+            return
 
 
 class OffsetReader:

@@ -16,8 +16,12 @@ from holdfast.coordinator.state import Group, State
 
 
 class Skipped(NamedTuple):
-    """A part that was not applied, and why: `S1` (term), `S2` (version) or `S6` (impossible)."""
+    """A part that was not applied, and why: `S1` (term), `S2` (version) or `S6` (impossible).
 
+    `place`: its place in the entry, from 0.
+    """
+
+    place: int
     group_id: GroupId
     rule: str
 
@@ -44,13 +48,13 @@ def apply_entry(state: State, index: int, term: int, entry: LogEntry) -> Applied
     for place, part in enumerate(entry.parts):
         rule = guard(state, term, part)
         if rule is not None:
-            skipped.append(Skipped(part.group_id, rule))
+            skipped.append(Skipped(place, part.group_id, rule))
             continue
         try:
             state, made = apply_part(state, Position(index, len(records)), entry, part)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the same on every node
             state = _quarantine(state, index, part.group_id, error)
-            skipped.append(Skipped(part.group_id, "S6"))
+            skipped.append(Skipped(place, part.group_id, "S6"))
             continue
         records.extend(made)
         parts.append(place)

@@ -35,10 +35,10 @@ class StoredRecord(NamedTuple):
 
 
 class Folded(NamedTuple):
-    """What one entry did. `skipped`: groups whose part was not applied, and by which rule."""
+    """What one entry did. `skipped`: places of the parts not applied, and by which rule."""
 
     records: tuple[StoredRecord, ...]
-    skipped: Mapping[str, str]
+    skipped: Mapping[int, str]
 
 
 class Fold:
@@ -72,7 +72,7 @@ class Fold:
         entry, events = read_entry(payload, known)
         applied = apply_entry(self.state, index, term, entry)
         self.state = applied.state
-        skipped = {skip.group_id: skip.rule for skip in applied.skipped}
+        skipped = {skip.place: skip.rule for skip in applied.skipped}
         raw = [event for place in applied.parts for event in events[place]]
         return Folded(tuple(self._linked(applied.records, raw)), skipped)
 

@@ -374,11 +374,10 @@ class Replica:
 
     def _commit(self, proposal: ProposalId, item: Applied, folded: Folded) -> None:
         offered = self._waiting.pop(proposal, _NOTHING)
-        for part, future in zip(offered.entry.parts, offered.futures, strict=True):
+        for place, future in enumerate(offered.futures):
             if not future.done():
-                group_id = part.group_id
-                applied = bool(item.payload) and group_id not in folded.skipped
-                impossible = folded.skipped.get(group_id) == "S6"
+                applied = bool(item.payload) and place not in folded.skipped
+                impossible = folded.skipped.get(place) == "S6"
                 future.set_result(Committed(item.index, applied, impossible))
 
     def _on_role(self, item: RoleChanged) -> None:

@@ -110,6 +110,11 @@ class Actor:
 
     def submit(self, command: Command) -> None:
         """Decide a command now, or as soon as it may be."""
+        self._take(command)
+        if self._batch is None:
+            self._desk.idle(self.group_id)
+
+    def _take(self, command: Command) -> None:
         self.volatile = self._hearing.folded(self.volatile)
         batch = self._batch
         if batch is None:
@@ -152,7 +157,6 @@ class Actor:
             self.volatile = decision.volatile
             self._note(command, decision)
             self._carry_out(decision.effects, commands=(command,))
-            self._desk.idle(self.group_id)
             return
         self._hearing.batch_begins()
         self._batch = Batch(self.group_id, state, self.volatile)
@@ -251,21 +255,32 @@ class Actor:
         self._carry_out(effects, position, batch.commands, batch.unrecorded)
 
     def _decide_again(self, batch: Batch) -> None:
-        """Every replica skipped the part, for the group had changed meanwhile (S2)."""
+        """Every replica skipped the part, for the group had changed meanwhile (S2).
+
+        While this node leads, only this actor changes its group: that it did is then a defect.
+        """
         if self._dropped:
             self._fail(batch, lambda: not_coordinator(""))
             return
+        logger.critical(
+            "alarm: group %r changed while a batch of it was on its way, so every node skipped the "
+            "batch, and it is decided again: nothing is lost, but please report it",
+            self.group_id,
+        )
         self._inbox[:0] = batch.commands
         self._go_on()
 
     def _go_on(self) -> None:
-        """No batch is under way any more; decide what has waited."""
+        """No batch is under way any more; decide what has waited, all of it, before being idle.
+
+        Forgotten in between, this actor would have a successor beside it: two batches of one group.
+        """
         self._batch, self._proposed = None, False
         waiting, self._inbox = self._inbox, []
         if self._dropped:
             return
         for command in waiting:
-            self.submit(command)
+            self._take(command)
         if self._batch is None:
             self._desk.idle(self.group_id)
 

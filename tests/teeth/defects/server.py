@@ -11,6 +11,7 @@ from holdfast.coordinator.commands import Caller, TriggerRebalance
 from holdfast.coordinator.effects import Answer, Arm, settled
 from holdfast.coordinator.ids import Position
 from holdfast.raft.api import NotLeader
+from holdfast.raft.fold import Fold
 from holdfast.raft.replica import Replica
 from holdfast.server import actor, log_service, scratch
 from holdfast.server.actor import Actor
@@ -18,6 +19,7 @@ from holdfast.server.actors import Actors
 from holdfast.server.firing import Firing
 from holdfast.server.hearing import Hearing
 from holdfast.server.timers import Timers
+from holdfast.storage.codec import decode_entry
 from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced
 
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.raft.api import RoleChanged
+    from holdfast.raft.fold import Folded
     from holdfast.server.scratch import Batch
 
 ACTORS = "tests/unit/server/test_actors.py::"
@@ -83,6 +86,46 @@ def answered_before_the_commit() -> Iterator[None]:
 def log_time_from_the_wall() -> Iterator[None]:
     """A new leader begins with its wall clock: one that is a year ahead expires every offset."""
     with replaced(Replica, "_log_time_to_go_on_from", lambda self: int(self._clocks.wall() * 1000)):
+        yield
+
+
+@seeded("S2", Simulated(("alarm",), "calm"))
+def actor_forgotten_amid_what_waits() -> Iterator[None]:
+    """An actor that still has commands to decide is forgotten; the next command makes another.
+
+    A defect that the product had: a topic just made was said to exist, a join never answered.
+    """
+    take: Any = Actor._take
+
+    def forgetful(self: Actor, command: Any) -> None:
+        take(self, command)
+        if self._batch is None:
+            self._desk.idle(self.group_id)
+
+    with replaced(Actor, "_take", forgetful):
+        yield
+
+
+@seeded(
+    "S2",
+    Scenario("tests/unit/raft/test_replica.py::test_s2_each_part_is_told_its_own_fate"),
+)
+def fate_told_by_group() -> Iterator[None]:
+    """Of two parts of a group in an entry the applied one is called skipped, and done once more."""
+    step: Any = Fold.step
+
+    def blurred(self: Fold, index: int, term: int, payload: bytes, known: Any = None) -> Folded:
+        folded: Folded = step(self, index, term, payload, known)
+        if not folded.skipped:
+            return folded
+        parts = decode_entry(payload).parts
+        rules = {parts[place].group_id: rule for place, rule in folded.skipped.items()}
+        named = ((place, part.group_id) for place, part in enumerate(parts))
+        return folded._replace(
+            skipped={place: rules[group] for place, group in named if group in rules}
+        )
+
+    with replaced(Fold, "step", blurred):
         yield
 
 

@@ -44,7 +44,7 @@ def test_s1_a_part_of_another_term_is_skipped(state: State) -> None:
     stale = part("g", 1, OFFSETS, term=1)
     applied = apply_entry(state, 2, 3, entry(stale, part("h", 1, OFFSETS, term=3)))
 
-    assert applied.skipped == (Skipped("g", "S1"),)
+    assert applied.skipped == (Skipped(0, "g", "S1"),)
     assert applied.state.groups["g"] == state.groups["g"]
     assert [record.group_id for record in applied.records] == ["h"]
 
@@ -53,7 +53,7 @@ def test_s2_a_part_on_another_version_is_skipped_whole(state: State) -> None:
     first = apply_entry(state, 2, 1, entry(part("g", 1, OFFSETS))).state
     applied = apply_entry(first, 3, 1, entry(part("g", 1, OFFSETS, OFFSETS)))
 
-    assert applied.skipped == (Skipped("g", "S2"),)
+    assert applied.skipped == (Skipped(0, "g", "S2"),)
     assert applied.records == ()
     assert applied.state.groups == first.groups
 
@@ -68,7 +68,7 @@ def test_s2_the_version_is_the_index_of_the_last_change(state: State) -> None:
 def test_s2_two_parts_of_one_group_in_an_entry_cannot_both_hold(state: State) -> None:
     applied = apply_entry(state, 2, 1, entry(part("g", 1, OFFSETS), part("g", 1, OFFSETS)))
 
-    assert applied.skipped == (Skipped("g", "S2"),)
+    assert applied.skipped == (Skipped(1, "g", "S2"),)
 
 
 def test_s3_skipped_parts_get_no_positions(state: State) -> None:

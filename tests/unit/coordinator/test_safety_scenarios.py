@@ -51,7 +51,7 @@ def test_s2_what_was_decided_on_a_dead_group_does_not_touch_its_namesake() -> No
 
     applied = apply_entry(desk.state, desk.index + 1, 1, LogEntry(1, 1, (part,)))
 
-    assert applied.skipped == (Skipped("g", "S2"),)
+    assert applied.skipped == (Skipped(0, "g", "S2"),)
     assert len(applied.state.groups["g"].offsets) == 0
     desk.prove()
 

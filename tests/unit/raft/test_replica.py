@@ -182,6 +182,22 @@ async def test_a_skipped_part_says_so_and_its_neighbour_is_applied(world: World)
 
 
 @in_loop
+async def test_s2_each_part_is_told_its_own_fate(world: World) -> None:
+    """S2: of two parts of one group in one entry the second is skipped, and only the second.
+
+    To tell both alike would have what is done already decided, and done, once more.
+    """
+    await world.lead()
+    first = world.replica.propose(part("g"))
+    second = world.replica.propose(part("g"))
+    await settle()
+    world.engine.commit(index=2)
+
+    assert (await first).applied
+    assert not (await second).applied
+
+
+@in_loop
 @each_part_fills_an_entry
 async def test_refused_is_not_applied_and_lost_is_unknown(world: World) -> None:
     """S5: only what never reached the log may be called not applied."""

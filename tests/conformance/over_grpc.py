@@ -7,6 +7,7 @@ each through a `GrpcSession` of its own.
 from __future__ import annotations
 
 import asyncio
+import time
 from typing import TYPE_CHECKING, Any, Final
 
 import grpc
@@ -15,6 +16,7 @@ from conformance.in_process import BASE_PROFILE, setting
 from conformance.messages import Corner, error_name
 from conformance.replayer import Completion
 from harness.poll import until_told
+from holdfast.client.request_ids import RequestIds
 from holdfast.v1 import (
     admin_pb2,
     admin_pb2_grpc,
@@ -60,6 +62,10 @@ def overrides(config: Mapping[str, str]) -> list[str]:
     return [word for each in (*settings, *SLOW_ELECTIONS) for word in ("--set", each)]
 
 
+def _boot_ms() -> int:
+    return int(time.monotonic() * 1000)
+
+
 class Stubs:
     """The three services of one node."""
 
@@ -84,6 +90,9 @@ class Service:
         self._cluster = cluster
         self._nodes = {address: Stubs(address) for address in cluster.addresses}
         self._leader = cluster.addresses[0]
+        self._ids = RequestIds()
+        self.refusals: list[str] = []
+        """What was asked again, and why: for whoever has to explain what came of it."""
 
     async def call(self, api: str, request: Message, client: str = "replayer") -> Answer:
         """The leader's answer, whoever leads; raises grpc.RpcError for all other refusals."""
@@ -95,14 +104,24 @@ class Service:
             except grpc.aio.AioRpcError as error:
                 if error.code() is not grpc.StatusCode.UNAVAILABLE:
                     raise
+                self.refusals.append(f"{api}: {error.details()} {error.trailing_metadata()}")
                 return await self._look_for_leader()
-            if error_name(getattr(got, "error_code", errors_pb2.ERROR_CODE_NONE)) in ASIDE:
+            code = error_name(getattr(got, "error_code", errors_pb2.ERROR_CODE_NONE))
+            if code in ASIDE:
+                self.refusals.append(f"{api}: {code}")
                 return await self._look_for_leader()
             answers.append(got)
             return True
 
         await until_told(answered, f"an answer to {api}")
         return answers[0]
+
+    async def change(self, api: str, request: Message) -> Answer:
+        """A one-shot change under a request id: asked again, it is not done again (S14)."""
+        while not self._ids.ready:
+            await self._look_for_leader()
+        request.holdfast.request_id = self._ids.make(_boot_ms())  # type: ignore[attr-defined]  # all of them have it
+        return await self.call(api, request)
 
     async def _look_for_leader(self) -> bool:
         """Ask every node who leads. Always False: whoever called is not answered yet."""
@@ -111,6 +130,8 @@ class Service:
                 seen = await stubs.call("FindCoordinator", group_pb2.FindCoordinatorRequest(), "")
             except grpc.aio.AioRpcError:
                 continue
+            if seen.holdfast.HasField("log_time_ms"):
+                self._ids.observe(seen.holdfast.log_time_ms, _boot_ms())
             if seen.holdfast.leader_hint in self._nodes:
                 self._leader = seen.holdfast.leader_hint
         return False
@@ -228,10 +249,11 @@ class GrpcSession:
                 raise NotImplementedError(other)
 
     async def _do(self, api: str, body: Json) -> None:
-        answer = await self._service.call(api, self._corner.request(api, body))
+        answer = await self._service.change(api, self._corner.request(api, body))
         (result,) = next(value for _, value in answer.ListFields() if len(value))
         if result.error_code != errors_pb2.ERROR_CODE_NONE:
-            raise RuntimeError(f"{api} {body}: {error_name(result.error_code)}")
+            told = error_name(result.error_code)
+            raise RuntimeError(f"{api} {body}: {told}; before that {self._service.refusals}")
 
     async def close(self) -> None:
         """Drop what is still parked."""

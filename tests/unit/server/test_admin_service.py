@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
+from harness.poll import until_told
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
@@ -28,9 +29,19 @@ async def members(node: Served, names: Sequence[str]) -> list[g.JoinGroupRespons
     await node.group.SyncGroup(sync(first, names[0]))
     for name in names[1:]:
         joining = asyncio.ensure_future(node.group.JoinGroup(join(instance_id=name)))
+        await arrived(node, 2 + len(joined))
         joined = [*joined, await _rejoined(node, [first, *joined], names, joining)]
         await _all_sync(node, [first, *joined], names)
     return [first, *joined]
+
+
+async def arrived(node: Served, count: int) -> None:
+    """Wait until the group has so many members: a call sent later may be taken up earlier."""
+
+    async def there() -> bool:
+        return len((await described(node)).members) == count
+
+    await until_told(there, f"{count} members")
 
 
 async def _rejoined(
@@ -226,8 +237,8 @@ def test_a_parked_members_session_is_not_told() -> None:
         async with served() as node:
             await members(node, ["i1"])
             parked = asyncio.ensure_future(node.group.JoinGroup(join(instance_id="i2")))
-            while len((found := await described(node)).members) == 1:
-                pass
+            await arrived(node, 2)
+            found = await described(node)
             by_name = {each.group_instance_id: each.holdfast for each in found.members}
             assert not by_name["i2"].HasField("session_left_ms")
             assert by_name["i1"].HasField("session_left_ms")

@@ -86,6 +86,7 @@ class Actor:
         self._inbox: list[Command] = []
         self._hearing = Hearing()
         self._dropped = False
+        self._retries = 0
         self.applied_at: Position | None = None
         """Position of the group's first record in the newest entry that changed it."""
 
@@ -137,12 +138,16 @@ class Actor:
 
     @property
     def keeps_something(self) -> bool:
-        """Whether anything is parked, pending, armed or under way."""
+        """Whether anything is parked, pending, armed, under way or to be tried again."""
         v = self.volatile
-        return bool(self._batch or self._inbox or v.joins or v.syncs or v.pending or v.armed)
+        parked = v.joins or v.syncs or v.pending or v.armed
+        return bool(parked or self._batch or self._inbox or self._retries)
 
     def drop(self) -> None:
-        """The leadership is lost: decide nothing more. Only a batch on its way is still settled."""
+        """The lead is lost, or the node stops: decide nothing more.
+
+        Only a batch on its way is still settled; one that was not proposed yet never will be.
+        """
         self._dropped = True
         self._inbox.clear()
 
@@ -213,6 +218,7 @@ class Actor:
         self._desk.propose(batch.part(self._desk.term)).add_done_callback(self._settled)
 
     def _refuse_broken(self, batch: Batch, problems: Iterable[object]) -> None:
+        self._hearing.forget()  # if no node could apply it, the group is served no more
         text = "; ".join(map(str, problems))
         logger.critical(
             "alarm: a batch of group %r would break an invariant and was not proposed: %s; "
@@ -321,9 +327,11 @@ class Actor:
         """What no caller would repeat (deadlines, broken calls) must not get lost (S9)."""
         ours = [command for command in batch.commands if not call_of(command)]
         if ours and not self._dropped:
+            self._retries += 1
             asyncio.get_running_loop().call_later(seconds, self._try_again, ours)
 
     def _try_again(self, commands: Iterable[Command]) -> None:
+        self._retries -= 1
         for command in commands:
             if not self._dropped:
                 self.submit(command)

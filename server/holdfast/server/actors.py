@@ -62,6 +62,7 @@ class Actors:
         self._actors: dict[GroupId, Actor] = {}
         self._unleased: list[c.Command] = []
         self._confirming: asyncio.Future[None] | None = None
+        self._stopped = False
 
     # --- for services ---
 
@@ -79,6 +80,8 @@ class Actors:
 
     def offer(self, make: Callable[[CallId], c.Command]) -> Waiting:
         """Decide a command, without waiting; raises Refused or CallFailed at once."""
+        if self._stopped:
+            raise stopping()
         self.check_serving()
         call, future = self.calls.open()
         try:
@@ -135,10 +138,18 @@ class Actors:
             self.submit(c.CallBroken(waiting.command.group_id, waiting.call))
 
     def stop(self) -> None:
-        """End all calls; of those whose change is on its way nobody knows what becomes (S5)."""
+        """End all calls; of those whose change is on its way nobody knows what becomes (S5).
+
+        All others are told that nothing was applied, so nothing more is proposed from here on,
+        though this node may lead until its process ends.
+        """
+        self._stopped = True
         for actor in self._actors.values():
             for call in actor.unsettled:
                 self.calls.fail(call, stopping_unknown())
+            actor.drop()
+        self._actors.clear()
+        self._unleased.clear()
         self.calls.fail_all(stopping)
 
     def check_serving(self) -> None:
@@ -164,8 +175,8 @@ class Actors:
         return list(self._nodes).index(node) + 1 if node in self._nodes else -1
 
     def submit(self, command: c.Command) -> None:
-        """Give a command to its group's actor; nothing once the lead is lost."""
-        if not self._replica.leading_term:
+        """Give a command to its group's actor; nothing once the lead is lost or the node stops."""
+        if not self._replica.leading_term or self._stopped:
             return
         group_id = "" if isinstance(command, c.ClusterCommand) else command.group_id
         actor = self._actors.get(group_id)
@@ -218,6 +229,8 @@ class Actors:
 
     def on_leading(self, term: int) -> None:
         """Take over every group: deadlines in full, nobody parked, nobody rejoined (S9, S16)."""
+        if self._stopped:
+            return
         state = self._replica.state
         logger.info("leading in term %d with %d groups", term, len(state.groups))
         for group_id in state.groups:

@@ -16,6 +16,7 @@ from holdfast.coordinator.commands import (
     Heartbeat,
     JoinGroup,
     LeaveGroup,
+    SealSegment,
     SyncGroup,
 )
 from holdfast.coordinator.effects import Answer
@@ -78,10 +79,12 @@ class Batch:
         """Whether a further command still fits; after one that does not, none does.
 
         What fits into an entry alone must not fail because of what shares its batch (S7), and what
-        comes later must not overtake it.
+        comes later must not overtake it. A boundary behind what was applied since the batch was
+        begun would come to nothing on its state (S22).
         """
         full = self.weight + _weight(command) > self._weight_max
-        self._closed = self._closed or full or len(self.commands) >= COMMANDS_MAX
+        newer = isinstance(command, SealSegment) and command.last.index > self.base.applied_index
+        self._closed = self._closed or full or newer or len(self.commands) >= COMMANDS_MAX
         return not self._closed
 
     @property

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from holdfast.server.scratch import Batch
 
 ACTORS = "tests/unit/server/test_actors.py::"
+ONE_ACTOR = "tests/unit/server/test_one_actor.py::"
 SESSIONS = "tests/unit/server/test_sessions.py::"
 
 
@@ -126,6 +127,18 @@ def fate_told_by_group() -> Iterator[None]:
         )
 
     with replaced(Fold, "step", blurred):
+        yield
+
+
+@seeded(
+    "S5",
+    Scenario(
+        ONE_ACTOR + "test_a_stop_tells_who_has_a_change_on_its_way_that_nobody_knows_its_fate"
+    ),
+)
+def stop_goes_on_deciding() -> Iterator[None]:
+    """A node that stops calls what waits not applied, and proposes it all the same."""
+    with replaced(Actor, "drop", lambda _self: None):
         yield
 
 

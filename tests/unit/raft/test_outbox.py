@@ -61,6 +61,7 @@ def test_an_entry_lingers_no_longer_than_the_most(parts: Parts) -> None:
     looks = 0
     while parts.outbox.lingers(looks * LINGER_GAP_S):
         looks += 1
+        assert looks * LINGER_GAP_S < 2 * LINGER_S, "it lingers for ever"
         parts.come()
     assert LINGER_S <= looks * LINGER_GAP_S < LINGER_S + 2 * LINGER_GAP_S
 

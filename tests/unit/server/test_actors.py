@@ -11,9 +11,8 @@ from holdfast.coordinator import commands as c
 from holdfast.coordinator.events import (
     OffsetCommitted,
     OffsetsCommitted,
-    TopicSize,
 )
-from holdfast.coordinator.ids import TopicPartition
+from holdfast.coordinator.ids import Position, TopicPartition
 from holdfast.coordinator.rejections import FencedInstanceId
 from holdfast.coordinator.replies import JoinReply
 from holdfast.coordinator.volatile import ROUND, DeadlineKey
@@ -21,7 +20,15 @@ from holdfast.raft.api import OutcomeUnknown
 from holdfast.server import scratch
 from holdfast.server.faults import CallFailed, Refused
 from holdfast.v1 import errors_pb2 as e
-from unit.server.world import World, beating, committing, joining, with_topic
+from unit.server.world import (
+    World,
+    beating,
+    committing,
+    creating,
+    joining,
+    removing_nobody,
+    with_topic,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -64,11 +71,6 @@ def test_a_call_that_recorded_nothing_has_no_position_of_another() -> None:
         assert (await refused).position is None
 
     asyncio.run(story())
-
-
-def removing_nobody(group: str) -> Callable[[CallId], c.Command]:
-    gone = (c.LeavingMember("nobody", None),)
-    return lambda call: c.LeaveGroup(c.Caller(call), group, gone)
 
 
 def test_a_skipped_part_is_decided_again_on_the_new_state() -> None:
@@ -200,25 +202,6 @@ def test_a_barrier_does_not_vouch_for_what_came_after_it_was_begun() -> None:
     asyncio.run(story())
 
 
-def test_a_stop_tells_who_has_a_change_on_its_way_that_nobody_knows_its_fate() -> None:
-    """S5: it may be committed after the node is gone; what was not proposed is not applied."""
-
-    async def story() -> None:
-        world = await World().lead()
-        await with_topic(world)
-        world.replica.hold = True
-        proposed = world.ask(committing("simple", 1))
-        await world.until(lambda: world.replica.waits)
-        behind = world.ask(committing("simple", 2))
-        await world.settle()
-        world.actors.stop()
-        ended = await asyncio.gather(proposed, behind, return_exceptions=True)
-
-        assert [cast("CallFailed", error).outcome for error in ended] == ["unknown", "not-applied"]
-
-    asyncio.run(story())
-
-
 def test_s6_a_batch_that_breaks_an_invariant_is_never_proposed(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -308,68 +291,39 @@ def test_a_group_that_does_not_exist_leaves_no_actor_behind() -> None:
     asyncio.run(story())
 
 
-def test_s2_one_batch_of_a_group_is_under_way_also_when_what_waited_records_nothing() -> None:
-    """S2: an actor was forgotten while it still held what came after a command without events.
-
-    The next command made a second actor, which decided on the same version of the group; of the
-    two parts in one entry both were called skipped, so that who had made a topic was told that it
-    existed already. Found by reading.
-    """
-
-    async def story() -> None:
-        world = await World().lead()
-        world.replica.hold = True
-        calls = [world.ask(creating("first"))]
-        await world.until(lambda: world.replica.waits)
-        calls += [world.ask(make) for make in (deleting("nothing"), creating("second"))]
-        await world.settle()
-        world.replica.release()
-        await world.until(lambda: world.replica.waits)
-        calls.append(world.ask(creating("third")))
-        await world.settle()
-        under_way = len(world.replica.proposed)
-        world.replica.hold = False
-        world.replica.release()
-        await asyncio.gather(*calls)
-
-        assert [part.group_id for part in world.replica.proposed[1:under_way]] == ["", ""]
-        assert {*world.replica.state.topics} == {"first", "second", "third"}
-
-    asyncio.run(story())
-
-
-def creating(topic: str) -> Callable[[CallId], c.Command]:
-    return lambda call: c.CreateTopics(c.Caller(call), (TopicSize(topic, 1),))
-
-
-def deleting(topic: str) -> Callable[[CallId], c.Command]:
-    return lambda call: c.DeleteTopics(c.Caller(call), (topic,))
-
-
-def test_s16_who_waits_in_a_group_that_was_just_deleted_is_not_forgotten() -> None:
-    """S16: the group that a join makes anew has one volatile part, with everyone parked in it."""
+def test_s22_a_boundary_is_decided_on_a_state_that_holds_what_it_seals() -> None:
+    """S22: on the older state of an open batch it came to nothing, and was never asked again."""
 
     async def story() -> None:
         world = await World().lead()
         await with_topic(world)
-        await world.ask(committing("g", 1))
-        world.replica.hold = True
-        deleted = world.ask(lambda call: c.DeleteGroup(c.Caller(call), "g"))
-        await world.until(lambda: world.replica.waits)
-        left = world.ask(removing_nobody("g"))
-        joins = [world.ask(joining("i1"))]
+        await world.ask(committing("simple", 1))
+        world.actors.offer(creating("of-this-turn"))
+        world.replica.slip_in("simple", c_offsets(9))
+        last = Position(world.replica.state.applied_index, 0)
+        world.actors.submit(c.SealSegment(last))
         await world.settle()
-        world.replica.release()
-        await world.until(lambda: world.replica.waits)
-        joins.append(world.ask(joining("i2")))
-        world.replica.hold = False
-        world.replica.release()
-        await world.settle()
-        await world.at(world.now_ms + 60_000)
-        for call in (deleted, left, *joins):
-            await world.until(call.done)
 
-        assert [cast("JoinReply", call.result().reply).error for call in joins] == [None, None]
+        assert world.replica.state.sealed == last
+
+    asyncio.run(story())
+
+
+def test_s6_no_heartbeat_is_answered_as_before_once_a_group_could_not_be_applied() -> None:
+    """S6: every node has put the group aside; its members learn it with their next heartbeat."""
+
+    async def story() -> None:
+        world = await World().lead()
+        joined = await world.member()
+        await world.beat("i1", joined)
+        actor = world.actors.actor("g")
+        assert actor is not None
+        assert actor.beat(joined.generation, joined.member_id, "i1")
+        world.replica.impossible_next = True
+        with pytest.raises(Refused):
+            await world.ask(joining("i2"))
+
+        assert actor.beat(joined.generation, joined.member_id, "i1") is None
 
     asyncio.run(story())
 

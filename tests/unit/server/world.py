@@ -103,10 +103,12 @@ class World:
         return [event for event in found if type(event).__name__ == kind]
 
 
-def joining(instance: str, member_id: str = "", fresh: str = "") -> Callable[[CallId], c.Command]:
+def joining(
+    instance: str, member_id: str = "", fresh: str = "", group: str = "g"
+) -> Callable[[CallId], c.Command]:
     return lambda call: c.JoinGroup(
         c.Caller(call, "p", "client"),
-        "g",
+        group,
         member_id,
         instance,
         10_000,
@@ -142,6 +144,19 @@ def committing(group: str, offset: int, request_id: str = "") -> Callable[[CallI
         None,
         (OffsetCommitted("t", 0, offset, -1, ""),),
     )
+
+
+def removing_nobody(group: str) -> Callable[[CallId], c.Command]:
+    gone = (c.LeavingMember("nobody", None),)
+    return lambda call: c.LeaveGroup(c.Caller(call), group, gone)
+
+
+def creating(topic: str) -> Callable[[CallId], c.Command]:
+    return lambda call: c.CreateTopics(c.Caller(call), (TopicSize(topic, 1),))
+
+
+def deleting(topic: str) -> Callable[[CallId], c.Command]:
+    return lambda call: c.DeleteTopics(c.Caller(call), (topic,))
 
 
 async def with_topic(world: World) -> None:

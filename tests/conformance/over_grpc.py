@@ -91,8 +91,8 @@ class Service:
         self._nodes = {address: Stubs(address) for address in cluster.addresses}
         self._leader = cluster.addresses[0]
         self._ids = RequestIds()
-        self.refusals: list[str] = []
-        """What was asked again, and why: for whoever has to explain what came of it."""
+        self.refusals: dict[str, int] = {}
+        """What was asked again, why, how often: for whoever has to explain what came of it."""
 
     async def call(self, api: str, request: Message, client: str = "replayer") -> Answer:
         """The leader's answer, whoever leads; raises grpc.RpcError for all other refusals."""
@@ -104,24 +104,33 @@ class Service:
             except grpc.aio.AioRpcError as error:
                 if error.code() is not grpc.StatusCode.UNAVAILABLE:
                     raise
-                self.refusals.append(f"{api}: {error.details()} {error.trailing_metadata()}")
-                return await self._look_for_leader()
+                return await self._refused(f"{api}: {error.details()}")
             code = error_name(getattr(got, "error_code", errors_pb2.ERROR_CODE_NONE))
             if code in ASIDE:
-                self.refusals.append(f"{api}: {code}")
-                return await self._look_for_leader()
+                return await self._refused(f"{api}: {code}")
             answers.append(got)
             return True
 
         await until_told(answered, f"an answer to {api}")
         return answers[0]
 
+    async def _refused(self, told: str) -> bool:
+        self.refusals[told] = self.refusals.get(told, 0) + 1
+        return await self._look_for_leader()
+
     async def change(self, api: str, request: Message) -> Answer:
         """A one-shot change under a request id: asked again, it is not done again (S14)."""
-        while not self._ids.ready:
-            await self._look_for_leader()
+        await until_told(self._knows_log_time, "a log time to make a request id of")
         request.holdfast.request_id = self._ids.make(_boot_ms())  # type: ignore[attr-defined]  # all of them have it
         return await self.call(api, request)
+
+    async def _knows_log_time(self) -> bool:
+        return self._ids.ready or await self._look_for_leader() or self._ids.ready
+
+    def alarms(self) -> list[str]:
+        """What the nodes say loudest; a rule broken inside may still look right from outside."""
+        words = (self._cluster.words(name) for name in self._cluster.names)
+        return [line for text in words for line in text.splitlines() if "alarm" in line]
 
     async def _look_for_leader(self) -> bool:
         """Ask every node who leads. Always False: whoever called is not answered yet."""

@@ -73,12 +73,13 @@ def by_configuration(plan: Iterable[Json]) -> Mapping[str, list[Json]]:
 
 @asynccontextmanager
 async def service_on(directory: Path, nodes: int, config: str) -> AsyncIterator[Service]:
-    """A cluster, started and ended beside others."""
+    """A cluster, started and ended beside others; no node of it may have raised an alarm."""
     settings = overrides(json.loads(config))
     cluster = running(directory, nodes, "--insecure-loopback", *settings)
     service = Service(await asyncio.to_thread(cluster.__enter__))
     try:
         yield service
+        assert not service.alarms()
     finally:
         await service.close()
         await asyncio.to_thread(cluster.__exit__, None, None, None)
@@ -90,7 +91,9 @@ async def replay_one(transcript: Json, service: Service) -> str | None:
     try:
         await session.start(transcript["topics"])
         problem = await replay(transcript, session, differing)
-        return problem if problem or differing else parked(transcript, session)
+        if not problem and not differing:
+            problem = parked(transcript, session)
+        return problem and f"{problem}\nasked again before: {service.refusals}"
     finally:
         await session.close()
 

@@ -2,9 +2,9 @@
 
 An entry has a fixed cost on every node (a sync, messages, hand-overs between threads). While one of
 a leader's entries is under way, what is proposed comes together in the next one, which waits for it
-unless it is full: nobody waits on an idle log, and a busy one pays the fixed cost once for many
-parts. Where the last entry held a crowd, most of it is about to come again, as its answers arrive:
-the next entry lingers for it, a moment. Bounded. Knows no engine, no clock.
+unless it is full: a busy log pays the fixed cost once for many parts. Where the last entry held a
+crowd, most of it is about to come again, as its answers arrive: the next entry lingers for it, a
+moment, and so does a lone part that comes much later, once. Bounded. Knows no engine, no clock.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ ENTRIES_IN_FLIGHT: Final = 2
 """The most under way at once; the second one only if it is full."""
 
 CROWD: Final = 4
-"""Parts in an entry from which on the next one lingers; a few callers never wait for each other."""
+"""Parts in an entry from which on the next one lingers; fewer callers never wait for each other."""
 
 LINGER_GAP_S: Final = 0.002
 """No part has come for so long: the crowd is there, or is not coming again."""

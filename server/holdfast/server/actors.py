@@ -134,6 +134,8 @@ class Actors:
     def give_up(self, waiting: Waiting) -> None:
         """Nobody waits any more: un-park the call, so that the member's session runs on (S17)."""
         self.calls.close(waiting.call)
+        if waiting.future.done() and not waiting.future.cancelled():
+            waiting.future.exception()  # it ended in this very turn, and nobody is left to be told
         if isinstance(waiting.command, c.JoinGroup | c.SyncGroup):
             self.submit(c.CallBroken(waiting.command.group_id, waiting.call))
 

@@ -123,15 +123,19 @@ class Pushes:
             problem = f"{sent} heartbeats; at most {BATCH_MAX} are allowed, send more batches"
             raise malformed("requests", problem)
         begun = [self._begin(stream, request, context) for request in batch.requests]
-        return g.HeartbeatBatchResponse(
-            batch=batch.batch,
-            responses=[
+        try:
+            answers = [
                 one
                 if isinstance(one, g.HeartbeatResponse)
                 else await self._finish(stream, request, one)
                 for request, one in zip(batch.requests, begun, strict=True)
-            ],
-        )
+            ]
+        except BaseException:
+            for one in begun:
+                if not isinstance(one, g.HeartbeatResponse):
+                    self._actors.give_up(one)
+            raise
+        return g.HeartbeatBatchResponse(batch=batch.batch, responses=answers)
 
     def _begin(
         self, stream: _Stream, request: g.HeartbeatRequest, context: Context
@@ -171,9 +175,6 @@ class Pushes:
             answered = await waiting.future
         except Refused as error:
             return refused(error)
-        except asyncio.CancelledError:
-            self._actors.give_up(waiting)
-            raise
         response = responses.heartbeat(cast("HeartbeatReply", answered.reply))
         if response.error_code in _ENDED:
             self._drop(stream, request.group_id, (request.member_id,))

@@ -7,6 +7,7 @@ somebody was told has not changed (S1, S2, S5, S16).
 from __future__ import annotations
 
 import asyncio
+import gc
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -14,7 +15,10 @@ import pytest
 from holdfast.coordinator import commands as c
 from holdfast.coordinator.ids import Position, TopicPartition
 from holdfast.raft.api import DiskLow
+from holdfast.server.answering import Callers, Context
 from holdfast.server.faults import CallFailed
+from holdfast.server.pushes import Pushes, _Stream
+from holdfast.v1.group_pb2 import HeartbeatBatch, HeartbeatRequest
 from unit.server.world import (
     World,
     committing,
@@ -26,6 +30,9 @@ from unit.server.world import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.coordinator.ids import CallId
     from holdfast.coordinator.replies import JoinReply
     from holdfast.server.actor import Actor
 
@@ -175,3 +182,47 @@ def test_s5_what_a_stop_called_not_applied_is_not_proposed_after_it() -> None:
         assert not world.replica.state.topics
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize("ends", ["the client goes", "the node stops"])
+def test_s17_who_leaves_a_batch_of_heartbeats_waits_for_none_of_them(ends: str) -> None:
+    """S17: nobody is there to be told of the second one. Found by the simulator (seed 27)."""
+
+    async def story() -> list[str]:
+        world = await World().lead()
+        joined = await world.member()
+        pushes = Pushes(world.replica, world.actors, Callers())
+        world.replica.hold = True
+        leaving = world.ask(removing("g", "i1"))
+        await world.until(lambda: world.replica.waits)
+        beats = [HeartbeatRequest(group_id="g", member_id=joined.member_id) for _ in range(2)]
+        batch, context = HeartbeatBatch(requests=beats), cast("Context", None)
+        answer = asyncio.ensure_future(pushes._answer(_Stream(), batch, context))
+        await world.settle()
+        faults, waiting = unheard_of(), len(world.actors.calls)
+        answer.cancel() if "client" in ends else world.actors.stop()
+        await asyncio.wait([answer])
+        left = len(world.actors.calls)
+        world.replica.step_down()
+        leaving.cancel()
+        await asyncio.gather(answer, leaving, return_exceptions=True)
+
+        assert (waiting, left) == ((3, 1) if "client" in ends else (3, 0))
+        return faults
+
+    faults = asyncio.run(story())
+    gc.collect()
+    assert not faults
+
+
+def unheard_of() -> list[str]:
+    """What the loop is told of exceptions from here on."""
+    faults: list[str] = []
+    asyncio.get_running_loop().set_exception_handler(
+        lambda _loop, told: faults.append(str(told["message"]))
+    )
+    return faults
+
+
+def removing(group: str, instance: str) -> Callable[[CallId], c.Command]:
+    return lambda call: c.LeaveGroup(c.Caller(call), group, (c.LeavingMember("", instance),))

@@ -81,7 +81,7 @@ class Actors:
     def offer(self, make: Callable[[CallId], c.Command]) -> Waiting:
         """Decide a command, without waiting; raises Refused or CallFailed at once."""
         if self._stopped:
-            raise stopping()
+            raise not_coordinator("")  # what a client repeats elsewhere, and a member survives
         self.check_serving()
         call, future = self.calls.open()
         try:

@@ -11,6 +11,8 @@ import asyncio
 from collections import defaultdict
 from typing import TYPE_CHECKING, Final, cast
 
+import grpc
+
 from holdfast.coordinator import events as ev
 from holdfast.coordinator.commands import Caller
 from holdfast.server.answering import end
@@ -149,6 +151,8 @@ class Pushes:
         except Refused as error:
             return refused(error)
         except CallFailed as error:
+            if error.status is not grpc.StatusCode.INVALID_ARGUMENT:
+                raise
             return g.HeartbeatResponse(
                 error_code=e.ERROR_CODE_INVALID_REQUEST,
                 holdfast=x.ResponseExtras(message=error.sentence),

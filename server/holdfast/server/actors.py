@@ -146,12 +146,8 @@ class Actors:
         though this node may lead until its process ends.
         """
         self._stopped = True
-        for actor in self._actors.values():
-            for call in actor.unsettled:
-                self.calls.fail(call, stopping_unknown())
-            actor.drop()
-        self._actors.clear()
-        self._unleased.clear()
+        for call in self._drop_actors():
+            self.calls.fail(call, stopping_unknown())
         self.calls.fail_all(stopping)
 
     def check_serving(self) -> None:
@@ -244,15 +240,20 @@ class Actors:
     def on_not_leading(self) -> None:
         """Tell everyone who waits; decide nothing more."""
         logger.info("not leading any more; %d calls are told", len(self.calls))
+        unsettled = self._drop_actors()
+        self._timers.clear()
+        address = self.leader_address
+        self.calls.fail_all(lambda: not_coordinator(address), unsettled)
+
+    def _drop_actors(self) -> set[CallId]:
+        """Decide nothing more; gives the calls whose change is on its way (S5)."""
         unsettled: set[CallId] = set()
         for actor in self._actors.values():
             unsettled |= actor.unsettled
             actor.drop()
         self._actors.clear()
         self._unleased.clear()
-        self._timers.clear()
-        address = self.leader_address
-        self.calls.fail_all(lambda: not_coordinator(address), unsettled)
+        return unsettled
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
         """Note where each group's first record of the entry stands, for the answers."""

@@ -124,8 +124,10 @@ class Pushes:
             sent = len(batch.requests)
             problem = f"{sent} heartbeats; at most {BATCH_MAX} are allowed, send more batches"
             raise malformed("requests", problem)
-        begun = [self._begin(stream, request, context) for request in batch.requests]
+        begun: list[Waiting | g.HeartbeatResponse] = []
         try:
+            for request in batch.requests:  # one that fails leaves those before it to be given up
+                begun.append(self._begin(stream, request, context))  # noqa: PERF401
             answers = [
                 one
                 if isinstance(one, g.HeartbeatResponse)

@@ -16,7 +16,7 @@ from holdfast.coordinator import commands as c
 from holdfast.coordinator.ids import Position, TopicPartition
 from holdfast.raft.api import DiskLow
 from holdfast.server.answering import Callers, Context
-from holdfast.server.faults import CallFailed, Refused
+from holdfast.server.faults import CallFailed, Refused, crashed
 from holdfast.server.pushes import Pushes, _Stream
 from holdfast.v1.errors_pb2 import ERROR_CODE_NOT_COORDINATOR
 from holdfast.v1.group_pb2 import HeartbeatBatch, HeartbeatRequest
@@ -214,6 +214,37 @@ def test_s17_who_leaves_a_batch_of_heartbeats_waits_for_none_of_them(ends: str) 
     faults = asyncio.run(story())
     gc.collect()
     assert not faults
+
+
+def test_s17_a_heartbeat_that_ends_the_stream_leaves_none_before_it_waiting() -> None:
+    """S17: those that were begun wait for a call whose stream is gone."""
+
+    async def story() -> None:
+        world = await World().lead()
+        joined = await world.member()
+        world.replica.hold = True
+        leaving = world.ask(removing("g", "i1"))
+        await world.until(lambda: world.replica.waits)
+        beats = [HeartbeatRequest(group_id="g", member_id=joined.member_id) for _ in range(2)]
+        beats[1].holdfast.SetInParent()
+        pushes = Pushes(world.replica, world.actors, Failing())
+        with pytest.raises(CallFailed):
+            await pushes._answer(_Stream(), HeartbeatBatch(requests=beats), cast("Context", None))
+        left = len(world.actors.calls)
+        world.replica.step_down()
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+
+        assert left == 1, "only who leaves still waits"
+
+    asyncio.run(story())
+
+
+class Failing(Callers):
+    """A node with a defect: it fails over who calls."""
+
+    def of(self, *_: object) -> c.Caller:
+        raise crashed("a heartbeat")
 
 
 def unheard_of() -> list[str]:

@@ -1,5 +1,8 @@
 """The door of the `holdfast` command: a missing extra is named, any other fault is shown whole."""
 
+import subprocess
+import sys
+
 import pytest
 
 from holdfast.server import entry
@@ -43,3 +46,17 @@ def test_an_interrupt_while_modules_are_imported_ends_quietly(
     with pytest.raises(SystemExit) as ended:
         entry.main()
     assert ended.value.code == 130
+
+
+@pytest.mark.parametrize("unneeded", ["pyarrow", "pysyncobj", "lmdb", "uvloop"])
+def test_a_command_loads_only_what_it_needs(unneeded: str) -> None:
+    """Who looks at a topic does not wait for what a node needs to run, or the log to be read."""
+    looks = (
+        "import sys; from holdfast.server.cli import main;"
+        "main(['topic', 'list', '--help'], standalone_mode=False);"
+        f"sys.exit({unneeded!r} in sys.modules)"
+    )
+    asked = subprocess.run([sys.executable, "-c", looks], capture_output=True, check=False)
+
+    assert asked.returncode == 0, asked.stderr
+    assert b"Usage" in asked.stdout

@@ -6,9 +6,11 @@ missing extra; 3 no node answered; 4 the outcome is unknown, look before you rep
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import Final
+
 import click
 
-from holdfast.server.cli import chaos, cluster, group, log, node, offsets, replay, settings, topic
 from holdfast.server.nodes import VERSION
 
 __all__ = ["main"]
@@ -17,20 +19,31 @@ EPILOG = (
     "Exit codes: 0 done; 1 refused or failed; 2 wrong usage or a missing extra; 3 no node "
     "answered; 4 the outcome is unknown, look before you repeat."
 )
+COMMANDS: Final = (
+    *("chaos", "cluster", "group", "log", "node"),
+    *("offsets", "replay", "settings", "topic"),
+)
+"""Each is a module of this package, and in it the command of the same name."""
 
 
-@click.group(epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+class Commands(click.Group):
+    """Loads a command when it is asked for: a look at a group needs nothing that a node needs."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the help."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name; None if there is none."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        return command
+
+
+@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(VERSION, prog_name="holdfast")
 def main() -> None:
     """Holdfast: who is in the group, and who owns what."""
-
-
-main.add_command(node.node)
-main.add_command(cluster.cluster)
-main.add_command(group.group)
-main.add_command(topic.topic)
-main.add_command(offsets.offsets)
-main.add_command(settings.settings)
-main.add_command(log.log)
-main.add_command(replay.replay)
-main.add_command(chaos.chaos)

@@ -10,7 +10,8 @@ finish a rebalance. The most that it may have to write is bounded when settings 
 The two byte limits are a member's *share*. A group of few members may fill the shares that the
 absent ones leave: what is limited is the sum over the group (`metadata_pool`, `assignment_pool`),
 so that one worker alone may own thousands of partitions, and 10,000 workers some hundred bytes
-each. Who needs more for a group lowers its `group.max_size` and raises its shares.
+each. Beside the assignments there has to be room for the members' ids (`MEMBER_BYTES`). Who needs
+more for a group lowers its `group.max_size` and raises its shares.
 """
 
 from __future__ import annotations
@@ -253,7 +254,19 @@ def _check_together(settings: Settings, group_id: GroupId) -> Iterable[_Broken]:
             f"{group.assignment_bytes_max}) = {most} would exceed log.entry_bytes_max "
             f"{cluster.entry_bytes_max}{where}; lower one of them in the same call",
         )
+    named = group.max_size * MEMBER_BYTES + group.assignment_pool
+    if named > cluster.entry_bytes_max:
+        yield _Broken(
+            _SIZES,
+            f"group.max_size {group.max_size} x (group.assignment_bytes_max "
+            f"{group.assignment_bytes_max} and {MEMBER_BYTES} for a member's ids) = {named} would "
+            f"exceed log.entry_bytes_max {cluster.entry_bytes_max}{where}; lower one of them in "
+            "the same call",
+        )
 
+
+MEMBER_BYTES: Final = 400
+"""Of one member's ids in an event that names all members: with a long client id, about."""
 
 _SIZES: Final = (
     "group.max_size",

@@ -81,7 +81,7 @@ class Actors:
     def offer(self, make: Callable[[CallId], c.Command]) -> Waiting:
         """Decide a command, without waiting; raises Refused or CallFailed at once."""
         if self._stopped:
-            raise not_coordinator("")  # what a client repeats elsewhere, and a member survives
+            raise stopping()  # what a client repeats elsewhere, and a member survives
         self.check_serving()
         call, future = self.calls.open()
         try:
@@ -142,8 +142,8 @@ class Actors:
     def stop(self) -> None:
         """End all calls; of those whose change is on its way nobody knows what becomes (S5).
 
-        All others are told that nothing was applied, so nothing more is proposed from here on,
-        though this node may lead until its process ends.
+        All others are told as by a node that leads no more, so nothing more is proposed from here
+        on, though this one may lead until its process ends.
         """
         self._stopped = True
         for call in self._drop_actors():

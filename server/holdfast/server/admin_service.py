@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, TypeVar, cast
 from holdfast.coordinator import replies
 from holdfast.coordinator.commands import DeleteGroup
 from holdfast.server.answering import Callers, Context, answered
+from holdfast.server.faults import CallFailed, Refused, partly_done
 from holdfast.server.translate import admin, limits, responses, views
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import admin_pb2_grpc
 from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
     from google.protobuf.message import Message
 
@@ -75,8 +76,8 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         """Delete groups without members; each by a command of its own (S15)."""
         limits.items("groups_names", request.groups_names)
         makers = [self._deleting(name, request, context) for name in request.groups_names]
-        got = await asyncio.gather(*map(self._actors.ask, makers))
-        results = [r for one in got for r in cast("replies.NamedReply", one.reply).results]
+        got = await asyncio.gather(*map(self._actors.ask, makers), return_exceptions=True)
+        results = _deleted(got)
         return a.DeleteGroupsResponse(
             results=[admin.deleted_group(r.name, r.error) for r in results],
             holdfast=responses.extras(admin.first_error(results)),
@@ -210,6 +211,24 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self, call: CallId, request: Message, extras: x.RequestExtras, context: Context
     ) -> Caller:
         return self._callers.of(call, request, extras, context)
+
+
+def _deleted(got: Sequence[Answered | BaseException]) -> list[replies.NamedResult]:
+    """What became of each group; raises if that is not known of all (S5).
+
+    One of them that was refused must not have the others called not deleted.
+    """
+    faults = [one for one in got if isinstance(one, BaseException)]
+    answers = [one.reply for one in got if not isinstance(one, BaseException)]
+    results = [r for reply in answers for r in cast("replies.NamedReply", reply).results]
+    if not faults:
+        return results
+    worst = max(faults, key=lambda fault: getattr(fault, "outcome", "") == "unknown")
+    done = sum(result.error is None for result in results)
+    if done and isinstance(worst, CallFailed | Refused):
+        what = f"{done} of {len(got)} groups were deleted, but not all"
+        raise partly_done(what, worst.sentence) from worst
+    raise worst
 
 
 def _placed(response: ResponseT, got: Answered) -> ResponseT:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from holdfast.coordinator.ids import CallId
+    from holdfast.server.faults import Outcome
 
 logger = logging.getLogger(__name__)
 
@@ -89,9 +90,16 @@ def _refusal(respond: Callable[..., Response], error: Refused, context: Context)
     return respond(error_code=error.code, holdfast=extras)
 
 
-async def end(context: Context, error: CallFailed | Refused) -> NoReturn:
-    """End the call with a status and with what became of the change (S5)."""
+async def end(
+    context: Context, error: CallFailed | Refused, beside: Outcome = "not-applied"
+) -> NoReturn:
+    """End the call with a status and with what became of the change (S5).
+
+    `beside`: what became of what else the call asked for and was not told of.
+    """
     outcome = error.outcome if isinstance(error, CallFailed) else "not-applied"
+    if beside == "unknown":
+        outcome = beside
     trailing: list[tuple[str, str]] = [(OUTCOME_KEY, outcome)]
     if isinstance(error, Refused) and error.leader:
         trailing.append((LEADER_KEY, error.leader))

@@ -94,10 +94,22 @@ def exhausted(sentence: str) -> CallFailed:
     return CallFailed(grpc.StatusCode.RESOURCE_EXHAUSTED, sentence, "not-applied")
 
 
-def stopping() -> CallFailed:
-    """The node shuts down and no longer takes calls."""
-    sentence = "this node is shutting down; ask another one"
-    return CallFailed(grpc.StatusCode.UNAVAILABLE, sentence, "not-applied")
+def stopping() -> Refused:
+    """The node shuts down: to a caller the same as one that does not lead any more (S5).
+
+    So a join that was parked, whose member is on the log, is not told that nothing happened.
+    """
+    return Refused(
+        errors_pb2.ERROR_CODE_NOT_COORDINATOR,
+        grpc.StatusCode.UNAVAILABLE,
+        "this node is shutting down; ask another one",
+    )
+
+
+def partly_done(what: str, reason: str) -> CallFailed:
+    """Some of what one call asked for was done, the rest not, or nobody knows (S5)."""
+    sentence = f"{what}: {reason}; repeat the call with the same request id to learn of each"
+    return CallFailed(grpc.StatusCode.UNAVAILABLE, sentence, "unknown")
 
 
 def stopping_unknown() -> CallFailed:

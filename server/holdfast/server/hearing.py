@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator.effects import Answer, Renew
+from holdfast.coordinator.rejections import RebalanceInProgress
 from holdfast.coordinator.replies import HeartbeatReply
 from holdfast.coordinator.volatile import SESSION, DeadlineKey
 
@@ -53,7 +54,10 @@ class Hearing:
         return self._answers.get(key)
 
     def remember(self, command: Heartbeat, decision: Decision) -> None:
-        """Note how a heartbeat was answered, if it was and if that changed nothing else."""
+        """Note how a member's heartbeat was answered, if that changed nothing else.
+
+        Only a member's: whoever is refused could have any number of names remembered.
+        """
         reply, timeout = None, None
         for effect in decision.effects:
             if isinstance(effect, Answer) and isinstance(effect.reply, HeartbeatReply):
@@ -62,7 +66,9 @@ class Hearing:
                 timeout = effect.session_timeout_ms
             else:
                 return
-        if reply is not None and not command.release:
+        if reply is None or command.release:
+            return
+        if reply.error is None or isinstance(reply.error, RebalanceInProgress):
             key = (command.generation, command.member_id, command.instance_id)
             self._answers[key] = Heard(reply, timeout)
 

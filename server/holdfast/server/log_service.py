@@ -17,7 +17,7 @@ import grpc
 from holdfast.coordinator.ids import Position
 from holdfast.raft.history import NotHeld
 from holdfast.server.answering import answered, end
-from holdfast.server.faults import CallFailed, crashed, stopping
+from holdfast.server.faults import CallFailed, Refused, crashed, stopping
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import log_pb2 as lg
 from holdfast.v1.events_pb2 import EventRecord
@@ -92,7 +92,7 @@ class LogService(LogServiceServicer):
         try:
             async for message in self._messages(request, bell):
                 await context.write(message)
-        except CallFailed as error:
+        except (CallFailed, Refused) as error:
             await end(context, error)
         except grpc.aio.AbortError:
             raise

@@ -28,7 +28,10 @@ async def serve(
     context: Context,
     answer: Callable[[Request], Awaitable[Response]],
 ) -> None:
-    """Serve a stream until it ends; the first call that fails ends it with its status."""
+    """Serve a stream until it ends; the first call that fails ends it with its status.
+
+    Nobody is told what became of the calls behind it, so the outcome of all is unknown (S5).
+    """
     calls: asyncio.Queue[asyncio.Future[Response] | None] = asyncio.Queue(IN_FLIGHT_MAX)
     reader = asyncio.ensure_future(_read(requests, answer, calls))
     try:
@@ -36,7 +39,7 @@ async def serve(
             await context.write(await call)
         await reader
     except (CallFailed, Refused) as error:
-        await end(context, error)
+        await end(context, error, "unknown" if _cancel_all(calls) else "not-applied")
     except asyncio.CancelledError:
         raise
     except Exception:
@@ -59,7 +62,10 @@ async def _read(
         await calls.put(None)
 
 
-def _cancel_all(calls: asyncio.Queue[asyncio.Future[Response] | None]) -> None:
-    while not calls.empty():
-        if (call := calls.get_nowait()) is not None:
-            call.cancel()
+def _cancel_all(calls: asyncio.Queue[asyncio.Future[Response] | None]) -> int:
+    """Nobody waits for these any more; returns how many there were."""
+    waiting = [call for _ in range(calls.qsize()) if (call := calls.get_nowait()) is not None]
+    for call in waiting:
+        if not call.cancel() and not call.cancelled():
+            call.exception()  # it has ended already, and nobody is left to be told
+    return len(waiting)

@@ -39,6 +39,8 @@ BATCH_MAX: Final = 10_000
 """Heartbeats in one message; a larger one would hold up everybody else."""
 WAITING_MAX: Final = 64
 """Messages that wait for a slow reader; above it, pushes (mere hints) are left out."""
+ANSWERED_MAX: Final = 4
+"""Batches whose answers wait for a slow reader; above it, no more of its batches are read."""
 _ENDED: Final = frozenset(
     {e.ERROR_CODE_UNKNOWN_MEMBER_ID, e.ERROR_CODE_FENCED_INSTANCE_ID, e.ERROR_CODE_INVALID_GROUP_ID}
 )
@@ -51,10 +53,16 @@ class _Stream:
     def __init__(self) -> None:
         self.members: dict[GroupId, dict[MemberId, None]] = defaultdict(dict)
         self._outbox: asyncio.Queue[g.HeartbeatBatchResponse | None] = asyncio.Queue()
+        self._room = asyncio.Semaphore(ANSWERED_MAX)
 
-    async def put(self, answers: g.HeartbeatBatchResponse | None) -> None:
-        """Have a batch's answers written; None: nothing comes after."""
-        await self._outbox.put(answers)
+    async def put(self, answers: g.HeartbeatBatchResponse) -> None:
+        """Have a batch's answers written, once there is room for them."""
+        await self._room.acquire()
+        self._outbox.put_nowait(answers)
+
+    def close(self) -> None:
+        """Nothing comes after what was put."""
+        self._outbox.put_nowait(None)
 
     def push(self, group_id: GroupId, told: Mapping[MemberId, g.HeartbeatPush]) -> None:
         """Tell this stream's members, in one message."""
@@ -67,6 +75,8 @@ class _Stream:
         """Write what is put, in order, until the end."""
         while (message := await self._outbox.get()) is not None:
             await context.write(message)
+            if not message.pushes:
+                self._room.release()
 
 
 class Pushes:
@@ -77,19 +87,25 @@ class Pushes:
         self._streams: dict[GroupId, dict[_Stream, None]] = defaultdict(dict)
 
     async def serve(self, batches: AsyncIterator[g.HeartbeatBatch], context: Context) -> None:
-        """Serve one stream until the client ends it."""
+        """Serve one stream until the client ends it, or does not take its answers any more."""
         stream = _Stream()
-        writer = asyncio.ensure_future(stream.write(context))
+        sides = [self._read(stream, batches, context), stream.write(context)]
+        tasks = [asyncio.ensure_future(side) for side in sides]
         try:
-            async for batch in batches:
-                await stream.put(await self._answer(stream, batch, context))
-            await stream.put(None)
-            await writer
+            await asyncio.gather(*tasks)
         except CallFailed as error:
             await end(context, error)
         finally:
-            writer.cancel()
+            for task in tasks:
+                task.cancel()
             self._forget(stream)
+
+    async def _read(
+        self, stream: _Stream, batches: AsyncIterator[g.HeartbeatBatch], context: Context
+    ) -> None:
+        async for batch in batches:
+            await stream.put(await self._answer(stream, batch, context))
+        stream.close()
 
     @property
     def carried(self) -> int:
@@ -127,7 +143,7 @@ class Pushes:
         begun: list[Waiting | g.HeartbeatResponse] = []
         try:
             for request in batch.requests:  # one that fails leaves those before it to be given up
-                begun.append(self._begin(stream, request, context))  # noqa: PERF401
+                begun.append(self._begin(stream, request, context))  # noqa: PERF401 - see above
             answers = [
                 one
                 if isinstance(one, g.HeartbeatResponse)
@@ -181,6 +197,10 @@ class Pushes:
             answered = await waiting.future
         except Refused as error:
             return refused(error)
+        except CallFailed as error:
+            if error.outcome == "unknown":
+                raise
+            return unavailable(error)
         response = responses.heartbeat(cast("HeartbeatReply", answered.reply))
         if response.error_code in _ENDED:
             self._drop(stream, request.group_id, (request.member_id,))
@@ -228,6 +248,12 @@ def refused(error: Refused) -> g.HeartbeatResponse:
     if error.leader:
         extras.leader_hint = error.leader
     return g.HeartbeatResponse(error_code=error.code, holdfast=extras)
+
+
+def unavailable(error: CallFailed) -> g.HeartbeatResponse:
+    """A heartbeat whose change could not be recorded now: no reason to end others' stream."""
+    extras = x.ResponseExtras(message=error.sentence)
+    return g.HeartbeatResponse(error_code=e.ERROR_CODE_COORDINATOR_NOT_AVAILABLE, holdfast=extras)
 
 
 def _news(event: ev.Event, group: Group | None) -> Iterator[tuple[MemberId, Code, str]]:

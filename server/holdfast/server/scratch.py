@@ -12,7 +12,11 @@ from holdfast.coordinator import events as ev
 from holdfast.coordinator import settings
 from holdfast.coordinator.commands import (
     CommitOffsets,
+    CreatePartitions,
+    CreateTopics,
     DeleteOffsets,
+    DeleteTopics,
+    ExpireOffsets,
     Heartbeat,
     JoinGroup,
     LeaveGroup,
@@ -151,22 +155,31 @@ def call_of(command: Command) -> CallId:
 
 
 def _weight(command: Command) -> int:
-    """Its bytes in an entry, about; names stand in its event and in its stored answer."""
+    """Its bytes in an entry, about."""
+    return _HEAD + sum(_listed(command))
+
+
+def _listed(command: Command) -> Iterator[int]:
+    """Bytes of each thing that it lists; names stand in its event and in its stored answer."""
     match command:
         case JoinGroup(protocols=protocols):
-            return _HEAD + sum(len(p.name) + len(p.metadata) for p in protocols)
+            yield from (len(p.name) + len(p.metadata) for p in protocols)
         case SyncGroup(assignments=assignments):
-            return _HEAD + sum(_ITEM + len(a.assignment) for a in assignments)
+            yield from (_ITEM + len(a.assignment) for a in assignments)
         case CommitOffsets(offsets=offsets):
-            return _HEAD + sum(_ITEM + 2 * len(o.topic) + len(o.metadata.encode()) for o in offsets)
+            yield from (_ITEM + 2 * len(o.topic) + len(o.metadata.encode()) for o in offsets)
         case DeleteOffsets(partitions=partitions):
-            return _HEAD + sum(_ITEM + 2 * len(place.topic) for place in partitions)
+            yield from (_ITEM + 2 * len(place.topic) for place in partitions)
         case LeaveGroup(members=members):
-            return _HEAD + sum(
-                _ITEM + 2 * (len(m.member_id) + len(m.instance_id or "")) for m in members
-            )
+            yield from (_ITEM + 2 * (len(m.member_id) + len(m.instance_id or "")) for m in members)
+        case CreateTopics(topics=topics) | CreatePartitions(topics=topics):
+            yield from (_ITEM + 2 * len(topic.name) for topic in topics)
+        case DeleteTopics(names=names):
+            yield from (_ITEM + 2 * len(name) for name in names)
+        case ExpireOffsets():
+            yield WEIGHT_MAX  # what it lists is known once it is decided, so it stays alone
         case _:
-            return _HEAD
+            return
 
 
 def _touched(event: ev.Event, everyone: Iterable[MemberId]) -> Iterator[MemberId]:

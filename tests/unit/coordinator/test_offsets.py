@@ -12,6 +12,7 @@ from holdfast.coordinator.decide import offsets
 from holdfast.coordinator.decide.draft import Draft
 from holdfast.coordinator.effects import Renew
 from holdfast.coordinator.events import (
+    Cause,
     Event,
     GroupCreated,
     GroupDeleted,
@@ -21,10 +22,14 @@ from holdfast.coordinator.events import (
     OffsetCommitted,
     OffsetsCommitted,
     OffsetsDeleted,
+    Part,
+    Proposed,
     RebalanceStarted,
     SettingChange,
     SettingsChanged,
+    TopicsCreated,
     TopicsDeleted,
+    TopicSize,
 )
 from holdfast.coordinator.ids import TopicPartition
 from holdfast.coordinator.rejections import (
@@ -42,6 +47,7 @@ from holdfast.coordinator.rejections import (
     UnknownTopic,
 )
 from holdfast.coordinator.volatile import Pending
+from holdfast.storage.codec import encode_part
 from unit.coordinator.desk import Desk, member
 
 WEEK_MS = 7 * 24 * 3_600_000
@@ -384,6 +390,26 @@ def test_s7_one_sweep_lists_a_bounded_number(desk: Desk, monkeypatch: pytest.Mon
     assert isinstance(rest, OffsetsDeleted)
     assert len(rest.partitions) == 1
     assert gone == GroupDeleted()
+
+
+def test_s7_one_sweep_lists_what_an_entry_holds(desk: Desk) -> None:
+    """With the smallest entries and long names: of both rules together, and all in the end."""
+    names = {"log.entry_bytes_max": 64 * 1024, "group.max_size": 10}
+    small = SettingsChanged("", tuple(SettingChange(key, str(n)) for key, n in names.items()))
+    desk.happened("", TopicsCreated((TopicSize("t" * 249, 500), TopicSize("u" * 249, 500))))
+    for name in ("t", "u"):
+        commit(desk, *(place(name * 249, number) for number in range(300)))
+    desk.happened("", TopicsDeleted(("t" * 249,)), small)
+    sizes = []
+    while "g" in desk.state.groups:
+        made = sweep(desk, WEEK_MS)
+        part = Part("g", 1, 1, tuple(Proposed(event, Cause("J26", "sweep")) for event in made))
+        sizes.append(len(encode_part(part)))
+        assert len(sizes) < 600, "it ends"
+
+    assert max(sizes) <= 64 * 1024
+    assert len(sizes) > 2
+    assert sizes[0] > 32 * 1024, "an entry is made use of"
 
 
 def test_sweep_of_an_absent_group_does_nothing(desk: Desk) -> None:

@@ -71,6 +71,13 @@ def test_s7_what_could_never_fit_into_an_entry_is_refused(bad: dict[str, str]) -
     assert "would exceed log.entry_bytes_max" in refused((name,))
 
 
+def test_s7_the_ids_of_all_members_have_to_fit_into_an_entry_too() -> None:
+    """With the smallest shares it is the ids that fill an entry: each generation names everyone."""
+    shares = change(group__metadata_bytes_max="40", group__assignment_bytes_max="40")
+    assert refused((*change(group__max_size="15000"), *shares)) == ""
+    assert "for a member's ids" in refused((*change(group__max_size="100000"), *shares))
+
+
 def test_s7_shares_may_grow_when_the_group_shrinks_in_the_same_call() -> None:
     both = change(group__max_size="1000", group__metadata_bytes_max="4096")
     assert refused(both) == ""

@@ -38,19 +38,19 @@ QUICK = (
     SettingChange("group.min_session_timeout_ms", "100"),
 )
 TURNS_MAX = 1_000_000
-OTHER = Address("127.0.0.1", 7402)
+HERE, OTHER = Address("127.0.0.1", 1), Address("127.0.0.1", 2)
+"""Where clients are told that nodes are. Nobody listens there; at the usual ports somebody may."""
 
 
 def config(name: str = "node-1") -> NodeConfig:
     """A node of a cluster of two names; nothing of it is opened."""
-    here = Address("127.0.0.1", 7401)
     return NodeConfig(
         name=name,
         data_dir=Path("unused"),
-        client_address=here,
-        peer_address=here,
+        client_address=HERE,
+        peer_address=HERE,
         cluster_id="c",
-        peers=(Peer("node-1", here, here), Peer("node-2", OTHER, OTHER)),
+        peers=(Peer("node-1", HERE, HERE), Peer("node-2", OTHER, OTHER)),
         tls=None,
         election_min_ms=400,
         election_max_ms=800,

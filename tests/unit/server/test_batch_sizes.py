@@ -10,22 +10,27 @@ import pytest
 from holdfast.coordinator import commands as c
 from holdfast.coordinator import settings
 from holdfast.coordinator.events import (
+    GroupDeleted,
     MembersRemoved,
     OffsetCommitted,
+    OffsetsDeleted,
     RequestRecorded,
     SettingChange,
+    TopicsCreated,
     TopicSize,
 )
 from holdfast.coordinator.ids import TopicPartition
 from holdfast.server.scratch import WEIGHT_MAX
 from holdfast.storage.codec import encode_part
-from unit.server.world import World, committing, joining, with_topic
+from unit.server.world import World, committing, creating, joining, with_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from holdfast.coordinator.ids import CallId
 
+LONG_MS = 365 * 24 * 3_600_000
+"""Longer than offsets are kept."""
 SMALL_EVENTS = 2
 """The first commit makes the group, and commits."""
 
@@ -45,6 +50,12 @@ def forgetting(world: World) -> Callable[[CallId], c.Command]:
     )
 
 
+def making_topics(_: World) -> Callable[[CallId], c.Command]:
+    """Topics that fill an entry by their names."""
+    wanted = tuple(TopicSize(f"{n:0240}", 1) for n in range(WEIGHT_MAX // 240))
+    return lambda call: c.CreateTopics(c.Caller(call), wanted)
+
+
 def _nowhere() -> Iterator[TopicPartition]:
     return (TopicPartition("x" * 200, number) for number in range(WEIGHT_MAX // 200))
 
@@ -60,6 +71,36 @@ def test_what_fills_a_batch_does_not_join_one_that_is_begun(
         await asyncio.gather(world.ask(committing("simple", 1)), world.ask(make(world)))
 
         assert len(world.replica.proposed[before].events) == SMALL_EVENTS
+
+    asyncio.run(story())
+
+
+def test_topics_that_fill_a_batch_do_not_join_one_that_is_begun() -> None:
+    async def story() -> None:
+        world = await World().lead()
+        before = len(world.replica.proposed)
+        await asyncio.gather(world.ask(creating("first")), world.ask(making_topics(world)))
+
+        made = [proposed.event for proposed in world.replica.proposed[before].events]
+        assert sum(len(event.topics) for event in made if isinstance(event, TopicsCreated)) == 1
+
+    asyncio.run(story())
+
+
+def test_a_sweep_shares_its_batch_with_nothing() -> None:
+    """What it lists may fill an entry by itself, and nobody knows before it is decided."""
+
+    async def story() -> None:
+        world = await World().lead()
+        await with_topic(world)
+        await world.ask(committing("simple", 1))
+        world.replica._now_ms += LONG_MS
+        before = len(world.replica.proposed)
+        world.actors.submit(c.ExpireOffsets("simple", world.replica.log_time_ms()))
+        await world.actors.offer(committing("simple", 2)).future
+
+        made = [type(each.event) for each in world.replica.proposed[before].events]
+        assert made == [OffsetsDeleted, GroupDeleted]
 
     asyncio.run(story())
 

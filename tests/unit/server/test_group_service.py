@@ -12,7 +12,7 @@ import pytest
 from holdfast.raft.api import NotLeader, OutcomeUnknown, Overloaded
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
-from unit.server.nodes import Served, beat, join, served, sync, until
+from unit.server.nodes import HERE, OTHER, Served, beat, join, served, sync, until
 
 
 def request_id() -> str:
@@ -82,7 +82,7 @@ def test_another_node_answers_not_coordinator_and_names_the_leader() -> None:
             call = node.group.JoinGroup(join())
 
             assert (await call).error_code == e.ERROR_CODE_NOT_COORDINATOR
-            assert (await trailing(call))["holdfast-leader"] == "127.0.0.1:7402"
+            assert (await trailing(call))["holdfast-leader"] == str(OTHER)
 
     asyncio.run(story())
 
@@ -267,7 +267,7 @@ def test_find_coordinator_gives_the_leader_and_the_log_time() -> None:
                 g.FindCoordinatorRequest(coordinator_keys=["g"])
             )
 
-            assert (found.coordinators[0].host, found.coordinators[0].port) == ("127.0.0.1", 7401)
+            assert (found.coordinators[0].host, found.coordinators[0].port) == HERE
             assert found.coordinators[0].node_id == 1
             assert found.holdfast.log_time_ms == node.replica.log_time_ms()
 

@@ -1,5 +1,7 @@
 """Heartbeats that change nothing: answered from memory, and only as `decide` would answer them."""
 
+import pytest
+
 from harness.calls import Calls
 from holdfast.coordinator.commands import Heartbeat
 from holdfast.coordinator.decide import decide
@@ -17,20 +19,29 @@ def heard(calls: Calls, hearing: Hearing, command: Heartbeat) -> tuple[object, o
 
 
 def test_a_heartbeat_from_memory_is_what_decide_would_answer() -> None:
-    """F1-F4: an accepted one, an unknown member, a twin, a wrong generation; each under its key."""
+    """F1: an accepted one, with the instance id and without; each under its key."""
     calls = Calls()
     calls.stable("i1", "i2")
     hearing = Hearing()
-    for generation, member_id, instance_id in (
-        (1, "i1-1", "i1"),
-        (1, "i1-1", None),
-        (1, "i1-1", "i2"),
-        (1, "ghost", None),
-        (2, "i1-1", None),
-    ):
-        command = Heartbeat(calls.caller(), "g", generation, member_id, instance_id)
+    for instance_id in ("i1", None):
+        command = Heartbeat(calls.caller(), "g", 1, "i1-1", instance_id)
         decided, remembered = heard(calls, hearing, command)
         assert remembered == decided
+
+
+@pytest.mark.parametrize(
+    ("generation", "member_id", "instance_id"),
+    [(1, "i1-1", "i2"), (1, "ghost", None), (2, "i1-1", None)],
+)
+def test_who_is_refused_is_not_remembered(
+    generation: int, member_id: str, instance_id: str | None
+) -> None:
+    """F2-F4: a twin, an unknown member, a wrong generation: anybody can make up any number."""
+    calls = Calls()
+    calls.stable("i1", "i2")
+    command = Heartbeat(calls.caller(), "g", generation, member_id, instance_id)
+
+    assert heard(calls, Hearing(), command)[1] is None
 
 
 def test_a_release_is_never_answered_from_memory() -> None:

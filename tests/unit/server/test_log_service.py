@@ -14,7 +14,7 @@ from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import log_pb2 as lg
 from holdfast.v1.errors_pb2 import ERROR_CODE_NONE
-from unit.server.nodes import Served, join, served
+from unit.server.nodes import OTHER, Served, join, served
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -138,7 +138,7 @@ def test_any_node_serves_what_it_has_applied() -> None:
             page = await node.log.ReadEvents(lg.ReadEventsRequest())
 
             assert places(page.records) == applied(node)
-            assert page.holdfast.leader_hint == "127.0.0.1:7402"
+            assert page.holdfast.leader_hint == str(OTHER)
 
     asyncio.run(story())
 

@@ -13,7 +13,7 @@ from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import offset_pb2 as o
-from unit.server.nodes import Served, beat, join, served, sync
+from unit.server.nodes import OTHER, Served, beat, join, served, sync
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -124,7 +124,7 @@ def test_a_node_that_leads_no_more_says_so_on_the_stream() -> None:
             await stream.done_writing()
 
             assert answer.responses[0].error_code == e.ERROR_CODE_NOT_COORDINATOR
-            assert answer.responses[0].holdfast.leader_hint == "127.0.0.1:7402"
+            assert answer.responses[0].holdfast.leader_hint == str(OTHER)
 
     asyncio.run(story())
 
@@ -174,7 +174,7 @@ def test_a_commit_stream_ends_with_the_fate_of_the_first_that_failed() -> None:
             trailing = dict(await stream.trailing_metadata() or ())
 
             assert failed.value.code() is grpc.StatusCode.UNAVAILABLE
-            assert trailing["holdfast-leader"] == "127.0.0.1:7402"
+            assert trailing["holdfast-leader"] == str(OTHER)
 
     asyncio.run(story())
 

@@ -40,8 +40,6 @@ if TYPE_CHECKING:
 
 EXPIRED_AT_ONCE_MAX: Final = 20_000
 """Offsets that one sweep of a group may list; the rest waits for the next one (S7)."""
-
-
 OFFSET_BYTES: Final = 64
 """Of one offset on the log and in the stored answer, at most, beside its texts."""
 ENTRY_HEAD_BYTES: Final = 8_192
@@ -200,18 +198,27 @@ def expire(draft: Draft, command: ExpireOffsets) -> None:
     """
     if draft.found is None:
         return
-    _forget(draft, _of_gone_topics(draft.state, draft.group), "J34")
+    room = settings.of_cluster(draft.state).entry_bytes_max - ENTRY_HEAD_BYTES
+    room -= _forget(draft, _of_gone_topics(draft.state, draft.group), room, "J34")
     retention_ms = settings.of(draft.state, draft.group_id).retention_ms
     too_old_ms = command.log_time_ms - retention_ms
-    _forget(draft, _expired(draft.group, too_old_ms), _expiry_rule(draft.group))
+    _forget(draft, _expired(draft.group, too_old_ms), room, _expiry_rule(draft.group))
     if _group_expired(draft, too_old_ms):
         delete_empty(draft, "J32")
 
 
-def _forget(draft: Draft, places: Iterator[TopicPartition], rule: str) -> None:
-    gone = tuple(sorted(islice(places, EXPIRED_AT_ONCE_MAX)))
+def _forget(draft: Draft, places: Iterator[TopicPartition], room: int, rule: str) -> int:
+    """List what goes, as far as there is room for it; returns the bytes it takes, at most (S7)."""
+    gone: list[TopicPartition] = []
+    size = 0
+    for place in islice(places, EXPIRED_AT_ONCE_MAX):
+        size += OFFSET_BYTES + len(place.topic.encode())
+        if size > room:
+            break
+        gone.append(place)
     if gone:
-        draft.emit(OffsetsDeleted(gone), rule)
+        draft.emit(OffsetsDeleted(tuple(sorted(gone))), rule)
+    return min(size, room)
 
 
 def _of_gone_topics(state: State, group: Group) -> Iterator[TopicPartition]:

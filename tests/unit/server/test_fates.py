@@ -1,0 +1,205 @@
+"""S5: what a call of many parts tells, when some of them were done and some not.
+
+`not-applied` is said only where nothing was: a caller that hears it may give up, or go on as if it
+had never called. Found by review.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+import grpc
+import pytest
+
+from holdfast.raft.api import DiskLow, Overloaded
+from holdfast.server.answering import Callers, Context
+from holdfast.server.faults import Refused
+from holdfast.server.pushes import Pushes
+from holdfast.v1 import admin_pb2 as a
+from holdfast.v1 import group_pb2 as g
+from holdfast.v1 import offset_pb2 as o
+from holdfast.v1.errors_pb2 import ErrorCode
+from unit.server.nodes import beat, join, served, until
+from unit.server.world import World, joining
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from unit.server.nodes import Served
+
+FULL = "16384 changes wait for the log already"
+
+
+def commit(group_id: str, offset: int = 1) -> o.OffsetCommitRequest:
+    partition = o.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    wanted = o.OffsetCommitRequestTopic(name="t", partitions=[partition])
+    return o.OffsetCommitRequest(group_id=group_id, topics=[wanted])
+
+
+async def two_groups(node: Served) -> None:
+    topic = a.CreatableTopic(name="t", num_partitions=1)
+    await node.admin.CreateTopics(a.CreateTopicsRequest(topics=[topic]))
+    for name in ("a", "b"):
+        await node.offset.OffsetCommit(commit(name))
+
+
+def outcome_of(error: grpc.aio.AioRpcError) -> object:
+    return dict(error.trailing_metadata() or ()).get("holdfast-outcome")
+
+
+DELETE = a.DeleteGroupsRequest(groups_names=["a", "b"])
+
+
+def test_s5_one_group_that_was_refused_does_not_have_the_others_called_not_deleted() -> None:
+    async def story() -> None:
+        async with served() as node:
+            await two_groups(node)
+            node.replica.fail_next = Overloaded(FULL)
+            with pytest.raises(grpc.aio.AioRpcError) as failed:
+                await node.admin.DeleteGroups(DELETE)
+
+            assert set(node.replica.state.groups) == {"a"}, "the other one is gone"
+            assert outcome_of(failed.value) == "unknown"
+            assert "1 of 2 groups were deleted" in (failed.value.details() or "")
+            assert FULL in (failed.value.details() or "")
+
+    asyncio.run(story())
+
+
+def test_s5_a_group_deleted_before_the_lead_was_lost_is_not_called_not_deleted() -> None:
+    async def story() -> None:
+        async with served() as node:
+            await two_groups(node)
+            node.replica.hold = True
+            behind = asyncio.ensure_future(node.offset.OffsetCommit(commit("a", 2)))
+            await until(lambda: node.replica.waits)
+            under_way = node.replica._waiting.popleft()
+            node.replica.hold = False
+            call = asyncio.ensure_future(node.admin.DeleteGroups(DELETE))
+            await until(lambda: "b" not in node.replica.state.groups)
+            node.replica.step_down("node-2")
+            under_way[1].cancel()
+            with pytest.raises(grpc.aio.AioRpcError) as failed:
+                await call
+            behind.cancel()
+
+            assert outcome_of(failed.value) == "unknown"
+
+    asyncio.run(story())
+
+
+def test_s5_where_no_group_was_deleted_not_applied_is_the_truth() -> None:
+    async def story() -> None:
+        async with served() as node:
+            await two_groups(node)
+            node.replica.step_down("node-2")
+            with pytest.raises(grpc.aio.AioRpcError) as failed:
+                await node.admin.DeleteGroups(DELETE)
+
+            assert outcome_of(failed.value) == "not-applied"
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize(("behind", "outcome"), [(1, "unknown"), (0, "not-applied")])
+def test_s5_a_commit_stream_does_not_tell_of_calls_that_it_did_not_answer(
+    behind: int, outcome: str
+) -> None:
+    """The commit behind the one that failed was applied, and nobody is told so."""
+
+    async def story() -> None:
+        async with served() as node:
+            await two_groups(node)
+            node.replica.hold = True
+            stream = node.offset.OffsetCommitStream()
+            for name in ("a", "b")[: 1 + behind]:
+                await stream.write(commit(name, 7))
+            await until(lambda: len(node.replica._waiting) == 1 + behind)
+            _, first = node.replica._waiting.popleft()
+            node.replica.release()
+            first.set_exception(Overloaded(FULL))
+            with pytest.raises(grpc.aio.AioRpcError) as failed:
+                await stream.read()
+
+            assert failed.value.code() is grpc.StatusCode.RESOURCE_EXHAUSTED
+            assert outcome_of(failed.value) == outcome
+            node.replica.hold = False
+
+    asyncio.run(story())
+
+
+def test_a_release_that_cannot_be_recorded_ends_nobody_elses_stream() -> None:
+    async def story() -> None:
+        async with served() as node:
+            joined = await node.group.JoinGroup(join())
+            await node.group.SyncGroup(g.SyncGroupRequest())
+            releasing, stranger = beat(joined), g.HeartbeatRequest(group_id="other", member_id="x")
+            releasing.holdfast.release = True
+            node.replica.fail_next = DiskLow()
+            stream = node.group.HeartbeatStream()
+            await stream.write(g.HeartbeatBatch(batch=1, requests=[stranger, releasing]))
+            answers = cast("g.HeartbeatBatchResponse", await stream.read()).responses
+
+            assert [each.error_code for each in answers] == [
+                ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID,
+                ErrorCode.ERROR_CODE_COORDINATOR_NOT_AVAILABLE,
+            ]
+            assert answers[1].holdfast.message, "it says why"
+
+    asyncio.run(story())
+
+
+def test_s5_a_stop_does_not_tell_a_parked_join_that_nothing_happened() -> None:
+    """Its member is on the log; it is told what a lost lead would tell it."""
+
+    async def story() -> None:
+        world = await World().lead()
+        await world.member("i1")
+        parked = world.actors.offer(joining("i2"))
+        await world.settle()
+        assert len(world.replica.state.groups["g"].members) == 2
+        world.actors.stop()
+        told = parked.future.exception()
+
+        assert isinstance(told, Refused)
+        assert told.code == ErrorCode.ERROR_CODE_NOT_COORDINATOR
+        assert "shutting down" in told.sentence
+
+    asyncio.run(story())
+
+
+class NeverRead:
+    """A caller that writes and never reads: flow control holds the node's writes back."""
+
+    async def write(self, _: object) -> None:
+        await asyncio.get_running_loop().create_future()
+
+
+def test_who_never_reads_is_not_read_any_more() -> None:
+    """A heartbeat costs its sender some bytes, and the node an answer until it is read."""
+
+    async def story() -> None:
+        world = await World().lead()
+        pushes = Pushes(world.replica, world.actors, Callers())
+        read = 0
+
+        async def batches() -> AsyncIterator[g.HeartbeatBatch]:
+            nonlocal read
+            while read < MANY:
+                read += 1
+                yield g.HeartbeatBatch(requests=[g.HeartbeatRequest(group_id="x")])
+
+        serving = asyncio.ensure_future(pushes.serve(batches(), cast("Context", NeverRead())))
+        await world.settle()
+        seen = read
+        serving.cancel()
+        await asyncio.wait([serving])
+
+        assert 1 < seen < MANY
+
+    asyncio.run(story())
+
+
+MANY = 30
+"""Batches; the loop turns oftener than that."""

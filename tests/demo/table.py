@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from textwrap import shorten
 
 from demo.diary import Note
 from demo.measure import Interval, longest_gap, moves
@@ -26,9 +27,8 @@ def render(stage: Stage, owned: Sequence[Interval], errors: Sequence[Note]) -> s
 
 def told(errors: Iterable[Note], began: float) -> str:
     """What the workers saw go wrong, a line each, with the seconds since the beginning."""
-    lines = [
-        f"  {note.at - began:5.1f} s  {note.worker}  {note.text[:TEXT_MAX]}" for note in errors
-    ]
+    seen = ((note, shorten(note.text, TEXT_MAX, placeholder=" …")) for note in errors)
+    lines = [f"  {note.at - began:5.1f} s  {note.worker}  {text}" for note, text in seen]
     return "\n".join(["errors seen by workers:", *lines]) if lines else "no worker saw an error"
 
 

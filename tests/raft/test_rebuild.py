@@ -51,7 +51,9 @@ def test_s19_a_bootstrap_flag_left_in_a_unit_file_does_no_harm(rules: Rules) -> 
     return first_harm(x_is_lost=led, votes=stage(c, "B") == "member")
 
 
-def test_s19_a_rebuild_ends_behind_a_barrier_that_the_others_committed() -> None:
+def test_s19_a_rebuild_ends_behind_a_barrier_that_the_others_committed(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """Nothing of B counts before that; after it, A may die."""
     c = x_is_on_a_and_b_and_the_disk_of_b_is_replaced(Cluster("A").rules, bootstrap=False)
     held_by_c = c.disks["C"].journal.last_index
@@ -60,11 +62,13 @@ def test_s19_a_rebuild_ends_behind_a_barrier_that_the_others_committed() -> None
     c.pump(rounds=6, seconds=HEARTBEAT)
     assert stage(c, "B") == "rebuilding"
     assert c.engine("A").status().commit_index <= held_by_c + 1, "an ack of B was counted"
+    assert "votes again" not in caplog.text
     c.network.connect("A", "C")
     c.pump(rounds=20, seconds=HEARTBEAT)
     c.elect("A") if c.engine("A").status().role != "leader" else None
     c.pump(rounds=20, seconds=HEARTBEAT)
     assert stage(c, "B") == "member"
+    assert caplog.text.count("votes again") == 1, "an operator learns when it is over"
     assert c.consumer("B").values == ["X"]
     c.crash("A")
     c.clock.advance(3)

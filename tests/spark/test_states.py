@@ -211,3 +211,5 @@ def test_nothing_to_verify_is_not_verified(spark: SparkSession, tmp_path: Path) 
 
     assert not report.passed
     assert [x.kind for x in report.findings] == ["missing"]
+    assert str(tmp_path) in str(report.findings[0]), "several nodes' folders may have one name"
+    assert "log export" in report.notes[0], "it says what to do about it"

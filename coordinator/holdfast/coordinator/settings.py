@@ -224,9 +224,15 @@ def no_such(key: str) -> str:
     return f"{sentence} (did you mean {meant}?)" if meant else sentence
 
 
+DIGITS_MAX: Final = 40
+"""More than any bound has, and few enough to be read at no cost."""
+
+
 def _number(text: str) -> int | None:
     digits = text.removeprefix("-")
-    return int(text) if digits.isascii() and digits.isdigit() and len(digits) <= 18 else None  # noqa: PLR2004 - fits 64 bits
+    return (
+        int(text) if digits.isascii() and digits.isdigit() and len(digits) <= DIGITS_MAX else None
+    )
 
 
 class _Broken(NamedTuple):

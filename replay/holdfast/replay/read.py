@@ -94,7 +94,7 @@ def node_log(folder: Path) -> NodeLog:
     for parent, sealed in ((place, True), (place.parent / TAIL, False), (place / TAIL, False)):
         for path in segments_in(parent):
             _read_segment(path, found, findings, sealed=sealed)
-    node = found[0].manifest.node_id if found else folder.name
+    node = found[0].manifest.node_id if found else str(folder)
     return NodeLog(node, tuple(found), tuple(f._replace(node=node) for f in findings))
 
 

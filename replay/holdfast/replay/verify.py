@@ -24,6 +24,13 @@ from holdfast.replay.lines import ENTRY_LAST, START, Cut
 from holdfast.replay.read import NodeLog, Range, missing_ranges, readable, rows
 from holdfast.replay.sql_state import living_rows, state_entries
 
+NOTHING_SEALED = "nothing is sealed here: no readable segment, and no exported tail"
+EXPORT = (
+    "no node has anything to verify. A node seals its log once an hour, or as soon as it is long "
+    "enough; to verify what is not sealed, stop the node and run `holdfast log export --node-dir "
+    "DIR --out DIR/tail`, where DIR is its data directory"
+)
+
 
 def verify_logs(
     spark: SparkSession,
@@ -60,7 +67,7 @@ class Verification:
         """Check everything that there is, as `verify_logs` says."""
         self._check("manifests", f"{len(self._all)} nodes", self._manifests)
         if not self._logs:
-            return Report(tuple(self._checks), notes=("no node has a readable segment",))
+            return Report(tuple(self._checks), notes=(EXPORT,))
         self._hashes()
         log = self._reference()
         table = rows(self._spark, log).persist()
@@ -106,7 +113,7 @@ class Verification:
     def _manifests(self) -> list[Finding]:
         found = [finding for log in self._all for finding in log.findings]
         found += [
-            Finding("missing", log.node, "", None, "this node has no readable segment")
+            Finding("missing", log.node, "", None, NOTHING_SEALED)
             for log in self._all
             if not log.segments
         ]

@@ -1,8 +1,10 @@
-"""A `host:port`, read and written in one way. Knows nothing else."""
+"""A `host:port`, read and written in one way, and whether somebody listens there already."""
 
 from __future__ import annotations
 
+import errno
 import ipaddress
+import socket
 from typing import NamedTuple
 
 PORT_MAX = 65_535
@@ -38,3 +40,15 @@ def parse_address(text: str) -> Address:
     if int(port) > PORT_MAX:
         raise ValueError(f"{text!r} has a port above {PORT_MAX}")
     return Address(host, int(port))
+
+
+def is_taken(address: Address) -> bool:
+    """Whether somebody listens there; what else may be wrong with it is for others to say."""
+    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    with socket.socket(family) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(address)
+        except OSError as error:
+            return error.errno == errno.EADDRINUSE
+    return False

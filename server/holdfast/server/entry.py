@@ -4,6 +4,7 @@
 the command as well. Before it has looked, this module imports only the standard library.
 """
 
+import os
 import sys
 from importlib import import_module
 
@@ -30,6 +31,7 @@ INTERRUPTED = 130
 
 def main() -> None:
     """Run the command line; end with code 2 and one sentence if its extra is not installed."""
+    os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # its core writes past every logger of ours
     try:
         cli = import_module("holdfast.server.cli")
         cli.main()

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holdfast.server import certificates
-from holdfast.server.address import Address
+from holdfast.server.address import Address, is_taken
 from holdfast.server.config import ConfigError
 from holdfast.server.config_keys import BY_NAME
 
@@ -51,16 +51,17 @@ def lay_out(
 ) -> list[Path]:
     """Write a new cluster's files into an empty directory; returns the configurations.
 
-    Raises ConfigError if the directory holds something else.
+    Raises ConfigError if the directory holds something else, or a port is in use.
     """
     if directory.exists() and any(directory.iterdir()):
         raise ConfigError(
             f"{directory} is neither empty nor a cluster made by `holdfast cluster start`; give "
             "another --dir"
         )
+    placed = _placed(nodes, port_base)
+    _refuse_taken(placed)
     directory.mkdir(parents=True, exist_ok=True)
     cluster_id = f"local-{uuid.uuid4().hex[:12]}"
-    placed = _placed(nodes, port_base)
     if not insecure:
         _issue(directory, cluster_id, placed)
     for node in placed:
@@ -78,6 +79,16 @@ def _placed(nodes: int, port_base: int | None) -> list[Placed]:
         Placed(f"node-{number}", Address(HOST, client), Address(HOST, peer))
         for number, (client, peer) in enumerate(pairs, 1)
     ]
+
+
+def _refuse_taken(placed: Iterable[Placed]) -> None:
+    """Before anything is written, so that the next try may name other ports."""
+    for node in placed:
+        for address in (node.client_address, node.peer_address):
+            if is_taken(address):
+                raise ConfigError(
+                    f"another process listens on {address}. Stop it, or give another --port-base"
+                )
 
 
 def free_ports(count: int) -> Sequence[int]:

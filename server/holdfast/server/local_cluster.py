@@ -6,9 +6,7 @@ A dead node is reported and left dead. `cluster.json` is there exactly while all
 from __future__ import annotations
 
 import contextlib
-import errno
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -17,6 +15,7 @@ from typing import TYPE_CHECKING, Final
 import grpc
 
 from holdfast.server import cluster_file
+from holdfast.server.address import is_taken
 from holdfast.server.config import CannotStart, Tls, load
 from holdfast.server.grpc_options import channel_options
 from holdfast.server.layout import CLIENT_FOLDER, FORMED_NAME
@@ -75,7 +74,7 @@ class LocalCluster:
         for config in self._configs:
             for key in ("client_address", "peer_address"):
                 address: Address = getattr(config, key)
-                if _is_taken(address):
+                if is_taken(address):
                     raise CannotStart(
                         f"{config.name} could not start: another process listens on {address}. "
                         f"Stop it, or change node.{key} in {self._directory}/{config.name}/"
@@ -197,18 +196,6 @@ class LocalCluster:
                 self._say(f"process {process.pid} did not stop within {bound:.0f} s; killed")
                 process.kill()
                 process.wait()
-
-
-def _is_taken(address: Address) -> bool:
-    """Whether somebody listens there; what else may be wrong with it the node itself says."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
-    with socket.socket(family) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind(address)
-        except OSError as error:
-            return error.errno == errno.EADDRINUSE
-    return False
 
 
 def _serves(stub: admin_pb2_grpc.AdminServiceStub) -> bool:

@@ -20,6 +20,7 @@ from holdfast.coordinator.commands import DeadlineFired, FormCluster
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.raft.api import RaftError
 from holdfast.server.actors import Actors
+from holdfast.server.address import is_taken
 from holdfast.server.admin_service import AdminService
 from holdfast.server.answering import Callers
 from holdfast.server.boundaries import Boundaries
@@ -190,7 +191,9 @@ def bind(config: NodeConfig) -> grpc.aio.Server:
     server = grpc.aio.server(options=server_options(message, connections_max()))
     address = str(config.client_address)
     try:
-        if config.tls is None:
+        if is_taken(config.client_address):  # gRPC would add lines of its own to what we say
+            bound = 0
+        elif config.tls is None:
             bound = server.add_insecure_port(address)
         else:
             bound = server.add_secure_port(address, server_credentials(config.tls))

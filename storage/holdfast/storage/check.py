@@ -83,7 +83,7 @@ def walk_directory(path: Path) -> Verdict:
             cluster_id, node_id = image.identity.cluster_id, image.identity.node_id
         applied = _walk_state(path / STATE_FOLDER)
     except (JournalDamaged, StateDamaged) as damage:
-        return Verdict(sound=False, reason=str(damage), cluster_id=cluster_id, node_id=node_id)
+        return Verdict(sound=False, reason=damage.damage, cluster_id=cluster_id, node_id=node_id)
     except DirectoryRefused as refused:
         return _unjudged(refused.detail, refused.refusal)
     blank = image == JournalImage() and applied is None

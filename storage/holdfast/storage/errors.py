@@ -67,6 +67,7 @@ class JournalDamaged(StorageError):
     """The journal's content is not what was written (S21).
 
     `index` is the entry at fault, None if the fault is in a named record or in the file itself.
+    `damage` says what is damaged and how, without the path and without advice.
     """
 
     def __init__(self, path: Path, index: int | None, reason: str) -> None:
@@ -74,9 +75,10 @@ class JournalDamaged(StorageError):
         self.index = index
         self.reason = reason
         where = "" if index is None else f" at entry {index}"
+        self.damage = f"the journal{where}: {reason}"
         super().__init__(
             f"the journal {path} is damaged{where}: {reason}. Do not delete it: let the node move "
-            f"it aside and rebuild from its peers (S19), and have the disk examined."
+            f"it aside and rebuild from its peers, and have the disk examined."
         )
 
 
@@ -84,6 +86,7 @@ class StateDamaged(StorageError):
     """A record of the replicated state is not what was written (S21).
 
     `database` and `key` name the record; both are empty if the file itself is at fault.
+    `damage` says what is damaged and how, without the path and without advice.
     """
 
     def __init__(self, path: Path, reason: str, *, database: str = "", key: bytes = b"") -> None:
@@ -92,9 +95,10 @@ class StateDamaged(StorageError):
         self.key = key
         self.reason = reason
         where = f" in {database}, key {key.hex()}" if database else ""
+        self.damage = f"the state{where}: {reason}"
         super().__init__(
             f"the state {path} is damaged{where}: {reason}. Do not delete it: let the node move "
-            f"it aside and rebuild from its peers (S19), and have the disk examined."
+            f"it aside and rebuild from its peers, and have the disk examined."
         )
 
 

@@ -127,12 +127,12 @@ def test_an_unknown_name_suggests_the_near_one() -> None:
     assert refused((SettingChange("zzz", "5"),)) == "zzz: there is no such setting"
 
 
-@pytest.mark.parametrize("text", ["", "five", "1.5", "1e3", " 5", "٥", "0x10", "9" * 30])
+@pytest.mark.parametrize("text", ["", "five", "1.5", "1e3", " 5", "٥", "0x10", "9" * 300])
 def test_a_value_is_a_whole_number(text: str) -> None:
     assert "is not a whole number" in refused(change(group__max_size=text))
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1000001"])
+@pytest.mark.parametrize("text", ["0", "-1", "1000001", "9" * 30])
 def test_a_value_is_within_its_bounds(text: str) -> None:
     assert "1 to 1000000 members are allowed" in refused(change(group__max_size=text))
 

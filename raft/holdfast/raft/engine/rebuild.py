@@ -6,6 +6,7 @@ rebuilding disk and counts nothing of it until the barrier is committed by the o
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
     from holdfast.raft.engine.context import Context
     from holdfast.raft.engine.disk import Disk
     from holdfast.raft.messages import Ack, Append
+
+
+logger = logging.getLogger(__name__)
 
 
 class Forming:
@@ -62,6 +66,9 @@ class Forming:
     def _meet(self, peer: str, hello: Hello) -> None:
         mine = dict(hello.formed).get(self._ctx.node_id) == self._disk.incarnation
         if hello.stage == "member" and not mine:
+            logger.warning(
+                "the cluster does not know this node's disk: it rebuilds, without a vote"
+            )
             self._disk.enter("rebuilding")
             return
         if hello.stage != "rebuilding":
@@ -93,6 +100,7 @@ class Rebuild:
             seam.set_term(append.term, journal.getVotedForNodeId() or peer)
             journal.flush()
             self._disk.enter("member")
+            logger.warning("rebuilt from the peers: this node votes again, from term %d", seam.term)
 
 
 @dataclass(slots=True)

@@ -189,7 +189,7 @@ def check(
         return alone
     after = applied(settings, group_id, changes)
     scopes = (group_id,) if group_id else ("", *after.groups)
-    broken = next((found for scope in scopes for found in _check_together(after, scope)), None)
+    broken = [found for scope in scopes for found in _check_together(after, scope)]
     return tuple(_blame(broken, change.key) for change in changes)
 
 
@@ -272,7 +272,7 @@ def _check_together(settings: Settings, group_id: GroupId) -> Iterable[_Broken]:
 
 
 MEMBER_BYTES: Final = 400
-"""Of one member's ids in an event that names all members: with a long client id, about."""
+"""Of one member's ids in an event that names all members, at most: a client id, and two UUIDs."""
 
 _SIZES: Final = (
     "group.max_size",
@@ -282,6 +282,7 @@ _SIZES: Final = (
 )
 
 
-def _blame(broken: _Broken | None, key: str) -> InvalidConfig | None:
+def _blame(broken: Iterable[_Broken], key: str) -> InvalidConfig | None:
     """Whoever takes part in what does not fit is named; the others in the call are not."""
-    return InvalidConfig(key, broken.problem) if broken and key in broken.names else None
+    problem = next((found.problem for found in broken if key in found.names), None)
+    return None if problem is None else InvalidConfig(key, problem)

@@ -227,7 +227,7 @@ def _deleted(got: Sequence[Answered | BaseException]) -> list[replies.NamedResul
     done = sum(result.error is None for result in results)
     if done and isinstance(worst, CallFailed | Refused):
         what = f"{done} of {len(got)} groups were deleted, but not all"
-        raise partly_done(what, worst.sentence) from worst
+        raise partly_done(what, worst) from worst
     raise worst
 
 

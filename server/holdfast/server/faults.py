@@ -106,10 +106,13 @@ def stopping() -> Refused:
     )
 
 
-def partly_done(what: str, reason: str) -> CallFailed:
+def partly_done(what: str, cause: CallFailed | Refused) -> CallFailed:
     """Some of what one call asked for was done, the rest not, or nobody knows (S5)."""
-    sentence = f"{what}: {reason}; repeat the call with the same request id to learn of each"
-    return CallFailed(grpc.StatusCode.UNAVAILABLE, sentence, "unknown")
+    sentence = (
+        f"{what}: {cause.sentence}. Repeat the call for the rest, with the same request id if it "
+        "had one"
+    )
+    return CallFailed(cause.status, sentence, "unknown")
 
 
 def stopping_unknown() -> CallFailed:

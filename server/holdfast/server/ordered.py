@@ -39,6 +39,7 @@ async def serve(
             await context.write(await call)
         await reader
     except (CallFailed, Refused) as error:
+        reader.cancel()  # a call begun from here on would be counted by nobody
         await end(context, error, "unknown" if _cancel_all(calls) else "not-applied")
     except asyncio.CancelledError:
         raise
@@ -57,7 +58,12 @@ async def _read(
 ) -> None:
     try:
         async for request in requests:
-            await calls.put(asyncio.ensure_future(answer(request)))
+            call = asyncio.ensure_future(answer(request))
+            try:
+                await calls.put(call)
+            except asyncio.CancelledError:
+                call.cancel()
+                raise
     finally:
         await calls.put(None)
 

@@ -54,9 +54,12 @@ class _Stream:
         self.members: dict[GroupId, dict[MemberId, None]] = defaultdict(dict)
         self._outbox: asyncio.Queue[g.HeartbeatBatchResponse | None] = asyncio.Queue()
         self._room = asyncio.Semaphore(ANSWERED_MAX)
+        self.unanswered = 0
+        """Batches that were decided and are not answered yet: nobody knows what became of them."""
 
     async def put(self, answers: g.HeartbeatBatchResponse) -> None:
         """Have a batch's answers written, once there is room for them."""
+        self.unanswered += 1
         await self._room.acquire()
         self._outbox.put_nowait(answers)
 
@@ -76,6 +79,7 @@ class _Stream:
         while (message := await self._outbox.get()) is not None:
             await context.write(message)
             if not message.pushes:
+                self.unanswered -= 1
                 self._room.release()
 
 
@@ -94,7 +98,7 @@ class Pushes:
         try:
             await asyncio.gather(*tasks)
         except CallFailed as error:
-            await end(context, error)
+            await end(context, error, "unknown" if stream.unanswered else "not-applied")
         finally:
             for task in tasks:
                 task.cancel()

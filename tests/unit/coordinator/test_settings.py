@@ -78,6 +78,14 @@ def test_s7_the_ids_of_all_members_have_to_fit_into_an_entry_too() -> None:
     assert "for a member's ids" in refused((*change(group__max_size="100000"), *shares))
 
 
+def test_what_does_not_fit_already_hides_nothing_else_that_does_not() -> None:
+    """Only whoever changes it is blamed, so another relation may be broken beside it."""
+    large = settings.applied(Settings(), "", change(group__max_size="100000"))
+    own = settings.applied(large, "g", change(group__min_session_timeout_ms="20000"))
+    shorter = change(group__max_session_timeout_ms="10000")
+    assert "the shortest session" in refused(shorter, of=own)
+
+
 def test_s7_shares_may_grow_when_the_group_shrinks_in_the_same_call() -> None:
     both = change(group__max_size="1000", group__metadata_bytes_max="4096")
     assert refused(both) == ""

@@ -4,8 +4,9 @@ import subprocess
 import sys
 
 import pytest
+from click.testing import CliRunner
 
-from holdfast.server import entry
+from holdfast.server import cli, entry
 
 
 def test_a_package_of_the_server_extra_is_named_with_the_command() -> None:
@@ -46,6 +47,18 @@ def test_an_interrupt_while_modules_are_imported_ends_quietly(
     with pytest.raises(SystemExit) as ended:
         entry.main()
     assert ended.value.code == 130
+
+
+def test_an_interrupt_while_a_command_is_imported_ends_quietly(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def interrupted(name: str) -> None:
+        raise KeyboardInterrupt(name)
+
+    monkeypatch.setattr(cli, "import_module", interrupted)
+    ended = CliRunner().invoke(cli.main, ["topic", "list"])
+
+    assert (ended.exit_code, ended.output) == (130, "")
 
 
 @pytest.mark.parametrize("unneeded", ["pyarrow", "pysyncobj", "lmdb", "uvloop"])

@@ -13,21 +13,23 @@ import grpc
 import pytest
 
 from holdfast.raft.api import DiskLow, Overloaded
+from holdfast.server import ordered
 from holdfast.server.answering import Callers, Context
-from holdfast.server.faults import Refused
-from holdfast.server.pushes import Pushes
+from holdfast.server.faults import Refused, exhausted
+from holdfast.server.pushes import ANSWERED_MAX, BATCH_MAX, Pushes
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import offset_pb2 as o
 from holdfast.v1.errors_pb2 import ErrorCode
-from unit.server.nodes import beat, join, served, until
+from unit.server.nodes import beat, join, served, sync, until
 from unit.server.world import World, joining
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Iterable, Mapping
 
     from unit.server.nodes import Served
 
+PATIENCE_S = 60
 FULL = "16384 changes wait for the log already"
 
 
@@ -129,6 +131,32 @@ def test_s5_a_commit_stream_does_not_tell_of_calls_that_it_did_not_answer(
     asyncio.run(story())
 
 
+def test_s5_a_stream_that_ends_begins_no_call_more() -> None:
+    """It was told that nothing was applied; a request that was still read must not be."""
+
+    async def story() -> None:
+        context, begun = Slow(), []
+
+        async def answer(number: int) -> int:
+            begun.append(number)
+            if number == 1:
+                raise exhausted(FULL)
+            return number
+
+        async def requests() -> AsyncIterator[int]:
+            yield 1
+            await context.ending.wait()
+            yield 2
+
+        with pytest.raises(grpc.aio.AbortError):
+            await ordered.serve(requests(), cast("Context", context), answer)
+
+        assert context.trailing["holdfast-outcome"] == "not-applied"
+        assert begun == [1]
+
+    asyncio.run(story())
+
+
 def test_a_release_that_cannot_be_recorded_ends_nobody_elses_stream() -> None:
     async def story() -> None:
         async with served() as node:
@@ -169,11 +197,58 @@ def test_s5_a_stop_does_not_tell_a_parked_join_that_nothing_happened() -> None:
     asyncio.run(story())
 
 
+def test_who_reads_is_answered_each_time_with_what_is_pushed_between() -> None:
+    """More batches than may wait: each that was written makes room for another one."""
+
+    async def story() -> None:
+        async with asyncio.timeout(PATIENCE_S), served() as node:
+            first = await node.group.JoinGroup(join())
+            await node.group.SyncGroup(sync(first))
+            stream = node.group.HeartbeatStream()
+            joining = None
+            for number in range(1, 4 * ANSWERED_MAX):
+                await stream.write(g.HeartbeatBatch(batch=number, requests=[beat(first)]))
+                answer = cast("g.HeartbeatBatchResponse", await stream.read())
+                while answer.pushes:
+                    answer = cast("g.HeartbeatBatchResponse", await stream.read())
+                assert answer.batch == number
+                if joining is None:
+                    joining = asyncio.ensure_future(node.group.JoinGroup(join(instance_id="i2")))
+            node.replica.step_down()
+            await asyncio.gather(joining or asyncio.sleep(0), return_exceptions=True)
+
+    asyncio.run(story())
+
+
+def test_s5_a_heartbeat_stream_does_not_tell_of_batches_that_it_did_not_answer() -> None:
+    async def story() -> None:
+        world = await World().lead()
+        pushes, context = Pushes(world.replica, world.actors, Callers()), NeverRead()
+        beats = [g.HeartbeatRequest(group_id="x")]
+
+        async def batches() -> AsyncIterator[g.HeartbeatBatch]:
+            yield g.HeartbeatBatch(requests=beats)
+            yield g.HeartbeatBatch(requests=beats * (BATCH_MAX + 1))
+
+        with pytest.raises(grpc.aio.AbortError):
+            await pushes.serve(batches(), cast("Context", context))
+
+        assert context.trailing["holdfast-outcome"] == "unknown"
+
+    asyncio.run(story())
+
+
 class NeverRead:
     """A caller that writes and never reads: flow control holds the node's writes back."""
 
+    trailing: Mapping[str, str] = {}
+
     async def write(self, _: object) -> None:
         await asyncio.get_running_loop().create_future()
+
+    async def abort(self, _: object, __: str, trailing: Iterable[tuple[str, str]]) -> None:
+        self.trailing = dict(trailing)
+        raise grpc.aio.AbortError
 
 
 def test_who_never_reads_is_not_read_any_more() -> None:
@@ -199,6 +274,19 @@ def test_who_never_reads_is_not_read_any_more() -> None:
         assert 1 < seen < MANY
 
     asyncio.run(story())
+
+
+class Slow(NeverRead):
+    """The end of its stream takes some turns of the loop, in which the caller goes on writing."""
+
+    def __init__(self) -> None:
+        self.ending = asyncio.Event()
+
+    async def abort(self, code: object, told: str, trailing: Iterable[tuple[str, str]]) -> None:
+        self.ending.set()
+        for _ in range(10):
+            await asyncio.sleep(0)
+        await super().abort(code, told, trailing)
 
 
 MANY = 30

@@ -6,11 +6,13 @@ missing extra; 3 no node answered; 4 the outcome is unknown, look before you rep
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
 from typing import Final
 
 import click
 
+from holdfast.server.entry import INTERRUPTED
 from holdfast.server.nodes import VERSION
 
 __all__ = ["main"]
@@ -39,7 +41,11 @@ class Commands(click.Group):
         del ctx
         if cmd_name not in COMMANDS:
             return None
-        command: click.Command = getattr(import_module(f"{__name__}.{cmd_name}"), cmd_name)
+        try:
+            module = import_module(f"{__name__}.{cmd_name}")
+        except KeyboardInterrupt:  # click would call it aborted, and end with 1
+            sys.exit(INTERRUPTED)
+        command: click.Command = getattr(module, cmd_name)
         return command
 
 

@@ -223,7 +223,8 @@ _SENTENCES: Final = {
     e.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION: "there is no such partition; see `holdfast topic "
     "list`",
     e.ERROR_CODE_OFFSET_METADATA_TOO_LARGE: "the metadata has more characters than "
-    "offset.metadata_max_bytes allows",
+    "offset.metadata_max_bytes allows; shorten it, or see `holdfast settings list "
+    "offset.metadata_max_bytes`",
     e.ERROR_CODE_INVALID_COMMIT_OFFSET_SIZE: "the commit does not fit into one entry of the log; "
     "commit fewer partitions at once",
     e.ERROR_CODE_GROUP_SUBSCRIBED_TO_TOPIC: "a member subscribes to the topic; stop it first",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from shutil import copytree, rmtree
 from signal import SIGABRT, SIGKILL, SIGSEGV, SIGTERM
@@ -28,6 +30,7 @@ from holdfast.raft.history import History, NotHeld
 from holdfast.raft.messages import BadMessage
 from holdfast.raft.segment_calls import CHUNK_BYTES, Piece, SegmentSource, encode_list, encode_read
 from holdfast.raft.tail import Tail
+from holdfast.storage import adopt
 from holdfast.storage.adopt import EXIT_FLAWED, Gap
 from holdfast.storage.codec import (
     CHAIN_START,
@@ -139,14 +142,32 @@ class Node:
         return [position.index for position, _ in page.records]
 
 
+async def verify_here(module: str, *arguments: str) -> Ended:
+    """What the child does, in this process: to start one takes most of a test's time."""
+    assert module == adopt.__name__
+    output, complaint = StringIO(), StringIO()
+    with redirect_stdout(output), redirect_stderr(complaint):
+        code = adopt.main(list(arguments))
+    return Ended(code, output.getvalue(), complaint.getvalue())
+
+
 @pytest.fixture
-def node(tmp_path: Path, sealed: Path) -> Node:
+def in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Verify as a node does."""
+    monkeypatch.setattr("holdfast.raft.fetching.run_child", run_child)
+
+
+@pytest.fixture
+def node(tmp_path: Path, sealed: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     """After the install of a snapshot: the event log begins behind the last boundary."""
+    monkeypatch.setattr("holdfast.raft.fetching.run_child", verify_here)
+    monkeypatch.setattr(adopt, "NICENESS", 0)
     made = Node(tmp_path, live=31)
     made.sources["n2"] = SegmentSource(sealed)
     return made
 
 
+@pytest.mark.usefixtures("node", "in_a_child")
 def test_s22_after_an_install_the_history_becomes_whole(node: Node) -> None:
     """Until then it names what is missing instead of skipping it."""
     with pytest.raises(NotHeld, match=r"begins at 31\.0"):
@@ -236,6 +257,7 @@ def another_log(folder: Path) -> None:
     write_segment(folder.parent, forged, "c", "n2")
 
 
+@pytest.mark.usefixtures("node", "in_a_child")
 @pytest.mark.parametrize("damage", [damage_a_file, damage_a_digest, another_log])
 def test_s22_what_is_not_intact_is_not_taken_over(
     node: Node, sealed: Path, tmp_path: Path, damage: object
@@ -407,7 +429,7 @@ def test_s22_a_verification_that_ends_for_a_reason_of_our_own_is_no_flaw_of_a_pe
 ) -> None:
     """A full disk or a killed child: the peer's segment is sound, and due at the next look."""
     ended = Ended(code, "", "OSError: [Errno 28] No space left on device\n")
-    child_that_ends(monkeypatch, ended, run_child)
+    child_that_ends(monkeypatch, ended, verify_here)
     looks = node.looks([0, 1])
 
     assert next(looks).missing
@@ -421,7 +443,7 @@ def test_s22_bytes_that_are_flawed_or_crash_their_reader_are_a_peers_flaw(
     node: Node, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, code: int
 ) -> None:
     """Else the segment would be fetched at each look, and hold back the ones behind it."""
-    child_that_ends(monkeypatch, Ended(code, "", "flawed"), run_child)
+    child_that_ends(monkeypatch, Ended(code, "", "flawed"), verify_here)
     looks = node.looks([0, 1, 60])
 
     assert next(looks).missing == (Gap(Position(0, 0), Position(10, 0)),)

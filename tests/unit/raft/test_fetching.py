@@ -27,8 +27,7 @@ from holdfast.coordinator.ids import Position
 from holdfast.raft.child import Ended, run_child
 from holdfast.raft.fetching import Fetching, FetchingPlace
 from holdfast.raft.history import History, NotHeld
-from holdfast.raft.messages import BadMessage
-from holdfast.raft.segment_calls import CHUNK_BYTES, Piece, SegmentSource, encode_list, encode_read
+from holdfast.raft.segment_calls import Piece, SegmentSource, encode_list, encode_read
 from holdfast.raft.tail import Tail
 from holdfast.storage import adopt
 from holdfast.storage.adopt import EXIT_FLAWED, Gap
@@ -346,27 +345,6 @@ def test_s22_what_has_arrived_is_gone_on_with_after_a_restart(node: Node) -> Non
 def test_s22_a_peer_that_has_nothing_or_is_away_changes_nothing(node: Node, tmp_path: Path) -> None:
     node.sources = {"n2": SegmentSource(tmp_path / "nowhere")}
     assert node.fetch().missing == (Gap(Position(0, 0), Position(30, 0)),)
-
-
-def test_a_source_answers_in_bounded_chunks_and_from_an_offset(tmp_path: Path) -> None:
-    """S7: no chunk is longer than what heartbeats may wait behind."""
-    folder = tmp_path / f"{1:020d}-{9:020d}"
-    folder.mkdir()
-    data = bytes(range(256)) * 3_000
-    (folder / "bucket-03.parquet").write_bytes(data)
-    source = SegmentSource(tmp_path)
-
-    chunks = list(source.answer(encode_read(Piece(1, 9, 3, 7))))
-
-    assert b"".join(chunks) == data[7:]
-    assert max(map(len, chunks)) <= CHUNK_BYTES
-    assert list(source.answer(encode_list())) == []  # no manifest, no segment
-
-
-@pytest.mark.parametrize("request_", [b"x", b"\x00" * 24, encode_read(Piece(1, 2, 99, 0))])
-def test_what_is_no_request_is_refused(tmp_path: Path, request_: bytes) -> None:
-    with pytest.raises(BadMessage):
-        SegmentSource(tmp_path).answer(request_)
 
 
 class Stumbling:

@@ -230,9 +230,8 @@ DIGITS_MAX: Final = 40
 
 def _number(text: str) -> int | None:
     digits = text.removeprefix("-")
-    return (
-        int(text) if digits.isascii() and digits.isdigit() and len(digits) <= DIGITS_MAX else None
-    )
+    readable = digits.isascii() and digits.isdigit() and len(digits) <= DIGITS_MAX
+    return int(text) if readable else None
 
 
 class _Broken(NamedTuple):

@@ -147,7 +147,8 @@ class Pushes:
         begun: list[Waiting | g.HeartbeatResponse] = []
         try:
             for request in batch.requests:  # one that fails leaves those before it to be given up
-                begun.append(self._begin(stream, request, context))  # noqa: PERF401 - see above
+                one = self._begin(stream, request, context)
+                begun.append(one)
             answers = [
                 one
                 if isinstance(one, g.HeartbeatResponse)
@@ -175,10 +176,7 @@ class Pushes:
         except CallFailed as error:
             if error.status is not grpc.StatusCode.INVALID_ARGUMENT:
                 raise
-            return g.HeartbeatResponse(
-                error_code=e.ERROR_CODE_INVALID_REQUEST,
-                holdfast=x.ResponseExtras(message=error.sentence),
-            )
+            return failed(error, e.ERROR_CODE_INVALID_REQUEST)
         self._carry(stream, request)
         return waiting
 
@@ -204,7 +202,7 @@ class Pushes:
         except CallFailed as error:
             if error.outcome == "unknown":
                 raise
-            return unavailable(error)
+            return failed(error, e.ERROR_CODE_COORDINATOR_NOT_AVAILABLE)
         response = responses.heartbeat(cast("HeartbeatReply", answered.reply))
         if response.error_code in _ENDED:
             self._drop(stream, request.group_id, (request.member_id,))
@@ -254,10 +252,9 @@ def refused(error: Refused) -> g.HeartbeatResponse:
     return g.HeartbeatResponse(error_code=error.code, holdfast=extras)
 
 
-def unavailable(error: CallFailed) -> g.HeartbeatResponse:
-    """A heartbeat whose change could not be recorded now: no reason to end others' stream."""
-    extras = x.ResponseExtras(message=error.sentence)
-    return g.HeartbeatResponse(error_code=e.ERROR_CODE_COORDINATOR_NOT_AVAILABLE, holdfast=extras)
+def failed(error: CallFailed, code: Code) -> g.HeartbeatResponse:
+    """A heartbeat that changed nothing, which is no reason to end everybody's stream."""
+    return g.HeartbeatResponse(error_code=code, holdfast=x.ResponseExtras(message=error.sentence))
 
 
 def _news(event: ev.Event, group: Group | None) -> Iterator[tuple[MemberId, Code, str]]:

@@ -18,11 +18,13 @@ from holdfast.server.grpc_options import server_options
 from holdfast.server.node import Node
 from holdfast.server.security import server_credentials
 from holdfast.v1 import (
+    admin_pb2,
     admin_pb2_grpc,
     extras_pb2,
     group_pb2,
     group_pb2_grpc,
     log_pb2_grpc,
+    offset_pb2,
     offset_pb2_grpc,
 )
 from unit.server.fake_history import FakeHistory
@@ -163,3 +165,18 @@ def beat(
         member_id=joined.member_id,
         group_instance_id=instance_id,
     )
+
+
+def commit(
+    offset: int, topic: str = "t", group_id: str = "simple"
+) -> offset_pb2.OffsetCommitRequest:
+    """A commit for partition 0 by somebody who is no member."""
+    partition = offset_pb2.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
+    wanted = offset_pb2.OffsetCommitRequestTopic(name=topic, partitions=[partition])
+    return offset_pb2.OffsetCommitRequest(group_id=group_id, topics=[wanted])
+
+
+async def topic(node: Served) -> None:
+    """Make the topic `t` of one partition."""
+    wanted = admin_pb2.CreatableTopic(name="t", num_partitions=1)
+    await node.admin.CreateTopics(admin_pb2.CreateTopicsRequest(topics=[wanted]))

@@ -19,9 +19,8 @@ from holdfast.server.faults import Refused, exhausted
 from holdfast.server.pushes import ANSWERED_MAX, BATCH_MAX, Pushes
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
-from holdfast.v1 import offset_pb2 as o
 from holdfast.v1.errors_pb2 import ErrorCode
-from unit.server.nodes import beat, join, served, sync, until
+from unit.server.nodes import beat, commit, join, served, sync, topic, until
 from unit.server.world import World, joining
 
 if TYPE_CHECKING:
@@ -33,17 +32,10 @@ PATIENCE_S = 60
 FULL = "16384 changes wait for the log already"
 
 
-def commit(group_id: str, offset: int = 1) -> o.OffsetCommitRequest:
-    partition = o.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-    wanted = o.OffsetCommitRequestTopic(name="t", partitions=[partition])
-    return o.OffsetCommitRequest(group_id=group_id, topics=[wanted])
-
-
 async def two_groups(node: Served) -> None:
-    topic = a.CreatableTopic(name="t", num_partitions=1)
-    await node.admin.CreateTopics(a.CreateTopicsRequest(topics=[topic]))
+    await topic(node)
     for name in ("a", "b"):
-        await node.offset.OffsetCommit(commit(name))
+        await node.offset.OffsetCommit(commit(1, group_id=name))
 
 
 def outcome_of(error: grpc.aio.AioRpcError) -> object:
@@ -74,7 +66,7 @@ def test_s5_a_group_deleted_before_the_lead_was_lost_is_not_called_not_deleted()
         async with served() as node:
             await two_groups(node)
             node.replica.hold = True
-            behind = asyncio.ensure_future(node.offset.OffsetCommit(commit("a", 2)))
+            behind = asyncio.ensure_future(node.offset.OffsetCommit(commit(2, group_id="a")))
             await until(lambda: node.replica.waits)
             under_way = node.replica._waiting.popleft()
             node.replica.hold = False
@@ -116,7 +108,7 @@ def test_s5_a_commit_stream_does_not_tell_of_calls_that_it_did_not_answer(
             node.replica.hold = True
             stream = node.offset.OffsetCommitStream()
             for name in ("a", "b")[: 1 + behind]:
-                await stream.write(commit(name, 7))
+                await stream.write(commit(7, group_id=name))
             await until(lambda: len(node.replica._waiting) == 1 + behind)
             _, first = node.replica._waiting.popleft()
             node.replica.release()

@@ -13,7 +13,7 @@ from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import offset_pb2 as o
-from unit.server.nodes import OTHER, Served, beat, join, served, sync
+from unit.server.nodes import OTHER, Served, beat, commit, join, served, sync, topic
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -127,17 +127,6 @@ def test_a_node_that_leads_no_more_says_so_on_the_stream() -> None:
             assert answer.responses[0].holdfast.leader_hint == str(OTHER)
 
     asyncio.run(story())
-
-
-def commit(offset: int, topic: str = "t") -> o.OffsetCommitRequest:
-    partition = o.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)
-    wanted = o.OffsetCommitRequestTopic(name=topic, partitions=[partition])
-    return o.OffsetCommitRequest(group_id="simple", topics=[wanted])
-
-
-async def topic(node: Served) -> None:
-    wanted = a.CreatableTopic(name="t", num_partitions=1)
-    await node.admin.CreateTopics(a.CreateTopicsRequest(topics=[wanted]))
 
 
 def test_commits_on_a_stream_are_answered_in_order() -> None:

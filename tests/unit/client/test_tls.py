@@ -6,6 +6,8 @@ import asyncio
 import datetime as dt
 import ipaddress
 import logging
+import socket
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, NamedTuple
 
 import grpc
@@ -16,6 +18,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from harness.poll import until_told
 from holdfast.client import Admin, Tls, Unavailable
 from holdfast.client.caller import Caller
 from holdfast.client.reach import INFO_EVERY_MS, QUIET_MS_MAX, Reach
@@ -26,7 +29,11 @@ from holdfast.v1.group_pb2 import FindCoordinatorRequest
 from unit.client.fake_cluster import FakeGroup, FakeNode, said
 
 if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
     from pathlib import Path
+
+ATTEMPT_MS = 5_000
+"""As long as an attempt may take."""
 
 
 class Issued(NamedTuple):
@@ -119,17 +126,36 @@ def secured(ca: Issued) -> tuple[grpc.aio.Server, str]:
     return server, f"127.0.0.1:{server.add_secure_port('127.0.0.1:0', wanted)}"
 
 
-async def refusal(ca: Issued, credentials: Tls | None, address: str = "") -> str:
-    """With what words a call ends that never reached a node."""
+@asynccontextmanager
+async def caller_of(
+    ca: Issued, credentials: Tls | None, address: str = ""
+) -> AsyncIterator[Caller]:
+    """Whoever wants to call a node of this CA, or this address."""
     server, secure = secured(ca)
     await server.start()
+    caller = Caller(address or secure, credentials=credentials)
     try:
-        async with Admin(address or secure, credentials=credentials, timeout_ms=500) as admin:
-            with pytest.raises(Unavailable) as caught:
-                await admin.list_topics()
-            return str(caught.value)
+        yield caller
     finally:
+        await caller.close()
         await server.stop(0)
+
+
+async def refusal(caller: Caller, timeout_ms: int) -> str:
+    """With what words one attempt ends that never reached a node."""
+    failure = await caller.attempt(FindCoordinatorRequest(), timeout_ms)
+    assert isinstance(failure, Failure)
+    assert isinstance(failure.error, Unavailable)
+    return str(failure.error)
+
+
+async def is_told(cause: str, caller: Caller) -> None:
+    """That this is told to attempts that have their time."""
+
+    async def told() -> bool:
+        return cause in await refusal(caller, ATTEMPT_MS)
+
+    await until_told(told, cause)
 
 
 def test_each_cause_of_a_missing_connection_is_told(tmp_path: Path) -> None:
@@ -140,10 +166,42 @@ def test_each_cause_of_a_missing_connection_is_told(tmp_path: Path) -> None:
     wrong_ca = files(tmp_path / "ca", stranger, mine)
     wrong_certificate = files(tmp_path / "certificate", ca, theirs)
 
-    assert "credentials=Tls(" in asyncio.run(refusal(ca, None))
-    assert "does not vouch for" in asyncio.run(refusal(ca, wrong_ca))
-    assert "our certificate" in asyncio.run(refusal(ca, wrong_certificate))
-    assert "nobody listens" in asyncio.run(refusal(ca, ours, "127.0.0.1:1"))
+    async def tell(cause: str, credentials: Tls | None, address: str = "") -> None:
+        async with caller_of(ca, credentials, address) as caller:
+            await is_told(cause, caller)
+
+    asyncio.run(tell("credentials=Tls(", None))
+    asyncio.run(tell("does not vouch for", wrong_ca))
+    asyncio.run(tell("our certificate", wrong_certificate))
+    asyncio.run(tell("nobody listens", ours, "127.0.0.1:1"))
+
+
+def test_a_cause_is_told_also_when_the_last_attempt_had_no_time_to_find_it() -> None:
+    """A call ends at its deadline, in the middle of an attempt: what others found still holds."""
+
+    async def scenario() -> None:
+        async with caller_of(issue("ca"), None) as caller:
+            await is_told("credentials=Tls(", caller)
+            assert "credentials=Tls(" in await refusal(caller, 0)
+
+    asyncio.run(scenario())
+
+
+def test_a_cause_is_forgotten_when_a_whole_attempt_finds_silence(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody listened, then a host that drops what it is sent: the first is no longer true."""
+
+    async def scenario() -> None:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        async with caller_of(issue("ca"), None, address) as caller:
+            caller._words[address] = "Connection refused"
+            assert "nobody listens" in await refusal(caller, 0)
+            assert "it does not answer" in await refusal(caller, ATTEMPT_MS)
+
+    monkeypatch.setattr("holdfast.client.caller._CONNECT_TIMEOUT_MS", 100)
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it connects and never says a word
+        asyncio.run(scenario())
 
 
 def test_a_closed_connection_is_not_blamed_on_certificates_alone(tmp_path: Path) -> None:

@@ -104,16 +104,19 @@ class Caller:
         if self._closed:
             raise Unavailable("The connection was closed; end its members and calls before it.")
         channel = self.channel(address)
-        self._words.pop(address, None)
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while (state := channel.get_state(try_to_connect=True)) is not _READY:
                     if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                        self._words[address] = await unreached.words_of(channel)
+                        words = await unreached.words_of(channel)
+                        self._words[address] = words or self._words.get(address, "")
                         return channel.get_state() is _READY
                     await channel.wait_for_state_change(state)
         except TimeoutError:
+            if timeout_ms >= _CONNECT_TIMEOUT_MS:  # one cut short only says less than those before
+                self._words.pop(address, None)
             return False
+        self._words.pop(address, None)
         return True
 
     async def new_request_id(self) -> str:

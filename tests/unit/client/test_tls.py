@@ -20,7 +20,7 @@ from cryptography.x509.oid import NameOID
 
 from harness.poll import until_told
 from holdfast.client import Admin, Tls, Unavailable
-from holdfast.client.caller import Caller
+from holdfast.client.caller import _WORDS_HOLD_MS, Caller
 from holdfast.client.reach import INFO_EVERY_MS, QUIET_MS_MAX, Reach
 from holdfast.client.signals import Failure
 from holdfast.client.unreached import why
@@ -187,21 +187,21 @@ def test_a_cause_is_told_also_when_the_last_attempt_had_no_time_to_find_it() -> 
     asyncio.run(scenario())
 
 
-def test_a_cause_is_forgotten_when_a_whole_attempt_finds_silence(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    """Nobody listened, then a host that drops what it is sent: the first is no longer true."""
+def test_a_cause_is_told_no_longer_than_it_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody listened, then a host that drops what it is sent; no attempt has its time."""
+    now_ms = [1_000_000]
+    monkeypatch.setattr("holdfast.client.caller.boot_ms", lambda: now_ms[0])
 
-    async def scenario() -> None:
-        address = f"127.0.0.1:{silent.getsockname()[1]}"
+    async def scenario(address: str) -> None:
         async with caller_of(issue("ca"), None, address) as caller:
-            caller._words[address] = "Connection refused"
+            caller._words[address] = "Connection refused", now_ms[0]
+            now_ms[0] += _WORDS_HOLD_MS
             assert "nobody listens" in await refusal(caller, 0)
-            assert "it does not answer" in await refusal(caller, ATTEMPT_MS)
+            now_ms[0] += 1
+            assert "it does not answer" in await refusal(caller, 0)
 
-    monkeypatch.setattr("holdfast.client.caller._CONNECT_TIMEOUT_MS", 100)
     with socket.create_server(("127.0.0.1", 0)) as silent:  # it connects and never says a word
-        asyncio.run(scenario())
+        asyncio.run(scenario(f"127.0.0.1:{silent.getsockname()[1]}"))
 
 
 def test_a_closed_connection_is_not_blamed_on_certificates_alone(tmp_path: Path) -> None:

@@ -39,6 +39,9 @@ if TYPE_CHECKING:
     from holdfast.client.witness import Witness
 
 _CONNECT_TIMEOUT_MS = 5_000
+_WORDS_HOLD_MS = 5_000
+"""How long a cause is told to attempts that had no time to find one, as the last of a call has not.
+gRPC tries again, and fails again, several times in it if the cause still holds."""
 _READY = grpc.ChannelConnectivity.READY
 _SUFFIX = "Request"
 
@@ -75,7 +78,7 @@ class Caller:
         self._roster = Roster(self.endpoints, self.channel, self.metadata)
         self._closed = False
         self._channels: dict[str, grpc.aio.Channel] = {}
-        self._words: dict[str, str] = {}
+        self._words: dict[str, tuple[str, int]] = {}
         self._stubs: dict[str, tuple[object, ...]] = {}
 
     async def close(self) -> None:
@@ -108,15 +111,12 @@ class Caller:
             async with asyncio.timeout(timeout_ms / 1000):
                 while (state := channel.get_state(try_to_connect=True)) is not _READY:
                     if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                        words = await unreached.words_of(channel)
-                        self._words[address] = words or self._words.get(address, "")
+                        if words := await unreached.words_of(channel):
+                            self._words[address] = words, boot_ms()
                         return channel.get_state() is _READY
                     await channel.wait_for_state_change(state)
         except TimeoutError:
-            if timeout_ms >= _CONNECT_TIMEOUT_MS:  # one cut short only says less than those before
-                self._words.pop(address, None)
             return False
-        self._words.pop(address, None)
         return True
 
     async def new_request_id(self) -> str:
@@ -244,7 +244,10 @@ class Caller:
 
     def not_connected(self, address: str) -> Failure:
         """The call was never sent, so surely nothing happened (S5)."""
-        cause = unreached.why(self._words.get(address, ""), self._credentials)
+        words, heard_ms = self._words.get(address, ("", 0))
+        if boot_ms() - heard_ms > _WORDS_HOLD_MS:
+            words = ""
+        cause = unreached.why(words, self._credentials)
         error = Unavailable(f"Could not connect to {address}: {cause}.")
         self.reach.note(address, cause, error)
         return self._retry(error, self.endpoints.failed(address))

@@ -2,10 +2,6 @@
 
 import hashlib
 import json
-import signal
-import subprocess
-import sys
-from collections.abc import Callable
 from importlib.machinery import SourceFileLoader
 from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
@@ -136,126 +132,6 @@ def test_one_failed_part_fails_the_run(
 
     assert dev.run_parts(parts, []) == 1
     assert dev.run_parts(parts[1:], []) == 0
-
-
-@pytest.fixture
-def beside(
-    dev: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> Callable[[str], int]:
-    """Run the narrow parts `a` and `b`; both are this code, which finds its name in `name`."""
-
-    def run(code: str) -> int:
-        begin = "import json, pathlib, sys, time; name = sys.argv[1]; here = pathlib.Path();"
-        command = [sys.executable, "-c", f"{begin}{code}"]
-        monkeypatch.setattr(dev, "part_command", lambda name, rest: [*command, name, *rest])
-        parts = [dev.Part(name, lambda _arguments: None, narrow=True) for name in "ab"]
-        return int(dev.run_parts(parts, ["x y"]))
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(dev, "REPORTS", tmp_path)
-    return run
-
-
-@pytest.fixture
-def started(dev: ModuleType, monkeypatch: pytest.MonkeyPatch) -> list[subprocess.Popen[bytes]]:
-    """Keep the processes of the parts that run beside others, in the order of their start."""
-    processes: list[subprocess.Popen[bytes]] = []
-    start = dev.start_beside
-
-    def start_and_keep(name: str, arguments: list[str]) -> object:
-        part = start(name, arguments)
-        processes.append(part.process)
-        return part
-
-    monkeypatch.setattr(dev, "start_beside", start_and_keep)
-    return processes
-
-
-TELL = "(here / f'{name}.json').write_text(json.dumps([2, 0, 0]))"
-
-
-def test_narrow_parts_run_side_by_side_and_add_up(
-    monkeypatch: pytest.MonkeyPatch,
-    beside: Callable[[str], int],
-    capsys: pytest.CaptureFixture[str],
-) -> None:
-    """Each waits until it sees the other at work: one after another, neither would end well."""
-    meet = f"""
-print("this is", name, sys.argv[2:])
-(here / name).touch()
-deadline = time.monotonic() + 60
-while not all((here / each).exists() for each in "ab"):
-    time.sleep(0.01)
-    assert time.monotonic() < deadline
-{TELL}"""
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-
-    assert beside(meet) == 0
-    shown = capsys.readouterr().out
-    assert "== a\nthis is a ['x y']\n" in shown
-    assert "== b\nthis is b ['x y']\n" in shown
-    assert shown.splitlines()[-1] == "4 passed, 0 failed"
-
-
-def test_on_one_core_a_part_begins_when_the_one_before_has_ended(
-    dev: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
-    beside: Callable[[str], int],
-    started: list[subprocess.Popen[bytes]],
-) -> None:
-    start = dev.start_beside
-
-    def start_when_all_ended(name: str, arguments: list[str]) -> object:
-        assert all(process.poll() is not None for process in started)
-        return start(name, arguments)
-
-    monkeypatch.setattr(dev, "start_beside", start_when_all_ended)
-    monkeypatch.setattr("os.cpu_count", lambda: 1)
-
-    assert beside(TELL) == 0
-    assert len(started) == 2
-
-
-def test_a_part_beside_others_that_leaves_no_outcome_fails(
-    beside: Callable[[str], int], capsys: pytest.CaptureFixture[str]
-) -> None:
-    """An outcome of an earlier run does not count."""
-    Path("b.json").write_text("[1, 0, 0]")
-
-    assert beside(f"name == 'b' and sys.exit('no memory'); {TELL}") == 1
-    shown = capsys.readouterr().out
-    assert "no memory\n./dev: b ended with code 1 and no outcome" in shown
-    assert shown.splitlines()[-1] == "2 passed, 1 failed"
-
-
-def test_parts_end_with_the_run_that_is_interrupted(
-    monkeypatch: pytest.MonkeyPatch,
-    beside: Callable[[str], int],
-    started: list[subprocess.Popen[bytes]],
-) -> None:
-    def interrupt(_seconds: float) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr("os.cpu_count", lambda: 2)
-    monkeypatch.setattr("time.sleep", interrupt)
-
-    with pytest.raises(KeyboardInterrupt):
-        beside("time.sleep(600)")
-    assert [process.poll() for process in started] == [-signal.SIGTERM, -signal.SIGTERM]
-
-
-def test_one_part_leaves_its_outcome_for_the_run_that_started_it(
-    dev: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    part = dev.Part("unit", lambda arguments: dev.Outcome(len(arguments), 1, 3))
-    monkeypatch.setattr(dev, "project_python", lambda: "python")
-    monkeypatch.setattr(dev, "REPORTS", tmp_path)
-    monkeypatch.setattr(dev, "all_parts", lambda: [part])
-
-    assert dev.one_part(["unit", "-k", "a or b"]) == 1
-    assert json.loads((tmp_path / "unit.json").read_text()) == [2, 1, 3]
-    with pytest.raises(dev.Problem, match="Did you mean unit"):
-        dev.one_part(["unti"])
 
 
 def test_what_follows_the_dashes_reaches_pytest_as_it_was_typed(

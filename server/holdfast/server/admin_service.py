@@ -75,6 +75,8 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     ) -> a.DeleteGroupsResponse:
         """Delete groups without members; each by a command of its own (S15)."""
         limits.items("groups_names", request.groups_names)
+        for name in request.groups_names:  # each comes back in the answer
+            limits.text("groups_names", name)
         makers = [self._deleting(name, request, context) for name in request.groups_names]
         got = await asyncio.gather(*map(self._actors.ask, makers), return_exceptions=True)
         results = _deleted(got)

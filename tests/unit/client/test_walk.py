@@ -117,7 +117,32 @@ def test_what_cannot_heal_is_not_retried() -> None:
     assert judged(StatusCode.UNIMPLEMENTED) == (fatal, IncompatibleServer)
     assert judged(StatusCode.UNAUTHENTICATED) == (fatal, Forbidden)
     assert judged(StatusCode.INVALID_ARGUMENT) == (fatal, InvalidArgument)
-    assert judged(StatusCode.RESOURCE_EXHAUSTED) == (fatal, InvalidArgument)  # gRPC's size limit
+
+
+@pytest.mark.parametrize(
+    ("details", "error"),
+    [
+        ("CLIENT: Sent message larger than max (18000165 vs. 16777216)", InvalidArgument),
+        ("SERVER: Received message larger than max (18000165 vs. 16777216)", InvalidArgument),
+        ("SERVER: Sent message larger than max (18000165 vs. 16777216)", OutcomeUnknown),
+        ("CLIENT: Received message larger than max (18000165 vs. 16777216)", OutcomeUnknown),
+        ("Received message larger than max (18000165 vs. 16777216)", OutcomeUnknown),
+        ("received metadata size exceeds hard limit (17000 vs. 16384)", OutcomeUnknown),
+    ],
+)
+def test_s5_an_answer_that_is_too_large_does_not_mean_that_nothing_happened(
+    details: str, error: type[HoldfastError]
+) -> None:
+    """Only a message that never arrived changed nothing. A repetition would end the same way."""
+    status = StatusCode.RESOURCE_EXHAUSTED
+    verdict = judge(status, details, (), subject="X", request_id="id-1")
+    assert (verdict.kind, type(verdict.error)) == (FailureKind.FATAL, error)
+    assert getattr(verdict.error, "request_id", "id-1") == "id-1"
+
+
+def test_a_proxy_that_is_overloaded_is_asked_again() -> None:
+    expected = (FailureKind.RETRY, OutcomeUnknown)
+    assert judged(StatusCode.RESOURCE_EXHAUSTED) == expected
 
 
 def test_s15_a_request_id_older_than_the_window_has_an_unknown_outcome_and_no_retry() -> None:

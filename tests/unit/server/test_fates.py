@@ -17,6 +17,7 @@ from holdfast.server import ordered
 from holdfast.server.answering import Callers, Context
 from holdfast.server.faults import Refused, exhausted
 from holdfast.server.pushes import ANSWERED_MAX, BATCH_MAX, Pushes
+from holdfast.server.translate.limits import TEXT_MAX
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1.errors_pb2 import ErrorCode
@@ -43,6 +44,23 @@ def outcome_of(error: grpc.aio.AioRpcError) -> object:
 
 
 DELETE = a.DeleteGroupsRequest(groups_names=["a", "b"])
+
+
+def test_s5_a_name_that_no_group_can_have_is_refused_before_any_group_is_deleted() -> None:
+    """Names come back: with long ones the answer is more than a caller takes, all being done."""
+
+    async def story() -> None:
+        async with served() as node:
+            await two_groups(node)
+            request = a.DeleteGroupsRequest(groups_names=["a", "b" * (TEXT_MAX + 1)])
+            with pytest.raises(grpc.aio.AioRpcError) as failed:
+                await node.admin.DeleteGroups(request)
+
+            assert set(node.replica.state.groups) == {"a", "b"}
+            assert failed.value.code() is grpc.StatusCode.INVALID_ARGUMENT
+            assert outcome_of(failed.value) == "not-applied"
+
+    asyncio.run(story())
 
 
 def test_s5_one_group_that_was_refused_does_not_have_the_others_called_not_deleted() -> None:

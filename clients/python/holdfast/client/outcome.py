@@ -39,6 +39,11 @@ _REFUSALS = frozenset(
         StatusCode.ALREADY_EXISTS,
     }
 )
+_NEVER_ARRIVED = (
+    "CLIENT: Sent message larger than max",
+    "SERVER: Received message larger than max",
+)
+_TOO_LARGE = ("message larger than max", "metadata size exceeds")
 # The node itself is of no use at the moment: the next attempt goes to another one.
 _MOVES = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED})
 
@@ -91,6 +96,19 @@ def _fatal(
     if code in _REFUSALS:
         return InvalidArgument(text)
     if code is StatusCode.RESOURCE_EXHAUSTED and outcome is None:
-        # Not the service's word (that carries an outcome): gRPC refuses the size of the message.
+        return _too_large(text, request_id)
+    return None
+
+
+def _too_large(text: str, request_id: str) -> HoldfastError | None:
+    """What it means that gRPC refused a size, for which a repetition would be no smaller.
+
+    Not the service's word, which would carry an outcome. A request that never arrived changed
+    nothing; where the answer was too large, what was asked for has happened.
+    """
+    if any(sign in text for sign in _NEVER_ARRIVED):
         return InvalidArgument(f"{text}. The message is larger than gRPC's limit.")
+    if any(sign in text for sign in _TOO_LARGE):
+        why = f"{text}. The answer is larger than gRPC's limit: look what was done, ask for less."
+        return OutcomeUnknown(why, request_id=request_id or None)
     return None

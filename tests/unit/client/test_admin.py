@@ -117,6 +117,14 @@ def test_groups_are_deleted_and_each_is_answered() -> None:
     by_both(story)
 
 
+def test_s23_a_setting_may_be_given_as_a_number_and_is_kept_as_text() -> None:
+    def story(admin: sync.Admin) -> None:
+        assert admin.alter_settings({"group.max_size": 5}) == {"group.max_size": None}
+        assert [one.value for one in admin.describe_settings("group.max_size")] == ["5"]
+
+    by_both(story)
+
+
 @pytest.mark.parametrize(
     "named",
     [

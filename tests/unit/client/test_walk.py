@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
+from functools import partial
+from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import pytest
 from grpc import StatusCode
 
-from holdfast.client.endpoints import BACKOFF_MAX_MS, Endpoints, parse
+from holdfast.client import Admin, Connection, Member
+from holdfast.client.endpoints import BACKOFF_MAX_MS, Endpoints, is_address, parse
 from holdfast.client.errors import (
     Forbidden,
     HoldfastError,
@@ -20,6 +23,9 @@ from holdfast.client.errors import (
 from holdfast.client.outcome import judge
 from holdfast.client.request_ids import RequestIds
 from holdfast.client.signals import FailureKind
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 THREE = ("a:1", "b:2", "c:3")
 
@@ -80,6 +86,32 @@ def test_the_delay_has_full_jitter_and_a_bound_that_doubles_until_the_largest() 
 def test_an_endpoint_that_is_none_is_refused(wrong: str | list[str]) -> None:
     with pytest.raises(ValueError, match="host:port"):
         parse(wrong)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "why"),
+    [
+        *((wrong, "port 0") for wrong in ("a:0", "a:00")),
+        *((f"a:{port}", "a port above 65535") for port in (65_536, 99_999, "9" * 5_000)),
+    ],
+)
+def test_a_port_that_no_node_has_is_refused(wrong: str, why: str) -> None:
+    """As the `holdfast` command refuses it (server/address.py)."""
+    with pytest.raises(ValueError, match=f"^Endpoint '{wrong[:40]}.* has {why}") as refused:
+        parse(f"b:7400,{wrong}")
+    assert len(str(refused.value)) < 200
+    assert not is_address(wrong)
+    assert parse("a:1,a:65535,a:007400") == ("a:1", "a:65535", "a:007400")
+
+
+@pytest.mark.parametrize("wrong", [None, 7400, b"a:1", ["a:1", None], [("a", 1)]])
+@pytest.mark.parametrize("make", [Admin, Connection, partial(Member, group="g", topics=["t"])])
+def test_endpoints_that_are_no_texts_are_refused_by_name(
+    make: Callable[[Any], object],
+    wrong: Any,  # noqa: ANN401 - that is the point
+) -> None:
+    with pytest.raises(TypeError, match=r"^endpoints .*host:port"):
+        make(wrong)
 
 
 def test_endpoints_come_as_a_list_or_with_commas() -> None:

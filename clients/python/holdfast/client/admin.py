@@ -10,6 +10,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
 
 from holdfast.client import offsets as offset_messages
+from holdfast.client.arguments import check_callables, check_client_id
+from holdfast.client.call_arguments import (
+    check_timeout,
+    names_listed,
+    one_by_one,
+    partition_counts,
+    settings_to_alter,
+)
 from holdfast.client.caller import Caller
 from holdfast.client.errors import from_code
 from holdfast.v1 import admin_pb2, extras_pb2, offset_pb2
@@ -37,7 +45,8 @@ class Admin:
     """`async with Admin(endpoints) as admin`.
 
     Every method raises Unavailable or OutcomeUnknown when the cluster cannot be reached within
-    `timeout_ms`, and Rejected when it refuses the whole call.
+    `timeout_ms`, and Rejected when it refuses the whole call. An argument that cannot be is a
+    ValueError or a TypeError, before anything is sent.
     """
 
     def __init__(
@@ -49,6 +58,9 @@ class Admin:
         timeout_ms: int = 30_000,
         on_acknowledged: Witness | None = None,
     ) -> None:
+        check_client_id(client_id)
+        check_callables(on_acknowledged=on_acknowledged)
+        check_timeout(timeout_ms)
         self._caller = Caller(
             endpoints,
             credentials=credentials,
@@ -82,7 +94,8 @@ class Admin:
         A group that cannot be described says why itself, in `error_code` and `error_message`.
         """
         extras = extras_pb2.RequestExtras(rebalances_max=rebalances)
-        request = admin_pb2.DescribeGroupsRequest(groups=groups, holdfast=extras)
+        names = one_by_one("describe_groups", groups)
+        request = admin_pb2.DescribeGroupsRequest(groups=names, holdfast=extras)
         answer = await self._read(request, admin_pb2.DescribeGroupsResponse)
         return {group.group_id: group for group in answer.groups}
 
@@ -90,12 +103,14 @@ class Admin:
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> list[admin_pb2.ListedGroup]:
         """All groups, or those in these states (Kafka's words, "Stable") and of these types."""
-        request = admin_pb2.ListGroupsRequest(states_filter=states, types_filter=types)
+        request = admin_pb2.ListGroupsRequest(
+            states_filter=names_listed("states", states), types_filter=names_listed("types", types)
+        )
         return list((await self._read(request, admin_pb2.ListGroupsResponse)).groups)
 
     async def delete_groups(self, *groups: str) -> Results:
         """Delete groups without members, with their offsets."""
-        request = admin_pb2.DeleteGroupsRequest(groups_names=groups)
+        request = admin_pb2.DeleteGroupsRequest(groups_names=one_by_one("delete_groups", groups))
         answer = await self._change(request, admin_pb2.DeleteGroupsResponse)
         return {
             result.group_id: _refusal(
@@ -126,8 +141,10 @@ class Admin:
         than this call. A group that does not exist is no error: each member named gets
         UnknownMember (G1).
         """
-        members = [admin_pb2.MemberToRemove(group_instance_id=i) for i in instance_ids]
-        members += [admin_pb2.MemberToRemove(member_id=i) for i in member_ids]
+        static = names_listed("instance_ids", instance_ids)
+        others = names_listed("member_ids", member_ids)
+        members = [admin_pb2.MemberToRemove(group_instance_id=name) for name in static]
+        members += [admin_pb2.MemberToRemove(member_id=name) for name in others]
         if sum((bool(members), bool(instance_prefix), everyone)) != 1:
             raise ValueError(
                 "Name members by instance_ids or member_ids, or give an instance_prefix, or ask "
@@ -158,7 +175,10 @@ class Admin:
     async def offsets(
         self, group: str, partitions: Iterable[tuple[str, int]] = ()
     ) -> dict[TopicPartition, Offset]:
-        """Committed offsets of the partitions (none named: of all); never committed: left out."""
+        """Committed offsets of the partitions (none named: of all); never committed: left out.
+
+        A group that does not exist has none: {}.
+        """
         request = offset_messages.fetch_request(group, partitions)
         return offset_messages.fetched(await self._read(request, offset_pb2.OffsetFetchResponse))
 
@@ -168,7 +188,8 @@ class Admin:
         """Set offsets from outside, of a group that nobody is in; it is made if it is not there.
 
         While the group has members each partition is refused with UnknownMember (J5): only a
-        member may commit then.
+        member may commit then. Raises ValueError or TypeError for an offset that cannot be (it is
+        0 or more); then none is sent.
         """
         request = offset_messages.outside_commit_request(group, offsets)
         answer = await self._change(request, offset_pb2.OffsetCommitResponse)
@@ -186,31 +207,34 @@ class Admin:
 
     async def create_topics(self, topics: Mapping[str, int]) -> Results:
         """Create topics with so many partitions each."""
+        counts = partition_counts("topics", topics)
         request = admin_pb2.CreateTopicsRequest(
-            topics=[admin_pb2.CreatableTopic(name=n, num_partitions=c) for n, c in topics.items()]
+            topics=[admin_pb2.CreatableTopic(name=n, num_partitions=c) for n, c in counts.items()]
         )
         answer = await self._change(request, admin_pb2.CreateTopicsResponse)
         return _topic_results(answer.topics)
 
     async def create_partitions(self, counts: Mapping[str, int]) -> Results:
         """Raise topics to so many partitions each; counts only grow."""
+        wanted = partition_counts("counts", counts)
         request = admin_pb2.CreatePartitionsRequest(
-            topics=[admin_pb2.CreatePartitionsTopic(name=n, count=c) for n, c in counts.items()]
+            topics=[admin_pb2.CreatePartitionsTopic(name=n, count=c) for n, c in wanted.items()]
         )
         answer = await self._change(request, admin_pb2.CreatePartitionsResponse)
         return _topic_results(answer.results)
 
     async def delete_topics(self, *topics: str) -> Results:
         """Delete topics."""
+        names = one_by_one("delete_topics", topics)
         request = admin_pb2.DeleteTopicsRequest(
-            topics=[admin_pb2.DeleteTopicState(name=name) for name in topics]
+            topics=[admin_pb2.DeleteTopicState(name=name) for name in names]
         )
         answer = await self._change(request, admin_pb2.DeleteTopicsResponse)
         return _topic_results(answer.responses)
 
     async def list_topics(self, *names: str) -> dict[str, int]:
         """Partition counts by topic; of all topics when none is named."""
-        request = admin_pb2.ListTopicsRequest(names=names)
+        request = admin_pb2.ListTopicsRequest(names=one_by_one("list_topics", names))
         answer = await self._read(request, admin_pb2.ListTopicsResponse)
         return {topic.name: topic.num_partitions for topic in answer.topics}
 
@@ -220,15 +244,17 @@ class Admin:
         self, *names: str, group: str | None = None
     ) -> list[admin_pb2.DescribedSetting]:
         """Settings on the log (S23) with unit, default and meaning; of one group if named."""
-        request = admin_pb2.DescribeSettingsRequest(names=names, group_id=group)
+        asked = one_by_one("describe_settings", names)
+        request = admin_pb2.DescribeSettingsRequest(names=asked, group_id=group)
         return list((await self._read(request, admin_pb2.DescribeSettingsResponse)).settings)
 
     async def alter_settings(
-        self, settings: Mapping[str, str | None], *, group: str | None = None
+        self, settings: Mapping[str, str | int | None], *, group: str | None = None
     ) -> Results:
         """Set settings on the log; None gives one back to its default."""
+        wanted = settings_to_alter(settings)
         request = admin_pb2.AlterSettingsRequest(
-            settings=[admin_pb2.SettingToAlter(name=n, value=v) for n, v in settings.items()],
+            settings=[admin_pb2.SettingToAlter(name=n, value=v) for n, v in wanted.items()],
             group_id=group,
         )
         answer = await self._change(request, admin_pb2.AlterSettingsResponse)

@@ -2,22 +2,32 @@
 
 A slip must not become a guess: `takeover="Wait"` is not "now", and `topics="documents"` is not nine
 topics of one letter. What the service would refuse anyway is refused here with the same rule. Each
-refusal is a ValueError of one sentence. Plain checks, no IO.
+refusal is a ValueError of one sentence; what cannot be used at all (a callback that is no function,
+a list that is none) is a TypeError. Plain checks, no IO.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, cast
+
+from holdfast.client.shown import shown
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from holdfast.client.signals import Settings
+    from holdfast.coordinator.assignors import Assignor
 
 INT32_MAX: Final = 2**31 - 1
 GROUP_LENGTH_MAX: Final = 512
-_INSTANCE_ID: Final = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
+CLIENT_ID_LENGTH_MAX: Final = 255
+"""As server/answering.py has it."""
+_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
+"""Kafka's rule for topics and for group.instance.id; the service's stand in coordinator/decide, in
+cluster.py and classic/bounds.py."""
+_NAME_IS: Final = "1 to 249 of letters, digits, '.', '_', '-' (and not '.' or '..')"
+_CLIENT_ID: Final = re.compile(rf"[ -~]{{0,{CLIENT_ID_LENGTH_MAX}}}")
+"""What a call's metadata can carry."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _TIMES: Final = (
     *("session_timeout_ms", "rebalance_timeout_ms"),
@@ -25,44 +35,92 @@ _TIMES: Final = (
 )
 
 
-def topic_names(topics: Iterable[object]) -> tuple[str, ...]:
-    """The topics in order, each once."""
-    if isinstance(topics, str | bytes):
-        raise ValueError(  # noqa: TRY004 - every refusal here is of one kind
-            f"topics is a list of names, not {topics!r}: write [{topics!r}]."
+def listed(argument: str, given: object, of: str) -> tuple[object, ...]:
+    """What the list has.
+
+    Raises ValueError for a text, whose letters are not meant, and TypeError for what is no list.
+    """
+    if isinstance(given, str | bytes):
+        raise ValueError(  # noqa: TRY004 - a text in place of a list is a slip in the value
+            f"{argument} is a list of {of}, not {shown(given)}: write [{shown(given)}]."
         )
-    given = tuple(topics)
+    if not isinstance(given, Iterable):
+        raise TypeError(f"{argument} is a list of {of}, not {shown(given)}.")
+    return tuple(given)
+
+
+def topic_names(topics: object) -> tuple[str, ...]:
+    """The topics in order, each once. Raises ValueError for a name that no topic can have."""
+    given = listed("topics", topics, "names")
     names = tuple(name for name in given if isinstance(name, str) and name)
     if not names or len(names) < len(given):
-        raise ValueError(f"topics names at least one topic, each a text, not {given!r}.")
+        raise ValueError(f"topics names at least one topic, each a text, not {shown(given)}.")
+    for name in names:
+        if not _NAME.fullmatch(name):
+            raise ValueError(
+                f"topics has {shown(name)}, which no topic can be called: a name is {_NAME_IS}."
+            )
     return tuple(sorted(set(names)))
 
 
+def assignors_of(given: object) -> tuple[Assignor, ...]:
+    """The assignors, the most wanted first. Raises TypeError for what is none."""
+    assignors = tuple(given) if isinstance(given, Iterable) else (None,)
+    if not all(_can_assign(each) for each in assignors):
+        raise TypeError(
+            f"assignors is a list of objects such as RangeAssignor(), not {shown(given)}."
+        )
+    return cast("tuple[Assignor, ...]", assignors)
+
+
+def _can_assign(assignor: object) -> bool:
+    """Whether it has what the protocol asks for; a class is not yet an assignor."""
+    names = ("name", "uses_owned", "cooperative", "assign")
+    return not isinstance(assignor, type) and all(hasattr(assignor, name) for name in names)
+
+
+def check_callables(**callbacks: object) -> None:
+    """Raises TypeError for a callback that cannot be called; None is right, too."""
+    for name, callback in callbacks.items():
+        if callback is not None and not callable(callback):
+            raise TypeError(f"{name} is a function or None, not {shown(callback)}.")
+
+
+def check_client_id(client_id: object) -> None:
+    """Raises ValueError for what the service refuses or a call cannot carry; None is right, too."""
+    if client_id is None:
+        return
+    if not isinstance(client_id, str) or not _CLIENT_ID.fullmatch(client_id):
+        raise ValueError(
+            f"client_id {shown(client_id)} is not up to {CLIENT_ID_LENGTH_MAX} of the printable "
+            "characters of ASCII; None sends none."
+        )
+
+
 def check_instance_id(instance_id: object) -> None:
-    """Kafka's rule for group.instance.id; None is right, too."""
+    """Kafka's rule for group.instance.id; None is right, too. Raises ValueError."""
     if instance_id is None:
         return
-    if not isinstance(instance_id, str) or not _INSTANCE_ID.fullmatch(instance_id):
+    if not isinstance(instance_id, str) or not _NAME.fullmatch(instance_id):
         raise ValueError(
-            f"instance_id {instance_id!r} is not 1 to 249 of letters, digits, '.', '_', '-' "
-            "(and not '.' or '..'); None makes a dynamic member."
+            f"instance_id {shown(instance_id)} is not {_NAME_IS}; None makes a dynamic member."
         )
 
 
 def checked(settings: Settings) -> Settings:
-    """The same settings, if a member can live by them."""
+    """The same settings, if a member can live by them. Raises ValueError."""
     _check_group(settings.group)
     check_instance_id(settings.instance_id)
     for name in _TIMES:
-        _check_positive(name, getattr(settings, name), "milliseconds")
+        check_positive(name, getattr(settings, name), "milliseconds")
     if settings.heartbeat_interval_ms >= settings.session_timeout_ms:
         raise ValueError(
             f"heartbeat_interval_ms ({settings.heartbeat_interval_ms}) must be below "
             f"session_timeout_ms ({settings.session_timeout_ms}); a third of it is usual."
         )
     if settings.takeover not in ("now", "wait"):
-        raise ValueError(f'takeover is "now" or "wait", not {settings.takeover!r}.')
-    _check_positive("weight", settings.weight, "whole number")
+        raise ValueError(f'takeover is "now" or "wait", not {shown(settings.takeover)}.')
+    check_positive("weight", settings.weight, "whole number")
     if not settings.assignors:
         raise ValueError("assignors is empty: give at least one, or leave it out.")
     return settings
@@ -70,15 +128,15 @@ def checked(settings: Settings) -> Settings:
 
 def _check_group(group: object) -> None:
     if not isinstance(group, str) or not group:
-        raise ValueError(f"group is the name of a group, not {group!r}.")
+        raise ValueError(f"group is the name of a group, not {shown(group)}.")
     if len(group) > GROUP_LENGTH_MAX or _CONTROL.search(group):
         raise ValueError(
-            f"group {group[:40]!r} has more than {GROUP_LENGTH_MAX} characters or control "
+            f"group {shown(group)} has more than {GROUP_LENGTH_MAX} characters or control "
             "characters; the service takes neither."
         )
 
 
-def _check_positive(name: str, value: object, what: str) -> None:
-    """Bools are numbers to Python, and a slip here."""
+def check_positive(name: str, value: object, what: str) -> None:
+    """Raises ValueError. Bools are numbers to Python, and a slip here."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= INT32_MAX:
-        raise ValueError(f"{name} is 1 to {INT32_MAX} ({what}), not {value!r}.")
+        raise ValueError(f"{name} is 1 to {INT32_MAX} ({what}), not {shown(value)}.")

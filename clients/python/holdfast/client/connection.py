@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, Self
 
+from holdfast.client.arguments import check_callables, check_client_id
 from holdfast.client.caller import Caller
 from holdfast.client.heartbeats import HeartbeatStream
 
@@ -42,7 +43,8 @@ class Attached(Protocol):
 class Connection:
     """`async with Connection(endpoints) as connection`; give it to members in place of endpoints.
 
-    Close it after its members have stopped: one that still runs ends with Unavailable.
+    Close it after its members have stopped: one that still runs ends with Unavailable. Raises
+    ValueError and TypeError for an argument that cannot be.
     """
 
     def __init__(
@@ -53,6 +55,8 @@ class Connection:
         client_id: str | None = None,
         on_acknowledged: Witness | None = None,
     ) -> None:
+        check_client_id(client_id)
+        check_callables(on_acknowledged=on_acknowledged)
         self.caller = Caller(
             endpoints,
             credentials=credentials,

@@ -8,11 +8,16 @@ their leader at one moment do not come back at one moment.
 from __future__ import annotations
 
 import random
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Final, cast
+
+from holdfast.client.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+PORT_MAX: Final = 65_535
+_PORT_DIGITS: Final = len(str(PORT_MAX))
 BACKOFF_FIRST_MS = 50
 BACKOFF_MAX_MS = 1_000
 
@@ -88,16 +93,41 @@ class Endpoints:
 
 
 def parse(endpoints: str | Sequence[str]) -> tuple[str, ...]:
-    """Addresses from a list or a comma-separated string. Raises ValueError on anything else."""
-    parts = endpoints.split(",") if isinstance(endpoints, str) else endpoints
-    addresses = tuple(part.strip() for part in parts if part.strip())
+    """Addresses from a list or a comma-separated string.
+
+    Raises ValueError for what is no address, TypeError for what is no text at all.
+    """
+    addresses = tuple(part.strip() for part in _texts(endpoints) if part.strip())
     for address in addresses:
-        if not is_address(address):
-            raise ValueError(f"Endpoint {address!r} is not of the form host:port.")
+        if problem := _problem(address):
+            raise ValueError(f"Endpoint {shown(address)} {problem}.")
     return addresses
 
 
 def is_address(address: str) -> bool:
-    """Whether it is of the form host:port."""
+    """Whether it is of the form host:port, and a node can listen there."""
+    return not _problem(address)
+
+
+def _texts(endpoints: object) -> tuple[str, ...]:
+    parts: object = endpoints.split(",") if isinstance(endpoints, str) else endpoints
+    texts = tuple(parts) if isinstance(parts, Iterable) else (parts,)
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError(
+            "endpoints names nodes as host:port, in one text with commas or in a list, "
+            f"not {shown(endpoints)}."
+        )
+    return cast("tuple[str, ...]", texts)
+
+
+def _problem(address: str) -> str:
+    """What is wrong with it; empty: nothing."""
     host, colon, port = address.rpartition(":")
-    return bool(host and colon and port.isdecimal())
+    if not host or not colon or not port.isascii() or not port.isdecimal():
+        return "is not of the form host:port"
+    digits = port.lstrip("0")
+    if not digits:
+        return "has port 0, which a node never has: name the one that it listens on"
+    if len(digits) > _PORT_DIGITS or int(digits) > PORT_MAX:
+        return f"has a port above {PORT_MAX}"
+    return ""

@@ -14,7 +14,8 @@ from shlex import quote
 from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast
 
 from holdfast.client import offsets as offset_messages
-from holdfast.client.arguments import checked, topic_names
+from holdfast.client.arguments import assignors_of, check_callables, checked, topic_names
+from holdfast.client.call_arguments import check_timeout
 from holdfast.client.clock import boot_ms
 from holdfast.client.connection import Connection
 from holdfast.client.errors import HoldfastError, OutcomeUnknown, Unavailable, from_code
@@ -70,9 +71,10 @@ class Member:
     can be given, which members of one process share; then what describes the connection
     (`credentials`, `client_id`, `on_acknowledged`) belongs to it.
 
-    Raises ValueError for an argument that no member can live by (arguments.py). A refusal that
-    cannot heal (`Fenced`, above all) stops the member; `owned`, `leave`, `restart` and
-    `wait_stopped` raise it, `health` and the logger tell it.
+    Raises ValueError or TypeError for an argument that no member can live by (arguments.py), and a
+    call for one that it cannot be asked for (call_arguments.py). A refusal that cannot heal
+    (`Fenced`, above all) stops the member; `owned`, `leave`, `restart` and `wait_stopped` raise it,
+    `health` and the logger tell it.
     """
 
     def __init__(  # noqa: PLR0913 - keyword-only, each with a default
@@ -99,7 +101,7 @@ class Member:
         settings = Settings(
             group=group,
             topics=topic_names(topics),
-            assignors=tuple(assignors),
+            assignors=assignors_of(assignors),
             instance_id=instance_id,
             session_timeout_ms=session_timeout_ms,
             rebalance_timeout_ms=rebalance_timeout_ms,
@@ -109,6 +111,7 @@ class Member:
             weight=weight,
         )
         self.settings = checked(settings)
+        check_callables(on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
         self._shared = isinstance(endpoints, Connection)
         self._connection = _connection(endpoints, credentials, client_id, on_acknowledged)
         self._caller = self._connection.caller
@@ -239,13 +242,16 @@ class Member:
 
         After OutcomeUnknown, call again with the error's `request_id`: it goes out as whom it was
         sent first (uncertain.py). Raises Rejected (the group has moved on, or a partition's offset
-        was refused), Unavailable, OutcomeUnknown.
+        was refused), Unavailable, OutcomeUnknown; ValueError or TypeError for an offset that cannot
+        be (it is 0 or more), before anything is sent.
         """
+        check_timeout(timeout_ms)
+        topics = offset_messages.to_commit(offsets)
         identity = self._uncertain.identity_of(request_id) or self._session.identity
         if not identity.can_heartbeat:
             raise Unavailable("The member is in no generation; commit when it is assigned again.")
         chosen_id = request_id or await self._caller.new_request_id()
-        request = offset_messages.commit_request(self.settings, identity, offsets, chosen_id)
+        request = offset_messages.commit_request(self.settings, identity, topics, chosen_id)
         try:
             response = await self._caller.call(
                 request, offset_pb2.OffsetCommitResponse, timeout_ms=timeout_ms
@@ -275,6 +281,7 @@ class Member:
         self, partitions: Iterable[tuple[str, int]] = (), *, timeout_ms: int = 30_000
     ) -> dict[TopicPartition, Offset]:
         """Committed offsets of the partitions (none named: of all); never committed: left out."""
+        check_timeout(timeout_ms)
         response = await self._caller.call(
             offset_messages.fetch_request(self.settings.group, partitions),
             offset_pb2.OffsetFetchResponse,

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Self, Unpack
 from holdfast.client.arguments import check_instance_id, topic_names
 from holdfast.client.connection import Connection
 from holdfast.client.member import Member
+from holdfast.client.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Iterator, Sequence
@@ -30,7 +31,7 @@ def instance_ids_of(instance_id: str | None, count: int) -> tuple[str | None, ..
     """
     check_instance_id(instance_id)
     if count < 1:
-        raise ValueError(f"A process has at least one member, not {count}.")
+        raise ValueError(f"A process has at least one member, not {shown(count)}.")
     if instance_id is None:
         return (None,) * count
     return tuple(f"{instance_id}-thread-{number}" for number in range(1, count + 1))

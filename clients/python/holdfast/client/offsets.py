@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holdfast.client.call_arguments import offsets_to_commit, partitions_listed
 from holdfast.client.errors import from_code
 from holdfast.client.partition import Offset
 from holdfast.client.protocol import TopicPartition
@@ -11,7 +12,7 @@ from holdfast.v1 import extras_pb2, offset_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from holdfast.client.requests import Identity
     from holdfast.client.signals import Settings
@@ -20,16 +21,16 @@ if TYPE_CHECKING:
 def commit_request(
     settings: Settings,
     identity: Identity,
-    offsets: Mapping[tuple[str, int], Offset | int],
+    topics: Sequence[offset_pb2.OffsetCommitRequestTopic],
     request_id: str,
 ) -> offset_pb2.OffsetCommitRequest:
-    """A commit under the member's present identity; a plain number has no words of its own."""
+    """A commit under the member's present identity."""
     return offset_pb2.OffsetCommitRequest(
         group_id=settings.group,
         generation_id_or_member_epoch=identity.generation,
         member_id=identity.member_id,
         group_instance_id=settings.instance_id,
-        topics=_to_commit(offsets),
+        topics=topics,
         holdfast=extras_pb2.RequestExtras(request_id=request_id),
     )
 
@@ -37,16 +38,19 @@ def commit_request(
 def outside_commit_request(
     group: str, offsets: Mapping[tuple[str, int], Offset | int]
 ) -> offset_pb2.OffsetCommitRequest:
-    """A commit by somebody who is no member (J1, J4)."""
-    return offset_pb2.OffsetCommitRequest(group_id=group, topics=_to_commit(offsets))
+    """A commit by somebody who is no member (J1, J4). Raises as `to_commit`."""
+    return offset_pb2.OffsetCommitRequest(group_id=group, topics=to_commit(offsets))
 
 
-def _to_commit(
+def to_commit(
     offsets: Mapping[tuple[str, int], Offset | int],
 ) -> list[offset_pb2.OffsetCommitRequestTopic]:
+    """Offsets topic by topic; a plain number has no words of its own.
+
+    Raises ValueError for an offset that cannot be, TypeError for what is none, each by partition.
+    """
     by_topic: dict[str, list[offset_pb2.OffsetCommitRequestPartition]] = {}
-    for (topic, number), given in sorted(offsets.items()):
-        offset = given if isinstance(given, Offset) else Offset(given)
+    for (topic, number), offset in sorted(offsets_to_commit(offsets).items()):
         partition = offset_pb2.OffsetCommitRequestPartition(
             partition_index=number,
             committed_offset=offset.value,
@@ -62,9 +66,9 @@ def _to_commit(
 def delete_request(
     group: str, partitions: Iterable[tuple[str, int]]
 ) -> offset_pb2.OffsetDeleteRequest:
-    """Forget the offsets of these partitions."""
+    """Forget the offsets of these partitions. Raises as `partitions_listed`."""
     by_topic: dict[str, list[offset_pb2.OffsetDeleteRequestPartition]] = {}
-    for topic, number in sorted(partitions):
+    for topic, number in partitions_listed(partitions):
         partition = offset_pb2.OffsetDeleteRequestPartition(partition_index=number)
         by_topic.setdefault(topic, []).append(partition)
     topics = [
@@ -97,9 +101,12 @@ def refusals(
 def fetch_request(
     group: str, partitions: Iterable[tuple[str, int]]
 ) -> offset_pb2.OffsetFetchRequest:
-    """Committed offsets of these partitions; of none named: of all that the group has."""
+    """Committed offsets of these partitions; of none named: of all that the group has.
+
+    Raises as `partitions_listed`.
+    """
     by_topic: dict[str, list[int]] = {}
-    for topic, number in sorted(partitions):
+    for topic, number in partitions_listed(partitions):
         by_topic.setdefault(topic, []).append(number)
     topics = [
         offset_pb2.OffsetFetchRequestTopic(name=topic, partition_indexes=numbers)

@@ -11,6 +11,8 @@ import signal
 from signal import SIGINT, SIGTERM
 from typing import TYPE_CHECKING, Final
 
+from holdfast.client.call_arguments import check_members
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
     from signal import Signals
@@ -27,7 +29,9 @@ def restart_on_signals(*members: Member, signals: Sequence[Signals] = STOP_SIGNA
     Returns at once. On the signal `on_revoked` runs, `owned` ends, and so the program leaves its
     block in the usual way. The next signal does what it did before, as does one that comes after
     all members have stopped. Call it in the main thread with the loop running: else RuntimeError.
+    Raises TypeError for what is no member.
     """
+    check_members(members)
     loop = asyncio.get_running_loop()
 
     def received(number: Signals) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from holdfast.client import aio
+from holdfast.client.call_arguments import check_members
 from holdfast.client.stop_signals import STOP_SIGNALS, restart_on_signals_in_threads
 from holdfast.client.sync_member import Connection, Member
 from holdfast.client.sync_members import Members
@@ -31,6 +32,7 @@ __all__ = ["Admin", "Connection", "Member", "Members", "restart_on_signals"]
 
 def restart_on_signals(*members: Member, signals: Sequence[Signals] = STOP_SIGNALS) -> None:
     """As `aio.restart_on_signals`; call it in the main thread, else ValueError."""
+    check_members(members)
 
     def restart() -> None:
         for member in members:
@@ -114,7 +116,10 @@ class Admin:
     def offsets(
         self, group: str, partitions: Iterable[tuple[str, int]] = ()
     ) -> dict[TopicPartition, Offset]:
-        """Committed offsets of the partitions (none named: of all); never committed: left out."""
+        """Committed offsets of the partitions (none named: of all); never committed: left out.
+
+        A group that does not exist has none: {}.
+        """
         return THREAD.run(self._admin.offsets(group, partitions))
 
     def commit_offsets(
@@ -150,7 +155,7 @@ class Admin:
         return THREAD.run(self._admin.describe_settings(*names, group=group))
 
     def alter_settings(
-        self, settings: Mapping[str, str | None], *, group: str | None = None
+        self, settings: Mapping[str, str | int | None], *, group: str | None = None
     ) -> Results:
         """Set settings on the log; None gives one back to its default."""
         return THREAD.run(self._admin.alter_settings(settings, group=group))

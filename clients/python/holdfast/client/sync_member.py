@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from holdfast.client import aio
+from holdfast.client.arguments import check_callables
 from holdfast.client.threads import THREAD
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ class Member:
         on_lost: Listener | None = None,
         **options: Unpack[MemberOptions],
     ) -> None:
+        check_callables(on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
         self._callbacks = ThreadPoolExecutor(1, thread_name_prefix="holdfast-callbacks")
         where = endpoints.shared if isinstance(endpoints, Connection) else endpoints
 

@@ -18,6 +18,8 @@ _HARMLESS: Final = "/grpc.health.v1.Health/Check"
 _TIMEOUT_S: Final = 0.25
 _UNVOUCHED: Final = ("CERTIFICATE_VERIFY_FAILED", "certificate signature failure")
 """The second comes of two authorities with one name."""
+_UNRESOLVED: Final = ("errors resolving", "DNS resolution failed")
+"""What follows differs by resolver and version, and may speak of a hostname, as of certificates."""
 _SILENT: Final = "it does not answer"
 _BUSY: Final = "; or it is being stopped, or at its bound of connections"
 """A node closes those of anybody then, and gRPC's words are the same."""
@@ -38,12 +40,14 @@ def why(words: str, credentials: Credentials) -> str:
     """Translate gRPC's words into a cause that a person can mend, without a full stop."""
     if "Connection refused" in words:
         return "nobody listens there"
+    if any(sign in words for sign in _UNRESOLVED):
+        return "its name cannot be resolved to an address; check its spelling, and the name service"
     if any(sign in words for sign in _UNVOUCHED):
         return (
             "TLS was refused by us: the node's certificate is one that our ca does not vouch for, "
             "or it has expired"
         )
-    if "ostname" in words or "Peer name" in words:
+    if credentials and ("ostname" in words or "Peer name" in words):
         return "TLS was refused by us: the node's certificate is made out for other names"
     if "WRONG_VERSION_NUMBER" in words:
         return "it does not speak TLS; leave credentials out if it runs without"

@@ -1,0 +1,157 @@
+"""What a call can be asked for: a wrong argument is refused before anything is sent.
+
+Like arguments.py, for calls. What is out of its range is a ValueError, what is of another kind a
+TypeError; both name what they are about and say what it has to be. Plain checks, no IO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from operator import index
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.client.arguments import INT32_MAX, check_positive, listed
+from holdfast.client.partition import Offset
+from holdfast.client.protocol import TopicPartition
+from holdfast.client.shown import shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+INT64_MAX: Final = 2**63 - 1
+
+
+def check_timeout(timeout_ms: object) -> None:
+    """The rule of a member's times. Raises ValueError."""
+    check_positive("timeout_ms", timeout_ms, "milliseconds")
+
+
+def check_members(members: Iterable[object]) -> None:
+    """What `restart_on_signals` gets: else only the signal would find it out. Raises TypeError."""
+    for member in members:
+        if not callable(getattr(member, "begin_restart", None)):
+            raise TypeError(
+                "restart_on_signals takes members one by one, as restart_on_signals(*members), "
+                f"not {shown(member)}."
+            )
+
+
+def one_by_one(call: str, names: tuple[object, ...]) -> tuple[str, ...]:
+    """Names that `call` takes as arguments of their own. Raises TypeError for a list of them."""
+    texts = tuple(name for name in names if isinstance(name, str))
+    if len(texts) < len(names):
+        wrong = next(name for name in names if not isinstance(name, str))
+        raise TypeError(
+            f'{call} takes names one by one, as {call}("a", "b") or {call}(*names), '
+            f"not {shown(wrong)}."
+        )
+    return texts
+
+
+def names_listed(argument: str, names: object) -> tuple[str, ...]:
+    """A list of names. Raises ValueError for a single text, TypeError for what is no text."""
+    given = listed(argument, names, "names")
+    texts = tuple(name for name in given if isinstance(name, str))
+    if len(texts) < len(given):
+        raise TypeError(f"{argument} is a list of names, each a text, not {shown(list(given))}.")
+    return texts
+
+
+def partitions_listed(partitions: object) -> list[TopicPartition]:
+    """Partitions by name, in order. Raises as `partition_named`."""
+    text = isinstance(partitions, str | bytes)
+    given = (partitions,) if text else listed("partitions", partitions, "partitions")
+    return sorted(partition_named(each) for each in given)
+
+
+def partition_named(name: object) -> TopicPartition:
+    """A partition. Raises TypeError for what is no pair, ValueError for a number out of range."""
+    match name:
+        case [str(topic), number] if _whole(number) is not None:
+            what = f"The partition number of {shown(topic)}"
+            return TopicPartition(topic, _within(what, number, 0, INT32_MAX))
+    raise TypeError(
+        'A partition is named by topic and number, as in ("documents", 0) or as partition.name '
+        f"has it, not by {shown(name)}."
+    )
+
+
+def offsets_to_commit(offsets: object) -> dict[TopicPartition, Offset]:
+    """Offsets by partition. Raises ValueError for what is out of range, else TypeError."""
+    given = _mapping("offsets", offsets, '{("documents", 0): 42}')
+    named = {partition_named(key): value for key, value in given.items()}
+    return {name: _offset(name, value) for name, value in named.items()}
+
+
+def _offset(name: TopicPartition, given: object) -> Offset:
+    """A negative one is refused as in Kafka's OffsetAndMetadata; its broker would take it."""
+    about = f"The offset of partition {name.number} of {shown(name.topic)}"
+    if isinstance(given, tuple) and not isinstance(given, Offset):
+        raise TypeError(
+            f"{about} with metadata is written Offset(number, text), not {shown(given)}."
+        )
+    value, metadata = given if isinstance(given, Offset) else (given, "")
+    number = _within(about, value, 0, INT64_MAX)
+    if not isinstance(metadata, str | None):
+        raise TypeError(f"{about} has metadata that is no text: {shown(metadata)}.")
+    return Offset(number, metadata or "")
+
+
+def partition_counts(argument: str, counts: object) -> dict[str, int]:
+    """Topics by name with a number of partitions each. Raises ValueError, TypeError."""
+    return {
+        topic: _within(f"The partition count of {shown(topic)}", count, 1, INT32_MAX)
+        for topic, count in _by_name(argument, counts, '{"documents": 4}').items()
+    }
+
+
+def settings_to_alter(settings: object) -> dict[str, str | None]:
+    """Settings by name, numbers as text. Raises TypeError for a value that is neither."""
+    given = _by_name("settings", settings, '{"group.max_size": "100"}')
+    return {name: _setting(name, value) for name, value in given.items()}
+
+
+def _setting(name: str, value: object) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    number = _whole(value)
+    if number is None:
+        raise TypeError(
+            f"Setting {shown(name)} is a text or a whole number, or None for its default, "
+            f"not {shown(value)}."
+        )
+    return str(number)
+
+
+def _by_name(argument: str, given: object, example: str) -> dict[str, object]:
+    by_name = _mapping(argument, given, example)
+    if not all(isinstance(name, str) for name in by_name):
+        raise _no_mapping(argument, given, example)
+    return dict(by_name)
+
+
+def _mapping(argument: str, given: object, example: str) -> Mapping[Any, object]:
+    if not isinstance(given, Mapping):
+        raise _no_mapping(argument, given, example)
+    return given
+
+
+def _no_mapping(argument: str, given: object, example: str) -> TypeError:
+    return TypeError(f"{argument} is a mapping such as {example}, not {shown(given)}.")
+
+
+def _within(what: str, value: object, least: int, most: int) -> int:
+    """The whole number. Raises TypeError if it is none, ValueError if it is out of its range."""
+    number = _whole(value)
+    if number is not None and least <= number <= most:
+        return number
+    refusal = TypeError if number is None else ValueError
+    raise refusal(f"{what} is a whole number, {least} to {most}, not {shown(value)}.")
+
+
+def _whole(value: Any) -> int | None:  # noqa: ANN401 - that is the question
+    """The whole number that it is, be it another library's; None: it is none, as are bools."""
+    try:
+        return None if isinstance(value, bool) else index(value)
+    except TypeError:
+        return None

@@ -6,6 +6,9 @@ import asyncio
 from typing import Any
 from uuid import UUID
 
+import pytest
+
+from holdfast.client import Admin
 from holdfast.client.caller import Caller
 from holdfast.client.clock import boot_ms
 from holdfast.client.signals import Failure, FailureKind
@@ -38,6 +41,30 @@ def test_the_leader_is_asked_even_if_a_follower_answered_first() -> None:
     made_ms = UUID(asyncio.run(story())).int >> 80
 
     assert TRUE_MS <= made_ms < TRUE_MS + 60_000
+
+
+def test_looking_for_the_log_time_is_part_of_the_time_that_a_call_has(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Else a change asked for with 200 ms would wait half a minute where nobody answers."""
+    now_ms = [0]
+    given_ms: list[int] = []
+    for module in ("clock", "caller", "admin"):
+        monkeypatch.setattr(f"holdfast.client.{module}.boot_ms", lambda: now_ms[0])
+
+    class Slow(Nodes):
+        async def call(self, request: Any, answer: Any, *, timeout_ms: int = 30_000) -> Any:  # noqa: ANN401 - for a generic
+            given_ms.append(timeout_ms)
+            now_ms[0] += 30
+            return await super().call(request, answer, timeout_ms=timeout_ms)
+
+    async def story() -> None:
+        admin = Admin([FOLLOWER, LEADER], timeout_ms=100)
+        admin._caller = Slow([FOLLOWER, LEADER])
+        await admin.delete_topics("t")
+
+    asyncio.run(story())
+    assert given_ms == [100, 70, 40]
 
 
 def test_a_node_that_knows_no_log_time_yet_is_asked_again() -> None:

@@ -19,6 +19,7 @@ from holdfast.client.call_arguments import (
     settings_to_alter,
 )
 from holdfast.client.caller import Caller
+from holdfast.client.clock import boot_ms, left_ms
 from holdfast.client.errors import from_code
 from holdfast.v1 import admin_pb2, extras_pb2, offset_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
@@ -278,14 +279,18 @@ class Admin:
     # --- calling -------------------------------------------------------------------------------
 
     async def _read(self, request: Message, answer: type[AnswerT]) -> AnswerT:
-        response = await self._caller.call(request, answer, timeout_ms=self._timeout_ms)
-        _raise_refusal(response)
-        return response
+        return await self._ask(request, answer, self._timeout_ms)
 
     async def _change(self, request: Any, answer: type[AnswerT]) -> AnswerT:  # noqa: ANN401 - any request of the contract
-        request_id = await self._caller.new_request_id()
+        deadline = boot_ms() + self._timeout_ms
+        request_id = await self._caller.new_request_id(self._timeout_ms)
         request.holdfast.CopyFrom(extras_pb2.RequestExtras(request_id=request_id))
-        return await self._read(request, answer)
+        return await self._ask(request, answer, left_ms(deadline))
+
+    async def _ask(self, request: Message, answer: type[AnswerT], timeout_ms: int) -> AnswerT:
+        response = await self._caller.call(request, answer, timeout_ms=timeout_ms)
+        _raise_refusal(response)
+        return response
 
 
 def _raise_refusal(response: Any) -> None:  # noqa: ANN401 - any response of the contract

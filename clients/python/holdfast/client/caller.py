@@ -14,7 +14,7 @@ import grpc.aio
 
 from holdfast.client import unreached
 from holdfast.client.channel import open_channel
-from holdfast.client.clock import boot_ms
+from holdfast.client.clock import boot_ms, left_ms
 from holdfast.client.endpoints import Endpoints, parse
 from holdfast.client.errors import OutcomeUnknown, Unavailable
 from holdfast.client.outcome import CLIENT_ID_KEY, LEADER_KEY, judge
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from holdfast.client.errors import HoldfastError
     from holdfast.client.witness import Witness
 
+CALL_TIMEOUT_MS = 30_000
 _CONNECT_TIMEOUT_MS = 5_000
 _WORDS_HOLD_MS = 5_000
 """How long a cause is told to attempts that had no time to find one, as the last of a call has not.
@@ -119,28 +120,30 @@ class Caller:
             return False
         return True
 
-    async def new_request_id(self) -> str:
+    async def new_request_id(self, timeout_ms: int = CALL_TIMEOUT_MS) -> str:
         """A request id for one change; asks for the log time first if none has been seen (S15).
 
         The leader is asked: a follower of an idle cluster can only guess, and an id on a guess
-        may be too old for the leader.
+        may be too old for the leader. Raises as `call`.
         """
+        deadline = boot_ms() + timeout_ms
         if not self.ids.ready:
-            hint = await self._find_leader()
+            hint = await self._find_leader(deadline)
             if hint and hint != self.endpoints.current:
                 self.endpoints.redirected(self.endpoints.current, hint)
-                await self._find_leader()
+                await self._find_leader(deadline)
         return self.ids.make(boot_ms())
 
-    async def _find_leader(self) -> str:
+    async def _find_leader(self, deadline: int) -> str:
         """The address of the node that leads, as the present node knows it; learns log time."""
+        asked = group_pb2.FindCoordinatorRequest()
         found = await self.call(
-            group_pb2.FindCoordinatorRequest(), group_pb2.FindCoordinatorResponse
+            asked, group_pb2.FindCoordinatorResponse, timeout_ms=left_ms(deadline)
         )
         return found.holdfast.leader_hint
 
     async def call(
-        self, request: Message, answer: type[AnswerT], *, timeout_ms: int = 30_000
+        self, request: Message, answer: type[AnswerT], *, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> AnswerT:
         """Call until there is an answer of the protocol or the time is up.
 
@@ -151,8 +154,7 @@ class Caller:
         deadline = boot_ms() + timeout_ms
         unknown: OutcomeUnknown | None = None
         while True:
-            left_ms = deadline - boot_ms()
-            result = await self.attempt(request, max(1, left_ms))
+            result = await self.attempt(request, left_ms(deadline))
             if not isinstance(result, Failure):
                 if not isinstance(result, answer):
                     raise TypeError(f"{type(request).__name__} is not answered by {answer}.")
@@ -175,10 +177,10 @@ class Caller:
         address, started = self.endpoints.current, boot_ms()
         if not await self.connect(address, min(timeout_ms, _CONNECT_TIMEOUT_MS)):
             return self.not_connected(address)
-        left_ms = max(1, timeout_ms - (boot_ms() - started))
+        timeout_s = left_ms(started + timeout_ms) / 1000
         try:
             call = self._method(address, request)(
-                request, timeout=left_ms / 1000, metadata=self.metadata
+                request, timeout=timeout_s, metadata=self.metadata
             )
             response = await call
             trailing = await call.trailing_metadata()

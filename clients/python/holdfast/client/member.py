@@ -250,7 +250,7 @@ class Member:
         identity = self._uncertain.identity_of(request_id) or self._session.identity
         if not identity.can_heartbeat:
             raise Unavailable("The member is in no generation; commit when it is assigned again.")
-        chosen_id = request_id or await self._caller.new_request_id()
+        chosen_id = request_id or await self._caller.new_request_id(timeout_ms)
         request = offset_messages.commit_request(self.settings, identity, topics, chosen_id)
         try:
             response = await self._caller.call(

@@ -22,6 +22,7 @@ from cluster.statuses import failed
 from harness.children import environment
 from holdfast.server import layout
 from holdfast.server.config import load
+from holdfast.storage.directory import DataDirectory
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import offset_pb2 as o
@@ -154,7 +155,10 @@ def test_a_leader_without_a_cluster_is_loading(tmp_path: Path) -> None:
     A disk below its reserve (S20) holds it in that moment for as long as the test looks.
     """
     (file,) = layout.lay_out(tmp_path / "c", 1, None, (), insecure=True)
-    address = str(load(file, {}, ()).client_address)
+    config = load(file, {}, ())
+    address, data = str(config.client_address), config.data_dir
+    # Laid out while there is room: a reserve that is not there refuses that as well.
+    DataDirectory(data, cluster_id=config.cluster_id, node_id=config.name, bootstrap=True).close()
     command = [sys.executable, "-m", "holdfast.server", "node", "--config", str(file)]
     reserve = f"node.disk_reserve_bytes={MORE_THAN_ANY_DISK}"
     process = subprocess.Popen(

@@ -6,10 +6,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from shutil import rmtree
 
 import pytest
 
-from holdfast.storage import directory as directory_module
 from holdfast.storage.directory import DataDirectory
 from holdfast.storage.errors import DirectoryRefused, Refusal
 from holdfast.storage.journal import Identity, JournalBatch
@@ -20,9 +20,20 @@ from storage.journal_suite import entries
 from storage.stores import events, meta, snapshot_changes
 
 
-def opened(path: Path, *, bootstrap: bool = False, rebuild: bool = False) -> DataDirectory:
+def opened(
+    path: Path,
+    *,
+    bootstrap: bool = False,
+    rebuild: bool = False,
+    disk_reserve_bytes: int | None = None,
+) -> DataDirectory:
     return DataDirectory(
-        path, cluster_id="cluster-1", node_id="node-1", bootstrap=bootstrap, rebuild=rebuild
+        path,
+        cluster_id="cluster-1",
+        node_id="node-1",
+        bootstrap=bootstrap,
+        rebuild=rebuild,
+        disk_reserve_bytes=disk_reserve_bytes,
     )
 
 
@@ -235,16 +246,42 @@ def test_a_newer_versions_directory_is_refused_and_not_moved(used: Path) -> None
     assert refusal(used).refusal is Refusal.NEWER_SCHEMA
 
 
-def test_no_directory_is_laid_out_below_the_reserve(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """S20."""
-    monkeypatch.setattr(directory_module, "below_reserve", lambda _path: True)
+@pytest.fixture
+def small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system of 24 MiB, 20 of them free: less than any reserve that is not configured."""
+    blocks = (1 << 20, 1 << 20, 24, 20, 20, 0, 0, 0, 0, 255)
+    monkeypatch.setattr(os, "statvfs", lambda _path: os.statvfs_result(blocks))
 
+
+@pytest.mark.usefixtures("small_disk")
+@pytest.mark.parametrize(
+    ("reserve", "words"),
+    [
+        (None, "268435456 bytes (node.disk_reserve_bytes is unset"),
+        (30_000_000, "30000000 bytes (node.disk_reserve_bytes)"),
+    ],
+)
+def test_no_directory_is_laid_out_below_the_reserve(
+    tmp_path: Path, reserve: int | None, words: str
+) -> None:
+    """S20: the sentence says how much is left, the reserve in force, and who sets it."""
     with pytest.raises(DirectoryRefused) as refused:
-        opened(tmp_path / "data", bootstrap=True)
+        opened(tmp_path / "data", bootstrap=True, disk_reserve_bytes=reserve)
 
     assert refused.value.refusal is Refusal.NO_SPACE
+    assert "20971520 bytes" in str(refused.value)
+    assert words in str(refused.value)
+
+
+@pytest.mark.usefixtures("small_disk")
+def test_a_small_disk_is_laid_out_if_the_configured_reserve_is_there(tmp_path: Path) -> None:
+    """S20: the configured reserve counts from the first moment, also when damage is set aside."""
+    with opened(tmp_path / "data", bootstrap=True, disk_reserve_bytes=1_000_000) as directory:
+        assert directory.verdict.sound
+    rmtree(tmp_path / "data" / "raft")
+    with opened(tmp_path / "data", disk_reserve_bytes=1_000_000) as directory:
+        directory.set_aside()
+        assert directory.verdict.sound
 
 
 def test_a_path_that_is_a_file_is_refused_with_a_sentence(tmp_path: Path) -> None:

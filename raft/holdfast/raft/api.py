@@ -48,8 +48,9 @@ class DiskLow(RaftError):
     def __init__(self) -> None:
         """Say what to do."""
         super().__init__(
-            "the leading node's disk is down to its reserve: nothing more is written before "
-            "space is freed on it, or the leadership is handed to another node"
+            "the leading node's disk is down to its reserve (node.disk_reserve_bytes): nothing "
+            "more is written before space is freed on it, or the leadership is handed to another "
+            "node"
         )
 
 

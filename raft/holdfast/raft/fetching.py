@@ -26,7 +26,7 @@ from holdfast.raft.flaws import AGAIN_SECONDS, Flaws
 from holdfast.raft.segment_calls import Call, Piece, encode_list, encode_read
 from holdfast.storage.adopt import EXIT_FLAWED, Gap
 from holdfast.storage.errors import StorageError
-from holdfast.storage.files import below_reserve, remove_tree
+from holdfast.storage.files import below_reserve, remove_tree, too_little
 from holdfast.storage.segments import (
     BUCKETS,
     MANIFEST,
@@ -66,11 +66,15 @@ class Gaps(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class FetchingPlace:
-    """Where segments go, and whose they are."""
+    """Where segments go, and whose they are.
+
+    `disk_reserve_bytes`: what stays free there; None: the reserve of S20.
+    """
 
     segments: Path
     cluster_id: str
     node_id: str
+    disk_reserve_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -205,11 +209,10 @@ class Fetching:
         Elsewhere first: what one peer's disk has spoilt is intact at another. Raises OSError if it
         could not be verified here; that is no peer's flaw, and tried again at the next look.
         """
-        if below_reserve(self._place.segments):
-            raise OSError("the disk is down to its reserve (S20); free space on it")
+        place = self._place
+        _refuse_below_reserve(place)
         folder = await asyncio.to_thread(self._download, offer)
         after, through = (f"{at.index}.{at.ordinal}" for at in gap)
-        place = self._place
         ended = await run_child(
             *("holdfast.storage.adopt", str(folder), str(place.segments), after, through),
             *(place.cluster_id, place.node_id),
@@ -259,6 +262,12 @@ class Fetching:
                 file.write(chunk)
                 if self._ended.wait(len(chunk) / BYTES_A_SECOND):
                     raise OSError("the node is being stopped")
+
+
+def _refuse_below_reserve(place: FetchingPlace) -> None:
+    if below_reserve(place.segments, place.disk_reserve_bytes):
+        lack = too_little(place.segments, place.disk_reserve_bytes)
+        raise OSError(f"{place.segments}: {lack}; free space on it")
 
 
 def _tell_passing(peer: str, error: Exception) -> None:

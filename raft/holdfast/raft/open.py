@@ -151,6 +151,7 @@ def _open_directory(config: ReplicaConfig) -> DataDirectory:
         node_id=config.node_id,
         bootstrap=config.bootstrap,
         rebuild=config.rebuild,
+        disk_reserve_bytes=config.disk_reserve_bytes,
     )
     if directory.verdict.sound:
         return directory
@@ -196,7 +197,9 @@ def _transport(config: ReplicaConfig, directory: DataDirectory) -> GrpcTransport
 def _fetching(
     config: ReplicaConfig, directory: DataDirectory, history: History, transport: GrpcTransport
 ) -> Fetching:
-    place = FetchingPlace(directory.segments_path, config.cluster_id, config.node_id)
+    place = FetchingPlace(
+        directory.segments_path, config.cluster_id, config.node_id, config.disk_reserve_bytes
+    )
     call = partial(_call_for_segments, transport)
     return Fetching(place, history, sorted(config.peers), call)
 

@@ -33,6 +33,7 @@ from holdfast.storage.files import (
     remove_tree,
     rename_durably,
     sync_path,
+    too_little,
 )
 from holdfast.storage.lmdb_journal import LmdbJournal
 from holdfast.storage.state_store import StateStore
@@ -65,16 +66,19 @@ class DataDirectory:
         node_id: str,
         bootstrap: bool = False,
         rebuild: bool = False,
+        disk_reserve_bytes: int | None = None,
         check_seconds_max: float = CHECK_SECONDS_MAX,
     ) -> None:
         """Lock, check, and lay out an empty directory if `bootstrap` or `rebuild` allows it.
 
         `bootstrap`: the operator says that this cluster is new. `rebuild`: he says that this node's
         disk is, and that its peers have the data. Neither does anything to a directory with data.
+        `disk_reserve_bytes`: what must be left to lay one out; None: the reserve of S20.
         """
         self.path = path
         self._owner = (cluster_id, node_id)
         self._bootstrap = bootstrap
+        self._disk_reserve_bytes = disk_reserve_bytes
         self._check_seconds_max = check_seconds_max
         self._lock = _lock(path)
         try:
@@ -168,8 +172,7 @@ class DataDirectory:
 
     def _lay_out(self) -> Verdict:
         """Make both environments, empty; a mark says until the end that they hold nothing yet."""
-        if below_reserve(self.path):
-            raise DirectoryRefused(self.path, Refusal.NO_SPACE, _NO_SPACE)
+        self._refuse_below_reserve()
         mark = self.path / _UNFINISHED
         try:
             mark.touch()
@@ -181,6 +184,12 @@ class DataDirectory:
         except (OSError, lmdb.Error) as error:
             raise _unusable(self.path, error) from error
         return Verdict(sound=True, blank=True)
+
+    def _refuse_below_reserve(self) -> None:
+        reserve = self._disk_reserve_bytes
+        if below_reserve(self.path, reserve):
+            why = f"{too_little(self.path, reserve)}. {_NO_SPACE} Or lower that setting."
+            raise DirectoryRefused(self.path, Refusal.NO_SPACE, why)
 
     def _refuse_strangers(self) -> None:
         """Somebody's home directory is not an empty data directory."""
@@ -212,10 +221,7 @@ _EMPTY = (
     " nothing. For a new cluster start with --bootstrap; for a replaced disk of an existing cluster"
     " let the node rebuild from its peers; otherwise check that the right disk is mounted."
 )
-_NO_SPACE = (
-    "its file system has less room left than the reserve of 256 MiB or 5 %. Free space or choose"
-    " another file system, then start again."
-)
+_NO_SPACE = "Free space or choose another file system, then start again."
 
 
 def _foreign(what: str, stored: str, ours: str) -> str:

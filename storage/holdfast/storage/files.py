@@ -67,3 +67,13 @@ def below_reserve(path: Path, reserve: int | None = None) -> bool:
     `reserve` (bytes) takes the place of the default reserve.
     """
     return free_bytes(path) < (reserve_bytes(path) if reserve is None else reserve)
+
+
+def too_little(path: Path, reserve: int | None = None) -> str:
+    """What to tell of a file system below its reserve: what is left, the reserve, who sets it."""
+    by_rule = " is unset, so it is the larger of 256 MiB and 5 %" if reserve is None else ""
+    least = reserve_bytes(path) if reserve is None else reserve
+    return (
+        f"its file system has {free_bytes(path)} bytes left, less than the reserve of {least} "
+        f"bytes (node.disk_reserve_bytes{by_rule})"
+    )

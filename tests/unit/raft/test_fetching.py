@@ -101,13 +101,14 @@ class Node:
         self.history = History(tail, Store(live), self.segments, lambda: LAST)
         self.sources: dict[str, SegmentSource] = {}
         self.breaks_off = False
+        self.reserve: int | None = None
         self.asked: list[bytes] = []
         self.read_from: list[str] = []
 
     def looks(self, times: list[float]) -> Iterator[Fetching]:
         """The looks of one process at these times; what each one read lies in `read_from`."""
         now = [0.0]
-        place = FetchingPlace(self.segments, "c", "n1")
+        place = FetchingPlace(self.segments, "c", "n1", self.reserve)
         peers = sorted(self.sources)
         fetching = Fetching(place, self.history, peers, self._call, now=lambda: now[0])
         for now[0] in times:
@@ -119,7 +120,7 @@ class Node:
         """One look, as after an install."""
 
         async def story() -> Fetching:
-            place = FetchingPlace(self.segments, "c", "n1")
+            place = FetchingPlace(self.segments, "c", "n1", self.reserve)
             fetching = Fetching(place, self.history, sorted(self.sources), self._call)
             await fetching.fetch()
             return fetching
@@ -374,6 +375,18 @@ def test_a_look_that_fails_in_any_way_is_followed_by_another(
         await fetching.close()
 
     asyncio.run(story())
+
+
+@pytest.mark.parametrize(("reserve", "arrives"), [(0, True), (1 << 62, False)])
+def test_s20_nothing_is_fetched_below_the_configured_reserve(
+    node: Node, sealed: Path, caplog: pytest.LogCaptureFixture, reserve: int, *, arrives: bool
+) -> None:
+    """Whatever the default reserve of this machine's disk would be."""
+    node.sources = {"n2": SegmentSource(sealed)}
+    node.reserve = reserve
+
+    assert (node.fetch().missing == ()) is arrives
+    assert (f"{reserve} bytes (node.disk_reserve_bytes)" in caplog.text) is not arrives
 
 
 def test_s22_one_offer_closes_every_gap_that_it_covers(node: Node, sealed: Path) -> None:

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING
+
+import pytest
 
 from harness.poll import WITHIN_S
 from holdfast.raft.api import Settings
 from holdfast.raft.open import ReplicaConfig, open_replica
+from holdfast.storage.errors import DirectoryRefused, Refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -46,3 +50,12 @@ def test_a_replica_closes_while_reads_that_hang_hold_all_threads_of_the_loop(
             await hangs
 
     asyncio.run(story())
+
+
+def test_a_configured_reserve_counts_when_a_directory_is_created(tmp_path: Path) -> None:
+    """S20: not only for the disk guard; a small disk has less room than the usual reserve."""
+    config = replace(alone(tmp_path / "data"), disk_reserve_bytes=1 << 62)
+    with pytest.raises(DirectoryRefused, match=r"node\.disk_reserve_bytes") as refused:
+        asyncio.run(open_replica(config))
+
+    assert refused.value.refusal is Refusal.NO_SPACE

@@ -9,6 +9,7 @@ import pytest
 
 from holdfast.coordinator.events import Cause, Record, SegmentSealed
 from holdfast.coordinator.ids import Position
+from holdfast.raft.api import DiskLow
 from holdfast.raft.disk_guard import LOOK_AGAIN_SECONDS, DiskGuard
 from holdfast.raft.sealing import Sealing, SealingPlace
 from holdfast.storage.codec import CHAIN_START, append_chain, encode_record
@@ -128,3 +129,8 @@ def test_the_reserve_is_looked_at_again_when_space_was_freed(tmp_path: Path) -> 
     assert full.low()
     now += LOOK_AGAIN_SECONDS
     assert not full.low()
+
+
+def test_a_refusal_for_want_of_room_names_the_setting() -> None:
+    """S20: who reads it should know where the reserve comes from."""
+    assert "node.disk_reserve_bytes" in str(DiskLow())

@@ -7,6 +7,8 @@ import ipaddress
 import socket
 from typing import NamedTuple
 
+from holdfast.server.shown import shown
+
 PORT_MAX = 65_535
 
 
@@ -36,9 +38,11 @@ def parse_address(text: str) -> Address:
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isascii() or not port.isdigit():
-        raise ValueError(f"{text!r} is no address; write host:port, for example 127.0.0.1:7400")
+        raise ValueError(
+            f"{shown(text)!r} is no address; write host:port, for example 127.0.0.1:7400"
+        )
     if int(port) > PORT_MAX:
-        raise ValueError(f"{text!r} has a port above {PORT_MAX}")
+        raise ValueError(f"{shown(text)!r} has a port above {PORT_MAX}")
     return Address(host, int(port))
 
 

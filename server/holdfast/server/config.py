@@ -285,13 +285,19 @@ def _checked(config: NodeConfig) -> NodeConfig:
         raise ConfigError(
             f"a cluster of {len(config.peers)} nodes is no safer than one less; use 1, 3 or 5"
         )
-    if not 3 * config.heartbeat_ms < config.election_min_ms < config.election_max_ms:
-        raise ConfigError(
-            "3 * raft.heartbeat_ms < raft.election_min_ms < raft.election_max_ms must hold"
-        )
+    _refuse_raft_times(config.heartbeat_ms, config.election_min_ms, config.election_max_ms)
     _refuse_open_insecure(config)
     _refuse_settings(config.settings)
     return config
+
+
+def _refuse_raft_times(heartbeat: int, least: int, most: int) -> None:
+    if not 3 * heartbeat < least < most:
+        raise ConfigError(
+            f"raft.heartbeat_ms = {heartbeat}, raft.election_min_ms = {least} and "
+            f"raft.election_max_ms = {most} do not go together: 3 * raft.heartbeat_ms < "
+            "raft.election_min_ms < raft.election_max_ms must hold. Change one of them"
+        )
 
 
 def _refuse_settings(changes: tuple[SettingChange, ...]) -> None:

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 
 from holdfast.server.answering import end
 from holdfast.server.faults import CallFailed, malformed
-from holdfast.server.grpc_options import MESSAGE_FLOOR
+from holdfast.server.grpc_options import MESSAGE_FLOOR, MESSAGE_MARGIN
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -71,8 +71,9 @@ def _decoding(decode: Decode, bytes_max: Callable[[], int]) -> Decode:
         if len(raw) > MESSAGE_FLOOR and len(raw) > (most := bytes_max()):
             raise malformed(
                 "the request",
-                f"{len(raw)} bytes are more than the {most} that log.entry_bytes_max allows; "
-                "nothing was done. Split it, or raise the setting",
+                f"{len(raw)} bytes; at most {most} are allowed (log.entry_bytes_max and "
+                f"{MESSAGE_MARGIN} more, but never below {MESSAGE_FLOOR}), so nothing was done. "
+                "Split it, or raise the setting",
             )
         try:
             return decode(raw)

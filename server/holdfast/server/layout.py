@@ -13,13 +13,13 @@ from __future__ import annotations
 import json
 import socket
 import uuid
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holdfast.server import certificates
 from holdfast.server.address import Address, is_taken
-from holdfast.server.config import ConfigError
+from holdfast.server.config import ConfigError, load
 from holdfast.server.config_keys import BY_NAME
 
 if TYPE_CHECKING:
@@ -70,6 +70,40 @@ def lay_out(
         text = _toml(cluster_id, node, placed, overrides, insecure=insecure)
         (folder / CONFIG_NAME).write_text(text)
     return existing(directory)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What a start was told of the cluster; None: nothing."""
+
+    nodes: int | None
+    port_base: int | None
+    overrides: Sequence[str]
+    insecure: bool
+
+
+def differing(files: Sequence[Path], wanted: Wanted) -> list[str]:
+    """The options that say what is not in force in a cluster that is laid out.
+
+    Raises ConfigError if a file cannot be used.
+    """
+    configs = [load(file, {}, ()) for file in files]
+    here = {Placed(c.name, c.client_address, c.peer_address) for c in configs}
+    differs = []
+    if wanted.nodes not in {None, len(files)}:
+        differs.append("--nodes")
+    if wanted.port_base is not None and here != set(_placed(len(files), wanted.port_base)):
+        differs.append("--port-base")
+    if wanted.insecure and any(config.tls for config in configs):
+        differs.append("--insecure-loopback")
+    return differs + [f"--set {text}" for text in wanted.overrides if not _in_force(text, files)]
+
+
+def _in_force(override: str, files: Iterable[Path]) -> bool:
+    """Whether no node's configuration would be another with it; what is refused differs."""
+    with suppress(ConfigError):
+        return all(load(file, {}, (override,)) == load(file, {}, ()) for file in files)
+    return False
 
 
 def _placed(nodes: int, port_base: int | None) -> list[Placed]:

@@ -115,6 +115,31 @@ def test_a_name_that_the_certificate_lacks_is_told(place: Place) -> None:
     assert "other names" in sentence
 
 
+@pytest.mark.parametrize(
+    "words",
+    [
+        "errors resolving no:74: [field:hostname lookup error:no:74: Domain name not found]",
+        "errors resolving no:74: [field:hostname lookup error:Name or service not known]",
+        "DNS resolution failed for no:74: C-ares status is not ARES_SUCCESS: hostname not found",
+    ],
+)
+def test_a_name_that_cannot_be_resolved_is_no_matter_of_certificates(
+    place: Place, words: str
+) -> None:
+    """The words are those of gRPC's own resolver, of the system's, and of an older grpcio."""
+    for tls in (None, place.mine):
+        sentence = unreached("no:74", words, tls)
+        assert "no:74 cannot be resolved" in sentence
+        assert "spelling" in sentence
+        assert "certificate" not in sentence
+
+
+def test_a_name_that_no_resolver_takes_ends_the_command_so(place: Place) -> None:
+    """By the installed gRPC's own words; such a name asks no name server."""
+    del place
+    assert "cannot be resolved" in told(3, "group", "list", "--address", "bad name:7400")
+
+
 def test_a_node_without_tls_is_told(place: Place) -> None:
     folder = str(place.mine.ca.parent)
     sentence = told(3, "cluster", "status", "--address", place.plain, "--tls", folder)

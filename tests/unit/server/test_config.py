@@ -62,6 +62,10 @@ def test_settings_of_the_log_are_collected_as_text(tmp_path: Path) -> None:
         (GOOD + "[group]\nmax_siz = 5\n", "group.max_size"),
         (GOOD + "[raft]\nelection_min_ms = 5\n", "50 to 60000 ms"),
         (GOOD + "[raft]\nheartbeat_ms = 300\n", "3 * raft.heartbeat_ms"),
+        (
+            GOOD + "[raft]\nheartbeat_ms = 300\n",
+            "raft.heartbeat_ms = 300, raft.election_min_ms = 400 and raft.election_max_ms = 800",
+        ),
         (GOOD + '[raft]\nheartbeat_ms = "soon"\n', "whole number"),
         (GOOD + '[logger]\nlevel = "loud"\n', "debug, info, warning, error"),
         (GOOD.replace("127.0.0.1:7400", "10.0.0.1:7400"), "not on the loopback"),

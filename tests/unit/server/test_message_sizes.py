@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from holdfast.coordinator.settings_catalogue import REGISTRY
-from holdfast.server.grpc_options import MESSAGE_MARGIN, server_options
+from holdfast.server.grpc_options import MESSAGE_FLOOR, MESSAGE_MARGIN, server_options
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
 from unit.server.nodes import Served, served
@@ -48,7 +48,9 @@ def test_s7_a_request_over_the_limit_is_told_the_limit_and_that_nothing_happened
             trailing = dict(error.trailing_metadata() or ())
 
         assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
-        assert LIMIT in (error.details() or "")
+        told = error.details() or ""
+        assert f"at most {REGISTRY[LIMIT].default + MESSAGE_MARGIN} are allowed" in told
+        assert f"{LIMIT} and {MESSAGE_MARGIN} more, but never below {MESSAGE_FLOOR}" in told
         assert trailing["holdfast-outcome"] == "not-applied"
 
     asyncio.run(story())

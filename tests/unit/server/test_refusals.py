@@ -91,3 +91,9 @@ def test_a_fenced_instance_is_told_who_holds_it_and_since_when() -> None:
     said = sentence(r.FencedInstanceId("i1", "i1-new", "worker-7", 1234))
 
     assert all(part in said for part in ("i1-new", "worker-7", "1970-01-01T00:00:01Z", "Stop"))
+
+
+def test_a_name_that_nothing_can_have_is_cut_and_a_legal_one_is_told_whole() -> None:
+    """Its flaw may be its last character; a log or a terminal has no room for 4,096."""
+    assert repr("x" * 512) in sentence(r.GroupIdNotFound("x" * 512))
+    assert f"no group '{'x' * 40}…'. " in sentence(r.GroupIdNotFound("x" * 4_096))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 from importlib import import_module
-from typing import Final
+from typing import Any, Final
 
 import click
 
+from holdfast.server.cli.ending import usage_for_programs
 from holdfast.server.entry import INTERRUPTED
 from holdfast.server.nodes import VERSION
 
@@ -30,6 +31,22 @@ COMMANDS: Final = (
 
 class Commands(click.Group):
     """Loads a command when it is asked for: a look at a group needs nothing that a node needs."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # noqa: ANN401 - click's
+    ) -> click.Context:
+        """Read what stands before the command."""
+        with usage_for_programs(args):
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - whatever a command returns
+        """Read the rest, and run the command."""
+        with usage_for_programs(ctx.args):
+            return super().invoke(ctx)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order of the help."""

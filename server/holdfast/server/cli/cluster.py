@@ -55,24 +55,23 @@ def start(
             )
         with claimed(directory):
             if not new:
-                _say_ignored(directory, files, insecure=insecure_loopback)
+                _say_ignored(directory, files)
             LocalCluster(directory, files, click.echo).run()
     except (ConfigError, CannotStart) as error:
         fail(str(error))
 
 
-def _say_ignored(directory: Path, files: Sequence[Path], *, insecure: bool) -> None:
+def _say_ignored(directory: Path, files: Sequence[Path]) -> None:
     """A cluster keeps what it was laid out with; what was given and differs is told."""
     given = click.get_current_context()
     named = given.get_parameter_source("nodes") is ParameterSource.COMMANDLINE
-    ignored = {
-        "--nodes": named and int(given.params["nodes"]) != len(files),
-        "--port-base": given.params["port_base"] is not None,
-        "--insecure-loopback": insecure and (directory / layout.CLIENT_FOLDER).is_dir(),
-        "--set": bool(given.params["overrides"]),
-    }
-    options = ", ".join(name for name, was_given in ignored.items() if was_given)
-    if options:
+    wanted = layout.Wanted(
+        int(given.params["nodes"]) if named else None,
+        given.params["port_base"],
+        given.params["overrides"],
+        given.params["insecure_loopback"],
+    )
+    if options := ", ".join(layout.differing(files, wanted)):
         click.echo(
             f"holdfast: ignored, because {directory} has a cluster already: {options}. Edit the "
             "nodes' node.toml, use `holdfast settings set`, or give another --dir",

@@ -64,10 +64,14 @@ class Target:
 
 
 def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None) -> Target:
-    """Which cluster a command is meant for; ends the command if that cannot be known."""
+    """Which cluster a command is meant for; ends the command if that cannot be known.
+
+    `addresses` and `tls` win over what cluster.json says.
+    """
+    given = _tls_of(Path(tls)) if tls else None
     if addresses:
         _check(addresses)
-        return Target(addresses, _tls_of(Path(tls)) if tls else None)
+        return Target(addresses, given)
     path = Path(cluster or ".").absolute()
     path = path / cluster_file.NAME if path.is_dir() else path
     try:
@@ -79,7 +83,7 @@ def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None
     entry = content.tls
     found = Tls(Path(entry.ca), Path(entry.certificate), Path(entry.key)) if entry else None
     names = tuple(node.name for node in content.nodes)
-    return Target(tuple(node.client_address for node in content.nodes), found, names)
+    return Target(tuple(node.client_address for node in content.nodes), given or found, names)
 
 
 def _check(addresses: tuple[str, ...]) -> None:

@@ -6,9 +6,14 @@ Knows the running command by click's context alone, so whatever fails may end it
 from __future__ import annotations
 
 import json
-from typing import Final, NoReturn
+from contextlib import contextmanager
+from itertools import takewhile
+from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
 
 FAILED: Final = 1
 UNREACHED: Final = 3
@@ -29,6 +34,21 @@ def spoken() -> None:
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[_PRINTED] = True
+
+
+@contextmanager
+def usage_for_programs(arguments: Sequence[str]) -> Iterator[None]:
+    """Wrong usage inside is an object for a program that asks for JSON; click tells people.
+
+    The command's own parameters are not known then, so the arguments say whether one asks.
+    """
+    given = tuple(takewhile(lambda each: each != "--", arguments))
+    try:
+        yield
+    except click.UsageError as error:
+        if "--json" in given:
+            print_json({"error": error.format_message(), "exit_code": error.exit_code})
+        raise
 
 
 def fail(sentence: str, code: int = FAILED) -> NoReturn:

@@ -8,11 +8,11 @@ from holdfast.coordinator.state import COMPLETING, EMPTY, PREPARING, STABLE
 from holdfast.server.cli import describing, explain
 from holdfast.server.cli.connect import Cluster, code_name
 from holdfast.server.cli.ending import fail
+from holdfast.server.cli.names import group_name, member_name
 from holdfast.server.cli.options import (
     about,
     as_json,
     asks_cluster,
-    not_empty,
     refuse,
     refuse_any,
     require_group,
@@ -70,7 +70,7 @@ _rebalances = click.option(
 
 
 @group.command()
-@click.argument("group_ids", nargs=-1, required=True, metavar="GROUP...", callback=not_empty)
+@click.argument("group_ids", nargs=-1, required=True, metavar="GROUP...", callback=group_name)
 @_rebalances
 @as_json
 @asks_cluster
@@ -87,7 +87,7 @@ def describe(
 
 
 @group.command("explain")
-@click.argument("group_id", metavar="GROUP", callback=not_empty)
+@click.argument("group_id", metavar="GROUP", callback=group_name)
 @click.option(
     "--last",
     type=click.IntRange(1, REBALANCES_MAX),
@@ -148,22 +148,22 @@ def _refuse_unknown(response: a.DescribeGroupsResponse) -> None:
 
 
 @group.command("remove-members")
-@click.argument("group_id", metavar="GROUP", callback=not_empty)
+@click.argument("group_id", metavar="GROUP", callback=group_name)
 @click.option(
     "--instance",
     "instances",
     multiple=True,
-    callback=not_empty,
+    callback=member_name,
     help="An instance id; repeatable.",
 )
 @click.option(
-    "--member", "members", multiple=True, callback=not_empty, help="A member id; repeatable."
+    "--member", "members", multiple=True, callback=member_name, help="A member id; repeatable."
 )
 @click.option(
     "--instance-prefix",
     "prefixes",
     multiple=True,
-    callback=not_empty,
+    callback=member_name,
     help="Static members whose instance id begins so; once.",
 )
 @click.option("--all", "everyone", is_flag=True, help="Everyone.")
@@ -232,7 +232,7 @@ def _name(member: a.RemovedMember) -> str:
 
 
 @group.command()
-@click.argument("group_id", metavar="GROUP", callback=not_empty)
+@click.argument("group_id", metavar="GROUP", callback=group_name)
 @click.option("--reason", default="", help="Why; recorded with the event.")
 @as_json
 @asks_cluster
@@ -248,7 +248,7 @@ def rebalance(cluster: Cluster, group_id: str, reason: str, *, as_json: bool) ->
 
 
 @group.command()
-@click.argument("group_ids", nargs=-1, required=True, metavar="GROUP...", callback=not_empty)
+@click.argument("group_ids", nargs=-1, required=True, metavar="GROUP...", callback=group_name)
 @as_json
 @asks_cluster
 def delete(cluster: Cluster, group_ids: tuple[str, ...], *, as_json: bool) -> None:

@@ -12,6 +12,7 @@ from holdfast.server.cli.connect import Cluster
 from holdfast.server.cli.ending import fail, print_json, spoken
 from holdfast.server.cli.log_lines import as_line
 from holdfast.server.cli.log_reader import read, watch
+from holdfast.server.cli.names import group_or_cluster
 from holdfast.server.cli.options import INT64_MAX, as_json, asks_cluster
 from holdfast.storage.check import STATE_FOLDER
 from holdfast.storage.codec import CodecError
@@ -39,7 +40,11 @@ def log() -> None:
 @click.option(
     "--from", "index", type=click.IntRange(0, INT64_MAX), help="First index; default: see above."
 )
-@click.option("--group", help="Only this group's events; '': only the cluster's own.")
+@click.option(
+    "--group",
+    callback=group_or_cluster,
+    help="Only this group's events; '': only the cluster's own.",
+)
 @click.option("--follow", "-f", is_flag=True, help="Go on with what is applied, until Ctrl-C.")
 @as_json
 @asks_cluster

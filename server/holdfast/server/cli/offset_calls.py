@@ -16,6 +16,7 @@ from holdfast.server.cli.options import (
     show_json,
     table,
 )
+from holdfast.server.shown import shown
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import offset_pb2 as o
@@ -88,7 +89,7 @@ def _named(text: str) -> tuple[str, frozenset[int]]:
     try:
         return topic, frozenset(int(n) for n in numbers.split(",") if numbers)
     except ValueError:
-        raise click.UsageError(f"{text}: write TOPIC or TOPIC:0,1,2") from None
+        raise click.UsageError(f"{shown(text)}: write TOPIC or TOPIC:0,1,2") from None
 
 
 def parse_change(text: str) -> tuple[Place, int]:
@@ -98,12 +99,13 @@ def parse_change(text: str) -> tuple[Place, int]:
     try:
         place, value = Place(topic, int(number)), int(offset)
     except ValueError:
-        raise click.UsageError(f"{text}: write TOPIC:PARTITION=OFFSET") from None
+        raise click.UsageError(f"{shown(text)}: write TOPIC:PARTITION=OFFSET") from None
     if not topic or place.partition < 0 or value < 0:
-        raise click.UsageError(f"{text}: write TOPIC:PARTITION=OFFSET, with numbers from 0")
+        raise click.UsageError(f"{shown(text)}: write TOPIC:PARTITION=OFFSET, with numbers from 0")
     if place.partition > INT32_MAX or value > INT64_MAX:
         raise click.UsageError(
-            f"{text}: a partition's number is at most {INT32_MAX}, an offset at most {INT64_MAX}"
+            f"{shown(text)}: a partition's number is at most {INT32_MAX}, an offset at most "
+            f"{INT64_MAX}"
         )
     return place, value
 

@@ -12,6 +12,7 @@ import click
 
 from holdfast.server.cli.connect import Cluster
 from holdfast.server.cli.ending import fail
+from holdfast.server.cli.names import group_name
 from holdfast.server.cli.offset_calls import (
     Place,
     by_topic,
@@ -28,7 +29,6 @@ from holdfast.server.cli.options import (
     INT64_MAX,
     as_json,
     asks_cluster,
-    not_empty,
     refuse,
     require_group,
     show_json,
@@ -57,7 +57,7 @@ _topics = click.option(
 
 
 @offsets.command("list")
-@click.argument("group_id", metavar="GROUP", callback=not_empty)
+@click.argument("group_id", metavar="GROUP", callback=group_name)
 @_topics
 @as_json
 @asks_cluster
@@ -116,7 +116,7 @@ def _age(partition: o.OffsetFetchResponsePartition, now_ms: int) -> str:
 
 
 @offsets.command()
-@click.argument("group_id", metavar="GROUP", callback=not_empty)
+@click.argument("group_id", metavar="GROUP", callback=group_name)
 @click.argument("changes", nargs=-1, required=True, metavar="TOPIC:PARTITION=OFFSET...")
 @click.option("--metadata", default="", help="Kept beside each offset.")
 @_dry_run
@@ -156,7 +156,7 @@ def _chosen(
 
 
 @offsets.command()
-@click.argument("group_id", metavar="GROUP", callback=not_empty)
+@click.argument("group_id", metavar="GROUP", callback=group_name)
 @_topics
 @click.option("--to-offset", type=click.IntRange(0, INT64_MAX), help="Set them to this.")
 @click.option(
@@ -194,7 +194,7 @@ def _shifted(offset: int, by: int) -> int:
 
 
 @offsets.command()
-@click.argument("group_id", metavar="GROUP", callback=not_empty)
+@click.argument("group_id", metavar="GROUP", callback=group_name)
 @click.argument("topics", nargs=-1, required=True, metavar="TOPIC[:N,N]...")
 @_dry_run
 @as_json

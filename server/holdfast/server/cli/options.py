@@ -6,10 +6,12 @@ import functools
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 
 import click
+from click.core import ParameterSource
 
 from holdfast.server.cli.connect import Cluster, code_name, find_target
 from holdfast.server.cli.ending import fail, print_json
 from holdfast.server.cli.plain import plain
+from holdfast.server.shown import CUT_TO, shown
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 
@@ -31,19 +33,20 @@ def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[.
         "--cluster",
         envvar="HOLDFAST_CLUSTER",
         metavar="DIR",
-        help="cluster.json or its directory; default: here.",
+        help="cluster.json or its directory; default: HOLDFAST_CLUSTER, else here.",
     )
     @click.option(
         "--address",
         "addresses",
         multiple=True,
         metavar="HOST:PORT",
-        help="A node; may be repeated.",
+        help="A node; may be repeated. Instead of --cluster; beats HOLDFAST_CLUSTER.",
     )
     @click.option(
         "--tls",
         metavar="DIR",
-        help="With --address: directory of ca.pem, certificate.pem, key.pem.",
+        help="Directory of ca.pem, certificate.pem, key.pem; default: what cluster.json names, "
+        "with --address none.",
     )
     @functools.wraps(command)
     def run(
@@ -54,9 +57,19 @@ def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[.
         **kwargs: P.kwargs,
     ) -> None:
         _check_text(kwargs.values())
+        _refuse_two_clusters(addresses)
         command(Cluster(find_target(cluster, addresses, tls)), *args, **kwargs)
 
     return run
+
+
+def _refuse_two_clusters(addresses: tuple[str, ...]) -> None:
+    """What is typed beats the environment; of two things typed neither beats the other."""
+    source = click.get_current_context().get_parameter_source("cluster")
+    if addresses and source is ParameterSource.COMMANDLINE:
+        raise click.UsageError(
+            "--cluster and --address both say which cluster is meant. Give one of them"
+        )
 
 
 def _check_text(values: Iterable[object]) -> None:
@@ -64,7 +77,7 @@ def _check_text(values: Iterable[object]) -> None:
     for value in values:
         for text in value if isinstance(value, tuple) else (value,):
             if isinstance(text, str) and text != _encodable(text):
-                raise click.UsageError(f"{text!r} is not UTF-8, so it can name nothing here")
+                raise click.UsageError(f"{shown(text)!r} is not UTF-8, so it can name nothing here")
 
 
 def _encodable(text: str) -> str:
@@ -104,17 +117,8 @@ def refuse_any(results: Iterable[tuple[str, int, str]]) -> None:
 
 def about(name: str, sentence: str, subject: str | None = None) -> str:
     """A sentence with its subject before it, unless it names that itself."""
-    return sentence if repr(name) in sentence else f"{subject or name}: {sentence}"
-
-
-def not_empty(
-    context: click.Context, parameter: click.Parameter, value: str | tuple[str, ...] | None
-) -> str | tuple[str, ...] | None:
-    """Refuse an empty name as wrong usage: it comes of a shell variable that is not set."""
-    del context
-    if value == "" or (isinstance(value, tuple) and "" in value):
-        raise click.BadParameter("a name cannot be empty", param=parameter)
-    return value
+    begins = repr(name[:CUT_TO])[:-1] if len(name) > CUT_TO else repr(name)
+    return sentence if begins in sentence else f"{shown(subject or name)}: {sentence}"
 
 
 def require_group(cluster: Cluster, group_id: str) -> None:

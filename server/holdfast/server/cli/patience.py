@@ -8,6 +8,7 @@ from typing import Final
 import grpc
 
 from holdfast.server.cli.ending import UNREACHED, fail
+from holdfast.server.cli.tls import UNRESOLVED
 
 WALK_SECONDS: Final = 15.0
 UNCONNECTED_SECONDS: Final = 3.0
@@ -49,5 +50,5 @@ class Patience:
 def is_unconnected(error: grpc.Call) -> bool:
     """Whether no connection came about; grpc's channel says so in words alone."""
     words = error.details() or ""
-    signs = ("ailed to connect", "DNS resolution failed", "errors resolving")
+    signs = ("ailed to connect", *UNRESOLVED)
     return error.code() is grpc.StatusCode.UNAVAILABLE and any(sign in words for sign in signs)

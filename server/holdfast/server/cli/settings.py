@@ -6,19 +6,20 @@ import click
 
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.server.cli.connect import Cluster
+from holdfast.server.cli.names import group_name
 from holdfast.server.cli.options import (
     as_json,
     asks_cluster,
-    not_empty,
     refuse,
     refuse_any,
     show_json,
     table,
 )
+from holdfast.server.shown import shown
 from holdfast.v1 import admin_pb2 as a
 
 _group = click.option(
-    "--group", "group_id", default=None, callback=not_empty, help="Of this group, not the cluster."
+    "--group", "group_id", default=None, callback=group_name, help="Of this group, not the cluster."
 )
 
 
@@ -92,5 +93,5 @@ def _note_absent(cluster: Cluster, group_id: str | None) -> None:
 def _change(text: str) -> a.SettingToAlter:
     name, equals, value = text.partition("=")
     if not equals:
-        raise click.UsageError(f"{text}: write NAME=VALUE, or NAME= to go back")
+        raise click.UsageError(f"{shown(text)}: write NAME=VALUE, or NAME= to go back")
     return a.SettingToAlter(name=name, value=value or None)

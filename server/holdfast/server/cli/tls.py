@@ -34,6 +34,8 @@ _BUSY: Final = "Or it is being stopped, or at its bound of connections: then try
 """A node closes those of anybody then, and gRPC's words are the same."""
 _UNVOUCHED: Final = ("CERTIFICATE_VERIFY_FAILED", "certificate signature failure")
 """The second comes of two authorities with one name."""
+UNRESOLVED: Final = ("errors resolving", "DNS resolution failed")
+"""What follows differs by resolver and version, and may speak of a hostname, as of certificates."""
 
 
 def credentials(tls: Tls) -> grpc.ChannelCredentials:
@@ -48,12 +50,17 @@ def credentials(tls: Tls) -> grpc.ChannelCredentials:
 
 def unreached(address: str, words: str, tls: Tls | None) -> str:
     """Why no connection came about, by gRPC's words, and what to do."""
+    if any(sign in words for sign in UNRESOLVED):
+        return (
+            f"{address} cannot be resolved to an address. Check the name's spelling, and that "
+            "this machine's name service (DNS, /etc/hosts) knows it"
+        )
     if tls and any(sign in words for sign in _UNVOUCHED):
         return (
             f"{address} shows a certificate that {tls.ca} does not vouch for, or that has expired."
             f" Take the files of this cluster; {_FOLDER}"
         )
-    if "ostname" in words or "Peer name" in words:
+    if tls and ("ostname" in words or "Peer name" in words):
         return (
             f"the certificate of {address} is made out for other names than this one. Use a name "
             "or address that it has, or give the node one that has this"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import click
 
+from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.server.cli.connect import Cluster
+from holdfast.server.cli.names import topic_name
 from holdfast.server.cli.options import (
-    INT32_MAX,
     as_json,
     asks_cluster,
-    not_empty,
     refuse,
     refuse_any,
     show_json,
@@ -18,7 +18,8 @@ from holdfast.server.cli.options import (
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 
-_count = click.IntRange(1, INT32_MAX)
+_count = click.IntRange(1, REGISTRY["topic.partitions_max"].most)
+"""What may ever be set; the setting in force is the cluster's to tell."""
 
 
 @click.group()
@@ -27,7 +28,7 @@ def topic() -> None:
 
 
 @topic.command()
-@click.argument("name", callback=not_empty)
+@click.argument("name", callback=topic_name)
 @click.option("--partitions", type=_count, required=True, help="How many partitions it gets.")
 @as_json
 @asks_cluster
@@ -43,7 +44,7 @@ def create(cluster: Cluster, name: str, partitions: int, *, as_json: bool) -> No
 
 
 @topic.command()
-@click.argument("name", callback=not_empty)
+@click.argument("name", callback=topic_name)
 @click.option("--partitions", type=_count, required=True, help="How many it shall have then.")
 @as_json
 @asks_cluster
@@ -59,7 +60,7 @@ def grow(cluster: Cluster, name: str, partitions: int, *, as_json: bool) -> None
 
 
 @topic.command()
-@click.argument("names", nargs=-1, required=True, callback=not_empty)
+@click.argument("names", nargs=-1, required=True, callback=topic_name)
 @as_json
 @asks_cluster
 def delete(cluster: Cluster, names: tuple[str, ...], *, as_json: bool) -> None:

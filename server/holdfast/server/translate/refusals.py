@@ -14,6 +14,7 @@ import grpc
 from holdfast.coordinator import rejections as r
 from holdfast.server.faults import CallFailed, Outcome, not_coordinator
 from holdfast.server.instants import instant
+from holdfast.server.shown import shown
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
@@ -154,10 +155,16 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
 
 def sentence(rejection: Rejection) -> str:
     """What happened, why, and what to do next."""
-    values = {field.name: getattr(rejection, field.name) for field in fields(rejection)}
+    values = {field.name: _told(field.name, rejection) for field in fields(rejection)}
     if isinstance(rejection, r.FencedInstanceId):
         values["holder_since"] = instant(rejection.holder_since_ms)
     return TABLE[type(rejection)].text.format_map(values)
+
+
+def _told(field: str, rejection: Rejection) -> object:
+    """A field as it stands in a sentence; names can be of any length, a problem is our own text."""
+    value: object = getattr(rejection, field)
+    return shown(value) if isinstance(value, str) and field != "problem" else value
 
 
 def code_of(rejection: Rejection | None) -> Code:

@@ -1,0 +1,45 @@
+"""Names that a command takes: one that nothing can have is wrong usage, told before any call.
+
+The cluster knows the same bounds, so a name that passes here may still be refused there.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+import click
+
+from holdfast.coordinator.decide.cluster import TOPIC_NAME_LENGTH_MAX
+from holdfast.coordinator.decide.groups import GROUP_ID_LENGTH_MAX
+from holdfast.server.shown import CUT_TO
+from holdfast.server.translate.limits import TEXT_MAX
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Given: TypeAlias = str | tuple[str, ...] | None
+
+
+def _check(most: int, *, may_be_empty: bool = False) -> Callable[..., Given]:
+    """A callback that refuses a name of more characters, and an empty one.
+
+    Empty names come of shell variables that are not set.
+    """
+
+    def run(context: click.Context, parameter: click.Parameter, value: Given) -> Given:
+        del context
+        for name in value if isinstance(value, tuple) else (value,):
+            if name == "" and not may_be_empty:
+                raise click.BadParameter("a name cannot be empty", param=parameter)
+            if name and len(name) > most:
+                told = f"'{name[:CUT_TO]}…' has {len(name)} characters; at most {most} are allowed"
+                raise click.BadParameter(told, param=parameter)
+        return value
+
+    return run
+
+
+group_name: Final = _check(GROUP_ID_LENGTH_MAX)
+group_or_cluster: Final = _check(GROUP_ID_LENGTH_MAX, may_be_empty=True)
+topic_name: Final = _check(TOPIC_NAME_LENGTH_MAX)
+member_name: Final = _check(TEXT_MAX)

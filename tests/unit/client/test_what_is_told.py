@@ -260,4 +260,5 @@ def test_s12_a_goodbye_that_nobody_confirms_ends_owned_and_is_only_a_warning(
     asyncio.run(scenario())
     (record,) = said(caplog, logging.WARNING)
     assert record.levelno == logging.WARNING
+    assert "has stopped as asked" in record.getMessage(), "it did not leave: it keeps its place"
     assert "has not confirmed" in record.getMessage()

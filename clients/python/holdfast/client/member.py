@@ -368,7 +368,9 @@ class Member:
                 self._crash(error)
         self._error = self._error or self._session.error
         if self._left_unheard:
-            _LOGGER.warning("A member has left, and nobody confirmed it. %s", self.health())
+            _LOGGER.warning(
+                "A member has stopped as asked, and nobody confirmed it. %s", self.health()
+            )
         elif self._error is not None:
             said = isinstance(self._error, HoldfastError)  # else where it was raised counts, too
             traceback = None if said else self._error

@@ -21,8 +21,19 @@ import pytest
 from harness.poll import until
 
 ROOT = Path(__file__).resolve().parents[3]
+WITHIN_S = 60
 MAIN = 'if __name__ == "__main__":'
-INJECTED = f"def project_python():\n    return {sys.executable!r}\n\n\ndef cores():\n    return "
+INJECTED = f"""
+signal.signal(signal.SIGINT, signal.default_int_handler)  # as in a terminal, although
+signal.signal(signal.SIGHUP, signal.SIG_DFL)  # these tests may run in the background, under nohup
+
+
+def project_python():
+    return {sys.executable!r}
+
+
+def cores():
+    return """
 FINE = "def test_it(): pass\n"
 LISTEN = """
 import os, signal
@@ -38,8 +49,9 @@ fcntl.flock(lock, fcntl.LOCK_EX)
 pathlib.Path(f"{name}.on").touch()
 """
 WAIT = """
-import pathlib, time
+import pathlib, signal, time
 def test_it():
+    signal.alarm(60)
     while not pathlib.Path({!r}).exists():
         time.sleep(0.01)
 """
@@ -193,7 +205,7 @@ def test_all_parts_end_with_the_run_that_is_told_to(tmp_path: Path, number: int)
         tree.wait_for("test_a.on")
         tree.wait_for("test_b.on")
         process.send_signal(number)
-        assert process.wait() == 130
+        assert process.wait(WITHIN_S) == 130
         tree.wait_for_end("test_a")
         tree.wait_for_end("test_b")
 
@@ -207,7 +219,7 @@ def test_all_parts_end_with_a_run_whose_reader_has_gone(tmp_path: Path) -> None:
         assert process.stdout is not None
         process.stdout.close()
         (tmp_path / "go").touch()
-        assert process.wait() == 128 + signal.SIGPIPE
+        assert process.wait(WITHIN_S) == 128 + signal.SIGPIPE
         tree.wait_for_end("test_a")
 
 
@@ -222,7 +234,7 @@ def test_an_installation_ends_with_the_run_that_is_interrupted(tmp_path: Path) -
     with tree.running("a", "b") as process:
         tree.wait_for("pip.on")
         process.send_signal(signal.SIGINT)
-        assert process.wait() == 130
+        assert process.wait(WITHIN_S) == 130
         tree.wait_for_end("pip")
 
 

@@ -26,7 +26,7 @@ from holdfast.raft.flaws import AGAIN_SECONDS, Flaws
 from holdfast.raft.segment_calls import Call, Piece, encode_list, encode_read
 from holdfast.storage.adopt import EXIT_FLAWED, Gap
 from holdfast.storage.errors import StorageError
-from holdfast.storage.files import below_reserve, remove_tree, too_little
+from holdfast.storage.files import remove_tree, shortage
 from holdfast.storage.segments import (
     BUCKETS,
     MANIFEST,
@@ -210,7 +210,8 @@ class Fetching:
         could not be verified here; that is no peer's flaw, and tried again at the next look.
         """
         place = self._place
-        _refuse_below_reserve(place)
+        if lack := shortage(place.segments, place.disk_reserve_bytes):
+            raise OSError(f"{place.segments}: {lack}; free space on it")
         folder = await asyncio.to_thread(self._download, offer)
         after, through = (f"{at.index}.{at.ordinal}" for at in gap)
         ended = await run_child(
@@ -262,12 +263,6 @@ class Fetching:
                 file.write(chunk)
                 if self._ended.wait(len(chunk) / BYTES_A_SECOND):
                     raise OSError("the node is being stopped")
-
-
-def _refuse_below_reserve(place: FetchingPlace) -> None:
-    if below_reserve(place.segments, place.disk_reserve_bytes):
-        lack = too_little(place.segments, place.disk_reserve_bytes)
-        raise OSError(f"{place.segments}: {lack}; free space on it")
 
 
 def _tell_passing(peer: str, error: Exception) -> None:

@@ -23,8 +23,10 @@ from holdfast.server.config import ConfigError, load
 from holdfast.server.config_keys import BY_NAME
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
     from pathlib import Path
+
+    from holdfast.server.config import NodeConfig
 
 HOST: Final = "127.0.0.1"
 CONFIG_NAME: Final = "node.toml"
@@ -87,22 +89,22 @@ def differing(files: Sequence[Path], wanted: Wanted) -> list[str]:
 
     Raises ConfigError if a file cannot be used.
     """
-    configs = [load(file, {}, ()) for file in files]
-    here = {Placed(c.name, c.client_address, c.peer_address) for c in configs}
+    configs = {file: load(file, {}, ()) for file in files}
+    here = {Placed(c.name, c.client_address, c.peer_address) for c in configs.values()}
     differs = []
     if wanted.nodes not in {None, len(files)}:
         differs.append("--nodes")
     if wanted.port_base is not None and here != set(_placed(len(files), wanted.port_base)):
         differs.append("--port-base")
-    if wanted.insecure and any(config.tls for config in configs):
+    if wanted.insecure and any(config.tls for config in configs.values()):
         differs.append("--insecure-loopback")
-    return differs + [f"--set {text}" for text in wanted.overrides if not _in_force(text, files)]
+    return differs + [f"--set {text}" for text in wanted.overrides if not _in_force(text, configs)]
 
 
-def _in_force(override: str, files: Iterable[Path]) -> bool:
+def _in_force(override: str, configs: Mapping[Path, NodeConfig]) -> bool:
     """Whether no node's configuration would be another with it; what is refused differs."""
     with suppress(ConfigError):
-        return all(load(file, {}, (override,)) == load(file, {}, ()) for file in files)
+        return all(load(file, {}, (override,)) == config for file, config in configs.items())
     return False
 
 

@@ -28,12 +28,11 @@ from holdfast.storage.check import (
 from holdfast.storage.environment import error_code
 from holdfast.storage.errors import DirectoryRefused, Refusal
 from holdfast.storage.files import (
-    below_reserve,
     make_directory,
     remove_tree,
     rename_durably,
+    shortage,
     sync_path,
-    too_little,
 )
 from holdfast.storage.lmdb_journal import LmdbJournal
 from holdfast.storage.state_store import StateStore
@@ -172,7 +171,9 @@ class DataDirectory:
 
     def _lay_out(self) -> Verdict:
         """Make both environments, empty; a mark says until the end that they hold nothing yet."""
-        self._refuse_below_reserve()
+        if lack := shortage(self.path, self._disk_reserve_bytes):
+            why = f"{lack}. {_NO_SPACE}"
+            raise DirectoryRefused(self.path, Refusal.NO_SPACE, why)
         mark = self.path / _UNFINISHED
         try:
             mark.touch()
@@ -184,12 +185,6 @@ class DataDirectory:
         except (OSError, lmdb.Error) as error:
             raise _unusable(self.path, error) from error
         return Verdict(sound=True, blank=True)
-
-    def _refuse_below_reserve(self) -> None:
-        reserve = self._disk_reserve_bytes
-        if below_reserve(self.path, reserve):
-            why = f"{too_little(self.path, reserve)}. {_NO_SPACE} Or lower that setting."
-            raise DirectoryRefused(self.path, Refusal.NO_SPACE, why)
 
     def _refuse_strangers(self) -> None:
         """Somebody's home directory is not an empty data directory."""
@@ -221,7 +216,7 @@ _EMPTY = (
     " nothing. For a new cluster start with --bootstrap; for a replaced disk of an existing cluster"
     " let the node rebuild from its peers; otherwise check that the right disk is mounted."
 )
-_NO_SPACE = "Free space or choose another file system, then start again."
+_NO_SPACE = "Free space or choose another file system, then start again. Or lower that setting."
 
 
 def _foreign(what: str, stored: str, ours: str) -> str:

@@ -66,14 +66,20 @@ def below_reserve(path: Path, reserve: int | None = None) -> bool:
 
     `reserve` (bytes) takes the place of the default reserve.
     """
-    return free_bytes(path) < (reserve_bytes(path) if reserve is None else reserve)
+    return free_bytes(path) < _least(path, reserve)
 
 
-def too_little(path: Path, reserve: int | None = None) -> str:
-    """What to tell of a file system below its reserve: what is left, the reserve, who sets it."""
+def shortage(path: Path, reserve: int | None = None) -> str:
+    """What to tell of a file system `below_reserve`, and which setting says so; else empty."""
+    free, least = free_bytes(path), _least(path, reserve)
+    if free >= least:
+        return ""
     by_rule = " is unset, so it is the larger of 256 MiB and 5 %" if reserve is None else ""
-    least = reserve_bytes(path) if reserve is None else reserve
     return (
-        f"its file system has {free_bytes(path)} bytes left, less than the reserve of {least} "
-        f"bytes (node.disk_reserve_bytes{by_rule})"
+        f"its file system has {free} bytes left, less than the reserve of {least} bytes "
+        f"(node.disk_reserve_bytes{by_rule})"
     )
+
+
+def _least(path: Path, reserve: int | None) -> int:
+    return reserve_bytes(path) if reserve is None else reserve

@@ -2,26 +2,13 @@
 
 import hashlib
 import json
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import urljoin
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[3]
 WHEEL = "https://index.example/files/pip-25.1-py3-none-any.whl"
-
-
-@pytest.fixture
-def dev() -> ModuleType:
-    loader = SourceFileLoader("dev", str(ROOT / "dev"))
-    spec = spec_from_loader("dev", loader)
-    assert spec is not None
-    module = module_from_spec(spec)
-    loader.exec_module(module)
-    return module
 
 
 def offer(dev: ModuleType, monkeypatch: pytest.MonkeyPatch, wheel: bytes, sha256: str) -> None:

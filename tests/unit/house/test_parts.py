@@ -11,8 +11,6 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.machinery import SourceFileLoader
-from importlib.util import module_from_spec, spec_from_loader
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -55,16 +53,6 @@ def test_it():
     while not pathlib.Path({!r}).exists():
         time.sleep(0.01)
 """
-
-
-@pytest.fixture
-def dev() -> ModuleType:
-    loader = SourceFileLoader("dev", str(ROOT / "dev"))
-    spec = spec_from_loader("dev", loader)
-    assert spec is not None
-    module = module_from_spec(spec)
-    loader.exec_module(module)
-    return module
 
 
 class Tree:

@@ -18,7 +18,7 @@ from holdfast.client.call_arguments import (
     partition_counts,
     settings_to_alter,
 )
-from holdfast.client.caller import Caller
+from holdfast.client.caller import CALL_TIMEOUT_MS, Caller
 from holdfast.client.clock import boot_ms, left_ms
 from holdfast.client.errors import from_code
 from holdfast.v1 import admin_pb2, extras_pb2, offset_pb2
@@ -56,7 +56,7 @@ class Admin:
         *,
         credentials: Credentials = None,
         client_id: str | None = None,
-        timeout_ms: int = 30_000,
+        timeout_ms: int = CALL_TIMEOUT_MS,
         on_acknowledged: Witness | None = None,
     ) -> None:
         check_client_id(client_id)

@@ -13,10 +13,10 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.client.shown import shown
+from holdfast.coordinator.assignors import Assignor
 
 if TYPE_CHECKING:
     from holdfast.client.signals import Settings
-    from holdfast.coordinator.assignors import Assignor
 
 INT32_MAX: Final = 2**31 - 1
 GROUP_LENGTH_MAX: Final = 512
@@ -75,8 +75,7 @@ def assignors_of(given: object) -> tuple[Assignor, ...]:
 
 def _can_assign(assignor: object) -> bool:
     """Whether it has what the protocol asks for; a class is not yet an assignor."""
-    names = ("name", "uses_owned", "cooperative", "assign")
-    return not isinstance(assignor, type) and all(hasattr(assignor, name) for name in names)
+    return isinstance(assignor, Assignor) and not isinstance(assignor, type)
 
 
 def check_callables(**callbacks: object) -> None:

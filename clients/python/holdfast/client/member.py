@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast
 from holdfast.client import offsets as offset_messages
 from holdfast.client.arguments import assignors_of, check_callables, checked, topic_names
 from holdfast.client.call_arguments import check_timeout
+from holdfast.client.caller import CALL_TIMEOUT_MS
 from holdfast.client.clock import boot_ms
 from holdfast.client.connection import Connection
 from holdfast.client.errors import HoldfastError, OutcomeUnknown, Unavailable, from_code
@@ -236,7 +237,7 @@ class Member:
         offsets: Mapping[tuple[str, int], Offset | int],
         *,
         request_id: str | None = None,
-        timeout_ms: int = 30_000,
+        timeout_ms: int = CALL_TIMEOUT_MS,
     ) -> None:
         """Record how far the work has come, under the present generation.
 
@@ -278,7 +279,7 @@ class Member:
             )
 
     async def committed(
-        self, partitions: Iterable[tuple[str, int]] = (), *, timeout_ms: int = 30_000
+        self, partitions: Iterable[tuple[str, int]] = (), *, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> dict[TopicPartition, Offset]:
         """Committed offsets of the partitions (none named: of all); never committed: left out."""
         check_timeout(timeout_ms)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack
 
 from holdfast.client import aio
 from holdfast.client.arguments import check_callables
+from holdfast.client.caller import CALL_TIMEOUT_MS
 from holdfast.client.threads import THREAD
 
 if TYPE_CHECKING:
@@ -165,14 +166,14 @@ class Member:
         offsets: Mapping[tuple[str, int], Offset | int],
         *,
         request_id: str | None = None,
-        timeout_ms: int = 30_000,
+        timeout_ms: int = CALL_TIMEOUT_MS,
     ) -> None:
         """Record how far the work has come, under the present generation."""
         work = self._member.commit(offsets, request_id=request_id, timeout_ms=timeout_ms)
         THREAD.run(work)
 
     def committed(
-        self, partitions: Iterable[tuple[str, int]] = (), *, timeout_ms: int = 30_000
+        self, partitions: Iterable[tuple[str, int]] = (), *, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> dict[TopicPartition, Offset]:
         """Committed offsets of the partitions (none named: of all); never committed: left out."""
         return THREAD.run(self._member.committed(partitions, timeout_ms=timeout_ms))

@@ -8,7 +8,7 @@ every process and under any hash seed. Imports only the standard library.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -37,6 +37,7 @@ class MemberSubscription:
     weight: int = 1
 
 
+@runtime_checkable
 class Assignor(Protocol):
     """Shares partitions out among members."""
 

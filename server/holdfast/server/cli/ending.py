@@ -47,7 +47,7 @@ def usage_for_programs(arguments: Sequence[str]) -> Iterator[None]:
         yield
     except click.UsageError as error:
         if "--json" in given:
-            print_json({"error": error.format_message(), "exit_code": error.exit_code})
+            _print_error(error.format_message(), error.exit_code)
         raise
 
 
@@ -59,6 +59,10 @@ def fail(sentence: str, code: int = FAILED) -> NoReturn:
     context = click.get_current_context(silent=True)
     wants_json = context is not None and context.params.get("as_json")
     if context is not None and wants_json and _PRINTED not in context.meta:
-        print_json({"error": sentence, "exit_code": code})
+        _print_error(sentence, code)
     click.echo(f"holdfast: {sentence}", err=True)
     raise SystemExit(code)
+
+
+def _print_error(sentence: str, code: int) -> None:
+    print_json({"error": sentence, "exit_code": code})

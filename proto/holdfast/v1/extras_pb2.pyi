@@ -58,6 +58,9 @@ class RequestExtras(_message.Message):
     RELEASE_FIELD_NUMBER: _builtins.int
     STALE_OK_FIELD_NUMBER: _builtins.int
     REBALANCES_MAX_FIELD_NUMBER: _builtins.int
+    PAGE_SIZE_FIELD_NUMBER: _builtins.int
+    PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    FORCE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """A UUIDv7 in its canonical text form. A repeated call with the same id and content takes effect once.
     Its time part is the cluster's log time as last seen in an answer (FindCoordinator gives the first).
@@ -73,6 +76,14 @@ class RequestExtras(_message.Message):
     """
     rebalances_max: _builtins.int
     """DescribeGroups only: how many of a group's last rebalances to tell of. Unset: 1. A group remembers the last 10."""
+    page_size: _builtins.int
+    """ListGroups and ListTopics only: answer in pages of at most this many items. Unset: the whole list, or
+    RESOURCE_EXHAUSTED if that is too large for one answer.
+    """
+    page_token: _builtins.str
+    """ListGroups and ListTopics only: the `next_page_token` of the page before. Empty: the first page."""
+    force: _builtins.bool
+    """DeleteTopics only: delete also a topic that groups with members are subscribed to."""
     def __init__(
         self,
         *,
@@ -80,13 +91,21 @@ class RequestExtras(_message.Message):
         release: _builtins.bool = ...,
         stale_ok: _builtins.bool = ...,
         rebalances_max: _builtins.int | None = ...,
+        page_size: _builtins.int | None = ...,
+        page_token: _builtins.str = ...,
+        force: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_rebalances_max", b"_rebalances_max", "rebalances_max", b"rebalances_max"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "_rebalances_max", b"_rebalances_max", "page_size", b"page_size", "rebalances_max", b"rebalances_max"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_rebalances_max", b"_rebalances_max", "rebalances_max", b"rebalances_max", "release", b"release", "request_id", b"request_id", "stale_ok", b"stale_ok"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_page_size", b"_page_size", "_rebalances_max", b"_rebalances_max", "force", b"force", "page_size", b"page_size", "page_token", b"page_token", "rebalances_max", b"rebalances_max", "release", b"release", "request_id", b"request_id", "stale_ok", b"stale_ok"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__page_size: _TypeAlias = _typing.Literal["page_size"]  # noqa: Y015
+    _WhichOneofArgType__page_size: _TypeAlias = _typing.Literal["_page_size", b"_page_size"]  # noqa: Y015
     _WhichOneofReturnType__rebalances_max: _TypeAlias = _typing.Literal["rebalances_max"]  # noqa: Y015
     _WhichOneofArgType__rebalances_max: _TypeAlias = _typing.Literal["_rebalances_max", b"_rebalances_max"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__page_size) -> _WhichOneofReturnType__page_size | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rebalances_max) -> _WhichOneofReturnType__rebalances_max | None: ...
 
 Global___RequestExtras: _TypeAlias = RequestExtras  # noqa: Y015
@@ -110,6 +129,8 @@ class ResponseExtras(_message.Message):
     APPLIED_INDEX_FIELD_NUMBER: _builtins.int
     AGE_MS_FIELD_NUMBER: _builtins.int
     REASON_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    TAKEOVERS_FIELD_NUMBER: _builtins.int
     fencing_token: _builtins.int
     """The token of this member's current grant. It never falls for a partition of a group, also when the group was
     deleted and made again. Hand it to the storage that you write to, and let that refuse a lower one per (group,
@@ -139,6 +160,12 @@ class ResponseExtras(_message.Message):
     """For a stale read: how long ago, in milliseconds, the node last knew that it was up to date."""
     reason: _builtins.str
     """Why the group's last rebalance began, in words."""
+    next_page_token: _builtins.str
+    """With `page_size`: what to send as `page_token` for the next page. Empty: this page is the last one."""
+    takeovers: _builtins.int
+    """With FENCED_INSTANCE_ID: how often the instance id was taken over from a holder that had not released it, within
+    the last 10 minutes of log time, as the event log tells. Above 1, several processes may fight for it.
+    """
     @_builtins.property
     def position(self) -> Global___Position:
         """Where the change was recorded; for a retried call, where its first execution was."""
@@ -159,10 +186,12 @@ class ResponseExtras(_message.Message):
         applied_index: _builtins.int | None = ...,
         age_ms: _builtins.int | None = ...,
         reason: _builtins.str | None = ...,
+        next_page_token: _builtins.str = ...,
+        takeovers: _builtins.int | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "age_ms", b"age_ms", "applied_index", b"applied_index", "fencing_token", b"fencing_token", "holder", b"holder", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "_takeovers", b"_takeovers", "age_ms", b"age_ms", "applied_index", b"applied_index", "fencing_token", b"fencing_token", "holder", b"holder", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms", "takeovers", b"takeovers"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "age_ms", b"age_ms", "applied_index", b"applied_index", "fencing_token", b"fencing_token", "holder", b"holder", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms", "_applied_index", b"_applied_index", "_fencing_token", b"_fencing_token", "_holder", b"_holder", "_holder_since_ms", b"_holder_since_ms", "_leader_hint", b"_leader_hint", "_log_time_ms", b"_log_time_ms", "_message", b"_message", "_position", b"_position", "_predecessor_ms", b"_predecessor_ms", "_reason", b"_reason", "_rebalance_timeout_ms", b"_rebalance_timeout_ms", "_session_timeout_ms", b"_session_timeout_ms", "_takeovers", b"_takeovers", "age_ms", b"age_ms", "applied_index", b"applied_index", "fencing_token", b"fencing_token", "holder", b"holder", "holder_since_ms", b"holder_since_ms", "leader_hint", b"leader_hint", "log_time_ms", b"log_time_ms", "message", b"message", "next_page_token", b"next_page_token", "position", b"position", "predecessor_ms", b"predecessor_ms", "reason", b"reason", "rebalance_timeout_ms", b"rebalance_timeout_ms", "session_timeout_ms", b"session_timeout_ms", "takeovers", b"takeovers"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__age_ms: _TypeAlias = _typing.Literal["age_ms"]  # noqa: Y015
     _WhichOneofArgType__age_ms: _TypeAlias = _typing.Literal["_age_ms", b"_age_ms"]  # noqa: Y015
@@ -190,6 +219,8 @@ class ResponseExtras(_message.Message):
     _WhichOneofArgType__rebalance_timeout_ms: _TypeAlias = _typing.Literal["_rebalance_timeout_ms", b"_rebalance_timeout_ms"]  # noqa: Y015
     _WhichOneofReturnType__session_timeout_ms: _TypeAlias = _typing.Literal["session_timeout_ms"]  # noqa: Y015
     _WhichOneofArgType__session_timeout_ms: _TypeAlias = _typing.Literal["_session_timeout_ms", b"_session_timeout_ms"]  # noqa: Y015
+    _WhichOneofReturnType__takeovers: _TypeAlias = _typing.Literal["takeovers"]  # noqa: Y015
+    _WhichOneofArgType__takeovers: _TypeAlias = _typing.Literal["_takeovers", b"_takeovers"]  # noqa: Y015
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__age_ms) -> _WhichOneofReturnType__age_ms | None: ...
     @_typing.overload
@@ -216,5 +247,7 @@ class ResponseExtras(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__rebalance_timeout_ms) -> _WhichOneofReturnType__rebalance_timeout_ms | None: ...
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__session_timeout_ms) -> _WhichOneofReturnType__session_timeout_ms | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__takeovers) -> _WhichOneofReturnType__takeovers | None: ...
 
 Global___ResponseExtras: _TypeAlias = ResponseExtras  # noqa: Y015

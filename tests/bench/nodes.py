@@ -18,7 +18,7 @@ from typing import Final, NamedTuple, Self
 from bench import machine
 from harness.poll import until
 
-HOLDFAST: Final = (sys.executable, "-m", "holdfast.server")
+HOLDFAST: Final = (sys.executable, "-P", "-m", "holdfast.server")
 START_S: Final = 60.0
 STOP_S: Final = 30.0
 

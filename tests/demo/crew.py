@@ -37,7 +37,7 @@ class Crew:
             "--diary": self._place.diary,
             "--witness": self._place.witness(name),
         }
-        command = [sys.executable, "-m", "demo.worker", name, *self._cluster.worker_options()]
+        command = [sys.executable, "-P", "-m", "demo.worker", name, *self._cluster.worker_options()]
         command += [str(part) for pair in options.items() for part in pair]
         with self._place.worker_log(name).open("ab") as log:
             self._processes[name] = subprocess.Popen(

@@ -53,7 +53,7 @@ class Alone:
     """The plain single process; it runs beside the cluster, with low priority."""
 
     def __init__(self, place: Place) -> None:
-        command = [sys.executable, "-m", "demo.job", str(place.alone)]
+        command = [sys.executable, "-P", "-m", "demo.job", str(place.alone)]
         self._out = place.alone
         self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, start_new_session=True)
 

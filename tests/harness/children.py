@@ -12,4 +12,5 @@ def environment() -> dict[str, str]:
     roots = [path for path in sys.path if path.startswith(str(Path(__file__).parents[2]))]
     inherited = os.environ.get("PYTHONPATH", "")
     kept = {k: v for k, v in os.environ.items() if not k.startswith("HOLDFAST_")}
-    return {**kept, "PYTHONPATH": os.pathsep.join([*roots, inherited])}
+    # Without empty parts: one would mean the child's working directory.
+    return {**kept, "PYTHONPATH": os.pathsep.join(filter(None, [*roots, inherited]))}

@@ -36,6 +36,20 @@ def test_a_sound_directory_is_sound(path: Path) -> None:
     assert (verdict.sound, verdict.reason, verdict.blank) == (True, "", False)
 
 
+def test_the_check_imports_nothing_from_the_working_directory(
+    path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node may be started anywhere; a module that lies there must not run in LMDB's place."""
+    elsewhere = tmp_path_factory.mktemp("elsewhere")
+    (elsewhere / "lmdb.py").write_text("import pathlib; pathlib.Path('ran').touch()\n")
+    monkeypatch.chdir(elsewhere)
+
+    verdict = verify_directory(path)
+
+    assert not (elsewhere / "ran").exists()
+    assert verdict.sound, verdict.reason
+
+
 @pytest.mark.parametrize("name", ["raft", "state"])
 def test_a_truncated_file_never_kills_the_caller(path: Path, name: str) -> None:
     """LMDB reads through a map: a missing page is SIGBUS for the child, a verdict for the node."""

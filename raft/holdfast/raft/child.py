@@ -22,11 +22,11 @@ class Ended(NamedTuple):
 
 
 async def run_child(module: str, *arguments: str) -> Ended:
-    """Run `python -m module arguments` to its end. Raises TimeoutError, OSError.
+    """Run `python -P -m module arguments` to its end. Raises TimeoutError, OSError.
 
     However this ends, the child is gone afterwards.
     """
-    command = [sys.executable, "-m", module, *arguments]
+    command = [sys.executable, "-P", "-m", module, *arguments]
     # Not by the event loop: uvloop's fork runs gRPC's fork handlers, which abort the child when
     # another thread is in gRPC. CPython starts a child by vfork, which runs none.
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # noqa: ASYNC220, S603 - waited for in a thread; our own module, no shell

@@ -23,6 +23,8 @@ CONNECT_SCHEME: Final = "sc://"
 _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 _CHATTY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LOCAL_PARTITIONS: Final = 4
+_SAFE: Final = "PYTHONSAFEPATH"
+"""Python's `-P` as a variable: Spark puts the commands of its workers together itself."""
 
 _COMMON: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -86,7 +88,8 @@ def _start(master: str, scratch: Path, *, quick: bool, memory: str) -> SparkSess
         builder = builder.config(key, value)
     if master.startswith(CONNECT_SCHEME):
         return builder.getOrCreate()
-    with _environment({"JAVA_HOME": str(make_home(find_java(), scratch / "java"))}):
+    java_home = str(make_home(find_java(), scratch / "java"))
+    with _environment({"JAVA_HOME": java_home, _SAFE: "1"}):
         return builder.getOrCreate()
 
 
@@ -105,6 +108,8 @@ def _local_settings(scratch: Path, *, quick: bool, memory: str) -> dict[str, str
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+        # And nothing that lies in the directory in which somebody started the replay.
+        f"spark.executorEnv.{_SAFE}": "1",
         **(_QUICK if quick else {}),
     }
 

@@ -83,7 +83,7 @@ class LocalCluster:
 
     def _spawn(self, *, bootstrap: bool) -> None:
         for config, file in zip(self._configs, self._files, strict=True):
-            command = [sys.executable, "-m", "holdfast.server", "node", "--config", str(file)]
+            command = [sys.executable, "-P", "-m", "holdfast.server", "node", "--config", str(file)]
             with (file.parent / "node.log").open("ab") as log:
                 self._processes[config.name] = subprocess.Popen(  # noqa: S603 - our own program
                     [*command, "--bootstrap"] if bootstrap else command,

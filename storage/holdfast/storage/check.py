@@ -62,7 +62,7 @@ def verify_directory(path: Path, *, seconds_max: float = CHECK_SECONDS_MAX) -> V
     took longer than `seconds_max`: were that damage, a slow disk or a broken installation would
     send all nodes rebuilding at once. Nobody may write to the directory meanwhile.
     """
-    command = [sys.executable, "-m", "holdfast.storage.check", str(path)]
+    command = [sys.executable, "-P", "-m", "holdfast.storage.check", str(path)]
     try:
         child = subprocess.run(  # noqa: S603 - our own module, no shell
             command, capture_output=True, text=True, timeout=seconds_max, check=False

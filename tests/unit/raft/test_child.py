@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.raft.child import run_child
 
 # In a process of its own: a handler that is registered once stays. `__register_atfork` is what
 # pthread_atfork calls; a library such as gRPC has registered its handlers there.
@@ -30,3 +36,15 @@ def test_s22_a_child_is_started_without_running_fork_handlers() -> None:
     )
 
     assert done.stdout.split() == ["0", "0", "True"], done.stdout + done.stderr
+
+
+def test_a_child_imports_nothing_from_the_working_directory(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sealing runs in a child, wherever its node was started."""
+    (tmp_path / "lmdb.py").write_text("import pathlib; pathlib.Path('ran').touch()\n")
+    monkeypatch.chdir(tmp_path)
+
+    ended = asyncio.run(run_child("holdfast.storage.check", str(tmp_path / "nowhere")))
+
+    assert not (tmp_path / "ran").exists(), ended

@@ -2,10 +2,12 @@
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
 
+from harness.children import environment
 from holdfast.server import cli, entry
 
 
@@ -73,3 +75,18 @@ def test_a_command_loads_only_what_it_needs(unneeded: str) -> None:
 
     assert asked.returncode == 0, asked.stderr
     assert b"Usage" in asked.stdout
+
+
+@pytest.mark.parametrize("option", [[], ["-P"]])
+def test_the_module_imports_nothing_from_the_working_directory(
+    option: list[str], tmp_path: Path
+) -> None:
+    """`python -m` puts that directory first; `-P` is what children of ours are started with."""
+    (tmp_path / "click.py").write_text("import pathlib; pathlib.Path('ran').touch()\n")
+    command = [sys.executable, *option, "-m", "holdfast.server", "--help"]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
+    )
+
+    assert not (tmp_path / "ran").exists()
+    assert done.returncode == 0, done.stderr

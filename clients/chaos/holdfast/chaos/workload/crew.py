@@ -61,7 +61,7 @@ class Crew:
         task.write(file)
         with log.open("ab") as stream:
             process = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, "-m", "holdfast.chaos.workload.worker", str(file)],
+                [sys.executable, "-P", "-m", "holdfast.chaos.workload.worker", str(file)],
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=stream,

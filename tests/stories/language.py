@@ -9,6 +9,7 @@
     remove instances=i1,…    remove prefix=i    remove all
     break a                    the connection of `a`'s parked call breaks
     advance 5s    fail-over    show    set group.max_size=2
+    sweep                      the retention check looks at the group
 
 `a` is a process; a service is made of processes that come and go, each with a name of its own.
 Member ids are the instance id or the process's name with a number. All is about one group, `g`.
@@ -24,6 +25,7 @@ from holdfast.coordinator.commands import (
     AlterSettings,
     CallBroken,
     Caller,
+    ExpireOffsets,
     FormCluster,
     Heartbeat,
     JoinGroup,
@@ -185,6 +187,9 @@ class Teller:
     def _fail_over(self, _options: dict[str, str]) -> list[str]:
         self.core.fail_over()
         return self._tell(())
+
+    def _sweep(self, _options: dict[str, str]) -> list[str]:
+        return self._tell(self.core.submit(ExpireOffsets(GROUP, self.core.now_ms)))
 
     def _set(self, options: dict[str, str]) -> list[str]:
         changes = tuple(SettingChange(*each) for each in options.items())

@@ -8,7 +8,7 @@ from harness.stories import differences, rewritten
 from stories.language import Teller
 
 STORIES = sorted(Path(__file__).parent.glob("*.txt"))
-STORIES_MIN = 28
+STORIES_MIN = 29
 
 
 def test_the_stories_are_there() -> None:

@@ -46,7 +46,6 @@ from holdfast.coordinator.rejections import (
     UnknownMemberId,
     UnknownTopic,
 )
-from holdfast.coordinator.volatile import Pending
 from holdfast.storage.codec import encode_part
 from unit.coordinator.desk import Desk, member
 
@@ -356,12 +355,6 @@ def test_j32_bettered_an_empty_group_without_offsets_is_kept_for_the_retention(d
     everybody_leaves(desk, "a")
     assert sweep(desk, WEEK_MS - 1) == ()
     assert sweep(desk, WEEK_MS) == (GroupDeleted(),)
-
-
-def test_j32_a_group_is_not_deleted_under_a_member_id_that_was_handed_out(desk: Desk) -> None:
-    desk.happened("g", GroupCreated())
-    desk.volatile = desk.volatile._replace(pending=desk.volatile.pending.set("a", Pending("")))
-    assert sweep(desk, WEEK_MS) == ()
 
 
 def test_j34_offsets_of_a_deleted_topic_go_at_once_in_any_state(desk: Desk) -> None:

@@ -254,12 +254,19 @@ def _expiry_rule(group: Group) -> str:
     return "J30" if group.protocol_type is None else "J27"
 
 
+_NEVER_TOLD: Final = 1
+"""The first join phase closes with generation 1. A group that is Empty at it closed with nobody."""
+
+
 def _group_expired(draft: Draft, too_old_ms: int) -> bool:
     """J32 bettered: an empty group is kept for the retention time too, even without offsets.
 
-    So its generation does not start over under a client that pauses. Nor is it taken from under a
-    member that was handed its id and has not used it yet.
+    So its generation does not start over under a client that pauses. One that never had a
+    generation that a member was told has nothing to keep, and goes at once: else names that are
+    made up, and joined by nobody, would fill the node for the retention time. No group is taken
+    from under a member that was handed its id and has not used it yet.
     """
     group = draft.group
-    unused = group.state == EMPTY and not group.offsets and not draft.volatile.pending
-    return unused and group.state_since_ms <= too_old_ms
+    if group.state != EMPTY or group.offsets or draft.volatile.pending:
+        return False
+    return group.generation <= _NEVER_TOLD or group.state_since_ms <= too_old_ms

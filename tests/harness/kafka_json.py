@@ -32,6 +32,7 @@ ERROR_NAMES: Final[dict[type, str]] = {
     rejections.GroupIdNotFound: "GROUP_ID_NOT_FOUND",
     rejections.NonEmptyGroup: "NON_EMPTY_GROUP",
     rejections.GroupSubscribedToTopic: "GROUP_SUBSCRIBED_TO_TOPIC",
+    rejections.TopicInUse: "GROUP_SUBSCRIBED_TO_TOPIC",
     rejections.OffsetMetadataTooLarge: "OFFSET_METADATA_TOO_LARGE",
     rejections.InvalidCommitOffsetSize: "INVALID_COMMIT_OFFSET_SIZE",
     rejections.UnknownTopic: "UNKNOWN_TOPIC_OR_PARTITION",

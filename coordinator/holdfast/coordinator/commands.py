@@ -27,6 +27,7 @@ from holdfast.coordinator.ids import (
     TopicName,
     TopicPartition,
 )
+from holdfast.coordinator.subscriptions import UNSURVEYED, Survey
 from holdfast.coordinator.volatile import DeadlineKey
 
 
@@ -193,10 +194,16 @@ class CreatePartitions:
 
 @dataclass(frozen=True, slots=True)
 class DeleteTopics:
-    """AdminService.DeleteTopics."""
+    """AdminService.DeleteTopics.
+
+    A topic that groups with members subscribe to is kept, unless it is meant by `force`. `survey`:
+    which groups to look at, beside those that have changed since; it spares a look at all of them.
+    """
 
     caller: Caller
     names: tuple[TopicName, ...]
+    force: bool = False
+    survey: Survey = UNSURVEYED
 
 
 @dataclass(frozen=True, slots=True)

@@ -110,6 +110,18 @@ class GroupSubscribedToTopic:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicInUse:
+    """Groups with members subscribe to the topic that should go (GROUP_SUBSCRIBED_TO_TOPIC).
+
+    `group_ids`: the first few of them; `count`: how many there are.
+    """
+
+    topic: str
+    group_ids: tuple[GroupId, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
 class OffsetMetadataTooLarge:
     """The text beside an offset is over the limit, counted in characters (J14)."""
 
@@ -209,6 +221,7 @@ Rejection: TypeAlias = (
     | GroupIdNotFound
     | NonEmptyGroup
     | GroupSubscribedToTopic
+    | TopicInUse
     | OffsetMetadataTooLarge
     | InvalidCommitOffsetSize
     | UnknownTopic

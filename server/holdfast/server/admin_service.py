@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from holdfast.coordinator import replies
 from holdfast.coordinator.commands import DeleteGroup
+from holdfast.coordinator.subscriptions import UNSURVEYED
 from holdfast.server.answering import Callers, Context, answered
 from holdfast.server.faults import CallFailed, Refused, partly_done
+from holdfast.server.subscribers import survey
 from holdfast.server.translate import admin, limits, responses, views
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import admin_pb2_grpc
@@ -146,8 +148,14 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     async def DeleteTopics(
         self, request: a.DeleteTopicsRequest, context: Context
     ) -> a.DeleteTopicsResponse:
-        """Delete topics."""
-        got = await self._ask(admin.delete_topics, request, context)
+        """Delete topics; who subscribes to them is looked up before, a few groups at a time."""
+        self._actors.check_serving()
+        topics = frozenset(admin.topics_to_delete(request))
+        asked_anyway = request.holdfast.force
+        found = UNSURVEYED if asked_anyway else await survey(self._actors.state.groups, topics)
+        got = await self._ask(
+            lambda request, caller: admin.delete_topics(request, caller, found), request, context
+        )
         return _placed(admin.deleted_topics(cast("replies.NamedReply", got.reply)), got)
 
     @answered(a.ListTopicsResponse)

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
+from harness.poll import until_async
 from holdfast.client import (
     Admin,
     GroupNotEmpty,
     GroupNotFound,
     IncompatibleServer,
+    Member,
     Offset,
+    TopicInUse,
     TopicNotFound,
     TopicPartition,
     UnknownMember,
@@ -156,3 +159,29 @@ def test_an_older_service_is_incompatible() -> None:
                     await admin.remove_members("g", everyone=True)
 
     asyncio.run(story())
+
+
+def test_a_topic_that_live_members_own_is_kept_and_force_takes_it_from_them() -> None:
+    """GROUP_SUBSCRIBED_TO_TOPIC; afterwards nobody owns what does not exist."""
+
+    async def run() -> None:
+        async with served() as node, Admin(node.address) as admin:
+            await admin.create_topics({"t": 3, "u": 1})
+            times = {"heartbeat_interval_ms": 20, "topics_refresh_ms": 20}
+            async with Member(node.address, group="workers", topics=["t"], **times) as member:  # type: ignore[arg-type]  # Member's own
+                await until_async(lambda: member.health().owned == 3, "the first assignment")
+                results = await admin.delete_topics("t", "u")
+                assert isinstance(results["t"], TopicInUse)
+                assert "'workers'" in str(results["t"])
+                assert "--force" in str(results["t"])
+                assert results["u"] is None
+
+                assert await admin.delete_topics("t", force=True) == {"t": None}
+                await until_async(lambda: member.health().owned == 0, "the loss of the topic")
+                await admin.create_topics({"t": 3})
+                await until_async(lambda: member.health().owned == 3, "the topic's return")
+                await admin.delete_topics("t", force=True)
+                await admin.create_topics({"t": 2})
+                await until_async(lambda: member.health().owned == 2, "its return, smaller")
+
+    asyncio.run(run())

@@ -295,8 +295,29 @@ def test_the_group_leader_rejoins_when_a_topic_has_grown_a_follower_never_asks()
     assert not any(isinstance(send.request, TOPICS) for send in follower.sent)
 
 
-@pytest.mark.parametrize(("count", "rejoins"), [(3, False), (4, True)])
-def test_kip814_a_restarted_leader_does_not_assign_but_sees_what_grew_while_it_was_away(
+@pytest.mark.parametrize(
+    ("count", "why"), [(2, "fewer partitions: t"), (0, "deleted: t"), (4, "more partitions: t")]
+)
+def test_the_group_leader_rejoins_when_a_topic_came_back_smaller_or_is_gone(
+    count: int, why: str
+) -> None:
+    """Else the group stays Stable and owns what does not exist."""
+    driver = Driver()
+    driver.found()
+    driver.joined(leader="m-1", members=[subscriber("m-1", "t")])
+    driver.answer(TOPICS, topics_answer(3))
+    driver.synced(0, 1, 2)
+    while not driver.is_waiting(TOPICS):
+        driver.next_heartbeat()
+    driver.answer(TOPICS, topics_answer(count) if count else admin_pb2.ListTopicsResponse())
+    assert isinstance(driver.told_last, Revoke)
+    driver.session.revoked(driver.now)
+    driver.take()
+    assert driver.waiting(JOIN)[1].reason == f"topics changed: {why}"
+
+
+@pytest.mark.parametrize(("count", "rejoins"), [(2, True), (3, False), (4, True)])
+def test_kip814_a_restarted_leader_does_not_assign_but_sees_what_changed_while_it_was_away(
     count: int,
     rejoins: bool,  # noqa: FBT001 - a table of cases
 ) -> None:

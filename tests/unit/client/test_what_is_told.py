@@ -155,6 +155,25 @@ def test_a_topic_that_does_not_exist_is_told_once_and_again_if_it_goes_later() -
         assert missing(driver) == [("b",)] * told
 
 
+def test_a_topic_that_goes_under_its_owners_is_told_when_nobody_owns_it_any_more() -> None:
+    """The warning says that nobody gets a partition: false while the old assignment is in force."""
+    driver = Driver()
+    driver.found()
+    driver.joined(leader="m-1", members=[subscriber("m-1", "t")])
+    two = admin_pb2.ListTopicsResponse(topics=[admin_pb2.ListedTopic(name="t", num_partitions=2)])
+    driver.answer(TOPICS, two)
+    driver.synced(0, 1)
+    while not driver.is_waiting(TOPICS):
+        driver.next_heartbeat()
+    driver.answer(TOPICS, admin_pb2.ListTopicsResponse())
+    assert missing(driver) == []
+    driver.session.revoked(driver.now)
+    driver.take()
+    driver.joined(generation=2, leader="m-1", members=[subscriber("m-1", "t")])
+    driver.answer(TOPICS, admin_pb2.ListTopicsResponse())
+    assert missing(driver) == [("t",)]
+
+
 def test_the_warning_of_a_missing_topic_says_how_to_create_it(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

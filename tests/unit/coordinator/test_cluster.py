@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
@@ -22,7 +23,10 @@ from holdfast.coordinator.events import (
     Event,
     GroupCreated,
     GroupDeleted,
+    MemberUpdated,
     PartitionsAdded,
+    Protocol,
+    RebalanceStarted,
     SettingChange,
     SettingsChanged,
     TopicsCreated,
@@ -38,9 +42,11 @@ from holdfast.coordinator.rejections import (
     InvalidTopic,
     NonEmptyGroup,
     TopicExists,
+    TopicInUse,
     UnknownTopic,
 )
 from holdfast.coordinator.replies import NamedReply
+from holdfast.coordinator.subscriptions import Survey
 from holdfast.coordinator.volatile import PENDING, DeadlineKey, Pending
 from unit.coordinator.desk import Desk, member
 
@@ -141,6 +147,71 @@ def test_topics_are_deleted(desk: Desk) -> None:
     assert [type(error) for error in errors(answer)[2:]] == [InvalidRequest, InvalidRequest]
     assert events == (TopicsDeleted(("t",)),)
     assert "t" not in desk.state.topics
+
+
+def delete_topics(desk: Desk, command: DeleteTopics) -> tuple[list[object], tuple[Event, ...]]:
+    answer, events = desk.decide(cluster.delete_topics, command)
+    return errors(answer), events
+
+
+def test_a_topic_that_members_subscribe_to_is_kept_and_the_others_of_the_call_go(
+    desk: Desk,
+) -> None:
+    """GROUP_SUBSCRIBED_TO_TOPIC, as for its offsets (J24): whoever owns it would not be told."""
+    desk.topics(t=2, u=2, v=1)
+    desk.stable_group("g", member("m1", "t"), member("m2", "u"))
+    found, events = delete_topics(desk, DeleteTopics(CALLER, ("t", "u", "v")))
+    assert found == [TopicInUse("t", ("g",), 1), TopicInUse("u", ("g",), 1), None]
+    assert events == (TopicsDeleted(("v",)),)
+
+
+def test_force_deletes_a_topic_that_members_subscribe_to(desk: Desk) -> None:
+    desk.topics(t=2)
+    desk.stable_group("g", member("m1", "t"))
+    assert delete_topics(desk, DeleteTopics(CALLER, ("t",), force=True))[0] == [None]
+    assert "t" not in desk.state.topics
+
+
+def test_a_join_phase_counts_as_well_and_only_the_topics_that_are_named(desk: Desk) -> None:
+    """J25 is for offsets: there a doubt keeps everything, here it would keep every topic."""
+    desk.topics(t=2, u=2)
+    desk.rebalancing_group("g", member("m1", "t"))
+    found, _ = delete_topics(desk, DeleteTopics(CALLER, ("t", "u")))
+    assert found == [TopicInUse("t", ("g",), 1), None]
+
+
+@pytest.mark.parametrize("kind", ["connect", "consumer"])
+def test_what_cannot_be_read_keeps_no_topic(desk: Desk, kind: str) -> None:
+    desk.topics(t=2)
+    blind = replace(member("m1", kind=kind), protocols=(Protocol("p", b"?", None),))
+    desk.stable_group("g", blind)
+    assert delete_topics(desk, DeleteTopics(CALLER, ("t",)))[0] == [None]
+
+
+def test_a_few_of_many_groups_are_named_and_the_others_counted(desk: Desk) -> None:
+    desk.topics(t=2)
+    for number in range(7):
+        desk.stable_group(f"g{number}", member(f"m{number}", "t"))
+    (found,), _ = delete_topics(desk, DeleteTopics(CALLER, ("t",)))
+    assert found == TopicInUse("t", ("g0", "g1", "g2", "g3", "g4"), 7)
+
+
+UPDATED = MemberUpdated("m1", "client", "host", 10_000, 60_000, (Protocol("p", b"", ("u",)),), "")
+
+
+def test_a_group_that_came_or_went_since_the_survey_is_seen_when_it_is_decided(
+    desk: Desk,
+) -> None:
+    """The look at all groups takes many turns of the loop, in which members join and leave."""
+    desk.topics(t=2)
+    desk.stable_group("went", member("m1", "t"))
+    survey = Survey(desk.state.groups, frozenset({"went"}))
+    desk.happened(
+        "went", RebalanceStarted("other topics", "m1", initial=False, timeout_ms=1), UPDATED
+    )
+    desk.stable_group("came", member("m2", "t"))
+    (found,), _ = delete_topics(desk, DeleteTopics(CALLER, ("t",), survey=survey))
+    assert found == TopicInUse("t", ("came",), 1)
 
 
 # --- settings ---

@@ -15,7 +15,7 @@ from holdfast.server.translate.refusals import TABLE, Coded, Status, code_of, se
 from holdfast.v1 import errors_pb2 as e
 
 KINDS = get_args(Rejection)
-SAMPLES = {str: "some-text", int: 4711}
+SAMPLES = {str: "some-text", int: 4711, tuple[str, ...]: ("one", "another")}
 
 
 def sample(kind: type[Rejection]) -> Rejection:
@@ -48,6 +48,7 @@ def test_codes_are_those_that_kafka_has() -> None:
     differing = {
         r.UnknownTopic: "UNKNOWN_TOPIC_OR_PARTITION",
         r.TopicExists: "TOPIC_ALREADY_EXISTS",
+        r.TopicInUse: "GROUP_SUBSCRIBED_TO_TOPIC",
         r.InvalidTopic: "INVALID_TOPIC_EXCEPTION",
     }
     for kind, row in TABLE.items():

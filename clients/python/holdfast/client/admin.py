@@ -224,11 +224,17 @@ class Admin:
         answer = await self._change(request, admin_pb2.CreatePartitionsResponse)
         return _topic_results(answer.results)
 
-    async def delete_topics(self, *topics: str) -> Results:
-        """Delete topics."""
+    async def delete_topics(self, *topics: str, force: bool = False) -> Results:
+        """Delete topics, with the offsets that groups have of them.
+
+        A topic that groups with members subscribe to is refused with TopicInUse, which names them.
+        `force`: delete it all the same; each group's members lose its partitions at the next look
+        of their group leader (`topics_refresh_ms`).
+        """
         names = one_by_one("delete_topics", topics)
         request = admin_pb2.DeleteTopicsRequest(
-            topics=[admin_pb2.DeleteTopicState(name=name) for name in names]
+            topics=[admin_pb2.DeleteTopicState(name=name) for name in names],
+            holdfast=extras_pb2.RequestExtras(force=force),
         )
         answer = await self._change(request, admin_pb2.DeleteTopicsResponse)
         return _topic_results(answer.responses)
@@ -284,7 +290,7 @@ class Admin:
     async def _change(self, request: Any, answer: type[AnswerT]) -> AnswerT:  # noqa: ANN401 - any request of the contract
         deadline = boot_ms() + self._timeout_ms
         request_id = await self._caller.new_request_id(self._timeout_ms)
-        request.holdfast.CopyFrom(extras_pb2.RequestExtras(request_id=request_id))
+        request.holdfast.request_id = request_id
         return await self._ask(request, answer, left_ms(deadline))
 
     async def _ask(self, request: Message, answer: type[AnswerT], timeout_ms: int) -> AnswerT:

@@ -12,6 +12,7 @@
         NoCommonProtocol         the group uses another protocol type or other assignors
         TopicExists              a topic of this name is there already
         TopicNotFound            no such topic or partition
+        TopicInUse               groups with members subscribe to the topic
         Forbidden                the principal may not do this, or is not known
         InvalidArgument          the request is wrong in itself: fix it
         ServerDefect             the service has failed inside; nothing was changed
@@ -102,6 +103,10 @@ class TopicNotFound(Rejected):
     """There is no such topic, or the topic has no such partition."""
 
 
+class TopicInUse(Rejected):
+    """Members subscribe to the topic, so neither it nor its offsets may go."""
+
+
 class Forbidden(Rejected):
     """The principal is not known, or may not do this."""
 
@@ -176,6 +181,7 @@ _CLASSES: Mapping[ErrorCode.ValueType, type[Rejected]] = {
     ErrorCode.ERROR_CODE_GROUP_ID_NOT_FOUND: GroupNotFound,
     ErrorCode.ERROR_CODE_GROUP_MAX_SIZE_REACHED: GroupFull,
     ErrorCode.ERROR_CODE_FENCED_INSTANCE_ID: Fenced,
+    ErrorCode.ERROR_CODE_GROUP_SUBSCRIBED_TO_TOPIC: TopicInUse,
     ErrorCode.ERROR_CODE_FENCED_MEMBER_EPOCH: IllegalGeneration,
     ErrorCode.ERROR_CODE_STALE_MEMBER_EPOCH: IllegalGeneration,
 }

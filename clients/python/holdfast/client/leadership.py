@@ -1,8 +1,9 @@
-"""What the group leader does beyond a member's part: assign, and watch its topics grow.
+"""What the group leader does beyond a member's part: assign, and watch its topics change.
 
-Partition counts only grow, so the watch compares with the counts that the assignment in force was
-made from. A group leader that restarted and must not assign (KIP-814) reads them from its own
-assignment, where the one who assigned wrote them (protocol.py). No clock, no IO.
+The watch compares with the counts that the assignment in force was made from. A topic's count only
+grows, but the topic may be deleted, and made again with fewer partitions. A group leader that
+restarted and must not assign (KIP-814) reads the counts from its own assignment, where the one who
+assigned wrote them (protocol.py). No clock, no IO.
 """
 
 from __future__ import annotations
@@ -75,15 +76,17 @@ class Leadership:
         """Look again then; None: an answer is awaited."""
         self.refresh_at_ms = at_ms
 
-    def grown(self, counts: Mapping[str, int]) -> list[str]:
-        """Topics that have more partitions now than the assignment in force knows of."""
+    def changed(self, counts: Mapping[str, int]) -> str:
+        """How the topics differ from what the assignment in force was made from; "" if not."""
         if not self._assigned_from:
             self._assigned_from = dict(counts)  # never told: watch from here on, as Kafka's client
-        return sorted(
-            topic
-            for topic in self.topics
-            if counts.get(topic, 0) > self._assigned_from.get(topic, 0)
-        )
+        known = {topic: self._assigned_from.get(topic, 0) for topic in self.topics}
+        more = (topic for topic in known if counts.get(topic, 0) > known[topic])
+        fewer = (topic for topic in known if 0 < counts.get(topic, 0) < known[topic])
+        gone = (topic for topic in known if topic not in counts and known[topic])
+        told = (("more partitions", more), ("fewer partitions", fewer), ("deleted", gone))
+        named = ((how, sorted(found)) for how, found in told)
+        return "; ".join(f"{how}: {', '.join(names)}" for how, names in named if names)
 
     def newly_missing(self, counts: Mapping[str, int]) -> tuple[str, ...]:
         """Topics that do not exist, and did the last time, or were not asked for."""

@@ -268,13 +268,15 @@ class Session:
             raise from_code(response.error_code, subject="ListTopics")
         counts = {topic.name: topic.num_partitions for topic in response.topics}
         self._leadership.refresh_from(now_ms + self.settings.topics_refresh_ms)
+        changed = self._leadership.changed(counts) if self.phase is Phase.STABLE else ""
+        if changed:  # what is missing then is told once nobody has partitions of it any more
+            self._rebalance(f"topics changed: {changed}", now_ms)
+            return
         if missing := self._leadership.newly_missing(counts):
             self._outputs.append(Missing(missing))
         if self.phase is Phase.SYNCING and self._leadership.must_assign:
             assignments = self._leadership.assign(self.identity.protocol, counts)
             self._joining.send_sync(assignments, now_ms)
-        elif self.phase is Phase.STABLE and (grown := self._leadership.grown(counts)):
-            self._rebalance(f"more partitions: {', '.join(grown)}", now_ms)
 
     def _sync_answered(
         self, sent: Sent, response: group_pb2.SyncGroupResponse, now_ms: int

@@ -140,9 +140,9 @@ class Admin:
         """Raise topics to so many partitions each; counts only grow."""
         return THREAD.run(self._admin.create_partitions(counts))
 
-    def delete_topics(self, *topics: str) -> Results:
-        """Delete topics."""
-        return THREAD.run(self._admin.delete_topics(*topics))
+    def delete_topics(self, *topics: str, force: bool = False) -> Results:
+        """Delete topics; `force`: also those that groups with members subscribe to."""
+        return THREAD.run(self._admin.delete_topics(*topics, force=force))
 
     def list_topics(self, *names: str) -> dict[str, int]:
         """Partition counts by topic; of all topics when none is named."""

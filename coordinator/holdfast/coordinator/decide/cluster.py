@@ -3,7 +3,7 @@
 A deletion of topics says only that they are gone. Offsets belong to their groups' parts of the log,
 so each group lists in an event of its own which of them went along (J34): `offsets.expire` does it,
 which the node runs over the groups right after, and again at each sweep. Until then a fetch does
-not show them. Knows nothing of groups but their ids.
+not show them. Knows nothing of groups but their ids, and which topics they subscribe to.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import re
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator import settings
+from holdfast.coordinator import settings, subscriptions
 from holdfast.coordinator.broken import InvariantBroken
 from holdfast.coordinator.decide.groups import invalid_group_id
 from holdfast.coordinator.events import (
@@ -29,6 +29,7 @@ from holdfast.coordinator.rejections import (
     InvalidRequest,
     InvalidTopic,
     TopicExists,
+    TopicInUse,
     UnknownTopic,
 )
 from holdfast.coordinator.replies import NamedReply, NamedResult
@@ -50,6 +51,8 @@ if TYPE_CHECKING:
 
 TOPIC_NAME_LENGTH_MAX: Final = 249
 """Characters, as in Kafka."""
+SUBSCRIBERS_NAMED_MAX: Final = 5
+"""Of the groups that keep a topic from being deleted, so many are named; the rest are counted."""
 
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
@@ -102,10 +105,16 @@ def create_partitions(draft: Draft, command: CreatePartitions) -> NamedReply:
 
 
 def delete_topics(draft: Draft, command: DeleteTopics) -> NamedReply:
-    """Delete the topics that exist; one result each."""
+    """Delete the topics that exist and that no group with members needs; one result each.
+
+    A join that is on its way to the log at this moment is not seen: its group ends as after a
+    forced deletion, which the group leader's client notices.
+    """
     twice = _named_twice(command.names)
+    in_use = {} if command.force else _in_use(draft.state, command)
     results = tuple(
-        NamedResult(name, twice.get(name) or _unknown(draft.state, name)) for name in command.names
+        NamedResult(name, twice.get(name) or _unknown(draft.state, name) or in_use.get(name))
+        for name in command.names
     )
     gone = tuple(result.name for result in results if result.error is None)
     if gone:
@@ -184,6 +193,16 @@ def _bad_size(state: State, topic: TopicSize) -> Rejection | None:
 
 def _unknown(state: State, name: str) -> Rejection | None:
     return None if name in state.topics else UnknownTopic(name)
+
+
+def _in_use(state: State, command: DeleteTopics) -> dict[str, Rejection]:
+    """Topics of the call that groups of type `consumer` with members subscribe to."""
+    wanted = frozenset(command.names) & state.topics.keys()
+    found = subscriptions.of_topics(state.groups, wanted, command.survey)
+    return {
+        topic: TopicInUse(topic, tuple(group_ids[:SUBSCRIBERS_NAMED_MAX]), len(group_ids))
+        for topic, group_ids in found.items()
+    }
 
 
 def _not_growable(state: State, topic: TopicSize) -> Rejection | None:

@@ -6,6 +6,7 @@ import click
 
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.server.cli.connect import Cluster
+from holdfast.server.cli.ending import fail
 from holdfast.server.cli.names import topic_name
 from holdfast.server.cli.options import (
     as_json,
@@ -17,6 +18,7 @@ from holdfast.server.cli.options import (
 )
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
+from holdfast.v1.extras_pb2 import RequestExtras
 
 _count = click.IntRange(1, REGISTRY["topic.partitions_max"].most)
 """What may ever be set; the setting in force is the cluster's to tell."""
@@ -30,17 +32,46 @@ def topic() -> None:
 @topic.command()
 @click.argument("name", callback=topic_name)
 @click.option("--partitions", type=_count, required=True, help="How many partitions it gets.")
+@click.option(
+    "--if-not-exists",
+    is_flag=True,
+    help="Let a topic that exists with so many partitions be; with another number, fail.",
+)
 @as_json
 @asks_cluster
-def create(cluster: Cluster, name: str, partitions: int, *, as_json: bool) -> None:
+def create(
+    cluster: Cluster, name: str, partitions: int, *, if_not_exists: bool, as_json: bool
+) -> None:
     """Create a topic."""
     wanted = a.CreatableTopic(name=name, num_partitions=partitions)
     response = cluster.change("CreateTopics", a.CreateTopicsRequest(topics=[wanted]))
     if as_json:
         show_json(response)
+    if if_not_exists and _is_there(response):
+        _check_size(cluster, name, partitions)
+        if not as_json:
+            click.echo(f"{name} is there already, with {partitions} partitions")
+        return
     refuse_any((t.name, t.error_code, t.error_message) for t in response.topics)
     if not as_json:
         click.echo(f"created {name} with {partitions} partitions")
+
+
+def _is_there(response: a.CreateTopicsResponse) -> bool:
+    return [t.error_code for t in response.topics] == [e.ERROR_CODE_TOPIC_ALREADY_EXISTS]
+
+
+def _check_size(cluster: Cluster, name: str, partitions: int) -> None:
+    """End the command if the topic is not the one that was asked for."""
+    response = cluster.call("ListTopics", a.ListTopicsRequest(names=[name]))
+    refuse(response, "topics")
+    for found in response.topics:
+        if found.num_partitions != partitions:
+            fail(
+                f"a topic {name!r} is there already, with {found.num_partitions} partitions and "
+                f"not {partitions}. Raise it with `holdfast topic grow`, or ask for as many as it "
+                "has"
+            )
 
 
 @topic.command()
@@ -61,12 +92,20 @@ def grow(cluster: Cluster, name: str, partitions: int, *, as_json: bool) -> None
 
 @topic.command()
 @click.argument("names", nargs=-1, required=True, callback=topic_name)
+@click.option(
+    "--force", is_flag=True, help="Delete also a topic that groups with members subscribe to."
+)
 @as_json
 @asks_cluster
-def delete(cluster: Cluster, names: tuple[str, ...], *, as_json: bool) -> None:
-    """Delete topics, each for itself."""
+def delete(cluster: Cluster, names: tuple[str, ...], *, force: bool, as_json: bool) -> None:
+    """Delete topics, each for itself, with the offsets that groups have of them.
+
+    A topic that members of a group subscribe to is kept: stop them first. With --force they lose
+    its partitions a few seconds later, when their group leader sees it.
+    """
     wanted = [a.DeleteTopicState(name=name) for name in names]
-    response = cluster.change("DeleteTopics", a.DeleteTopicsRequest(topics=wanted))
+    request = a.DeleteTopicsRequest(topics=wanted, holdfast=RequestExtras(force=force))
+    response = cluster.change("DeleteTopics", request)
     if as_json:
         show_json(response)
     else:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from holdfast.coordinator import commands as c
 from holdfast.coordinator.events import SettingChange, TopicSize
 from holdfast.coordinator.rejections import FencedInstanceId, UnknownMemberId
+from holdfast.coordinator.subscriptions import UNSURVEYED, Survey
 from holdfast.server.faults import malformed
 from holdfast.server.translate import limits
 from holdfast.server.translate.refusals import code_of, sentence
@@ -152,12 +153,17 @@ def created_partitions(reply: replies.NamedReply) -> a.CreatePartitionsResponse:
     )
 
 
-def delete_topics(request: a.DeleteTopicsRequest, caller: c.Caller) -> c.DeleteTopics:
-    """DeleteTopics."""
+def topics_to_delete(request: a.DeleteTopicsRequest) -> tuple[str, ...]:
+    """The topics that DeleteTopics names."""
     limits.items("topics", request.topics)
-    return c.DeleteTopics(
-        caller, tuple(limits.text("topics.name", topic.name) for topic in request.topics)
-    )
+    return tuple(limits.text("topics.name", topic.name) for topic in request.topics)
+
+
+def delete_topics(
+    request: a.DeleteTopicsRequest, caller: c.Caller, survey: Survey = UNSURVEYED
+) -> c.DeleteTopics:
+    """DeleteTopics, with who was found to subscribe to the topics."""
+    return c.DeleteTopics(caller, topics_to_delete(request), request.holdfast.force, survey)
 
 
 def deleted_topics(reply: replies.NamedReply) -> a.DeleteTopicsResponse:

@@ -94,6 +94,12 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
         e.ERROR_CODE_GROUP_SUBSCRIBED_TO_TOPIC,
         "a member subscribes to the topic {topic!r}, so its offsets stay. Stop the member first",
     ),
+    r.TopicInUse: Coded(
+        e.ERROR_CODE_GROUP_SUBSCRIBED_TO_TOPIC,
+        "groups with members subscribe to the topic {topic!r}: {groups}. Stop their members first, "
+        "or delete it all the same with force (`holdfast topic delete --force`): they lose their "
+        "partitions of it",
+    ),
     r.OffsetMetadataTooLarge: Coded(
         e.ERROR_CODE_OFFSET_METADATA_TOO_LARGE,
         "the metadata beside the offset has {length} characters, {most} are allowed. Shorten it",
@@ -158,7 +164,15 @@ def sentence(rejection: Rejection) -> str:
     values = {field.name: _told(field.name, rejection) for field in fields(rejection)}
     if isinstance(rejection, r.FencedInstanceId):
         values["holder_since"] = instant(rejection.holder_since_ms)
+    if isinstance(rejection, r.TopicInUse):
+        values["groups"] = _few(rejection.group_ids, rejection.count)
     return TABLE[type(rejection)].text.format_map(values)
+
+
+def _few(names: tuple[str, ...], count: int) -> str:
+    """The names, and how many more there are."""
+    more = f" and {count - len(names)} more" if count > len(names) else ""
+    return ", ".join(repr(shown(name)) for name in names) + more
 
 
 def _told(field: str, rejection: Rejection) -> object:

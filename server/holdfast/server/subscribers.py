@@ -1,0 +1,36 @@
+"""Who subscribes to topics that somebody wants to delete: a look at every group, in slices.
+
+The state is a value, so it can be read over many turns of the loop. What changes meanwhile is seen
+when the deletion is decided, which looks again at each group that is not the one seen here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Final
+
+from holdfast.coordinator.subscriptions import Survey, named
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from holdfast.coordinator.ids import GroupId, TopicName
+    from holdfast.coordinator.pmap import PMap
+    from holdfast.coordinator.state import Group
+
+MEMBERS_A_TURN: Final = 1_000
+"""Members that are looked at before others are served: about a millisecond."""
+
+
+async def survey(groups: PMap[GroupId, Group], topics: Container[TopicName]) -> Survey:
+    """The groups with members of type `consumer` that name one of the topics."""
+    subscribed: set[GroupId] = set()
+    looked_at = 0
+    for group in groups.values():
+        if named(group, topics):
+            subscribed.add(group.group_id)
+        looked_at += 1 + len(group.members)
+        if looked_at >= MEMBERS_A_TURN:
+            looked_at = 0
+            await asyncio.sleep(0)
+    return Survey(groups, frozenset(subscribed))

@@ -8,10 +8,15 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.replay.analyse import Analysis, Mark, analyse
+from holdfast.coordinator.text import OBEYED
+from holdfast.replay.analyse import Analysis, GroupSummary, Mark, Restless, Step, analyse
 from holdfast.replay.app import report
+from holdfast.replay.findings import Check, Finding, Report
+from holdfast.replay.ownership import Interval
 from holdfast.replay.picture import busiest_group, draw
 from holdfast.replay.read import node_log
+from holdfast.replay.report import page, text
+from holdfast.replay.rounds import Round
 from spark.event_logs import (
     START_MS,
     EventLog,
@@ -95,3 +100,32 @@ def test_the_files_of_a_report(spark: SparkSession, tmp_path: Path) -> None:
 def test_what_is_drawn_is_the_busiest_group(analysis: Analysis) -> None:
     assert busiest_group(analysis) == "g"
     assert draw(analysis, "g").startswith(b"\x89PNG")
+
+
+def test_no_text_of_a_caller_reaches_a_report_raw() -> None:
+    """A terminal and a page obey controls; a picture takes dollar signs for a formula."""
+    poison = "\x1b[2J\x9b\u202e\u2028\n$\\frac{"
+    step = Step(poison, poison, 0, poison, poison, "left", 1, 1, moved=True)
+    opened = Round(poison, 1, 0, 0, poison, poison, "G23", "LeaveGroup", 1, 1, 1)
+    owned = Interval(poison, poison, 0, poison, poison, 1, 0, 1_000, "open", 0)
+    analysis = Analysis(
+        node=poison,
+        records=1,
+        first_ms=0,
+        last_ms=1_000,
+        clock_offsets=((0, 0),),
+        groups=(GroupSummary(poison, 1, 1, 0, 0, 0, 0, None, None),),
+        rounds=(opened,),
+        steps=(step,),
+        restless=(Restless(poison, poison, 3, "swapped", 0, 1),),
+        intervals=(owned,),
+        marks=(Mark(1, poison),),
+    )
+    picture = draw(analysis, poison)
+    assert picture.startswith(b"\x89PNG")
+    for written in (text(analysis), page(analysis, {poison: picture})):
+        assert not [c for c in written.replace("\n", "") if ord(c) in OBEYED]
+        assert r"\x1b[2J\x9b\u202e\u2028\n" in written
+    finding = Finding("changed", poison, poison, None, poison)
+    table = Report((Check("payload", poison, (finding,)),)).table()
+    assert not [c for c in table.replace("\n", "") if ord(c) in OBEYED]

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from holdfast.coordinator.ids import Position
+from holdfast.coordinator.text import readable
 
 
 class Finding(NamedTuple):
@@ -83,4 +84,4 @@ class Report:
         digest = "none" if self.digest is None else f"{self.digest:016x}"
         verdict = "verified" if self.passed else "NOT verified"
         lines.append(f"{verdict}: {self.records} records up to {last}, state digest {digest}")
-        return "\n".join(lines)
+        return "\n".join(map(readable, lines))

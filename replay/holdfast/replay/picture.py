@@ -15,6 +15,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
+from holdfast.coordinator.text import readable
 from holdfast.replay.analyse import Analysis
 from holdfast.replay.ownership import Interval
 
@@ -70,7 +71,8 @@ def draw(analysis: Analysis, group: str) -> bytes:
     _label(axes, shown, span)
     _legend(axes, colours, frozen=bool(analysis.frozen))
     left_out = f", {len(lanes) - len(shown)} more not shown" if len(lanes) > len(shown) else ""
-    _title(figure, axes, f"Who owned what in group {group!r}: {len(shown)} partitions{left_out}")
+    title = f"Who owned what in group {group!r}: {len(shown)} partitions{left_out}"
+    _title(figure, axes, _text(title))
     out = io.BytesIO()
     figure.savefig(out, format="png", bbox_inches="tight")
     return out.getvalue()
@@ -162,7 +164,7 @@ def _draw_marks(axes: Axes, analysis: Analysis, span: float) -> None:
         place = max(at, free)
         free = place + span * _LABEL_SHARE
         axes.annotate(
-            mark.label,
+            _text(mark.label),
             xy=(at, 1.0),
             xytext=(place, _LABEL_HEIGHT),
             xycoords=("data", "axes fraction"),
@@ -186,13 +188,18 @@ def _seconds(wall_ms: int, analysis: Analysis) -> float:
 
 
 def _label(axes: Axes, lanes: Sequence[Lane], span: float) -> None:
-    axes.set_yticks(range(len(lanes)), [f"{topic}/{number}" for topic, number in lanes])
+    axes.set_yticks(range(len(lanes)), [_text(f"{topic}/{number}") for topic, number in lanes])
     axes.tick_params(axis="y", labelsize=8, length=0)
     axes.set_ylim(len(lanes) - 0.4, -0.6)
     axes.set_xlim(0, span)
     axes.set_xlabel("seconds since the first record (log time)")
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
+
+
+def _text(given: str) -> str:
+    """As it is, and not as a formula: a dollar sign begins one."""
+    return readable(given).replace("$", r"\$")
 
 
 def _title(figure: Figure, axes: Axes, title: str) -> None:
@@ -204,7 +211,7 @@ def _title(figure: Figure, axes: Axes, title: str) -> None:
 
 def _legend(axes: Axes, colours: dict[str, str], *, frozen: bool) -> None:
     named = list(colours.items())[:NAMED_OWNERS_MAX]
-    patches = [Patch(facecolor=colour, label=owner) for owner, colour in named]
+    patches = [Patch(facecolor=colour, label=_text(owner)) for owner, colour in named]
     if len(colours) > len(named):
         patches.append(Patch(facecolor="none", label=f"and {len(colours) - len(named)} more"))
     patches.append(Patch(facecolor=_GAP_COLOUR, label="nobody"))

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from holdfast.coordinator.text import readable
 from holdfast.replay.analyse import Analysis
 from holdfast.replay.picture import busiest_group, draw
 from holdfast.replay.tables import Table, heading, plain, tables
@@ -77,7 +78,8 @@ def _drawn(analysis: Analysis) -> list[str]:
 
 def _figure(group: str, png: bytes) -> str:
     data = base64.b64encode(png).decode()
-    label = escape(f"Owners of the partitions of group {group} over time", quote=True)
+    title = f"Owners of the partitions of group {readable(group)} over time"
+    label = escape(title, quote=True)
     return f'<p><img alt="{label}" src="data:image/png;base64,{data}"></p>'
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from holdfast.coordinator.text import readable
 from holdfast.replay.analyse import Analysis, GroupSummary, Restless, Step
 from holdfast.replay.rounds import Round
 
@@ -19,7 +20,14 @@ class Table(NamedTuple):
 
 
 def tables(analysis: Analysis) -> list[Table]:
-    """All tables of a report, the most telling first."""
+    """All tables of a report, the most telling first; no cell has what a terminal obeys."""
+    return [
+        table._replace(rows=tuple(tuple(map(readable, row)) for row in table.rows))
+        for table in _tables(analysis)
+    ]
+
+
+def _tables(analysis: Analysis) -> list[Table]:
     since = analysis.first_ms
     return [
         Table(
@@ -55,7 +63,7 @@ def heading(analysis: Analysis) -> str:
     day = datetime.fromtimestamp(analysis.first_ms / 1000, UTC)
     length = duration(analysis.last_ms - analysis.first_ms)
     return (
-        f"{analysis.records} records of node {analysis.node}, {length} from "
+        f"{analysis.records} records of node {readable(analysis.node)}, {length} from "
         f"{day:%Y-%m-%d %H:%M:%S} UTC"
     )
 

@@ -15,6 +15,7 @@ from urllib.parse import unquote
 import grpc
 
 from holdfast.coordinator.commands import Caller
+from holdfast.coordinator.text import readable
 from holdfast.server.faults import LEADER_KEY, OUTCOME_KEY, CallFailed, Refused, crashed, malformed
 from holdfast.server.logs import CALL
 from holdfast.server.security import ANONYMOUS, Principals
@@ -84,7 +85,7 @@ def answered(
 def _refusal(respond: Callable[..., Response], error: Refused, context: Context) -> Response:
     if error.leader:
         context.set_trailing_metadata(((LEADER_KEY, error.leader),))
-    extras = x.ResponseExtras(message=error.sentence)
+    extras = x.ResponseExtras(message=readable(error.sentence))
     if error.leader:
         extras.leader_hint = error.leader
     return respond(error_code=error.code, holdfast=extras)
@@ -103,7 +104,7 @@ async def end(
     trailing: list[tuple[str, str]] = [(OUTCOME_KEY, outcome)]
     if isinstance(error, Refused) and error.leader:
         trailing.append((LEADER_KEY, error.leader))
-    await context.abort(error.status, error.sentence, tuple(trailing))
+    await context.abort(error.status, readable(error.sentence), tuple(trailing))
 
 
 class Callers:

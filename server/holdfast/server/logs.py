@@ -6,17 +6,18 @@ belongs to (method, request id) is added by itself from a context variable.
 
 from __future__ import annotations
 
-import json
 import logging
 import sys
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
+from holdfast.coordinator.text import readable, readable_json
+
 CALL: ContextVar[str] = ContextVar("holdfast_call", default="")
 """Method and request id of the call that is being served, for every line it causes."""
 
-_ESCAPED: Final = str.maketrans({"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r"})
+_ESCAPED: Final = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 
 class _Form(logging.Formatter):
@@ -44,7 +45,7 @@ class _Form(logging.Formatter):
 
 
 class TextForm(_Form):
-    """key=value; values with spaces in quotes, line breaks escaped, so a line stays one line."""
+    """key=value; values with spaces in quotes, controls escaped, so a line stays one line."""
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
@@ -56,12 +57,12 @@ class JsonForm(_Form):
 
     def format(self, record: logging.LogRecord) -> str:
         """One line."""
-        return json.dumps(self.values(record), ensure_ascii=False)
+        return readable_json(self.values(record))
 
 
 def _quoted(value: str) -> str:
-    plain = value and not any(c in ' "=\n\r\\' for c in value)
-    return value if plain else f'"{value.translate(_ESCAPED)}"'
+    plain = value and value == readable(value) and not any(c in ' "=\\' for c in value)
+    return value if plain else f'"{readable(value.translate(_ESCAPED))}"'
 
 
 def configure(node: str, level: str, form: str, stream: TextIO = sys.stderr) -> None:

@@ -84,3 +84,9 @@ def test_the_evidence_of_what_is_undecided_is_kept(
 
     assert folder.exists() == kept
     assert bool(report.evidence) == kept
+
+
+def test_a_finding_is_one_line_whatever_it_quotes() -> None:
+    """A violation quotes what was committed; a terminal must not obey it."""
+    table = Report(1, "c", violations=["two owners of \x1b]0;x\x07\u202e\nall is well"]).table()
+    assert r"  two owners of \x1b]0;x\x07\u202e\nall is well" in table.split("\n")

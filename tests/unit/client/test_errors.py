@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import grpc
 import pytest
 
+from holdfast.client import shown
 from holdfast.client.errors import (
     Fenced,
     GroupFull,
@@ -17,6 +19,8 @@ from holdfast.client.errors import (
     UnknownMember,
     from_code,
 )
+from holdfast.client.outcome import judge
+from holdfast.coordinator.text import OBEYED, readable
 from holdfast.v1.errors_pb2 import ErrorCode
 
 REFUSALS = [code for code in ErrorCode.values() if code != ErrorCode.ERROR_CODE_NONE]
@@ -63,3 +67,18 @@ def test_a_refusal_carries_code_and_holder() -> None:
     error = from_code(ErrorCode.ERROR_CODE_FENCED_INSTANCE_ID, subject="x", holder="m-2")
     assert isinstance(error, Rejected)
     assert (error.code, error.holder) == (ErrorCode.ERROR_CODE_FENCED_INSTANCE_ID, "m-2")
+
+
+def test_the_service_s_words_are_readable_and_escaped_as_the_service_does_it() -> None:
+    """A client without a server has a copy of its own (shown.py)."""
+    given = "".join(map(chr, (*OBEYED, ord("a"), 0x5D0, 0x1F600)))
+    assert shown.readable(given) == readable(given)
+    refused = from_code(
+        ErrorCode.ERROR_CODE_INVALID_REQUEST, subject="JoinGroup", message=f"no: {given}"
+    )
+    failed = judge(
+        grpc.StatusCode.INVALID_ARGUMENT, f"no: {given}", (), subject="JoinGroup", request_id=""
+    )
+    for error in (refused, failed.error):
+        assert readable(str(error)) == str(error)
+        assert "\\x1b" in str(error)

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from holdfast.coordinator.text import readable
+
 _PERCENTILES = (50, 99)
 SHOWN_MAX = 20
 """Findings of one kind that the table shows; the JSON has all."""
@@ -65,7 +67,8 @@ class Report:
 
     def table(self) -> str:
         """For people."""
-        return "\n".join([*self._numbers(), "", *self._kinds(), *self._absent(), *self._findings()])
+        lines = [*self._numbers(), "", *self._kinds(), *self._absent(), *self._findings()]
+        return "\n".join(map(readable, lines))
 
     def _numbers(self) -> list[str]:
         rows = (

@@ -30,6 +30,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from holdfast.client.shown import readable
 from holdfast.v1.errors_pb2 import ErrorCode
 
 if TYPE_CHECKING:
@@ -217,7 +218,7 @@ def from_code(
             "Upgrade the client."
         )
     name = ErrorCode.Name(code).removeprefix("ERROR_CODE_")
-    text = f"{subject}: {name}" + (f" ({message})" if message else "")
+    text = f"{subject}: {name}" + (f" ({readable(message)})" if message else "")
     if code in _NOT_APPLIED:
         return Unavailable(text)
     if code == ErrorCode.ERROR_CODE_REQUEST_TIMED_OUT:

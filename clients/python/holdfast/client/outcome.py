@@ -19,6 +19,7 @@ from holdfast.client.errors import (
     OutcomeUnknown,
     Unavailable,
 )
+from holdfast.client.shown import readable
 from holdfast.client.signals import FailureKind
 
 if TYPE_CHECKING:
@@ -68,7 +69,7 @@ def judge(
 ) -> Verdict:
     """Judge one status other than OK. Total over StatusCode."""
     trailing = {key: value for key, value in metadata if isinstance(value, str)}
-    text = f"{subject}: {code.name} ({details})"
+    text = f"{subject}: {code.name} ({readable(details)})"
     leader = trailing.get(LEADER_KEY)
     outcome = trailing.get(OUTCOME_KEY)
     fatal = _fatal(code, text, outcome, request_id)

@@ -1,4 +1,4 @@
-"""How an error shows what it was given: enough to know it again, and never a page of it."""
+"""How an error shows what it was given or told: enough to know it again, never a page of it."""
 
 from __future__ import annotations
 
@@ -18,3 +18,21 @@ def shown(value: object) -> str:
     if len(text) <= _WHOLE_MAX:
         return text
     return f"{text[:_BEGINNING]}... ({len(text)} characters)"
+
+
+_OBEYED: Final = (
+    *range(0x20),
+    *range(0x7F, 0xA0),
+    *(0x061C, 0x200E, 0x200F),
+    *range(0x2028, 0x202F),
+    *range(0x2066, 0x206A),
+)
+_ESCAPES: Final = {point: repr(chr(point))[1:-1] for point in _OBEYED}
+
+
+def readable(text: str) -> str:
+    """A text of the service's, on one line and without what a terminal obeys.
+
+    As coordinator/text.py has it, of which a client without a server has nothing.
+    """
+    return text.translate(_ESCAPES)

@@ -16,6 +16,7 @@ import click
 
 from holdfast.server.cli.ending import UNREACHED, fail, print_json
 from holdfast.server.cli.options import table
+from holdfast.server.cli.speaking import say, say_lines
 
 WARNING = (
     "This kills, freezes and damages the nodes of {where} on purpose, one fault after another. A "
@@ -82,12 +83,12 @@ def chaos(  # noqa: PLR0913 - an option each
         other_groups=other_groups,
         keep=out is not None,
     )
-    click.echo(f"seed {plan.seed}", err=True)
+    say(f"seed {plan.seed}", err=True)
     report = _run(program, plan)
     if as_json:
         print_json(report.as_json())
     else:
-        click.echo(f"\n{report.table()}")
+        say_lines(["", *report.table().split("\n")])
     if not report.passed:
         fail("the cluster did NOT hold; what was found is listed above")
 
@@ -105,7 +106,7 @@ def _ask(cluster: Path) -> None:
 def _run(program: Any, plan: Any) -> Any:  # noqa: ANN401 - holdfast.chaos.run, unknown here
     """Run; ends the command with one sentence if it cannot begin, or is not let end in order."""
     try:
-        return asyncio.run(program.run(plan, lambda line: click.echo(line, err=True)))
+        return asyncio.run(program.run(plan, lambda line: say(line, err=True)))
     except program.Refused as error:
         fail(str(error), REFUSED)
     except program.StagingFailed as error:
@@ -125,4 +126,4 @@ def _list(*, own: bool) -> None:
         rows.append((kind.name, f"no: {', '.join(absent)}" if absent else "yes", kind.about))
     table(("KIND", "HERE", "WHAT IT DOES"), rows)
     for need, sentence in lacking.items():
-        click.echo(f"{need}: {sentence}")
+        say(f"{need}: {sentence}")

@@ -14,6 +14,7 @@ from holdfast.server.cli.connect import Cluster
 from holdfast.server.cli.ending import UNREACHED, fail, print_json
 from holdfast.server.cli.options import as_json, asks_cluster, refuse, show_json, table
 from holdfast.server.cli.plain import plain
+from holdfast.server.cli.speaking import say
 from holdfast.server.config import CannotStart, ConfigError
 from holdfast.server.local_cluster import LocalCluster
 from holdfast.v1 import admin_pb2 as a
@@ -56,7 +57,7 @@ def start(
         with claimed(directory):
             if not new:
                 _say_ignored(directory, files)
-            LocalCluster(directory, files, click.echo).run()
+            LocalCluster(directory, files, say).run()
     except (ConfigError, CannotStart) as error:
         fail(str(error))
 
@@ -72,7 +73,7 @@ def _say_ignored(directory: Path, files: Sequence[Path]) -> None:
         given.params["insecure_loopback"],
     )
     if options := ", ".join(layout.differing(files, wanted)):
-        click.echo(
+        say(
             f"holdfast: ignored, because {directory} has a cluster already: {options}. Edit the "
             "nodes' node.toml, use `holdfast settings set`, or give another --dir",
             err=True,
@@ -123,4 +124,4 @@ def transfer_leadership(cluster: Cluster, node: str, *, as_json: bool) -> None:
         show_json(response)
     refuse(response, "the leadership")
     if not as_json:
-        click.echo(f"{response.node} was told to lead")
+        say(f"{response.node} was told to lead")

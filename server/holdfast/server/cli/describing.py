@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-import click
-
 from holdfast.server.cli import explain
 from holdfast.server.cli.options import table
+from holdfast.server.cli.speaking import say
 from holdfast.server.cli.times import ago_log, now, span
 from holdfast.v1 import errors_pb2 as e
 
@@ -28,13 +27,13 @@ def show(response: a.DescribeGroupsResponse) -> None:
     found = [each for each in response.groups if each.error_code == e.ERROR_CODE_NONE]
     for number, each in enumerate(found):
         if number:
-            click.echo()
+            say()
         _show(each, present)
 
 
 def _show(found: a.DescribedGroup, present: Now) -> None:
     for line in _head(found, present.log_ms):
-        click.echo(line)
+        say(line)
     if found.members:
         table(
             ("INSTANCE", "MEMBER", "CLIENT", "HOST", "SESSION", "TOKEN", "OWNS", "NOTE"),
@@ -42,9 +41,9 @@ def _show(found: a.DescribedGroup, present: Now) -> None:
         )
     for rebalance in found.holdfast.rebalances:
         first, *rest = explain.lines(rebalance, present)
-        click.echo(f"rebalance of {first}")
+        say(f"rebalance of {first}")
         for line in rest:
-            click.echo(line)
+            say(line)
 
 
 def _head(found: a.DescribedGroup, now_ms: int) -> Iterator[str]:

@@ -5,12 +5,14 @@ Knows the running command by click's context alone, so whatever fails may end it
 
 from __future__ import annotations
 
-import json
 from contextlib import contextmanager
 from itertools import takewhile
 from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
+
+from holdfast.coordinator.text import readable, readable_json
+from holdfast.server.cli.speaking import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +27,7 @@ _PRINTED: Final = "holdfast.server.cli.json_printed"
 
 def print_json(content: object) -> None:
     """Print what `--json` asks for."""
-    click.echo(json.dumps(content, indent=2, ensure_ascii=False))
+    click.echo(readable_json(content, indent=2))  # noqa: TID251 - JSON is escaped already
     spoken()
 
 
@@ -46,9 +48,18 @@ def usage_for_programs(arguments: Sequence[str]) -> Iterator[None]:
     try:
         yield
     except click.UsageError as error:
+        told = _told(error.format_message())
         if "--json" in given:
-            _print_error(error.format_message(), error.exit_code)
-        raise
+            _print_error(told, error.exit_code)
+        if told == error.format_message():
+            raise
+        raise click.UsageError(told, error.ctx) from None
+
+
+def _told(message: str) -> str:
+    """A message repeats what was typed, or pasted; click sets its own on several lines."""
+    lines = message.split("\n")
+    return "\n".join("\t".join(map(readable, line.split("\t"))) for line in lines)
 
 
 def fail(sentence: str, code: int = FAILED) -> NoReturn:
@@ -60,7 +71,7 @@ def fail(sentence: str, code: int = FAILED) -> NoReturn:
     wants_json = context is not None and context.params.get("as_json")
     if context is not None and wants_json and _PRINTED not in context.meta:
         _print_error(sentence, code)
-    click.echo(f"holdfast: {sentence}", err=True)
+    say(f"holdfast: {sentence}", err=True)
     raise SystemExit(code)
 
 

@@ -19,6 +19,7 @@ from holdfast.server.cli.options import (
     show_json,
     table,
 )
+from holdfast.server.cli.speaking import say
 from holdfast.server.cli.times import now
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
@@ -114,11 +115,11 @@ def explain_group(cluster: Cluster, group_id: str, last: int, *, as_json: bool) 
 def _explain(response: a.DescribeGroupsResponse) -> None:
     found = response.groups[0].holdfast.rebalances
     if not found:
-        click.echo(f"{response.groups[0].group_id} has never rebalanced")
+        say(f"{response.groups[0].group_id} has never rebalanced")
     present = now(response.holdfast.log_time_ms)
     for rebalance in reversed(found):
         for line in explain.lines(rebalance, present):
-            click.echo(line)
+            say(line)
 
 
 def _described(
@@ -224,7 +225,7 @@ def _check_choice(*, named: bool, prefixes: int, everyone: bool) -> None:
 def _show_removed(group_id: str, response: a.RemoveMembersResponse) -> None:
     done = [_name(m) for m in response.members if m.error_code == e.ERROR_CODE_NONE]
     what = f"{len(done)} member{'' if len(done) == 1 else 's'}"
-    click.echo(f"removed {what} of {group_id}" + (f": {', '.join(done)}" if done else ""))
+    say(f"removed {what} of {group_id}" + (f": {', '.join(done)}" if done else ""))
 
 
 def _name(member: a.RemovedMember) -> str:
@@ -244,7 +245,7 @@ def rebalance(cluster: Cluster, group_id: str, reason: str, *, as_json: bool) ->
         show_json(response)
     refuse(response, "group", group_id)
     if not as_json:
-        click.echo(f"a rebalance of {group_id} has begun")
+        say(f"a rebalance of {group_id} has begun")
 
 
 @group.command()
@@ -258,5 +259,5 @@ def delete(cluster: Cluster, group_ids: tuple[str, ...], *, as_json: bool) -> No
         show_json(response)
     else:
         done = [r.group_id for r in response.results if r.error_code == e.ERROR_CODE_NONE]
-        click.echo(f"deleted {', '.join(done) or 'nothing'}")
+        say(f"deleted {', '.join(done) or 'nothing'}")
     refuse_any((r.group_id, r.error_code, r.holdfast.message) for r in response.results)

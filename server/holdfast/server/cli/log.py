@@ -14,6 +14,7 @@ from holdfast.server.cli.log_lines import as_line
 from holdfast.server.cli.log_reader import read, watch
 from holdfast.server.cli.names import group_or_cluster
 from holdfast.server.cli.options import INT64_MAX, as_json, asks_cluster
+from holdfast.server.cli.speaking import say, say_lines
 from holdfast.storage.check import STATE_FOLDER
 from holdfast.storage.codec import CodecError
 from holdfast.storage.directory import SEGMENTS_FOLDER
@@ -61,7 +62,7 @@ def tail(
         _read_all(cluster, start, group, as_json=as_json)
         return
     if group and not cluster.knows_group(group):
-        click.echo(f"holdfast: there is no group {group!r} now; waiting for it", err=True)
+        say(f"holdfast: there is no group {group!r} now; waiting for it", err=True)
     try:
         for records in watch(cluster, start, group):
             _show(records, as_json=as_json)
@@ -90,7 +91,7 @@ def _read_all(
 
 def _show(records: Iterable[EventRecord], *, as_json: bool) -> None:
     for record in records:
-        click.echo(as_line(record, as_json=as_json))
+        click.echo(as_line(record, as_json=as_json))  # noqa: TID251 - escaped, also as JSON
         spoken()
 
 
@@ -107,14 +108,14 @@ def export(node_dir: Path, out: Path) -> None:
     """
     found = _unsealed(node_dir)
     if not found.rows:
-        click.echo("nothing to export: every record is in a sealed segment")
+        say("nothing to export: every record is in a sealed segment")
         return
     try:
         write_segment(out, found.rows, found.cluster_id, found.node_id)
     except OSError as error:
         fail(f"cannot write to {out}: {error.strerror or error}")
     first, last = found.rows[0].position, found.rows[-1].position
-    click.echo(f"exported {len(found.rows)} records to {out / segment_name(first, last)}")
+    say(f"exported {len(found.rows)} records to {out / segment_name(first, last)}")
 
 
 @log.command()
@@ -132,7 +133,7 @@ def verify(folders: tuple[Path, ...], *, as_json: bool) -> None:
     if as_json:
         print_json({"nodes": [_plain(each) for each in logs], "flaws": [str(f) for f in flaws]})
     else:
-        click.echo("\n".join([*map(_summary, logs), *(f"  - {flaw}" for flaw in flaws)]))
+        say_lines([*map(_summary, logs), *(f"  - {flaw}" for flaw in flaws)])
     if flaws:
         fail(f"the log is NOT as it was written: {len(flaws)} flaws, listed above")
     if not any(each.hashes for each in logs):

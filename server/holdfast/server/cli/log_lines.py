@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any, Final
 
 from google.protobuf.message import Message
 
+from holdfast.coordinator.text import readable, readable_json
 from holdfast.server.cli.plain import plain
 from holdfast.v1.extras_pb2 import Position
 
@@ -23,14 +23,15 @@ NAMES_MAX: Final = 4
 def as_line(record: EventRecord, *, as_json: bool) -> str:
     """One line, without its end."""
     if as_json:
-        return json.dumps(plain(record), ensure_ascii=False)
+        return readable_json(plain(record))
     place = _told(record.position)
     wall = datetime.fromtimestamp(record.wall_time_ms / 1000, UTC)
     time = wall.isoformat(timespec="milliseconds").replace("+00:00", "Z")
     name, facts = _event(record)
     told = " ".join(facts)
     by = f"[{record.event.rule} {record.event.command}]"
-    return f"{place:<10} {time} {record.group_id or '-'} {name} {told} {by}".replace("  [", " [")
+    line = f"{place:<10} {time} {record.group_id or '-'} {name} {told} {by}"
+    return readable(line.replace("  [", " ["))
 
 
 def _event(record: EventRecord) -> tuple[str, Iterator[str]]:

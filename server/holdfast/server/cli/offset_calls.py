@@ -16,6 +16,7 @@ from holdfast.server.cli.options import (
     show_json,
     table,
 )
+from holdfast.server.cli.speaking import say
 from holdfast.server.shown import shown
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
@@ -163,7 +164,7 @@ def _refuse_members(cluster: Cluster, group_id: str) -> None:
 def warn_of_members(cluster: Cluster, group_id: str, *, as_json: bool) -> None:
     """A dry run tells too that some offsets may have to stay; beside the answer for a program."""
     if _has_members(cluster, group_id):
-        click.echo(
+        say(
             f"group {group_id} has members: offsets of topics that one of them subscribes to will "
             "be refused",
             err=as_json,
@@ -218,7 +219,7 @@ def show_plan(
             for place, before, after in rows
         ),
     )
-    click.echo("nothing was changed (--dry-run)")
+    say("nothing was changed (--dry-run)")
 
 
 _SENTENCES: Final = {
@@ -255,7 +256,7 @@ def conclude(
     ]
     done = sum(code == e.ERROR_CODE_NONE for _, code, _ in results)
     if not as_json:
-        click.echo(f"{verb} {done} offset{'' if done == 1 else 's'}")
+        say(f"{verb} {done} offset{'' if done == 1 else 's'}")
     refuse_any(results)
 
 

@@ -34,6 +34,7 @@ from holdfast.server.cli.options import (
     show_json,
     table,
 )
+from holdfast.server.cli.speaking import say
 from holdfast.server.cli.times import ago_log
 from holdfast.v1 import offset_pb2 as o
 
@@ -82,7 +83,7 @@ def list_offsets(
     if missing:
         fail(f"{_has_none(group_id, missing)}; see `holdfast offsets list {group_id}`")
     if not found:
-        click.echo(_has_none(group_id))
+        say(_has_none(group_id))
 
 
 def _show(chosen: Mapping[Place, o.OffsetFetchResponsePartition], now_ms: int) -> None:

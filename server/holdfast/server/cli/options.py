@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 import click
 from click.core import ParameterSource
 
+from holdfast.coordinator.text import readable
 from holdfast.server.cli.connect import Cluster, code_name, find_target
 from holdfast.server.cli.ending import fail, print_json
 from holdfast.server.cli.plain import plain
+from holdfast.server.cli.speaking import say
 from holdfast.server.shown import CUT_TO, shown
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
@@ -94,11 +96,11 @@ def show_json(message: Message) -> None:
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
     """Print columns as wide as their widest cell."""
-    lines = [tuple(head), *(tuple(map(str, row)) for row in rows)]
+    lines = [tuple(head), *(tuple(readable(str(cell)) for cell in row) for row in rows)]
     widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
-        click.echo("  ".join(cells).rstrip())
+        say("  ".join(cells).rstrip())
 
 
 def refuse(response: Any, subject: str, name: str = "") -> None:  # noqa: ANN401 - any response

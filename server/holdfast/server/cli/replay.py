@@ -5,7 +5,6 @@ Spark comes with an extra of its own, so `holdfast.replay` is imported when a co
 
 from __future__ import annotations
 
-import json
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -15,6 +14,7 @@ import click
 from holdfast.coordinator.ids import Position
 from holdfast.server.cli.ending import fail, print_json
 from holdfast.server.cli.options import as_json
+from holdfast.server.cli.speaking import say, say_lines
 from holdfast.storage.codec import CodecError, decode_assignment
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def verify(folders: tuple[Path, ...], witness: tuple[Path, ...], *, as_json: boo
     if as_json:
         print_json(_reported(report))
     else:
-        click.echo(report.table())
+        say_lines(report.table().split("\n"))
     if not report.passed:
         fail("the log is NOT verified; what was found is listed above")
 
@@ -80,8 +80,8 @@ def _reported(found: Any) -> dict[str, Any]:  # noqa: ANN401 - replay's Report, 
 def report(folders: tuple[Path, ...], out: Path) -> None:
     """Write ownership.png, report.html and report.txt: who owned what, and what changed."""
     written = _run(lambda app: app.report(folders, out))
-    click.echo(written.text.read_text())
-    click.echo(f"written to {written.page}")
+    say_lines(written.text.read_text().split("\n"))
+    say(f"written to {written.page}")
 
 
 @replay.command()
@@ -92,7 +92,7 @@ def state(folders: tuple[Path, ...], at: str | None, log_time_ms: int | None) ->
     """Print the groups of a past state as JSON: generations, members, who had what."""
     place = _place(at) if at is not None else None
     found = _run(lambda app: app.state(folders, at=place, log_time_ms=log_time_ms))
-    click.echo(json.dumps(_told(found), indent=2))
+    print_json(_told(found))
 
 
 def _run(use: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - holdfast.replay.app, unknown here

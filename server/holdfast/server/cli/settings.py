@@ -15,6 +15,7 @@ from holdfast.server.cli.options import (
     show_json,
     table,
 )
+from holdfast.server.cli.speaking import say
 from holdfast.server.shown import shown
 from holdfast.v1 import admin_pb2 as a
 
@@ -76,14 +77,14 @@ def set_settings(
     refuse_any((s.name, s.error_code, s.error_message) for s in response.settings)
     refuse(response, "settings")
     if not as_json:
-        click.echo(f"changed {len(changes)} setting{'' if len(changes) == 1 else 's'}")
+        say(f"changed {len(changes)} setting{'' if len(changes) == 1 else 's'}")
     _note_absent(cluster, group_id)
 
 
 def _note_absent(cluster: Cluster, group_id: str | None) -> None:
     """Settings of a group that is still to come are kept for it; a slip of the pen looks alike."""
     if group_id and not cluster.knows_group(group_id):
-        click.echo(
+        say(
             f"holdfast: there is no group {group_id!r} yet; these are the settings that it will "
             "have. Check the name with `holdfast group list`",
             err=True,

@@ -16,6 +16,7 @@ from holdfast.server.cli.options import (
     show_json,
     table,
 )
+from holdfast.server.cli.speaking import say
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1.extras_pb2 import RequestExtras
@@ -50,11 +51,11 @@ def create(
     if if_not_exists and _is_there(response):
         _check_size(cluster, name, partitions)
         if not as_json:
-            click.echo(f"{name} is there already, with {partitions} partitions")
+            say(f"{name} is there already, with {partitions} partitions")
         return
     refuse_any((t.name, t.error_code, t.error_message) for t in response.topics)
     if not as_json:
-        click.echo(f"created {name} with {partitions} partitions")
+        say(f"created {name} with {partitions} partitions")
 
 
 def _is_there(response: a.CreateTopicsResponse) -> bool:
@@ -87,7 +88,7 @@ def grow(cluster: Cluster, name: str, partitions: int, *, as_json: bool) -> None
         show_json(response)
     refuse_any((t.name, t.error_code, t.error_message) for t in response.results)
     if not as_json:
-        click.echo(f"{name} has {partitions} partitions")
+        say(f"{name} has {partitions} partitions")
 
 
 @topic.command()
@@ -110,7 +111,7 @@ def delete(cluster: Cluster, names: tuple[str, ...], *, force: bool, as_json: bo
         show_json(response)
     else:
         done = [t.name for t in response.responses if t.error_code == e.ERROR_CODE_NONE]
-        click.echo(f"deleted {', '.join(done) or 'nothing'}")
+        say(f"deleted {', '.join(done) or 'nothing'}")
     refuse_any((t.name, t.error_code, t.error_message) for t in response.responses)
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import grpc
 
 from holdfast.coordinator import rejections as r
+from holdfast.coordinator.text import readable
 from holdfast.server.faults import CallFailed, Outcome, not_coordinator
 from holdfast.server.instants import instant
 from holdfast.server.shown import shown
@@ -166,7 +167,7 @@ def sentence(rejection: Rejection) -> str:
         values["holder_since"] = instant(rejection.holder_since_ms)
     if isinstance(rejection, r.TopicInUse):
         values["groups"] = _few(rejection.group_ids, rejection.count)
-    return TABLE[type(rejection)].text.format_map(values)
+    return readable(TABLE[type(rejection)].text.format_map(values))
 
 
 def _few(names: tuple[str, ...], count: int) -> str:

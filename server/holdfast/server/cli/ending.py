@@ -58,8 +58,7 @@ def usage_for_programs(arguments: Sequence[str]) -> Iterator[None]:
 
 def _told(message: str) -> str:
     """A message repeats what was typed, or pasted; click sets its own on several lines."""
-    lines = message.split("\n")
-    return "\n".join("\t".join(map(readable, line.split("\t"))) for line in lines)
+    return "\n".join(map(readable, message.replace("\n\t", "\n  ").split("\n")))
 
 
 def fail(sentence: str, code: int = FAILED) -> NoReturn:

@@ -31,7 +31,7 @@ def check_children(root: Path) -> list[str]:
         found += [
             f"{where(root, path, node)}: a child is started without {SAFE}"
             for node in ast.walk(tree)
-            if _is_python(node) and id(node) not in safe
+            if isinstance(node, ast.expr) and _is_python(node) and id(node) not in safe
         ]
     return found
 

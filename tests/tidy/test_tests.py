@@ -13,6 +13,7 @@ from tidy.repository import ROOT, plant, syntax, test_sources, where
 MAY_SLEEP = [
     "tests/harness/poll.py",
     "tests/harness/hostile.py",
+    "tests/harness/strangers.py",
     "tests/demo/",
     "tests/bench/",
     "tests/chaos/",

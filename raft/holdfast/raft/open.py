@@ -22,6 +22,7 @@ from holdfast.raft.disk_guard import DiskGuard
 from holdfast.raft.engine.engine import Engine
 from holdfast.raft.fetching import Fetching, FetchingPlace
 from holdfast.raft.history import History
+from holdfast.raft.peer_options import CONNECTIONS_MAX
 from holdfast.raft.replica import Clocks, Replica
 from holdfast.raft.sealing import Sealing, SealingPlace
 from holdfast.raft.segment_calls import METHOD as SEGMENTS
@@ -47,7 +48,8 @@ class ReplicaConfig:
 
     `bootstrap`: the operator says that this cluster is new. `rebuild`: he says that this disk is,
     and that its peers have the data (S19). `tls` None: loopback only. `disk_reserve_bytes` None:
-    the reserve of S20. `failpoints`: for tests only, see `storage.failpoints`.
+    the reserve of S20. `peer_connections_max`: how many connections the peer port takes.
+    `failpoints`: for tests only, see `storage.failpoints`.
     """
 
     cluster_id: str
@@ -61,6 +63,7 @@ class ReplicaConfig:
     rebuild: bool = False
     disk_reserve_bytes: int | None = None
     failpoints: Path | None = None
+    peer_connections_max: int = CONNECTIONS_MAX
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,7 +191,12 @@ def _journal(config: ReplicaConfig, directory: DataDirectory) -> Journal:
 
 def _transport(config: ReplicaConfig, directory: DataDirectory) -> GrpcTransport:
     transport = GrpcTransport(
-        config.cluster_id, config.node_id, config.listen, config.peers, config.tls
+        config.cluster_id,
+        config.node_id,
+        config.listen,
+        config.peers,
+        config.tls,
+        config.peer_connections_max,
     )
     transport.offer(SEGMENTS, SegmentSource(directory.segments_path).answer)
     return transport

@@ -1,11 +1,12 @@
 """Peer transport: Raft messages over gRPC streams with mutual TLS.
 
 Each node dials each peer and sends on the stream it dialled; what it receives comes on streams
-that peers dialled. Who a peer is, its certificate says (URI `holdfast://node/<name>`), never the
-peer itself; the cluster's id is compared before the first frame is read. A newer stream from a
-peer ends the older one, so nothing of an older connection is delivered after it (a fresh epoch
-each). Queues are bounded in bytes. Generic bytes handlers and the project's own framing: nothing
-on this port unpickles, and nothing but the strict codec of `messages` reads what arrives.
+that peers dialled. Who a peer is, its certificate says (`peer_names`), in both directions, never
+the peer itself; both sides compare versions (`peer_version`) before the first frame is sent or
+read. A newer stream from a peer ends the older one, so nothing of an older connection is delivered
+after it (a fresh epoch each). Queues are bounded in bytes. Generic bytes handlers and the project's
+own framing: nothing on this port unpickles, and nothing but the strict codec of `messages` reads
+what arrives.
 """
 
 from __future__ import annotations
@@ -18,18 +19,21 @@ from concurrent import futures
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
+from urllib.parse import quote, unquote
 
 import grpc
 
-from holdfast.raft import frames
+from holdfast.raft import frames, peer_options
 from holdfast.raft.api import TransportHandler
 from holdfast.raft.messages import BadMessage, Message, decode, encode
+from holdfast.raft.peer_names import certificate_problem, node_dns_name
+from holdfast.raft.peer_trouble import Trouble
+from holdfast.raft.peer_version import told, version_problem
 
 logger = logging.getLogger(__name__)
 
 SERVICE: Final = "/holdfast.raft.Peer"
 METHOD: Final = f"{SERVICE}/Messages"
-NODE_URI: Final = "holdfast://node/"
 CLUSTER_KEY: Final = "holdfast-cluster"
 NODE_KEY: Final = "holdfast-node"
 TO_KEY: Final = "holdfast-to"
@@ -38,34 +42,18 @@ TO_KEY: Final = "holdfast-to"
 OUTGOING_BYTES_MAX: Final = 32 << 20
 INCOMING_BYTES_MAX: Final = 64 << 20
 REDIAL_SECONDS: Final = 0.05
+REFUSED_SECONDS: Final = 0.5
+"""Before a peer that refused, or was refused, is dialled again: no retry mends that."""
 CALL_SECONDS_MAX: Final = 600.0
 """How long one answer beside the streams may take."""
 
+_REFUSALS: Final = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.FAILED_PRECONDITION)
+_WRONG_NAME: Final = "Hostname Verification Check failed"
+"""gRPC's words where the certificate has not the name that was asked for."""
+_SHOWN_CHARACTERS: Final = 100
+
 Answer = Callable[[bytes], Iterator[bytes]]
 """Request to chunks. Raises BadMessage for no request, OSError for what is not there."""
-
-OPTIONS: Final = [
-    ("grpc.max_receive_message_length", frames.PACKET_BYTES_MAX),
-    ("grpc.max_send_message_length", frames.PACKET_BYTES_MAX),
-    # A frozen peer is found by pings, and `ping_timeout_ms` is what really times them.
-    ("grpc.keepalive_time_ms", 1000),
-    ("grpc.keepalive_timeout_ms", 2000),
-    ("grpc.http2.ping_timeout_ms", 2000),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.http2.min_ping_interval_without_data_ms", 500),
-    ("grpc.http2.bdp_probe", 0),
-    # Who connects, says nothing and needs no certificate for it holds a file for two minutes by
-    # default. No limit on connections here: strangers could lock peers out with it.
-    ("grpc.server_handshake_timeout_ms", 10_000),
-    # A second process on the port must fail to bind, not take half of the streams.
-    ("grpc.so_reuseport", 0),
-    # A peer that comes back must be found within an election, not after gRPC's seconds.
-    ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 50),
-    ("grpc.max_reconnect_backoff_ms", 250),
-    ("grpc.use_local_subchannel_pool", 1),
-]
 
 
 class TransportFailed(Exception):
@@ -80,13 +68,22 @@ class TransportFailed(Exception):
         self.address = address
 
 
+class _Refused(OSError):
+    """The peer is not dealt with; the text says why and what to do."""
+
+
 @dataclass(frozen=True, slots=True)
 class PeerTls:
-    """PEM bytes: the CA that signed every node's certificate, and this node's own pair."""
+    """PEM bytes: the CA that signed every node's certificate, and this node's own pair.
+
+    `accept_old_names`: also nodes whose certificates have only the names of Holdfast 0.1; then
+    anybody whom the authority certified for a node's host can pass for that node.
+    """
 
     ca: bytes
     certificate: bytes
     key: bytes
+    accept_old_names: bool = False
 
 
 @dataclass(slots=True)
@@ -111,9 +108,15 @@ class GrpcTransport:
         listen: str,
         peers: dict[str, str],
         tls: PeerTls | None,
+        connections_max: int = peer_options.CONNECTIONS_MAX,
     ) -> None:
-        """`peers`: the peer address of every other node by its id."""
+        """`peers`: the peer address of every other node by its id.
+
+        `connections_max`: how many incoming connections there may be; the rest are closed.
+        """
         self._cluster_id, self._node_id, self._listen, self._tls = cluster_id, node_id, listen, tls
+        self._connections_max = connections_max
+        self._trouble, self._strangers = Trouble(), Trouble()
         self._links = {peer: _Link(peer, address) for peer, address in peers.items()}
         self._epochs: dict[str, object] = {}
         self._inbox: deque[tuple[str, object | None, Message | bool, int]] = deque()
@@ -147,7 +150,10 @@ class GrpcTransport:
         try:
             if self._closed.is_set():
                 raise OSError(f"{peer} is not asked for {method}: this node is being closed")
-            yield from answer
+            for number, chunk in enumerate(answer):
+                if not number:
+                    self._refuse_unlike(peer, answer)
+                yield chunk
         except grpc.RpcError as error:
             raise OSError(f"{peer} does not answer {method}: {error}") from error
         finally:
@@ -155,12 +161,16 @@ class GrpcTransport:
             channel.close()
 
     def _introduction(self, peer: str) -> tuple[tuple[str, str], ...]:
-        return ((CLUSTER_KEY, self._cluster_id), (NODE_KEY, self._node_id), (TO_KEY, peer))
+        """Who calls whom, and in which version; encoded, as metadata carries ASCII alone."""
+        ids = ((CLUSTER_KEY, self._cluster_id), (NODE_KEY, self._node_id), (TO_KEY, peer))
+        return (*((key, quote(value, safe="")) for key, value in ids), *told())
 
     def _answer(
-        self, method: str, request: bytes, context: grpc.ServicerContext
+        self, method: str, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[bytes]:
+        """Serve one call; who calls is checked before the request is waited for."""
         call = (self._check_peer(context), method)
+        request = next(requests, b"")
         if call in self._answering:
             context.abort(grpc.StatusCode.RESOURCE_EXHAUSTED, f"{call[0]} is being answered")
         self._answering.add(call)
@@ -232,13 +242,14 @@ class GrpcTransport:
     def _serve(self) -> None:
         threads = (2 + len(self._offers)) * len(self._links) + 2
         pool = futures.ThreadPoolExecutor(threads, thread_name_prefix="peer-in")
-        self._server = grpc.server(pool, options=OPTIONS)
+        options = peer_options.acceptor(self._connections_max)
+        self._server = grpc.server(pool, options=options)
         handlers: dict[str, grpc.RpcMethodHandler[bytes, bytes]] = {
             METHOD.rpartition("/")[2]: grpc.stream_stream_rpc_method_handler(self._receive)
         }
         for method in self._offers:
             answer = partial(self._answer, method)
-            handlers[method] = grpc.unary_stream_rpc_method_handler(answer)
+            handlers[method] = grpc.stream_stream_rpc_method_handler(answer)
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(SERVICE[1:], handlers),)
         )
@@ -273,13 +284,20 @@ class GrpcTransport:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
     def _check_peer(self, context: grpc.ServicerContext) -> str:
-        """Who dialled. Aborts the call if it is nobody of this cluster (F29)."""
-        metadata = {str(key): str(value) for key, value in context.invocation_metadata()}
+        """Who dialled, told this node's version before anything else.
+
+        Aborts the call if it is nobody of this cluster (F29), or of another version.
+        """
+        metadata = {str(k): unquote(str(v)) for k, v in context.invocation_metadata()}
         peer = metadata.get(NODE_KEY, "")
-        problem = self._peer_problem(peer, metadata, context)
-        if problem:
-            logger.warning("refused a stream on the peer port: %s", problem)
+        if problem := self._peer_problem(peer, metadata, context):
+            self._strangers.warn("", f"refused a stream on the peer port: {problem}")
             context.abort(grpc.StatusCode.PERMISSION_DENIED, problem)
+        if problem := version_problem(self._node_id, peer, context.invocation_metadata()):
+            self._trouble.warn(f"from {peer}", f"refused a stream on the peer port: {problem}")
+            context.abort(grpc.StatusCode.FAILED_PRECONDITION, problem)
+        self._trouble.over(f"from {peer}")
+        context.send_initial_metadata(told())
         return peer
 
     def _peer_problem(
@@ -287,14 +305,16 @@ class GrpcTransport:
     ) -> str:
         cluster, meant = metadata.get(CLUSTER_KEY, ""), metadata.get(TO_KEY, "")
         if meant != self._node_id:
-            return f"this is node {self._node_id!r}, not {meant!r}: a peer address is wrong"
+            return f"this is node {self._node_id!r}, not {_shown(meant)}: a peer address is wrong"
         if cluster != self._cluster_id:
-            return f"this node belongs to cluster {self._cluster_id!r}, not to {cluster!r}"
+            return f"this node belongs to cluster {self._cluster_id!r}, not to {_shown(cluster)}"
         if peer not in self._links:
-            return f"{peer!r} is no peer of {self._node_id!r}"
-        if self._tls is not None and f"{NODE_URI}{peer}" not in _certificate_names(context):
-            return f"the certificate does not belong to node {peer!r}"
-        return ""
+            return f"{_shown(peer)} is no peer of {self._node_id!r}"
+        if self._tls is None:
+            return ""
+        pem = next(iter(context.auth_context().get("x509_pem_cert", ())), b"")
+        old = self._tls.accept_old_names
+        return certificate_problem(bytes(pem), cluster, peer, accept_old=old)
 
     def _deliver(self, peer: str, epoch: object | None, what: Message | bool, size: int) -> None:  # noqa: FBT001 - up or down is what is delivered
         with self._inbox_room:
@@ -307,23 +327,58 @@ class GrpcTransport:
 
     def _dial_for_ever(self, link: _Link) -> None:
         while not self._closed.is_set():
-            channel = self._channel(link)
+            channel, pause = self._channel(link), REDIAL_SECONDS
             try:
                 self._send_on(link, channel)
             except grpc.RpcError as error:
                 logger.debug("stream to %s ended: %s", link.peer, error)
+                pause = self._look_at(link, error) or pause
+            except _Refused as error:
+                self._trouble.warn(f"to {link.peer}", str(error))
+                pause = REFUSED_SECONDS
             finally:
                 self._down(link)
                 channel.close()
-            self._closed.wait(REDIAL_SECONDS)
+            self._closed.wait(pause)
+
+    def _look_at(self, link: _Link, error: grpc.RpcError) -> float:
+        """Warn of what no redial mends; returns a pause in seconds, 0 for what one may mend."""
+        code, details = error.code(), error.details() or ""
+        if code in _REFUSALS:
+            text = f"node {link.peer!r} refuses this node: {details}"
+        elif _WRONG_NAME in details:
+            text = self._wrong_name(link)
+        else:
+            return 0.0
+        self._trouble.warn(f"to {link.peer}", text)
+        return REFUSED_SECONDS
+
+    def _wrong_name(self, link: _Link) -> str:
+        name = f"DNS:{node_dns_name(self._cluster_id, link.peer)}"
+        lacks = "that host" if self._tls and self._tls.accept_old_names else name
+        return (
+            f"who answers at {link.address} is not node {link.peer!r}: its certificate lacks "
+            f"{lacks}. Correct the peer address, or give that node a new certificate"
+        )
 
     def _channel(self, link: _Link) -> grpc.Channel:
+        """Over TLS nobody is spoken to but who has a certificate of the peer's name."""
+        options = list[tuple[str, int | str]](peer_options.DIALLER)
         if self._tls is None:
-            return grpc.insecure_channel(link.address, OPTIONS)
+            return grpc.insecure_channel(link.address, options)
+        if not self._tls.accept_old_names:
+            # gRPC compares it with DNS names alone, whatever host was dialled.
+            name = node_dns_name(self._cluster_id, link.peer)
+            options.append(("grpc.ssl_target_name_override", name))
         credentials = grpc.ssl_channel_credentials(
             self._tls.ca, self._tls.key, self._tls.certificate
         )
-        return grpc.secure_channel(link.address, credentials, OPTIONS)
+        return grpc.secure_channel(link.address, credentials, options)
+
+    def _refuse_unlike(self, peer: str, call: grpc.Call) -> None:
+        """Before the first frame to a peer, and before the first chunk of its answer."""
+        if problem := version_problem(self._node_id, peer, call.initial_metadata()):
+            raise _Refused(problem)
 
     def _send_on(self, link: _Link, channel: grpc.Channel) -> None:
         """Hold one stream until it breaks."""
@@ -335,6 +390,8 @@ class GrpcTransport:
         )
         try:
             next(call)  # the peer accepted this node
+            self._refuse_unlike(link.peer, call)
+            self._trouble.over(f"to {link.peer}")
             with link.changed:
                 link.up = True
             self._deliver(link.peer, None, what=True, size=0)
@@ -372,7 +429,6 @@ class GrpcTransport:
             self._wake()
 
 
-def _certificate_names(context: grpc.ServicerContext) -> set[str]:
-    """All names in the certificate that the TLS handshake verified."""
-    values = context.auth_context().get("x509_subject_alternative_name", ())
-    return {bytes(value).decode(errors="replace") for value in values}
+def _shown(told: str) -> str:
+    """What a stranger told, for a sentence."""
+    return repr(told[:_SHOWN_CHARACTERS])

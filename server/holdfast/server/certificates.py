@@ -52,11 +52,14 @@ def issue(
 ) -> Tls:
     """Write key, certificate and authority for one party into `directory`; returns their paths.
 
-    `hosts`: names and addresses under which it is reached; empty for a mere client.
+    `hosts`: names and addresses under which it is reached; empty for a mere client, whose
+    certificate is then good for nothing but calling.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name[:64])])
-    usages = [ExtendedKeyUsageOID.CLIENT_AUTH, ExtendedKeyUsageOID.SERVER_AUTH]
+    usages = [ExtendedKeyUsageOID.CLIENT_AUTH]
+    if hosts:
+        usages.append(ExtendedKeyUsageOID.SERVER_AUTH)
     certificate = (
         _builder(subject, authority.certificate.subject, key)
         .add_extension(

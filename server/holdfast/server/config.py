@@ -49,11 +49,17 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Paths of PEM files."""
+    """Paths of PEM files.
+
+    `peer_ca`: what signs nodes, where `ca` signs clients only. `accept_old_node_names`: also nodes
+    with the names of Holdfast 0.1 alone. Neither matters to a client.
+    """
 
     ca: Path
     certificate: Path
     key: Path
+    peer_ca: Path | None = None
+    accept_old_node_names: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,7 +258,7 @@ def _tls(got: Mapping[str, Value | None], base: Path) -> Tls | None:
     paths = {name: got[f"tls.{name}"] for name in ("ca", "certificate", "key")}
     missing = [f"tls.{name}" for name, path in paths.items() if not path]
     if got["tls.insecure_loopback"]:
-        if len(missing) < len(paths):
+        if len(missing) < len(paths) or got["tls.peer_ca"]:
             raise ConfigError("tls.insecure_loopback is true beside certificates; remove one")
         return None
     if missing:
@@ -260,7 +266,10 @@ def _tls(got: Mapping[str, Value | None], base: Path) -> Tls | None:
             f"{', '.join(missing)} missing: give certificates, or set tls.insecure_loopback = true "
             "for a cluster on one machine's loopback interface"
         )
-    return Tls(*(base / cast("str", path) for path in paths.values()))
+    ca, certificate, key = (base / cast("str", path) for path in paths.values())
+    peer_ca = cast("str | None", got["tls.peer_ca"])
+    old_names = cast("bool", got["tls.accept_old_node_names"])
+    return Tls(ca, certificate, key, base / peer_ca if peer_ca else None, old_names)
 
 
 def _settings(values: Mapping[str, object], known: frozenset[str]) -> Iterator[SettingChange]:

@@ -64,12 +64,20 @@ KEYS: Final = (
         "The cluster's id, the same on all nodes. A directory of another cluster is refused.",
         kafka="cluster.id"),
     Key("tls", "ca", "path", None,
-        "Certificate authority (PEM) that signs nodes and clients.", optional=True,
-        kafka="ssl.truststore.location"),
+        "Certificate authority (PEM) that signs clients, and nodes unless tls.peer_ca is given.",
+        optional=True, kafka="ssl.truststore.location"),
+    Key("tls", "peer_ca", "path", None,
+        "Certificate authority (PEM) that signs nodes, this one included, where it is not the one "
+        "that signs clients. Then a client's certificate opens no connection to the peer port, and "
+        "clients are given this authority to know the nodes by.", optional=True),
     Key("tls", "certificate", "path", None, "This node's certificate (PEM).", optional=True,
         kafka="ssl.keystore.location"),
     Key("tls", "key", "path", None, "This node's private key (PEM).", optional=True,
         kafka="ssl.key.location"),
+    Key("tls", "accept_old_node_names", "boolean", default=True,
+        text="Whether nodes are let in whose certificates have only the names that Holdfast 0.1 "
+        "asked for, which another certificate of the authority may have as well. Set it to false "
+        "as soon as all nodes have certificates with today's names (deploy/README.md)."),
     Key("tls", "insecure_loopback", "boolean", default=False,
         text="No TLS at all; only allowed if every address is on the loopback interface."),
     Key("raft", "election_min_ms", "integer", 400,

@@ -44,7 +44,12 @@ peer_address = "10.0.0.1:7500"
 ca = "ca.pem"
 certificate = "certificate.pem"
 key = "key.pem"
+accept_old_node_names = false
 ```
+
+Nodes know each other by names in their certificates: [deploy/README.md](../../deploy/README.md)
+says which, how to make them, and how to move a cluster over whose certificates were made for 0.1.
+It starts as it is, since `tls.accept_old_node_names` is true unless a file says otherwise.
 
 A new cluster is begun with `holdfast node --config FILE --bootstrap` on every node; without that
 flag an empty directory is refused. A node whose disk was lost comes back with `--rebuild`: it

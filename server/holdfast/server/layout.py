@@ -17,6 +17,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from holdfast.raft.peer_names import node_dns_name, node_uri
 from holdfast.server import certificates
 from holdfast.server.address import Address, is_taken
 from holdfast.server.config import ConfigError, load
@@ -140,8 +141,9 @@ def _issue(directory: Path, cluster_id: str, placed: Iterable[Placed]) -> None:
     authority = certificates.make_authority(cluster_id)
     hosts = [HOST, "localhost"]
     for node in placed:
-        uri = f"holdfast://node/{node.name}"
-        certificates.issue(authority, directory / node.name, node.name, uri, [*hosts, node.name])
+        uri = node_uri(cluster_id, node.name)
+        names = [*hosts, node.name, node_dns_name(cluster_id, node.name)]
+        certificates.issue(authority, directory / node.name, node.name, uri, names)
     uri = "holdfast://client/local"
     certificates.issue(authority, directory / CLIENT_FOLDER, "local", uri, [])
 
@@ -164,7 +166,10 @@ def _toml(
         "cluster": {"id": _quoted(cluster_id)},
         "tls": {"insecure_loopback": "true"}
         if insecure
-        else {n: _quoted(f"{n}.pem") for n in ("ca", "certificate", "key")},
+        else {
+            **{n: _quoted(f"{n}.pem") for n in ("ca", "certificate", "key")},
+            "accept_old_node_names": "false",
+        },
     }
     for peer in placed:
         tables[f"cluster.peers.{peer.name}"] = {

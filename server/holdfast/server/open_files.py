@@ -12,8 +12,16 @@ from typing import Final
 
 CONNECTIONS_MAX: Final = 1 << 20
 """More than one machine can have."""
-FILES_KEPT: Final = 256
-"""Open files that no client can take: what the storage, the peers and child processes need."""
+FILES_KEPT: Final = 128
+"""What the storage, connections to peers and child processes need."""
+PEERS_LEAST: Final = 128
+PEERS_MOST: Final = 1_024
+"""Connections to the peer port, where strangers may dial too: the more there may be, the harder it
+is to fill the port; each costs up to 67 KiB."""
+PEERS_SHARE: Final = 64
+"""One file in so many, between the two bounds."""
+EACH_PEER: Final = 4
+"""Connections that one peer may need at once: a stream, a call, and those that are just ending."""
 
 
 def raise_limit() -> None:
@@ -30,4 +38,19 @@ def connections_max() -> int:
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return CONNECTIONS_MAX
-    return min(CONNECTIONS_MAX, files - min(FILES_KEPT, files // 2))
+    return min(CONNECTIONS_MAX, files - min(FILES_KEPT + _peers(files), files // 2))
+
+
+def peer_connections_max(nodes: int) -> int:
+    """How many connections the peer port of one of so many nodes takes.
+
+    They come from what no client can take; at least half of that is left to the node itself.
+    """
+    files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if files == resource.RLIM_INFINITY:
+        return PEERS_MOST
+    return max(min(_peers(files), files // 4), EACH_PEER * nodes)
+
+
+def _peers(files: int) -> int:
+    return min(max(PEERS_LEAST, files // PEERS_SHARE), PEERS_MOST)

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.raft.api import EngineStopped, RaftError, Settings
 from holdfast.raft.open import ReplicaConfig, open_replica
-from holdfast.raft.transport import PeerTls, TransportFailed
+from holdfast.raft.transport import TransportFailed
 from holdfast.server import cluster_file, collector
 from holdfast.server.config import CannotStart
 from holdfast.server.node import Node, bind
-from holdfast.server.security import read_pem
+from holdfast.server.open_files import peer_connections_max
+from holdfast.server.peer_security import peer_tls
 from holdfast.storage.errors import DirectoryRefused, Refusal, StateBusy, StorageError
 
 if TYPE_CHECKING:
@@ -93,20 +94,13 @@ _HINTS = {
 
 
 def _replica_config(config: NodeConfig, *, bootstrap: bool, rebuild: bool) -> ReplicaConfig:
-    tls = config.tls
     return ReplicaConfig(
         cluster_id=config.cluster_id,
         node_id=config.name,
         directory=config.data_dir,
         listen=str(config.peer_address),
         peers={p.name: str(p.peer_address) for p in config.peers if p.name != config.name},
-        tls=PeerTls(
-            read_pem(tls.ca, "certificate authority"),
-            read_pem(tls.certificate, "certificate"),
-            read_pem(tls.key, "private key"),
-        )
-        if tls
-        else None,
+        tls=peer_tls(config),
         settings=Settings(
             heartbeat=config.heartbeat_ms / 1000,
             election_min=config.election_min_ms / 1000,
@@ -117,6 +111,7 @@ def _replica_config(config: NodeConfig, *, bootstrap: bool, rebuild: bool) -> Re
         bootstrap=bootstrap,
         rebuild=rebuild,
         disk_reserve_bytes=config.disk_reserve_bytes,
+        peer_connections_max=peer_connections_max(len(config.peers)),
     )
 
 

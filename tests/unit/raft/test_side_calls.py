@@ -10,7 +10,8 @@ import pytest
 
 from holdfast.raft.messages import BadMessage, VoteGranted
 from holdfast.raft.transport import Answer, GrpcTransport, PeerTls
-from unit.raft.test_transport import DEADLINE, Authority, Nodes, Recorder, addresses
+from unit.raft.peer_authority import Authority
+from unit.raft.test_transport import DEADLINE, Nodes, Recorder, addresses
 
 CHUNK = b"\x5a" * (256 << 10)
 CHUNKS = 400

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import datetime as dt
-import ipaddress
 import socket
 import threading
 import time
@@ -11,14 +9,11 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
 
 from holdfast.raft import frames
 from holdfast.raft.messages import BadMessage, Message, VoteGranted
-from holdfast.raft.transport import NODE_URI, GrpcTransport, PeerTls, TransportFailed
+from holdfast.raft.transport import GrpcTransport, PeerTls, TransportFailed
+from unit.raft.peer_authority import Authority
 
 DEADLINE = 20.0
 
@@ -44,50 +39,6 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-class Authority:
-    """A throw-away CA for these tests."""
-
-    def __init__(self) -> None:
-        self.key = ec.generate_private_key(ec.SECP256R1())
-        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test CA")])
-        self.certificate = self._sign(
-            self.name, self.key, x509.BasicConstraints(ca=True, path_length=None)
-        )
-
-    def _sign(
-        self, name: x509.Name, key: ec.EllipticCurvePrivateKey, *extra: x509.ExtensionType
-    ) -> x509.Certificate:
-        now = dt.datetime.now(dt.UTC)
-        builder = (
-            x509.CertificateBuilder()
-            .subject_name(name)
-            .issuer_name(self.name)
-            .public_key(key.public_key())
-            .serial_number(x509.random_serial_number())
-            .not_valid_before(now - dt.timedelta(hours=1))
-            .not_valid_after(now + dt.timedelta(days=1))
-        )
-        for extension in extra:
-            builder = builder.add_extension(extension, critical=False)
-        return builder.sign(self.key, hashes.SHA256())
-
-    def node(self, node_id: str) -> PeerTls:
-        key = ec.generate_private_key(ec.SECP256R1())
-        name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, node_id)])
-        names = x509.SubjectAlternativeName(
-            [
-                x509.IPAddress(ipaddress.ip_address("127.0.0.1")),
-                x509.UniformResourceIdentifier(NODE_URI + node_id),
-            ]
-        )
-        pem = serialization.Encoding.PEM
-        return PeerTls(
-            self.certificate.public_bytes(pem),
-            self._sign(name, key, names).public_bytes(pem),
-            key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()),
-        )
 
 
 class Nodes:

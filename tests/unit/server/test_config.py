@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.coordinator.events import SettingChange
 from holdfast.server import config_text
-from holdfast.server.config import ConfigError, NodeConfig, load
+from holdfast.server.config import ConfigError, NodeConfig, Tls, load
 
 GOOD = """
 [node]
@@ -74,6 +74,7 @@ def test_settings_of_the_log_are_collected_as_text(tmp_path: Path) -> None:
         (GOOD.replace('name = "node-1"\n', ""), "node.name is missing"),
         (GOOD.replace("insecure_loopback = true", ""), "tls.ca"),
         (GOOD.replace("insecure_loopback = true", 'insecure_loopback = true\nca = "x"'), "remove"),
+        (GOOD.replace("_loopback = true", '_loopback = true\npeer_ca = "x"'), "remove"),
         (GOOD + "[group]\nmax_size = 0\n", "group.max_size: 0 is out of bounds"),
         ("[node\n", "not TOML"),
         (GOOD + '[cluster.peers.other]\nclient_address="127.0.0.1:1"\n', "peer_address"),
@@ -104,6 +105,28 @@ def test_an_even_number_of_nodes_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(ConfigError, match="1, 3 or 5"):
         loaded(tmp_path, GOOD + peers)
+
+
+CERTIFIED = GOOD.replace(
+    "insecure_loopback = true", 'ca = "ca.pem"\ncertificate = "c.pem"\nkey = "k.pem"'
+)
+
+
+def test_a_file_of_an_older_version_accepts_the_certificates_that_it_names(tmp_path: Path) -> None:
+    """A cluster that 0.1.0 laid out starts as it is: its certificates have no other names."""
+    ca, certificate, key = (tmp_path / name for name in ("ca.pem", "c.pem", "k.pem"))
+    expected = Tls(ca, certificate, key, accept_old_node_names=True)
+
+    assert loaded(tmp_path, CERTIFIED).tls == expected
+
+
+def test_peers_may_have_an_authority_of_their_own(tmp_path: Path) -> None:
+    more = 'key = "k.pem"\npeer_ca = "peers.pem"\naccept_old_node_names = false'
+    tls = loaded(tmp_path, CERTIFIED.replace('key = "k.pem"', more)).tls
+
+    assert tls is not None
+    assert (tls.ca, tls.peer_ca) == (tmp_path / "ca.pem", tmp_path / "peers.pem")
+    assert not tls.accept_old_node_names
 
 
 def test_the_page_about_the_keys_is_what_the_table_says() -> None:

@@ -32,7 +32,12 @@ from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.server import grpc_options
 from holdfast.server.certificates import issue, make_authority
 from holdfast.server.grpc_options import server_options
-from holdfast.server.open_files import CONNECTIONS_MAX, connections_max, raise_limit
+from holdfast.server.open_files import (
+    CONNECTIONS_MAX,
+    connections_max,
+    peer_connections_max,
+    raise_limit,
+)
 from holdfast.server.security import server_credentials
 
 if TYPE_CHECKING:
@@ -218,13 +223,27 @@ def frames(got: BinaryIO) -> Iterator[tuple[int, bytes]]:
         yield head[3], got.read(int.from_bytes(head[:3], "big"))
 
 
-@pytest.mark.parametrize(("files", "left"), [(65_536, 65_280), (1_024, 768), (100, 50)])
+@pytest.mark.parametrize(
+    ("files", "left"), [(65_536, 64_384), (8_192, 7_936), (1_024, 768), (500, 250), (100, 50)]
+)
 def test_what_clients_get_of_the_files(
     files: int, left: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """All but 256, which are the node's; at least half of a tiny limit."""
+    """All but 128 and what the peer port may take; at least half of a tiny limit."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
     assert connections_max() == left
+
+
+@pytest.mark.parametrize(
+    ("files", "nodes", "left"),
+    [(65_536, 3, 1_024), (8_192, 3, 128), (500, 3, 125), (100, 3, 25), (64, 5, 20)],
+)
+def test_what_the_peer_port_gets_of_the_files(
+    files: int, nodes: int, left: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One in 64, from 128 to 1,024; never above a quarter of all, or below four for each node."""
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
+    assert peer_connections_max(nodes) == left
 
 
 def test_without_a_limit_on_files_there_is_still_one_on_connections() -> None:
@@ -233,6 +252,7 @@ def test_without_a_limit_on_files_there_is_still_one_on_connections() -> None:
         unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
         patch.setattr(resource, "getrlimit", lambda _: unlimited)
         assert connections_max() == CONNECTIONS_MAX
+        assert peer_connections_max(3) == 1_024
 
 
 def test_a_shells_soft_limit_on_files_is_not_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,4 +263,4 @@ def test_a_shells_soft_limit_on_files_is_not_the_nodes(monkeypatch: pytest.Monke
 
     raise_limit()
 
-    assert connections_max() == 65_536 - 256
+    assert connections_max() == 65_536 - 128 - 1_024

@@ -1,0 +1,43 @@
+"""Warnings about peers: each is written once, not at every redial, and again when it lasts.
+
+Strangers choose what they are refused for, so what they can write to the logger is bounded.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Final
+
+logger = logging.getLogger(__name__)
+
+AGAIN_SECONDS: Final = 3_600.0
+TEXTS_MAX: Final = 64
+"""Different warnings within `AGAIN_SECONDS`; any more are not written."""
+
+
+class Trouble:
+    """What was warned of, about whom, and when. Any thread may call."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock`: seconds, monotone."""
+        self._clock = clock
+        self._told: dict[tuple[str, str], float] = {}
+        self._lock = threading.Lock()
+
+    def warn(self, about: str, text: str) -> None:
+        """Write the warning, unless it was written lately."""
+        with self._lock:
+            now = self._clock()
+            self._told = {k: at for k, at in self._told.items() if now - at < AGAIN_SECONDS}
+            if (about, text) in self._told or len(self._told) >= TEXTS_MAX:
+                return
+            self._told[about, text] = now
+        logger.warning("%s", text)
+
+    def over(self, about: str) -> None:
+        """All is well with it: the same trouble would be news again."""
+        with self._lock:
+            self._told = {key: at for key, at in self._told.items() if key[0] != about}

@@ -1,0 +1,63 @@
+"""What a node shows its peers and asks of them; and whether its own certificate will do.
+
+A node whose certificate lacks its names would serve nobody and say so only in its peers' logs:
+here it is told at its start. Reads PEM files; opens no connections.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING
+
+from holdfast.raft.peer_names import missing_names, old_node_uri, uris_of
+from holdfast.raft.transport import PeerTls
+from holdfast.server.config import ConfigError
+from holdfast.server.security import read_pem
+
+if TYPE_CHECKING:
+    from holdfast.server.config import NodeConfig, Tls
+
+logger = logging.getLogger(__name__)
+
+
+def peer_tls(config: NodeConfig) -> PeerTls | None:
+    """The credentials of the peer port; None on an insecure loopback.
+
+    Raises ConfigError if a file cannot be read, or if peers would refuse this node's certificate.
+    """
+    tls = config.tls
+    if tls is None:
+        return None
+    certificate = read_pem(tls.certificate, "certificate")
+    if len(config.peers) > 1:
+        _look_at_names(config, tls, certificate)
+    return PeerTls(
+        read_pem(tls.peer_ca or tls.ca, "certificate authority"),
+        certificate,
+        read_pem(tls.key, "private key"),
+        accept_old_names=tls.accept_old_node_names,
+    )
+
+
+def _look_at_names(config: NodeConfig, tls: Tls, certificate: bytes) -> None:
+    missing = ", ".join(missing_names(certificate, config.cluster_id, config.name))
+    old = old_node_uri(config.name) in uris_of(certificate)
+    if missing and not (old and tls.accept_old_node_names):
+        hint = " or set tls.accept_old_node_names = true on all nodes until then" if old else ""
+        raise ConfigError(
+            f"the certificate {tls.certificate} lacks {missing}, by which the other nodes know "
+            f"{config.name}: have one signed that has them (deploy/README.md){hint}"
+        )
+    if missing:
+        logger.warning(
+            "the certificate %s has only the name of Holdfast 0.1. Have one signed that has also "
+            "%s; when all nodes have theirs, set tls.accept_old_node_names = false",
+            tls.certificate,
+            missing,
+        )
+    elif tls.accept_old_node_names:
+        logger.warning(
+            "tls.accept_old_node_names is true: whoever has a certificate for a node's host can "
+            "pass for that node. Set it to false when all nodes' certificates have the names of "
+            "deploy/README.md"
+        )

@@ -1,0 +1,191 @@
+"""Who a peer is, on real sockets and in both directions: the names in its certificate (F29).
+
+In each test the wrong one does everything else right: it has the authority's signature, the host
+that is dialled, and says the right cluster and node of itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+
+import pytest
+from cryptography import x509
+
+from holdfast.raft.messages import VoteGranted
+from holdfast.raft.peer_names import node_dns_name, node_uri
+from holdfast.raft.transport import GrpcTransport, PeerTls
+from unit.raft.peer_authority import HOST, Authority, email, new_names, old_names
+from unit.raft.test_transport import Nodes, Recorder, addresses
+
+A_URI, A_OLD = node_uri("c", "a"), "holdfast://node/a"
+B_DNS = node_dns_name("c", "b")
+Names = Sequence[x509.GeneralName]
+
+WRONG_DIALLERS: dict[str, Names] = {
+    "a DNS name that reads like the URI": [HOST, x509.DNSName(A_URI)],
+    "a DNS name that reads like the old URI": [HOST, x509.DNSName(A_OLD)],
+    "an e-mail address that reads like the URI": [HOST, email(A_URI)],
+    "an e-mail address that reads like the old URI": [HOST, email(A_OLD)],
+    "the dialler's name alone": [HOST, x509.DNSName(node_dns_name("c", "a"))],
+    "the node of that name of another cluster": new_names("a", "other"),
+    "another node of this cluster": new_names("honest"),
+    "another node, old names": old_names("honest"),
+    "a client": [HOST, x509.UniformResourceIdentifier("holdfast://client/a")],
+    "more than the URI": [HOST, x509.UniformResourceIdentifier(A_URI + "/")],
+}
+WRONG_ACCEPTORS: dict[str, Names] = {
+    "a URI that reads like the DNS name": [HOST, x509.UniformResourceIdentifier(B_DNS)],
+    "an e-mail address that reads like the DNS name": [HOST, email(B_DNS)],
+    "the URI alone": [HOST, x509.UniformResourceIdentifier(node_uri("c", "b"))],
+    "the node of that name of another cluster": new_names("b", "other"),
+    "another node of this cluster": new_names("honest"),
+    "a client": [HOST, x509.UniformResourceIdentifier("holdfast://client/b")],
+    "a host alone": [HOST, x509.DNSName("b.example")],
+}
+
+
+@pytest.fixture
+def nodes() -> Iterator[Nodes]:
+    with ExitStack() as stack:
+        yield Nodes(stack)
+
+
+class Three:
+    """Nodes a, b and honest; a and b get what a test gives them."""
+
+    def __init__(self, nodes: Nodes, authority: Authority, a: PeerTls, b: PeerTls) -> None:
+        self.nodes, self.asked = nodes, 0
+        self.at = addresses("a", "b", "honest")
+        for node, tls in {"a": a, "b": b, "honest": authority.node("honest")}.items():
+            self._start(node, tls)
+
+    def _start(self, node: str, tls: PeerTls) -> None:
+        peers = {peer: address for peer, address in self.at.items() if peer != node}
+        transport = GrpcTransport("c", node, self.at[node], peers, tls)
+        transport.offer("Things", self._answer)
+        recorder = self.nodes.recorders[node] = Recorder()
+        self.nodes.stack.callback(transport.close)
+        transport.start(recorder, recorder.woken.set)
+        self.nodes.transports[node] = transport
+
+    def _answer(self, request: bytes) -> Iterator[bytes]:
+        self.asked += 1
+        yield request
+
+    def refusal(self) -> str:
+        """Why b's answer does not come to a."""
+        with pytest.raises(OSError, match="b does not answer Things") as refused:
+            list(self.nodes.transports["a"].call("b", "Things", b"x"))
+        assert self.asked == 0
+        return str(refused.value)
+
+    def streams(self) -> bool:
+        """Whether a sends to b; once an honest node got through, as much time was a's."""
+        assert self.nodes.until(lambda: ("honest", "up") in self.nodes.recorders["a"].seen)
+        return self.nodes.transports["a"].send("b", VoteGranted(1))
+
+
+@pytest.mark.parametrize("wrong", WRONG_DIALLERS)
+@pytest.mark.parametrize("accept_old", [False, True])
+def test_nobody_but_the_node_itself_is_let_in(
+    nodes: Nodes, wrong: str, *, accept_old: bool
+) -> None:
+    """Only URI entries count, in the certificate itself; old names change nothing of that."""
+    authority = Authority()
+    b = replace(authority.node("b"), accept_old_names=accept_old)
+    three = Three(nodes, authority, authority.pair(WRONG_DIALLERS[wrong]), b)
+
+    refusal = three.refusal()
+
+    assert "the certificate does not belong to node 'a'" in refusal
+    assert f"URI:{A_URI}" in refusal
+
+
+@pytest.mark.parametrize("wrong", WRONG_ACCEPTORS)
+def test_nobody_but_the_node_itself_is_sent_anything(nodes: Nodes, wrong: str) -> None:
+    """The dialler compares DNS names alone, and not the host that it dialled."""
+    authority = Authority()
+    three = Three(nodes, authority, authority.node("a"), authority.pair(WRONG_ACCEPTORS[wrong]))
+
+    assert "Hostname Verification Check failed" in three.refusal()
+    assert not three.streams()
+
+
+@pytest.mark.parametrize(
+    "names", [new_names("b"), [x509.DNSName("x")]], ids=["the node's names", "its common name"]
+)
+def test_a_clients_certificate_is_no_nodes(nodes: Nodes, names: Names) -> None:
+    """Whatever its names are: an authority that lets clients choose them gives no nodes away."""
+    authority = Authority()
+    b = authority.client(names, common_name=B_DNS)
+    three = Three(nodes, authority, authority.node("a"), b)
+
+    assert "b does not answer" in three.refusal()
+    assert not three.streams()
+
+
+@pytest.mark.parametrize("accept_old", [False, True])
+def test_nodes_with_the_names_of_this_version_know_each_other(
+    nodes: Nodes, *, accept_old: bool
+) -> None:
+    """The host that is dialled need not be in a certificate, if old names are not accepted."""
+    authority = Authority()
+    a, b = (
+        replace(
+            authority.pair(new_names(node)[0 if accept_old else 1 :]), accept_old_names=accept_old
+        )
+        for node in "ab"
+    )
+    three = Three(nodes, authority, a, b)
+
+    assert list(three.nodes.transports["a"].call("b", "Things", b"x")) == [b"x"]
+    assert nodes.until(lambda: ("b", "up") in nodes.recorders["a"].seen)
+
+
+def test_old_names_are_accepted_where_that_is_set(nodes: Nodes) -> None:
+    """So that nodes get their new certificates one by one."""
+    authority = Authority()
+    a = replace(authority.pair(old_names("a")), accept_old_names=True)
+    b = replace(authority.node("b"), accept_old_names=True)
+    three = Three(nodes, authority, a, b)
+
+    assert list(three.nodes.transports["a"].call("b", "Things", b"x")) == [b"x"]
+    assert list(three.nodes.transports["b"].call("a", "Things", b"x")) == [b"x"]
+    assert nodes.until(lambda: ("b", "up") in nodes.recorders["a"].seen)
+    assert nodes.until(lambda: ("a", "up") in nodes.recorders["b"].seen)
+
+
+def test_old_names_alone_are_refused_with_what_to_do(nodes: Nodes) -> None:
+    authority = Authority()
+    three = Three(nodes, authority, authority.pair(old_names("a")), authority.node("b"))
+
+    assert "tls.accept_old_node_names = true" in three.refusal()
+    with pytest.raises(OSError, match="Hostname Verification"):
+        list(three.nodes.transports["b"].call("a", "Things", b"x"))
+
+
+@pytest.mark.parametrize("wrong", [old_names("honest"), [HOST, x509.DNSName("holdfast://node/a")]])
+def test_a_host_of_the_cluster_is_enough_only_while_old_names_are_accepted(
+    nodes: Nodes, wrong: Names
+) -> None:
+    """What the setting costs: a dialler that accepts old names sees no more than the host."""
+    authority = Authority()
+    a = replace(authority.node("a"), accept_old_names=True)
+    three = Three(nodes, authority, a, authority.pair(wrong))
+    assert list(three.nodes.transports["a"].call("b", "Things", b"x")) == [b"x"]
+
+
+@pytest.mark.parametrize(
+    "odd", ["Node-1", "node_1", "a.b", "x--1", "name with spaces", "ß", "n" * 80]
+)
+def test_any_name_that_a_configuration_may_have_is_a_peers(nodes: Nodes, odd: str) -> None:
+    """A DNS label holds neither all characters nor upper case."""
+    authority, cluster = Authority(), "Produktion, größer/2"
+    at = addresses(odd, "b")
+    nodes.start("b", at["b"], {odd: at[odd]}, cluster, authority.node("b", cluster))
+    nodes.start(odd, at[odd], {"b": at["b"]}, cluster, authority.node(odd, cluster))
+
+    assert nodes.until(lambda: ("b", "up") in nodes.recorders[odd].seen)
+    assert nodes.until(lambda: (odd, "up") in nodes.recorders["b"].seen)

@@ -224,17 +224,25 @@ class RunningCluster:
         """No file of a running node may grow beyond this size, in bytes (RLIMIT_FSIZE)."""
         resource.prlimit(int(self.node(name)["pid"]), resource.RLIMIT_FSIZE, (most, most))
 
-    def bring_back(self, *names: str, options: Sequence[str] = ()) -> None:
-        """Start dead nodes as an operator would, and wait until cluster.json has their pids."""
-        started = {name: self._start(name, options) for name in names}
+    def bring_back(
+        self, *names: str, options: Sequence[str] = (), files_max: int | None = None
+    ) -> None:
+        """Start dead nodes as an operator would, and wait until cluster.json has their pids.
+
+        `files_max`: the hard limit on open files under which they start.
+        """
+        limit = ("sh", "-c", f'ulimit -n {files_max} && exec "$@"', "sh") if files_max else ()
+        started = {name: self._start(name, options, limit) for name in names}
         for name, process in started.items():
             poll(partial(self._is_back, name, process), f"{name} is back")
             assert process.poll() is None, self.words(name)
 
-    def _start(self, name: str, options: Sequence[str]) -> subprocess.Popen[bytes]:
+    def _start(
+        self, name: str, options: Sequence[str], limit: Sequence[str]
+    ) -> subprocess.Popen[bytes]:
         with (self.directory / name / "node.log").open("ab") as log:
             process = subprocess.Popen(
-                [*_COMMAND, "node", "--config", str(self.file(name)), *options],
+                [*limit, *_COMMAND, "node", "--config", str(self.file(name)), *options],
                 env=environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.server.calls import Answered
     from holdfast.server.nodes import Nodes
     from holdfast.server.reads import Reads
+    from holdfast.server.takeovers import Takeovers
 
 logger = logging.getLogger(__name__)
 
@@ -38,9 +39,11 @@ ResponseT = TypeVar("ResponseT", bound="Message")
 class AdminService(admin_pb2_grpc.AdminServiceServicer):
     """Look at groups, topics, settings and nodes, and change them."""
 
-    def __init__(self, actors: Actors, reads: Reads, callers: Callers, nodes: Nodes) -> None:
+    def __init__(
+        self, actors: Actors, reads: Reads, callers: Callers, nodes: Nodes, takeovers: Takeovers
+    ) -> None:
         self._actors, self._reads, self._callers = actors, reads, callers
-        self._nodes = nodes
+        self._nodes, self._takeovers = nodes, takeovers
 
     # --- groups ---
 
@@ -57,7 +60,9 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         most = request.holdfast.rebalances_max if asked else 1
         for group_id in request.groups:
             response.groups.append(
-                views.described(state, group_id, most, self._actors.session_left_ms)
+                views.described(
+                    state, group_id, most, self._actors.session_left_ms, self._takeovers.count
+                )
             )
             await asyncio.sleep(0)  # a long list of groups must not hold up heartbeats
         return response

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.server.calls import Answered
     from holdfast.server.pushes import Pushes
     from holdfast.server.replica_like import ReplicaLike
+    from holdfast.server.takeovers import Takeovers
 
 _GROUPS = 0
 """FindCoordinator's key type for groups, the only one that is served."""
@@ -34,9 +35,14 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     """What a member of a group calls."""
 
     def __init__(
-        self, replica: ReplicaLike, actors: Actors, callers: Callers, pushes: Pushes
+        self,
+        replica: ReplicaLike,
+        actors: Actors,
+        callers: Callers,
+        pushes: Pushes,
+        takeovers: Takeovers,
     ) -> None:
-        self._replica, self._actors = replica, actors
+        self._replica, self._actors, self._takeovers = replica, actors, takeovers
         self._callers, self._pushes = callers, pushes
 
     @answered(g.JoinGroupResponse)
@@ -49,7 +55,9 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
             return requests.join_group(request, caller, f"{name}-{uuid.uuid4()}")
 
         got = await self._actors.ask(make)
-        response = responses.join_group(cast("replies.JoinReply", got.reply))
+        reply = cast("replies.JoinReply", got.reply)
+        response = responses.join_group(reply)
+        self._takeovers.tell(response.holdfast, request.group_id, reply.error)
         self._stamp(response.holdfast, got)
         return response
 
@@ -61,7 +69,9 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
                 request, self._callers.of(call, request, request.holdfast, context)
             )
         )
-        response = responses.sync_group(cast("replies.SyncReply", got.reply))
+        reply = cast("replies.SyncReply", got.reply)
+        response = responses.sync_group(reply)
+        self._takeovers.tell(response.holdfast, request.group_id, reply.error)
         self._stamp(response.holdfast, got)
         return response
 
@@ -71,7 +81,9 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         if (heard := self._actors.beat(request)) is not None:
             return responses.heard(heard)
         got = await self._heartbeat(request, context)
-        response = responses.heartbeat(cast("replies.HeartbeatReply", got.reply))
+        reply = cast("replies.HeartbeatReply", got.reply)
+        response = responses.heartbeat(reply)
+        self._takeovers.tell(response.holdfast, request.group_id, reply.error)
         if got.position is not None:
             self._stamp(response.holdfast, got)
         return response

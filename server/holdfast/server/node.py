@@ -37,6 +37,7 @@ from holdfast.server.pushes import Pushes
 from holdfast.server.reads import Reads
 from holdfast.server.security import server_credentials
 from holdfast.server.sweeps import Sweeps
+from holdfast.server.takeovers import Takeovers
 from holdfast.server.timers import Timers
 from holdfast.v1 import (
     admin_pb2,
@@ -77,13 +78,14 @@ class Node:
         self.actors = Actors(replica, self.timers, nodes, forming)
         self._callers = Callers()
         self._reads = Reads(replica, self.actors)
-        self.pushes = Pushes(replica, self.actors, self._callers)
+        self.takeovers = Takeovers(replica, history)
+        self.pushes = Pushes(replica, self.actors, self._callers, self.takeovers)
         self._sweeps = Sweeps(replica, self.actors)
         self._log = LogService(replica, history, self._reads)
         self._health = Health(replica)
         boundaries = Boundaries(replica, self.actors)
         listeners = (self._reads, self.pushes, self._health, self._sweeps, boundaries, self._log)
-        for listener in (self.actors, *listeners):
+        for listener in (self.takeovers, self.actors, *listeners):
             replica.subscribe(listener)
         replica.subscribe(self)
 
@@ -98,20 +100,22 @@ class Node:
         """Begin to serve on the port that is bound already."""
         server, door = self._server, checking(self._server, self._message_bytes_max)
         group_pb2_grpc.add_GroupServiceServicer_to_server(
-            GroupService(self.replica, self.actors, self._callers, self.pushes), door
+            GroupService(self.replica, self.actors, self._callers, self.pushes, self.takeovers),
+            door,
         )
         offset_pb2_grpc.add_OffsetServiceServicer_to_server(
-            OffsetService(self.actors, self._reads, self._callers), door
+            OffsetService(self.actors, self._reads, self._callers, self.takeovers), door
         )
         nodes = Nodes(self.replica, self.config.peers)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(
-            AdminService(self.actors, self._reads, self._callers, nodes), door
+            AdminService(self.actors, self._reads, self._callers, nodes, self.takeovers), door
         )
         log_pb2_grpc.add_LogServiceServicer_to_server(self._log, door)
         health_pb2_grpc.add_HealthServicer_to_server(self._health.servicer, door)
         reflection.enable_server_reflection(_service_names(), server)
         await server.start()
         self.timers.start()
+        self.takeovers.start()
         await self._health.begin()
         logger.info("serving clients on %s as %s", self.config.client_address, self.config.name)
 
@@ -122,6 +126,7 @@ class Node:
         bound = self.config.shutdown_ms / 1000
         await self._health.end()
         self.timers.stop()
+        self.takeovers.stop()
         self._sweeps.on_not_leading()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(bound / 2):

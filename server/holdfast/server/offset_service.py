@@ -17,13 +17,17 @@ if TYPE_CHECKING:
 
     from holdfast.server.actors import Actors
     from holdfast.server.reads import Reads
+    from holdfast.server.takeovers import Takeovers
 
 
 class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
     """Committed offsets."""
 
-    def __init__(self, actors: Actors, reads: Reads, callers: Callers) -> None:
+    def __init__(
+        self, actors: Actors, reads: Reads, callers: Callers, takeovers: Takeovers
+    ) -> None:
         self._actors, self._reads, self._callers = actors, reads, callers
+        self._takeovers = takeovers
 
     @answered(o.OffsetCommitResponse)
     async def OffsetCommit(
@@ -40,7 +44,9 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
                 request, self._callers.of(call, request, request.holdfast, context)
             )
         )
-        response = responses.commit_offsets(cast("replies.OffsetsReply", got.reply), request)
+        reply = cast("replies.OffsetsReply", got.reply)
+        response = responses.commit_offsets(reply, request)
+        self._takeovers.tell(response.holdfast, request.group_id, responses.first_error(reply))
         if got.position is not None:
             position = response.holdfast.position
             position.index, position.ordinal = got.position

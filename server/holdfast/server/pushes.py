@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from holdfast.server.actors import Actors, Waiting
     from holdfast.server.answering import Callers, Context
     from holdfast.server.replica_like import ReplicaLike
+    from holdfast.server.takeovers import Takeovers
     from holdfast.server.translate.refusals import Code
 
 BATCH_MAX: Final = 10_000
@@ -86,8 +87,11 @@ class _Stream:
 class Pushes:
     """All open streams, by the groups whose members they carry."""
 
-    def __init__(self, replica: ReplicaLike, actors: Actors, callers: Callers) -> None:
+    def __init__(
+        self, replica: ReplicaLike, actors: Actors, callers: Callers, takeovers: Takeovers
+    ) -> None:
         self._replica, self._actors, self._callers = replica, actors, callers
+        self._takeovers = takeovers
         self._streams: dict[GroupId, dict[_Stream, None]] = defaultdict(dict)
 
     async def serve(self, batches: AsyncIterator[g.HeartbeatBatch], context: Context) -> None:
@@ -203,7 +207,9 @@ class Pushes:
             if error.outcome == "unknown":
                 raise
             return failed(error, e.ERROR_CODE_COORDINATOR_NOT_AVAILABLE)
-        response = responses.heartbeat(cast("HeartbeatReply", answered.reply))
+        reply = cast("HeartbeatReply", answered.reply)
+        response = responses.heartbeat(reply)
+        self._takeovers.tell(response.holdfast, request.group_id, reply.error)
         if response.error_code in _ENDED:
             self._drop(stream, request.group_id, (request.member_id,))
         return response

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -92,8 +92,12 @@ def test_owned_ends_when_the_member_leaves(shell: Shell) -> None:
 def test_t5_fenced_is_final_and_visible_in_the_exception_the_probe_and_the_log(
     shell: Shell, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """KIP-345: who holds the identity, and since when; nothing comes back by itself."""
+    """KIP-345: who holds the identity, and for how long; nothing comes back by itself.
+
+    The cluster's log time is not this machine's wall time, so only the age says anything (S8).
+    """
     since_ms = LOG_TIME_MS - 90_000
+    began = datetime.now(UTC)
     with cluster() as (group, node), caplog.at_level(logging.ERROR, "holdfast.client"):
         member = shell.member(node.address, instance_id="i-1", **QUICK)
         member.start()
@@ -112,15 +116,16 @@ def test_t5_fenced_is_final_and_visible_in_the_exception_the_probe_and_the_log(
         joins = len(group.requests["JoinGroup"])
     fenced = caught.value
     assert fenced.holder == "i-1-other"
-    assert fenced.since == datetime.fromtimestamp(since_ms / 1000, UTC)
     assert fenced.age_ms is not None
     assert 90_000 <= fenced.age_ms < 150_000  # and what the test took
-    assert "2023-11-14T22:11:50+00:00" in str(fenced)
+    assert fenced.since is not None
+    assert began <= fenced.since + timedelta(milliseconds=fenced.age_ms) <= datetime.now(UTC)
+    assert "2023-" not in str(fenced)
     assert health.fenced is fenced
     assert (health.live, health.ready, health.owned) == (False, False, 0)
     assert health.phase == "stopped"
     (line,) = said(caplog)
-    assert "'i-1-other' since 2023-11-14T22:11:50+00:00" in line.getMessage()
+    assert "held by 'i-1-other' for " in line.getMessage()
     assert joins == 1
 
 

@@ -233,7 +233,10 @@ def test_who_reads_is_answered_each_time_with_what_is_pushed_between() -> None:
 def test_s5_a_heartbeat_stream_does_not_tell_of_batches_that_it_did_not_answer() -> None:
     async def story() -> None:
         world = await World().lead()
-        pushes, context = Pushes(world.replica, world.actors, Callers()), NeverRead()
+        pushes, context = (
+            Pushes(world.replica, world.actors, Callers(), world.takeovers),
+            NeverRead(),
+        )
         beats = [g.HeartbeatRequest(group_id="x")]
 
         async def batches() -> AsyncIterator[g.HeartbeatBatch]:
@@ -266,7 +269,7 @@ def test_who_never_reads_is_not_read_any_more() -> None:
 
     async def story() -> None:
         world = await World().lead()
-        pushes = Pushes(world.replica, world.actors, Callers())
+        pushes = Pushes(world.replica, world.actors, Callers(), world.takeovers)
         read = 0
 
         async def batches() -> AsyncIterator[g.HeartbeatBatch]:

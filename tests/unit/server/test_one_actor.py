@@ -193,7 +193,7 @@ def test_s17_who_leaves_a_batch_of_heartbeats_waits_for_none_of_them(ends: str) 
     async def story() -> list[str]:
         world = await World().lead()
         joined = await world.member()
-        pushes = Pushes(world.replica, world.actors, Callers())
+        pushes = Pushes(world.replica, world.actors, Callers(), world.takeovers)
         world.replica.hold = True
         leaving = world.ask(removing("g", "i1"))
         await world.until(lambda: world.replica.waits)
@@ -228,7 +228,7 @@ def test_s17_a_heartbeat_that_ends_the_stream_leaves_none_before_it_waiting() ->
         await world.until(lambda: world.replica.waits)
         beats = [HeartbeatRequest(group_id="g", member_id=joined.member_id) for _ in range(2)]
         beats[1].holdfast.SetInParent()
-        pushes = Pushes(world.replica, world.actors, Failing())
+        pushes = Pushes(world.replica, world.actors, Failing(), world.takeovers)
         with pytest.raises(CallFailed):
             await pushes._answer(_Stream(), HeartbeatBatch(requests=beats), cast("Context", None))
         left = len(world.actors.calls)

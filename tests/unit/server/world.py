@@ -15,7 +15,9 @@ from holdfast.coordinator.events import (
     TopicSize,
 )
 from holdfast.server.actors import Actors
+from holdfast.server.takeovers import Takeovers
 from holdfast.server.timers import Timers
+from unit.server.fake_history import FakeHistory
 from unit.server.fake_replica import FakeReplica
 from unit.server.nodes import QUICK
 
@@ -37,7 +39,9 @@ class World:
         self.timers = Timers(self.replica, self._submit, lambda: self.now_ms)
         forming = c.FormCluster("c", QUICK)
         self.actors = Actors(self.replica, self.timers, {"node-1": "127.0.0.1:1"}, forming)
-        self.replica.subscribe(self.actors)
+        self.takeovers = Takeovers(self.replica, FakeHistory(self.replica))
+        for listener in (self.takeovers, self.actors):
+            self.replica.subscribe(listener)
 
     def _replica(self) -> FakeReplica:
         return FakeReplica()

@@ -27,7 +27,7 @@ Knows the contract's ErrorCode; knows nothing of gRPC.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
 from holdfast.client.shown import readable
@@ -60,8 +60,8 @@ class Rejected(HoldfastError):
 class Fenced(Rejected):
     """Another process holds this instance id: `holder`. Never rejoin by itself (KIP-345, T5).
 
-    `since`: when that one came to hold it, by the cluster's clock (UTC); `age_ms`: how long ago
-    that was when it was told here. None where the service did not say.
+    `age_ms`: for how long that one had held it when it was told here; `since`: when that was, by
+    this machine's wall clock (UTC). None where the service did not say.
     """
 
     since: datetime | None = None
@@ -230,11 +230,15 @@ def from_code(
 
 
 def _dated(error: Fenced, since_ms: int, log_time_ms: int | None, *, said: str) -> Fenced:
-    """With the time of the takeover; in words, too, as far as the service's sentence lacks it."""
-    since = datetime.fromtimestamp(since_ms / 1000, UTC)
-    age_ms = None if log_time_ms is None else max(0, log_time_ms - since_ms)
-    held = "" if said else f", held by {error.holder!r} since {since.isoformat(timespec='seconds')}"
-    ago = "" if age_ms is None else f", taken {age_ms / 1000:.0f} s ago"
-    dated = Fenced(f"{error.message}{held}{ago}", code=error.code, holder=error.holder)
-    dated.since, dated.age_ms = since, age_ms
+    """With the time of the takeover; in words, too, as far as the service's sentence lacks it.
+
+    The service tells moments of log time, which may lie far from any wall clock: only the time
+    between two of them means anything here (S8).
+    """
+    if log_time_ms is None:
+        return error
+    age = timedelta(milliseconds=max(0, log_time_ms - since_ms))
+    held = "" if said else f", held by {error.holder!r} for {age.total_seconds():.0f} s"
+    dated = Fenced(f"{error.message}{held}", code=error.code, holder=error.holder)
+    dated.since, dated.age_ms = datetime.now(UTC) - age, age // timedelta(milliseconds=1)
     return dated

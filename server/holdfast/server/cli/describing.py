@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Final
 from holdfast.server.cli import explain
 from holdfast.server.cli.options import table
 from holdfast.server.cli.speaking import say
-from holdfast.server.cli.times import ago_log, now, span
+from holdfast.server.cli.times import ago_log, now
+from holdfast.server.instants import span
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
@@ -82,7 +83,7 @@ def _owned(found: a.DescribedGroup, member: a.DescribedGroupMember) -> str:
 
 
 def _note(member: a.DescribedGroupMember, leader: str) -> str:
-    """What is special: who assigns, who restarts, and who is not heard any more.
+    """What is special: who assigns, who restarts, who is fought over, who is not heard any more.
 
     A static binding that lingers, as after a downgrade to dynamic members (H1), shows in that
     nobody speaks for it: its session runs out.
@@ -90,6 +91,7 @@ def _note(member: a.DescribedGroupMember, leader: str) -> str:
     extra = member.holdfast
     notes = ["group leader"] if member.member_id == leader else []
     notes += ["restarting"] if extra.released else []
+    notes += [explain.fought_over(extra.takeovers)] if extra.takeovers > 1 else []
     left_ms, session_ms = extra.session_left_ms, extra.session_timeout_ms
     if extra.HasField("session_left_ms") and left_ms * SILENT_SHARE < session_ms:
         silent = f"not heard for {span(session_ms - left_ms)}, expires in {span(left_ms)}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
-from holdfast.server.cli.times import ago, ago_log, span
+from holdfast.server.cli.times import ago, ago_log
+from holdfast.server.instants import span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -50,6 +51,14 @@ def lines(rebalance: a.DescribedRebalance, now: Now) -> Iterator[str]:
     yield f"  members: {rebalance.members} before{_changes(rebalance)}"
     yield f"  moved: {moved(rebalance)}"
     yield from (f"    {line}" for line in moves(rebalance))
+
+
+def fought_over(takeovers: int) -> str:
+    """What it may mean that an instance id was taken over so often without a release."""
+    return (
+        f"taken over {takeovers} times in 10 min: two processes may use this instance id (a "
+        "Deployment where a StatefulSet belongs?)"
+    )
 
 
 def headline(rebalance: a.DescribedRebalance, now: Now) -> str:

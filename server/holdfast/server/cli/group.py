@@ -117,6 +117,10 @@ def _explain(response: a.DescribeGroupsResponse) -> None:
     if not found:
         say(f"{response.groups[0].group_id} has never rebalanced")
     present = now(response.holdfast.log_time_ms)
+    for member in response.groups[0].members:
+        if member.holdfast.takeovers > 1:
+            told = explain.fought_over(member.holdfast.takeovers)
+            say(f"NOTE {member.group_instance_id}: {told}")
     for rebalance in reversed(found):
         for line in explain.lines(rebalance, present):
             say(line)

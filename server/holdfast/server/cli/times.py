@@ -1,4 +1,4 @@
-"""Times and spans as people read them.
+"""Moments as people read them: of wall time with their age, of log time by their age alone.
 
 Wall time is compared with this machine's clock. Log time (S8) is compared with the cluster's log
 time only: it stands still while nobody leads, and after a change of leadership it stays behind the
@@ -8,32 +8,9 @@ clocks by as long as the cluster was idle before.
 from __future__ import annotations
 
 import time
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from holdfast.server.instants import instant
-
-_UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "s"))
-_FEW_SECONDS_MS: Final = 10_000
-
-
-def span(for_ms: int) -> str:
-    """How long, in the largest unit that fits and the next smaller one: `3 h 5 min`."""
-    if for_ms < _UNITS[-1][0]:
-        return f"{max(0, for_ms)} ms"
-    if for_ms < _FEW_SECONDS_MS:
-        return f"{for_ms / 1000:.1f} s"
-    for place, (size, unit) in enumerate(_UNITS):
-        if for_ms >= size:
-            rest = for_ms % size
-            return f"{for_ms // size} {unit}" + _smaller(rest, place + 1)
-    raise AssertionError(for_ms)  # a second and more always fits one of the units
-
-
-def _smaller(rest_ms: int, place: int) -> str:
-    if place == len(_UNITS):
-        return ""
-    size, unit = _UNITS[place]
-    return f" {rest_ms // size} {unit}" if rest_ms >= size else ""
+from holdfast.server.instants import instant, span
 
 
 class Now(NamedTuple):
@@ -54,5 +31,5 @@ def ago(at_ms: int, now_ms: int) -> str:
 
 
 def ago_log(at_ms: int, now_ms: int) -> str:
-    """The same in log time, and says so."""
-    return f"{instant(at_ms)} log time ({span(now_ms - at_ms)} ago)"
+    """How long a moment of log time is past: the moment itself would be taken for wall time."""
+    return f"{span(now_ms - at_ms)} ago"

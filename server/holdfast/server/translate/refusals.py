@@ -14,7 +14,6 @@ import grpc
 from holdfast.coordinator import rejections as r
 from holdfast.coordinator.text import readable
 from holdfast.server.faults import CallFailed, Outcome, not_coordinator
-from holdfast.server.instants import instant
 from holdfast.server.shown import shown
 from holdfast.v1 import errors_pb2 as e
 
@@ -62,8 +61,8 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
     ),
     r.FencedInstanceId: Coded(
         e.ERROR_CODE_FENCED_INSTANCE_ID,
-        "the instance id is held by member {holder!r} of client {holder_client_id!r} since "
-        "{holder_since}. Stop this process, or give it an instance id of its own",
+        "the instance id is held by member {holder!r} of client {holder_client_id!r} for "
+        "{time_held}. Stop this process, or give it an instance id of its own",
     ),
     r.IllegalGeneration: Coded(
         e.ERROR_CODE_ILLEGAL_GENERATION,
@@ -160,11 +159,14 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
 }
 
 
-def sentence(rejection: Rejection) -> str:
-    """What happened, why, and what to do next."""
+def sentence(rejection: Rejection, *, time_held: str = "some time") -> str:
+    """What happened, why, and what to do next.
+
+    `time_held`: for how long the holder of an identity has it. No rejection knows that, since it
+    changes with every moment; whoever answers does.
+    """
     values = {field.name: _told(field.name, rejection) for field in fields(rejection)}
-    if isinstance(rejection, r.FencedInstanceId):
-        values["holder_since"] = instant(rejection.holder_since_ms)
+    values["time_held"] = time_held
     if isinstance(rejection, r.TopicInUse):
         values["groups"] = _few(rejection.group_ids, rejection.count)
     return readable(TABLE[type(rejection)].text.format_map(values))

@@ -105,7 +105,7 @@ def commit_offsets(
     reply: replies.OffsetsReply, request: o.OffsetCommitRequest
 ) -> o.OffsetCommitResponse:
     """OffsetCommit's answer: it has no top-level error, so each partition carries it (J9)."""
-    error = _first_error(reply)
+    error = first_error(reply)
     if reply.error is not None:
         return refused_commit(request, code_of(reply.error), extras(error))
     return o.OffsetCommitResponse(
@@ -162,11 +162,12 @@ def delete_offsets(reply: replies.OffsetsReply) -> o.OffsetDeleteResponse:
             )
             for name, results in _by_topic(reply.partitions)
         ],
-        holdfast=extras(_first_error(reply)),
+        holdfast=extras(first_error(reply)),
     )
 
 
-def _first_error(reply: replies.OffsetsReply) -> Rejection | None:
+def first_error(reply: replies.OffsetsReply) -> Rejection | None:
+    """What the call, or else its first refused partition, was refused with."""
     if reply.error is not None:
         return reply.error
     return next((p.error for p in reply.partitions if p.error is not None), None)

@@ -19,16 +19,21 @@ from holdfast.v1.group_pb2 import ConsumerProtocolAssignment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
-    from holdfast.coordinator.ids import GroupId, MemberId
+    from holdfast.coordinator.ids import GroupId, InstanceId, MemberId
     from holdfast.coordinator.state import State
     from holdfast.v1 import extras_pb2 as x
     from holdfast.v1.group_pb2 import ConsumerProtocolTopicPartitions
 
     SessionLeft = Callable[[GroupId, MemberId], int | None]
+    TakenOver = Callable[[GroupId, InstanceId], int]
 
 
 def described(
-    state: State, group_id: str, rebalances_max: int, session_left_ms: SessionLeft
+    state: State,
+    group_id: str,
+    rebalances_max: int,
+    session_left_ms: SessionLeft,
+    taken_over: TakenOver,
 ) -> a.DescribedGroup:
     """A group with its members (K1-K3) and its last rebalances."""
     group = queries.describe_group(state, group_id, rebalances_max)
@@ -40,7 +45,12 @@ def described(
         protocol_type=group.protocol_type,
         protocol_data=group.protocol_data,
         members=[
-            _member(group, member, session_left_ms(group_id, member.member_id))
+            _member(
+                group,
+                member,
+                session_left_ms(group_id, member.member_id),
+                taken_over(group_id, member.instance_id) if member.instance_id else 0,
+            )
             for member in group.members
         ],
         holdfast=a.DescribedGroupExtras(
@@ -65,7 +75,10 @@ def _advice(group: queries.DescribedGroup) -> str:
 
 
 def _member(
-    group: queries.DescribedGroup, member: queries.DescribedMember, session_left_ms: int | None
+    group: queries.DescribedGroup,
+    member: queries.DescribedMember,
+    session_left_ms: int | None,
+    takeovers: int,
 ) -> a.DescribedGroupMember:
     return a.DescribedGroupMember(
         member_id=member.member_id,
@@ -82,6 +95,7 @@ def _member(
             released=member.released,
             session_left_ms=session_left_ms,
             since_ms=member.since_ms,
+            takeovers=takeovers,
             assigned_partitions=_assigned(group, member.assignment),
         ),
     )

@@ -1,0 +1,231 @@
+"""How often an instance id changed hands without a release: two processes may fight for it.
+
+A projection of the event log, kept by each node for itself: no replicated state, and nothing is
+decided on it. It follows what is applied; what happened before this node's process began is read
+back from the event log, at the start and again whenever the node begins to lead (it may have got
+its state as a snapshot meanwhile). Both bounded: then the count is too low, never too high.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from operator import attrgetter
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from holdfast.coordinator.events import InstanceReleased, StaticMemberReplaced
+from holdfast.coordinator.ids import Position
+from holdfast.coordinator.rejections import FencedInstanceId
+from holdfast.raft.history import NotHeld
+from holdfast.server.instants import span
+from holdfast.server.translate.refusals import sentence
+from holdfast.storage.errors import StorageError
+from holdfast.v1.events_pb2 import EventRecord
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from holdfast.coordinator.events import Record
+    from holdfast.coordinator.ids import GroupId, InstanceId, MemberId
+    from holdfast.coordinator.rejections import Rejection
+    from holdfast.server.replica_like import HistoryLike, ReplicaLike
+    from holdfast.v1 import extras_pb2 as x
+
+logger = logging.getLogger(__name__)
+
+WINDOW_MS: Final = 10 * 60 * 1000
+"""How far back is counted, in log time."""
+KEPT_MAX: Final = 20_000
+"""Takeovers, and releases, that are remembered at most; the oldest are forgotten first."""
+ENTRIES_BACK_MAX: Final = 1 << 16
+"""How far back the event log is read at most, in entries."""
+PAGE_RECORDS: Final = 500
+"""Records that are read at once: some milliseconds."""
+
+
+class _Takeover(NamedTuple):
+    """`old` was replaced while it had not released; nobody is replaced twice."""
+
+    log_time_ms: int
+    group_id: GroupId
+    instance_id: InstanceId
+    old: MemberId
+
+
+class Counts:
+    """Takeovers within the window, in memory. Pure; may be told the same event more than once."""
+
+    def __init__(self) -> None:
+        self._takeovers: dict[MemberId, _Takeover] = {}
+        self._released: dict[MemberId, None] = {}
+        self._counts: Counter[tuple[GroupId, InstanceId]] = Counter()
+
+    def __len__(self) -> int:
+        return len(self._takeovers)
+
+    def released(self, member_id: MemberId) -> None:
+        """A member released its instance id: whoever takes it next is awaited."""
+        self._released[member_id] = None
+        if len(self._released) > KEPT_MAX:
+            del self._released[next(iter(self._released))]
+        self._forget(member_id)
+
+    def replaced(self, takeover: _Takeover) -> None:
+        """A member was replaced."""
+        if takeover.old in self._takeovers or takeover.old in self._released:
+            return
+        self._takeovers[takeover.old] = takeover
+        self._counts[takeover.group_id, takeover.instance_id] += 1
+        if len(self._takeovers) > KEPT_MAX:
+            self._forget(next(iter(self._takeovers)))
+
+    def count(self, group_id: GroupId, instance_id: InstanceId, log_time_ms: int) -> int:
+        """How many there were of this instance id within the window that ends now."""
+        self._prune(log_time_ms - WINDOW_MS)
+        return self._counts.get((group_id, instance_id), 0)
+
+    def sort(self) -> None:
+        """Put older ones that were learned later into their place."""
+        ordered = sorted(self._takeovers.values(), key=attrgetter("log_time_ms"))
+        self._takeovers = {takeover.old: takeover for takeover in ordered}
+
+    def _prune(self, before_ms: int) -> None:
+        while self._takeovers:
+            oldest = next(iter(self._takeovers.values()))
+            if oldest.log_time_ms > before_ms:
+                return
+            self._forget(oldest.old)
+
+    def _forget(self, old: MemberId) -> None:
+        takeover = self._takeovers.pop(old, None)
+        if takeover is None:
+            return
+        key = (takeover.group_id, takeover.instance_id)
+        self._counts[key] -= 1
+        if not self._counts[key]:
+            del self._counts[key]
+
+
+class Takeovers:
+    """Counts takeovers for this node's answers. A listener of the replica."""
+
+    def __init__(self, replica: ReplicaLike, history: HistoryLike) -> None:
+        self._replica, self._history = replica, history
+        self._counts = Counts()
+        self._reading: asyncio.Task[None] | None = None
+
+    def count(self, group_id: GroupId, instance_id: InstanceId) -> int:
+        """How often the instance id was taken from a holder that had not released it, of late."""
+        return self._counts.count(group_id, instance_id, self._replica.log_time_ms())
+
+    def tell(self, extras: x.ResponseExtras, group_id: GroupId, error: Rejection | None) -> None:
+        """Add to a fenced member's answer what depends on the present: the count, and since when.
+
+        Log time is near wall time only on a cluster that never stood still, so an age is told.
+        """
+        if isinstance(error, FencedInstanceId):
+            held_ms = self._replica.log_time_ms() - error.holder_since_ms
+            extras.takeovers = self.count(group_id, error.instance_id)
+            extras.message = sentence(error, time_held=span(held_ms))
+
+    def start(self) -> None:
+        """Read back what happened before; nothing, if that is under way."""
+        if self._reading is None or self._reading.done():
+            self._reading = asyncio.ensure_future(self._read())
+
+    def stop(self) -> None:
+        """Read no more."""
+        if self._reading is not None:
+            self._reading.cancel()
+
+    # --- the event log ---
+
+    async def _read(self) -> None:
+        try:
+            await self._read_from(await self._beginning())
+        except (NotHeld, StorageError, OSError, ValueError) as error:
+            logger.warning("takeovers before this moment are not counted: %s", error)
+        self._counts.sort()
+
+    async def _beginning(self) -> Position | None:
+        """Where the window begins, or earlier; at most so many entries back."""
+        now, before_ms = self._replica.state, self._replica.log_time_ms() - WINDOW_MS
+        back = PAGE_RECORDS
+        while back < min(now.applied_index, ENTRIES_BACK_MAX):
+            start = Position(now.applied_index - back, 0)
+            try:
+                page = await self._history.read(start, 1)
+            except NotHeld as error:
+                return error.first
+            if page.records and _message(page.records[0][1]).log_time_ms <= before_ms:
+                return start
+            back *= 2
+        if now.applied_index <= back:
+            return None
+        return Position(now.applied_index - ENTRIES_BACK_MAX, 0)
+
+    async def _read_from(self, at: Position | None) -> None:
+        """Up to the end; what is applied meanwhile is seen as it is applied, and here again."""
+        came: set[MemberId] = set()
+        last = self._replica.state.applied_index
+        while True:
+            page = await self._history.read(at, PAGE_RECORDS)
+            for _, content in page.records:
+                self._note_message(_message(content), came)
+            if page.end or page.next.index > last:
+                return
+            at = page.next
+            await asyncio.sleep(0)
+
+    def _note_message(self, record: EventRecord, came: set[MemberId]) -> None:
+        """One record that was read back. `came`: who came within what was read.
+
+        Of a holder that came before that, the release may lie before it too. The event tells: after
+        a release, and only then or before any grant, nobody may act any more.
+        """
+        body = record.event.WhichOneof("body")
+        if body == "instance_released":
+            self._counts.released(record.event.instance_released.member_id)
+        elif body == "member_joined":
+            came.add(record.event.member_joined.member_id)
+        elif body == "static_member_replaced":
+            event = record.event.static_member_replaced
+            came.add(event.new_member_id)
+            if event.predecessor_ms or event.old_member_id in came:
+                self._counts.replaced(
+                    _Takeover(
+                        record.log_time_ms, record.group_id, event.instance_id, event.old_member_id
+                    )
+                )
+
+    # --- the replica's listener ---
+
+    def on_leading(self, term: int) -> None:
+        """Read back what was not applied here, but came in a snapshot."""
+        del term
+        self.start()
+
+    def on_not_leading(self) -> None:
+        """Nothing to do: every node counts."""
+
+    def on_applied(self, records: Sequence[Record], index: int) -> None:
+        """Count, and remember who released."""
+        del index
+        for record in records:
+            match record.event:
+                case InstanceReleased(member_id=member_id):
+                    self._counts.released(member_id)
+                case StaticMemberReplaced(instance_id=instance_id, old_member_id=old):
+                    self._counts.replaced(
+                        _Takeover(record.log_time_ms, record.group_id, instance_id, old)
+                    )
+
+    def on_stopped(self, reason: str) -> None:
+        """Nothing more will be asked here."""
+        del reason
+        self.stop()
+
+
+def _message(content: bytes) -> EventRecord:
+    return EventRecord.FromString(content)

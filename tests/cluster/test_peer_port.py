@@ -12,6 +12,7 @@ import pytest
 from cluster.processes import PATIENCE_SECONDS, RunningCluster, poll, refused, running
 from harness.strangers import strangers
 from holdfast.raft.peer_names import node_dns_name, node_uri
+from holdfast.raft.transport import METHOD
 from holdfast.server.certificates import Authority, issue, make_authority
 from holdfast.server.config import load
 from holdfast.v1.admin_pb2 import DescribeClusterRequest
@@ -81,6 +82,25 @@ def test_strangers_take_neither_files_nor_peers(
         assert answers_a_new_client(limited, "node-1")
 
     assert "Too many open files" not in limited.words("node-1")
+
+
+def test_a_node_of_another_version_is_shown_by_cluster_status(limited: RunningCluster) -> None:
+    """What 0.1.0 would do on node-3: dial with its certificate, and tell no version."""
+    config = load(limited.file("node-3"), {}, ())
+    assert config.tls is not None
+    tls = [file.read_bytes() for file in (config.tls.ca, config.tls.key, config.tls.certificate)]
+    credentials = grpc.ssl_channel_credentials(*tls)
+    ids = (("cluster", config.cluster_id), ("node", "node-3"), ("to", "node-1"))
+    metadata = tuple((f"holdfast-{key}", value) for key, value in ids)
+    with grpc.secure_channel(limited.node("node-1")["peer_address"], credentials) as channel:
+        dial: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(METHOD)
+        with pytest.raises(grpc.RpcError, match="stop all nodes, install one version"):
+            next(dial(iter([b""]), metadata=metadata, timeout=PATIENCE_SECONDS))
+
+    said = "node 'node-3' tells no version, as Holdfast 0.1.0 does; node 'node-1' speaks"
+    shown = limited.ask("cluster", "status").stdout
+    assert f"NOTE: node-1: {said}" in shown
+    assert limited.words("node-1").count(said) == 1
 
 
 def certify(cluster: Path, authority: Authority, *names: str) -> None:

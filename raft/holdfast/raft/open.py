@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
@@ -68,7 +68,10 @@ class ReplicaConfig:
 
 @dataclass(frozen=True, slots=True)
 class OpenReplica:
-    """A running replica and how to end it."""
+    """A running replica and how to end it.
+
+    `peer_troubles`: sentences about peers that are refused, or refuse this node, at the moment.
+    """
 
     replica: Replica
     history: History
@@ -77,6 +80,7 @@ class OpenReplica:
     fetching: Fetching
     store: StateStore
     directory: DataDirectory
+    peer_troubles: Callable[[], Sequence[str]]
     _thread: EngineThread
 
     async def close(self) -> None:
@@ -144,7 +148,17 @@ async def open_replica(config: ReplicaConfig) -> OpenReplica:
     fetching.start()
     thread = EngineThread(engine, config.node_id)
     thread.start()
-    return OpenReplica(replica, history, snapshots, sealing, fetching, store, directory, thread)
+    return OpenReplica(
+        replica,
+        history,
+        snapshots,
+        sealing,
+        fetching,
+        store,
+        directory,
+        transport.troubles,
+        thread,
+    )
 
 
 def _open_directory(config: ReplicaConfig) -> DataDirectory:

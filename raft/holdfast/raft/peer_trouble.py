@@ -16,6 +16,8 @@ logger = logging.getLogger(__name__)
 AGAIN_SECONDS: Final = 3_600.0
 TEXTS_MAX: Final = 64
 """Different warnings within `AGAIN_SECONDS`; any more are not written."""
+LASTING_SECONDS: Final = 10.0
+"""Trouble that was not met for so long is over; each redial meets it again."""
 
 
 class Trouble:
@@ -25,12 +27,14 @@ class Trouble:
         """`clock`: seconds, monotone."""
         self._clock = clock
         self._told: dict[tuple[str, str], float] = {}
+        self._met: dict[str, tuple[str, float]] = {}
         self._lock = threading.Lock()
 
     def warn(self, about: str, text: str) -> None:
         """Write the warning, unless it was written lately."""
         with self._lock:
             now = self._clock()
+            self._met[about] = (text, now)
             self._told = {k: at for k, at in self._told.items() if now - at < AGAIN_SECONDS}
             if (about, text) in self._told or len(self._told) >= TEXTS_MAX:
                 return
@@ -41,3 +45,10 @@ class Trouble:
         """All is well with it: the same trouble would be news again."""
         with self._lock:
             self._told = {key: at for key, at in self._told.items() if key[0] != about}
+            self._met.pop(about, None)
+
+    def lasting(self) -> list[str]:
+        """What is still met at each redial."""
+        with self._lock:
+            since = self._clock() - LASTING_SECONDS
+            return [text for _, (text, at) in sorted(self._met.items()) if at > since]

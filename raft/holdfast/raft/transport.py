@@ -130,6 +130,10 @@ class GrpcTransport:
         self._answering: set[tuple[str, str]] = set()
         self._asked: set[grpc.Call] = set()
 
+    def troubles(self) -> list[str]:
+        """Why peers are refused now, or refuse this node; for people. Any thread may ask."""
+        return self._trouble.lasting()
+
     # --- calls beside the streams ---
 
     def offer(self, method: str, answer: Answer) -> None:
@@ -294,7 +298,7 @@ class GrpcTransport:
             self._strangers.warn("", f"refused a stream on the peer port: {problem}")
             context.abort(grpc.StatusCode.PERMISSION_DENIED, problem)
         if problem := version_problem(self._node_id, peer, context.invocation_metadata()):
-            self._trouble.warn(f"from {peer}", f"refused a stream on the peer port: {problem}")
+            self._trouble.warn(f"from {peer}", problem)
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, problem)
         self._trouble.over(f"from {peer}")
         context.send_initial_metadata(told())

@@ -51,6 +51,8 @@ from holdfast.v1 import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
     from holdfast.server.config import NodeConfig
     from holdfast.server.replica_like import HistoryLike, ReplicaLike
 
@@ -66,8 +68,10 @@ class Node:
         replica: ReplicaLike,
         history: HistoryLike,
         server: grpc.aio.Server,
+        peer_troubles: Callable[[], Sequence[str]] = tuple,
     ) -> None:
         self.config, self.replica = config, replica
+        self._peer_troubles = peer_troubles
         self._server = server
         self.stopped_because: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._led_out = asyncio.Event()
@@ -106,7 +110,7 @@ class Node:
         offset_pb2_grpc.add_OffsetServiceServicer_to_server(
             OffsetService(self.actors, self._reads, self._callers, self.takeovers), door
         )
-        nodes = Nodes(self.replica, self.config.peers)
+        nodes = Nodes(self.replica, self.config.peers, self._peer_troubles)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(
             AdminService(self.actors, self._reads, self._callers, nodes, self.takeovers), door
         )

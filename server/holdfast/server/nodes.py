@@ -10,7 +10,7 @@ from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     from holdfast.raft.api import PeerStatus, Status
     from holdfast.server.config import Peer
@@ -31,8 +31,14 @@ VERSION: Final = own_version()
 class Nodes:
     """Who is in the cluster, and how it stands."""
 
-    def __init__(self, replica: ReplicaLike, peers: Iterable[Peer]) -> None:
-        self._replica = replica
+    def __init__(
+        self,
+        replica: ReplicaLike,
+        peers: Iterable[Peer],
+        troubles: Callable[[], Sequence[str]] = tuple,
+    ) -> None:
+        """`troubles`: why peers are refused at the moment, or refuse this node; sentences."""
+        self._replica, self._troubles = replica, troubles
         self._peers = {peer.name: peer for peer in sorted(peers, key=lambda peer: peer.name)}
 
     def described(self) -> a.DescribeClusterResponse:
@@ -48,7 +54,10 @@ class Nodes:
             version=VERSION,
             recovery_number=state.recovery_number,
             digest=self._replica.chain_head,
-            holdfast=x.ResponseExtras(log_time_ms=self._replica.log_time_ms()),
+            holdfast=x.ResponseExtras(
+                log_time_ms=self._replica.log_time_ms(),
+                message="\n".join(self._troubles()) or None,
+            ),
         )
         seen = {peer.peer: peer for peer in status.peers}
         response.nodes.extend(

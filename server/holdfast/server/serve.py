@@ -47,7 +47,7 @@ async def serve(
     server = bind(config)
     replica_config = _replica_config(config, bootstrap=bootstrap, rebuild=rebuild)
     opened = await _open(config, replace(replica_config, failpoints=failpoints))
-    node = Node(config, opened.replica, opened.history, server)
+    node = Node(config, opened.replica, opened.history, server, opened.peer_troubles)
     asked = _until_signal()
     try:
         await node.start()

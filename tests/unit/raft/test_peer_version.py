@@ -15,7 +15,7 @@ import pytest
 
 from harness.poll import until
 from holdfast.raft.messages import VoteGranted
-from holdfast.raft.peer_trouble import AGAIN_SECONDS, TEXTS_MAX, Trouble
+from holdfast.raft.peer_trouble import AGAIN_SECONDS, LASTING_SECONDS, TEXTS_MAX, Trouble
 from holdfast.raft.peer_version import OURS, PeerVersion, told, version_problem
 from holdfast.raft.transport import METHOD, SERVICE, GrpcTransport
 from unit.raft.test_transport import Nodes, addresses
@@ -168,6 +168,25 @@ def test_a_lasting_trouble_is_told_again_and_an_old_one_that_returns(
     trouble.over("b")
     trouble.warn("b", "unlike")
     assert warnings(caplog) == ["unlike"] * 3
+
+
+def test_trouble_lasts_while_it_is_met() -> None:
+    """`holdfast cluster status` shows it: not after it is over, nor after the peer fell silent."""
+    now = [0.0]
+    trouble = Trouble(lambda: now[0])
+    trouble.warn("from b", "unlike")
+    trouble.warn("to b", "refuses")
+    assert trouble.lasting() == ["unlike", "refuses"]
+
+    trouble.over("to b")
+    assert trouble.lasting() == ["unlike"]
+
+    now[0] = LASTING_SECONDS / 2
+    trouble.warn("from b", "unlike")
+    now[0] = LASTING_SECONDS
+    assert trouble.lasting() == ["unlike"]
+    now[0] = 2 * LASTING_SECONDS
+    assert trouble.lasting() == []
 
 
 def test_strangers_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:

@@ -102,6 +102,9 @@ def status(cluster: Cluster, *, as_json: bool) -> None:
             ("NODE", "ADDRESS", "ROLE", "TERM", "APPLIED", "COMMITTED"),
             (_line(cluster.name_of(address), address, one) for address, one in seen),
         )
+        for one in (one for _, one in seen if one):
+            for trouble in one.holdfast.message.splitlines():
+                click.echo(f"NOTE: {one.node}: {trouble}")
     if not any(one for _, one in seen):
         fail(f"no node answered; last: {cluster.last_failure}", UNREACHED)
 

@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from holdfast.coordinator import invariants
+from holdfast.coordinator import invariants, usage
 from holdfast.coordinator.commands import Command, DeadlineFired
 from holdfast.coordinator.deadlines import Deadlines
 from holdfast.coordinator.decide import decide, group_of, on_leading
@@ -23,6 +23,7 @@ from holdfast.coordinator.rejections import NotCoordinator
 from holdfast.coordinator.replay import apply_entry, replay
 from holdfast.coordinator.replies import JoinReply, Reply, SyncReply
 from holdfast.coordinator.state import State
+from holdfast.coordinator.tally import Tally
 from holdfast.coordinator.volatile import Volatile
 
 REPLAYS_MAX = 80
@@ -51,6 +52,7 @@ class Core:
     log: list[Applied] = field(default_factory=list)
     answers: dict[CallId, Reply] = field(default_factory=dict)
     parked: set[CallId] = field(default_factory=set)
+    tally: Tally = field(default_factory=Tally)
     now_ms: int = 0
     term: int = 1
 
@@ -61,17 +63,27 @@ class Core:
         caller = getattr(command, "caller", None)
         if caller is not None:
             self.parked.add(caller.call)
-        decision = decide(self.state, volatile, command, self.now_ms)
-        again = decide(self.state, volatile, command, self.now_ms)
+        used = self.used()
+        decision = decide(self.state, volatile, command, self.now_ms, used)
+        again = decide(self.state, volatile, command, self.now_ms, used)
         assert again == decision, "decide is not a function"
         events = self._adopt(group_id, decision)
         self._check_deadlines()
         return events
 
+    def used(self) -> usage.Usage:
+        """What the state takes up, as a leader keeps it; equal to a count of the whole state."""
+        used = self.tally.used(self.state)
+        handed_out = sum(len(each.pending) for each in self.volatile.values())
+        pending = usage.Usage(members=handed_out, state_bytes=handed_out * usage.PENDING_BYTES)
+        assert used == usage.of(self.state).plus(pending), "the tally has gone astray"
+        return used
+
     def _adopt(self, group_id: GroupId, decision: Decision) -> tuple[Event, ...]:
         if decision.events:
             self._commit(group_id, decision)
         self.volatile[group_id] = decision.volatile
+        self.tally.claim(group_id, usage.NOTHING, len(decision.volatile.pending))
         token = fencing_token(self.state.recovery_number, self.state.applied_index)
         for effect in settled(decision.effects, token):
             if isinstance(effect, Answer):
@@ -137,6 +149,7 @@ class Core:
             for answer in _dismissed(volatile):
                 self._answer(answer)
         self.volatile.clear()
+        self.tally.clear()
         self.deadlines.clear()
         self.term += 1
         for group_id in self.state.groups:

@@ -36,6 +36,7 @@ ERROR_NAMES: Final[dict[type, str]] = {
     rejections.OffsetMetadataTooLarge: "OFFSET_METADATA_TOO_LARGE",
     rejections.InvalidCommitOffsetSize: "INVALID_COMMIT_OFFSET_SIZE",
     rejections.UnknownTopic: "UNKNOWN_TOPIC_OR_PARTITION",
+    rejections.PolicyViolation: "POLICY_VIOLATION",
     rejections.UnknownServerError: "UNKNOWN_SERVER_ERROR",
     rejections.NotCoordinator: "NOT_COORDINATOR",
 }

@@ -14,6 +14,7 @@ from holdfast.coordinator.events import Proposed
 from holdfast.coordinator.ids import CallId, MemberId
 from holdfast.coordinator.replies import Reply
 from holdfast.coordinator.state import State
+from holdfast.coordinator.usage import NOTHING, Usage
 from holdfast.coordinator.volatile import DeadlineKey, Volatile
 
 
@@ -75,9 +76,11 @@ class Decision(NamedTuple):
 
     `state`: the one that was decided on with the events in it, ahead of their commit: what they
     grant has the entry index `UNCOMMITTED`. Further commands of a batch are decided on it.
+    `growth`: by what the events make the state larger, as far as ceilings are held against it.
     """
 
     events: tuple[Proposed, ...]
     volatile: Volatile
     effects: tuple[Effect, ...]
     state: State
+    growth: Usage = NOTHING

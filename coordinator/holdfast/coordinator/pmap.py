@@ -24,6 +24,7 @@ _LEAF_MAX = 16
 _SHIFT_TOP = 32 - _BITS
 _CODES_KEPT = 1 << 16
 _FEW = 3
+_MISSING = object()
 
 # A node is a leaf (dict: key -> value) or a branch (tuple of _WIDTH nodes or None).
 _Node = Any
@@ -96,18 +97,22 @@ def _leaf_items(node: _Node) -> dict[Any, Any]:
     return node if isinstance(node, dict) else dict(_walk(node))
 
 
-def _diff(old: _Node, new: _Node) -> Iterator[Any]:
-    """Keys bound differently; subtrees that are the same object are not entered."""
-    if old is new:
-        return
-    if isinstance(old, tuple) and isinstance(new, tuple):
-        for before, after in zip(old, new, strict=True):
-            yield from _diff(before, after)
-        return
-    before, after = _leaf_items(old), _leaf_items(new)
-    for key in {**before, **after}:
-        if key not in before or key not in after or before[key] is not after[key]:
-            yield key
+def _diff(old: _Node, new: _Node) -> list[Any]:
+    """Keys bound differently; subtrees that are the same object are not entered.
+
+    Without recursion and generators: a leader asks for each entry what it has changed.
+    """
+    found: list[Any] = []
+    pairs = [] if old is new else [(old, new)]
+    while pairs:
+        before, after = pairs.pop()
+        if type(before) is tuple and type(after) is tuple:
+            pairs += [pair for pair in zip(before, after, strict=True) if pair[0] is not pair[1]]
+            continue
+        was, now = _leaf_items(before), _leaf_items(after)
+        found += [key for key, value in now.items() if was.get(key, _MISSING) is not value]
+        found += [key for key in was if key not in now]
+    return found
 
 
 class PMap(Mapping[K, V], Generic[K, V]):
@@ -185,7 +190,7 @@ class PMap(Mapping[K, V], Generic[K, V]):
 
         Costs time in proportion to the change, not to the map, if this map came from `old`.
         """
-        return _diff(old._root, self._root)
+        return iter(_diff(old._root, self._root))
 
     def _leaf(self, key: object) -> dict[K, V] | None:
         """The leaf where a key would be. Every look-up passes here: few calls."""

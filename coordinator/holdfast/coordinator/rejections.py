@@ -176,6 +176,20 @@ class InvalidConfig:
 
 
 @dataclass(frozen=True, slots=True)
+class PolicyViolation:
+    """The cluster as a whole would have more than a setting allows (POLICY_VIOLATION, S7).
+
+    `counted`: what there is of it, with what is on its way; `more`: what was asked for.
+    """
+
+    setting: str
+    most: int
+    what: str
+    counted: int
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
 class Superseded:
     """A later call of the same member took this one's place (S17); gRPC ABORTED."""
 
@@ -229,6 +243,7 @@ Rejection: TypeAlias = (
     | InvalidTopic
     | InvalidPartitions
     | InvalidConfig
+    | PolicyViolation
     | Superseded
     | RequestIdReused
     | RequestTooOld

@@ -29,6 +29,7 @@ from holdfast.coordinator.settings_catalogue import (
     Setting,
 )
 from holdfast.coordinator.state import Settings
+from holdfast.coordinator.usage import Usage
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -62,7 +63,10 @@ class GroupSettings(NamedTuple):
 
 
 class ClusterSettings(NamedTuple):
-    """The settings in force for the cluster as a whole."""
+    """The settings in force for the cluster as a whole.
+
+    `ceilings`: what everything may take up together.
+    """
 
     retention_check_interval_ms: int
     dedupe_window_ms: int
@@ -72,6 +76,7 @@ class ClusterSettings(NamedTuple):
     segment_bytes_max: int
     segment_events_max: int
     segment_age_ms_max: int
+    ceilings: Usage
 
 
 class InForce(NamedTuple):
@@ -148,6 +153,13 @@ def _cluster_view(settings: Settings) -> ClusterSettings:
         segment_bytes_max=value("log.segment_bytes_max"),
         segment_events_max=value("log.segment_events_max"),
         segment_age_ms_max=value("log.segment_age_ms_max"),
+        ceilings=Usage(
+            groups=value("cluster.groups_max"),
+            topics=value("cluster.topics_max"),
+            partitions=value("cluster.partitions_max"),
+            members=value("cluster.members_max"),
+            state_bytes=value("cluster.state_bytes_max"),
+        ),
     )
 
 

@@ -75,6 +75,8 @@ class _ErrorCodeEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorCode.V
     """A setting has an unknown name or a value that is not allowed."""
     ERROR_CODE_INVALID_REQUEST: _ErrorCode.ValueType  # 42
     """The request contradicts itself or breaks a limit."""
+    ERROR_CODE_POLICY_VIOLATION: _ErrorCode.ValueType  # 44
+    """The cluster as a whole would have more groups, members, topics, partitions or bytes than its settings allow."""
     ERROR_CODE_NON_EMPTY_GROUP: _ErrorCode.ValueType  # 68
     """The group has members, so it cannot be deleted."""
     ERROR_CODE_GROUP_ID_NOT_FOUND: _ErrorCode.ValueType  # 69
@@ -163,6 +165,8 @@ ERROR_CODE_INVALID_CONFIG: ErrorCode.ValueType  # 40
 """A setting has an unknown name or a value that is not allowed."""
 ERROR_CODE_INVALID_REQUEST: ErrorCode.ValueType  # 42
 """The request contradicts itself or breaks a limit."""
+ERROR_CODE_POLICY_VIOLATION: ErrorCode.ValueType  # 44
+"""The cluster as a whole would have more groups, members, topics, partitions or bytes than its settings allow."""
 ERROR_CODE_NON_EMPTY_GROUP: ErrorCode.ValueType  # 68
 """The group has members, so it cannot be deleted."""
 ERROR_CODE_GROUP_ID_NOT_FOUND: ErrorCode.ValueType  # 69

@@ -17,6 +17,7 @@ from holdfast.coordinator.decide import decide
 from holdfast.coordinator.effects import Answer, Renew, settled
 from holdfast.coordinator.ids import Position, fencing_token
 from holdfast.coordinator.state import RequestKey
+from holdfast.coordinator.usage import NOTHING, Usage
 from holdfast.coordinator.volatile import Volatile
 from holdfast.raft.api import DiskLow, EntryTooLarge, NotLeader, OutcomeUnknown, Overloaded
 from holdfast.server.calls import Answered
@@ -63,6 +64,12 @@ class Desk(Protocol):
 
     def propose(self, part: Part) -> asyncio.Future[Committed]:
         """Have a part committed."""
+
+    def used(self) -> Usage:
+        """What the whole cluster takes up, with what all groups have on their way."""
+
+    def claim(self, group_id: GroupId, growth: Usage, handed_out: int) -> None:
+        """Count what a group has on its way, and its member ids that wait to be used."""
 
     def carry_out(self, group_id: GroupId, effect: Effect) -> None:
         """Start, stop or renew a deadline."""
@@ -130,6 +137,18 @@ class Actor:
             decision = self._decide(batch.state, batch.volatile, command)
             if decision is not None:
                 batch.add(command, decision)
+                self._claim()
+
+    def _claim(self) -> None:
+        """Have all other groups count what this one has decided and not on the log yet.
+
+        A batch is applied whole or not at all, so what it frees offsets what it adds; but nobody
+        may count on it.
+        """
+        batch = self._batch
+        volatile = self.volatile if batch is None else batch.volatile
+        growth = NOTHING if batch is None else Usage(*(max(each, 0) for each in batch.growth))
+        self._desk.claim(self.group_id, growth, len(volatile.pending))
 
     @property
     def unsettled(self) -> set[CallId]:
@@ -162,10 +181,12 @@ class Actor:
             self.volatile = decision.volatile
             self._note(command, decision)
             self._carry_out(decision.effects, commands=(command,))
+            self._claim()
             return
         self._hearing.batch_begins()
         self._batch = Batch(self.group_id, state, self.volatile)
         self._batch.add(command, decision)
+        self._claim()
         asyncio.get_running_loop().call_soon(self._propose)
 
     def _answer_aside(self, batch: Batch, command: Command) -> None:
@@ -192,7 +213,7 @@ class Actor:
     def _decide(self, state: State, volatile: Volatile, command: Command) -> Decision | None:
         """Decide; a defect in a rule ends this command alone, loudly (S6)."""
         try:
-            return decide(state, volatile, command, self._desk.log_time_ms)
+            return decide(state, volatile, command, self._desk.log_time_ms, self._desk.used())
         except Exception as error:
             logger.critical(
                 "alarm: deciding %s for group %r failed; nothing was changed",
@@ -285,6 +306,7 @@ class Actor:
         waiting, self._inbox = self._inbox, []
         if self._dropped:
             return
+        self._claim()
         for command in waiting:
             self._take(command)
         if self._batch is None:

@@ -12,7 +12,9 @@ import logging
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.coordinator import commands as c
+from holdfast.coordinator import settings
 from holdfast.coordinator.decide import on_leading
+from holdfast.coordinator.tally import Tally
 from holdfast.coordinator.volatile import SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
 from holdfast.server.actor import Actor
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.events import Part, Record
     from holdfast.coordinator.ids import CallId, GroupId, MemberId
     from holdfast.coordinator.state import State
+    from holdfast.coordinator.usage import Usage
     from holdfast.raft.api import Committed
     from holdfast.server.calls import Answered
     from holdfast.server.hearing import Heard
@@ -60,6 +63,8 @@ class Actors:
         self._replica, self._timers = replica, timers
         self._nodes, self._forming = dict(sorted(nodes.items())), forming
         self._actors: dict[GroupId, Actor] = {}
+        self._tally = Tally()
+        self._tally.follow(replica.state)
         self._unleased: list[c.Command] = []
         self._confirming: asyncio.Future[None] | None = None
         self._stopped = False
@@ -211,6 +216,15 @@ class Actors:
         """Have a part committed."""
         return self._replica.propose(part)
 
+    def used(self) -> Usage:
+        """What the whole cluster takes up, with what all groups have on their way."""
+        state = self._replica.state
+        return self._tally.used(state, settings.of_cluster(state).ceilings)
+
+    def claim(self, group_id: GroupId, growth: Usage, handed_out: int) -> None:
+        """Count what a group has on its way, and its member ids that wait to be used."""
+        self._tally.claim(group_id, growth, handed_out)
+
     def carry_out(self, group_id: GroupId, effect: Effect) -> None:
         """Start, stop or renew a deadline."""
         self._timers.carry_out(group_id, effect)
@@ -231,6 +245,7 @@ class Actors:
             return
         state = self._replica.state
         logger.info("leading in term %d with %d groups", term, len(state.groups))
+        self._tally.follow(state)
         for group_id in state.groups:
             actor = self._actors[group_id] = Actor(group_id, self)
             actor.take_over(on_leading(state, group_id))
@@ -252,15 +267,21 @@ class Actors:
             unsettled |= actor.unsettled
             actor.drop()
         self._actors.clear()
+        self._tally.clear()
         self._unleased.clear()
         return unsettled
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
-        """Note where each group's first record of the entry stands, for the answers."""
+        """Note where each group's first record of the entry stands, for the answers.
+
+        And that what its groups had on their way is counted in the state from here on.
+        """
         for record in records:
+            self._tally.landed(record.group_id)
             actor = self._actors.get(record.group_id)
             if actor is not None and (actor.applied_at is None or actor.applied_at.index != index):
                 actor.applied_at = record.position
+        self._tally.applied(self._replica.state)
 
     def on_stopped(self, reason: str) -> None:
         """The node's log stopped: nobody can be served any more."""

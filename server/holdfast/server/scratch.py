@@ -25,6 +25,7 @@ from holdfast.coordinator.commands import (
 )
 from holdfast.coordinator.effects import Answer
 from holdfast.coordinator.invariants import check_group, check_touched
+from holdfast.coordinator.usage import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -56,6 +57,7 @@ class Batch:
         "effects",
         "events",
         "group_id",
+        "growth",
         "state",
         "touched",
         "unrecorded",
@@ -76,6 +78,8 @@ class Batch:
         """Calls that are answered with it, but for whom it records nothing."""
         self._named: set[MemberId] | None = set()
         self.weight = 0
+        self.growth = NOTHING
+        """What it makes the cluster's state larger by, as far as ceilings are held against it."""
         self._weight_max = min(WEIGHT_MAX, settings.of_cluster(base).entry_bytes_max // 2)
         self._closed = False
 
@@ -100,6 +104,7 @@ class Batch:
         """Take in a decision that was made on this batch's state and volatile part."""
         self.commands.append(command)
         self.weight += _weight(command)
+        self.growth = self.growth.plus(decision.growth)
         self.volatile = decision.volatile
         self.effects.extend(decision.effects)
         if not decision.events:

@@ -7,6 +7,7 @@ import pytest
 
 from holdfast.client import shown
 from holdfast.client.errors import (
+    ClusterFull,
     Fenced,
     GroupFull,
     HoldfastError,
@@ -45,6 +46,7 @@ def test_every_code_has_an_error_that_names_it_and_its_subject(
         ("ILLEGAL_GENERATION", IllegalGeneration),
         ("REBALANCE_IN_PROGRESS", RebalanceInProgress),
         ("GROUP_MAX_SIZE_REACHED", GroupFull),
+        ("POLICY_VIOLATION", ClusterFull),
         ("NOT_COORDINATOR", Unavailable),
         ("COORDINATOR_LOAD_IN_PROGRESS", Unavailable),
         ("REQUEST_TIMED_OUT", OutcomeUnknown),

@@ -6,7 +6,13 @@ from typing import TypeAlias
 
 import pytest
 
-from holdfast.client.errors import Fenced, IncompatibleServer, InvalidArgument, NoCommonProtocol
+from holdfast.client.errors import (
+    ClusterFull,
+    Fenced,
+    IncompatibleServer,
+    InvalidArgument,
+    NoCommonProtocol,
+)
 from holdfast.client.protocol import read_share
 from holdfast.client.signals import Assigned, Grant, Lost, Revoke
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
@@ -239,6 +245,7 @@ def test_t7_a_join_waits_for_the_rebalance_timeout_and_five_seconds() -> None:
     [
         (ErrorCode.ERROR_CODE_INCONSISTENT_GROUP_PROTOCOL, NoCommonProtocol),
         (ErrorCode.ERROR_CODE_INVALID_SESSION_TIMEOUT, InvalidArgument),
+        (ErrorCode.ERROR_CODE_POLICY_VIOLATION, ClusterFull),
     ],
 )
 def test_a_refusal_that_cannot_heal_stops_the_member(

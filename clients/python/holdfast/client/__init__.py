@@ -14,6 +14,7 @@ from holdfast.client.aio import Admin, Connection, Member, Members, restart_on_s
 from holdfast.client.channel import Credentials, Tls
 from holdfast.client.errors import (
     AssignmentFailed,
+    ClusterFull,
     Fenced,
     Forbidden,
     GroupFull,
@@ -56,6 +57,7 @@ __all__ = [
     "AssignmentFailed",
     "Assignor",
     "ByInstanceAssignor",
+    "ClusterFull",
     "Connection",
     "CooperativeAssignor",
     "Credentials",

@@ -7,6 +7,7 @@
         IllegalGeneration        the group has moved on: rejoin
         RebalanceInProgress      rejoin, then try again
         GroupFull                the group has as many members as it may have
+        ClusterFull              the whole cluster has as much as its settings allow
         GroupNotEmpty            the group has members, so it cannot be deleted
         GroupNotFound            no such group
         NoCommonProtocol         the group uses another protocol type or other assignors
@@ -82,6 +83,10 @@ class RebalanceInProgress(Rejected):
 
 class GroupFull(Rejected):
     """The group has as many members as its setting allows."""
+
+
+class ClusterFull(Rejected):
+    """All groups and topics together have as much as a setting allows; the message names it."""
 
 
 class GroupNotEmpty(Rejected):
@@ -178,6 +183,7 @@ _CLASSES: Mapping[ErrorCode.ValueType, type[Rejected]] = {
     ErrorCode.ERROR_CODE_INVALID_PARTITIONS: InvalidArgument,
     ErrorCode.ERROR_CODE_INVALID_CONFIG: InvalidArgument,
     ErrorCode.ERROR_CODE_INVALID_REQUEST: InvalidArgument,
+    ErrorCode.ERROR_CODE_POLICY_VIOLATION: ClusterFull,
     ErrorCode.ERROR_CODE_NON_EMPTY_GROUP: GroupNotEmpty,
     ErrorCode.ERROR_CODE_GROUP_ID_NOT_FOUND: GroupNotFound,
     ErrorCode.ERROR_CODE_GROUP_MAX_SIZE_REACHED: GroupFull,

@@ -37,7 +37,15 @@ from holdfast.coordinator.commands import (
     SyncGroup,
     TriggerRebalance,
 )
-from holdfast.coordinator.decide import cluster, groups, offsets, quarantine, requests
+from holdfast.coordinator.decide import (
+    ceilings,
+    cluster,
+    groups,
+    offsets,
+    quarantine,
+    refusals,
+    requests,
+)
 from holdfast.coordinator.decide.classic import (
     deadline,
     heartbeat,
@@ -52,6 +60,7 @@ from holdfast.coordinator.effects import Decision
 from holdfast.coordinator.ids import GroupId
 from holdfast.coordinator.replies import Reply
 from holdfast.coordinator.state import State
+from holdfast.coordinator.usage import NOTHING, Usage
 from holdfast.coordinator.volatile import Volatile
 
 _Unasked: TypeAlias = DeadlineFired | CallBroken | ExpireOffsets | FormCluster | SealSegment
@@ -60,9 +69,15 @@ _Unasked: TypeAlias = DeadlineFired | CallBroken | ExpireOffsets | FormCluster |
 __all__ = ["decide", "decide_all", "group_of", "on_leading"]
 
 
-def decide(state: State, volatile: Volatile, command: Command, log_time_ms: int = 0) -> Decision:
+def decide(
+    state: State,
+    volatile: Volatile,
+    command: Command,
+    log_time_ms: int = 0,
+    used: Usage = NOTHING,
+) -> Decision:
     """Choose events and effects for one command; `volatile` is the part of the command's group."""
-    return decide_all(state, volatile, group_of(command), (command,), log_time_ms)
+    return decide_all(state, volatile, group_of(command), (command,), log_time_ms, used)
 
 
 def decide_all(
@@ -71,15 +86,17 @@ def decide_all(
     group_id: GroupId,
     commands: Iterable[Command],
     log_time_ms: int = 0,
+    used: Usage = NOTHING,
 ) -> Decision:
     """Decide a batch of commands of one group, each on the state that the ones before it left.
 
     `log_time_ms`: the log time now (S8), which the entry will carry or exceed. It never runs back,
-    so an older one counts as that of the state.
+    so an older one counts as that of the state. `used`: what the whole cluster takes up now, with
+    what other groups have on their way; ceilings are held against it.
     """
     if log_time_ms > state.log_time_ms:
         state = state._replace(log_time_ms=log_time_ms)
-    draft = Draft(state, volatile, group_id)
+    draft = Draft(state, volatile, group_id, used)
     for command in commands:
         _decide(draft, command)
         if draft.found is None and group_id:
@@ -114,15 +131,26 @@ def _decide(draft: Draft, command: Command) -> None:
     if quarantine.holds(draft.found, command):
         draft.answer(caller.call, quarantine.refusal(draft.group, command))
         return
+    if isinstance(command, Heartbeat):
+        heartbeat.heartbeat(draft, command)
+        return
+    before = draft.mark()
+    _decide_growing(draft, command)
+    too_much = ceilings.exceeded(draft, before, command)
+    if too_much is not None:
+        draft.back_to(before)
+        draft.answer(caller.call, refusals.of_call(command, too_much))
+
+
+def _decide_growing(draft: Draft, command: ceilings.Growing) -> None:
+    """What may make the cluster's state larger."""
     match command:
-        case Heartbeat():
-            heartbeat.heartbeat(draft, command)
         case JoinGroup():
             join.join(draft, command)
         case SyncGroup():
             sync.sync(draft, command)
         case _:
-            draft.answer(caller.call, _one_shot(draft, command))
+            draft.answer(command.caller.call, _one_shot(draft, command))
 
 
 def _decide_internal(draft: Draft, command: _Unasked) -> None:

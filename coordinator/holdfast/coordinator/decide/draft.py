@@ -7,7 +7,7 @@ before it did. Here are no rules, only the ways to write a decision down.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from holdfast.coordinator.decide import support
 from holdfast.coordinator.effects import Answer, Arm, Cancel, Decision, Effect, Renew
@@ -25,10 +25,21 @@ from holdfast.coordinator.ids import (
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.replies import Reply
 from holdfast.coordinator.state import Group, Member, State
+from holdfast.coordinator.usage import NOTHING, Usage
 from holdfast.coordinator.volatile import SESSION, DeadlineKey, Volatile
 
 NOBODY: Final = 0
 """The call id of a call that nobody waits for."""
+
+
+class Mark(NamedTuple):
+    """A draft at one moment, to go back to."""
+
+    state: State
+    volatile: Volatile
+    found: Group | None
+    proposed: int
+    effects: int
 
 
 class Draft:
@@ -36,7 +47,8 @@ class Draft:
 
     `state` is the replicated state with the draft's own events in it; what they have granted has
     the entry index `UNCOMMITTED` until the entry has one. `group_id` is "" for the cluster.
-    `found`: the group as it is now, None if it does not exist.
+    `found`: the group as it is now, None if it does not exist. `used`: what the whole cluster takes
+    up, with what other groups have on their way; `grown`: what of that this draft has added.
     """
 
     __slots__ = (
@@ -46,12 +58,17 @@ class Draft:
         "effects",
         "found",
         "group_id",
+        "grown",
         "proposed",
         "state",
+        "used",
         "volatile",
     )
 
-    def __init__(self, state: State, volatile: Volatile, group_id: GroupId) -> None:
+    def __init__(
+        self, state: State, volatile: Volatile, group_id: GroupId, used: Usage = NOTHING
+    ) -> None:
+        self.used, self.grown = used, NOTHING
         self.state = state
         self.volatile = volatile
         self.group_id = group_id
@@ -66,7 +83,19 @@ class Draft:
 
     def decision(self) -> Decision:
         """What was chosen so far."""
-        return Decision(tuple(self.proposed), self.volatile, tuple(self.effects), self.state)
+        chosen = tuple(self.proposed)
+        return Decision(chosen, self.volatile, tuple(self.effects), self.state, self.grown)
+
+    def mark(self) -> Mark:
+        """Remember this moment."""
+        counts = len(self.proposed), len(self.effects)
+        return Mark(self.state, self.volatile, self.found, *counts)
+
+    def back_to(self, mark: Mark) -> None:
+        """Forget what was chosen since."""
+        self.state, self.volatile, self.found = mark.state, mark.volatile, mark.found
+        del self.proposed[mark.proposed :]
+        del self.effects[mark.effects :]
 
     @property
     def group(self) -> Group:

@@ -6,19 +6,12 @@ it may be decided; deleting the group is what an operator can do, and says so to
 
 from __future__ import annotations
 
-from holdfast.coordinator.commands import (
-    DeleteGroup,
-    GroupCommand,
-    Heartbeat,
-    JoinGroup,
-    SyncGroup,
-)
+from holdfast.coordinator.commands import DeleteGroup, GroupCommand
 from holdfast.coordinator.decide import requests
+from holdfast.coordinator.decide.refusals import Asked, of_call
 from holdfast.coordinator.rejections import UnknownServerError
-from holdfast.coordinator.replies import HeartbeatReply, JoinReply, Reply, SyncReply
+from holdfast.coordinator.replies import Reply
 from holdfast.coordinator.state import Group
-
-Asked = JoinGroup | SyncGroup | Heartbeat | requests.OneShot
 
 
 def holds(group: Group | None, command: GroupCommand | requests.OneShot) -> bool:
@@ -32,12 +25,4 @@ def refusal(group: Group, command: Asked) -> Reply:
         f"group {group.group_id!r} is quarantined ({group.quarantined}); "
         "delete it to begin anew, and report this with the node's log"
     )
-    match command:
-        case JoinGroup():
-            return JoinReply(error)
-        case SyncGroup():
-            return SyncReply(error)
-        case Heartbeat():
-            return HeartbeatReply(error)
-        case _:
-            return requests.refusal(command, error)
+    return of_call(command, error)

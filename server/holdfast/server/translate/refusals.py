@@ -129,6 +129,12 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
         e.ERROR_CODE_INVALID_CONFIG,
         "setting {key!r}: {problem}. See `holdfast settings list`",
     ),
+    r.PolicyViolation: Coded(
+        e.ERROR_CODE_POLICY_VIOLATION,
+        "the cluster has {counted} {what}, and {more} more would exceed {setting} = {most}. Delete "
+        "groups, topics or offsets that are not needed, or let an operator raise it: `holdfast "
+        "settings set {setting}=…`",
+    ),
     r.UnknownServerError: Coded(
         e.ERROR_CODE_UNKNOWN_SERVER_ERROR,
         "a rule was broken inside the node, so nothing was changed: {problem}. The node's log has "

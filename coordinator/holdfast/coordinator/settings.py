@@ -93,11 +93,12 @@ class _Views:
     Kept by identity of an immutable value, so that it can be stale never and wrong never.
     """
 
-    __slots__ = ("cluster", "groups", "of")
+    __slots__ = ("cluster", "groups", "largest_group", "of")
 
     def __init__(self, of: Settings) -> None:
         self.of = of
         self.cluster = _cluster_view(of)
+        self.largest_group = 0
         self.groups: dict[GroupId, GroupSettings] = {"": _group_view(of, "")}
 
 
@@ -122,6 +123,16 @@ def of(state: State, group_id: GroupId) -> GroupSettings:
 def of_cluster(state: State) -> ClusterSettings:
     """What holds for the cluster as a whole."""
     return _views(state.settings).cluster
+
+
+def largest_group(state: State) -> int:
+    """The largest `group.max_size` of any group, looked for once for each value of the settings."""
+    views = _views(state.settings)
+    if not views.largest_group:
+        groups = ("", *state.settings.groups)
+        name = "group.max_size"
+        views.largest_group = max(in_force(state.settings, one, name).value for one in groups)
+    return views.largest_group
 
 
 def _group_view(settings: Settings, group_id: GroupId) -> GroupSettings:

@@ -1,18 +1,20 @@
-"""Bytes that are no message of the contract: the caller is told so, and nobody else notices.
+"""Requests before their methods see them: too long, too many items, or no message of the contract.
 
-Left to itself, the library ends such a call with UNKNOWN and writes a traceback into the node's log
-for each, which lets any caller fill it. Services are registered through `checking` instead. Knows
-no message and no rule.
+The caller is told so, and nobody else notices. Left to itself, the library ends a call that cannot
+be read with UNKNOWN and writes a traceback into the node's log for each, which lets any caller fill
+it. Services are registered through `checking` instead. Knows no single message and no rule.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import grpc
+from google.protobuf import descriptor_pool
 from google.protobuf.message import DecodeError
 
 from holdfast.server.answering import end
+from holdfast.server.bounds import Bounds
 from holdfast.server.faults import CallFailed, malformed
 from holdfast.server.grpc_options import MESSAGE_FLOOR, MESSAGE_MARGIN
 
@@ -24,27 +26,37 @@ if TYPE_CHECKING:
     Decode = Callable[[bytes], Any]
 
 
-def checking(server: grpc.aio.Server, bytes_max: Callable[[], int]) -> grpc.aio.Server:
-    """What to hand to the generated `add_...Servicer_to_server`: the server behind a check.
+class InForce(NamedTuple):
+    """What settings allow at this moment (S7, S23); asked for where a fixed bound does not do."""
 
-    `bytes_max`: the longest request at this moment (S7, S23). gRPC's own limit is above what may
-    ever be set, since what it refuses carries no word of what became of it (S5).
-    """
-    return cast("grpc.aio.Server", _Door(server, bytes_max))
+    bytes_max: Callable[[], int]
+    """The longest request. gRPC's own limit is above what may ever be set, since what it refuses
+    carries no word of what became of it (S5)."""
+    members_max: Callable[[], int]
+    """How many members the largest group may have."""
+
+
+def checking(server: grpc.aio.Server, in_force: InForce) -> grpc.aio.Server:
+    """What to hand to the generated `add_...Servicer_to_server`: the server behind a check."""
+    return cast("grpc.aio.Server", _Door(server, in_force))
 
 
 class _Door:
     """The part of a server that the generated functions use."""
 
-    def __init__(self, server: grpc.aio.Server, bytes_max: Callable[[], int]) -> None:
-        self._server, self._bytes_max = server, bytes_max
+    def __init__(self, server: grpc.aio.Server, in_force: InForce) -> None:
+        self._server, self._in_force = server, in_force
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
         """Nothing: the same methods come by name in the next call."""
 
     def add_registered_method_handlers(self, service: str, methods: Mapping[str, Any]) -> None:
-        """Register a service's methods, each behind a check of its requests' bytes."""
-        checked = {name: _checked(each, self._bytes_max) for name, each in methods.items()}
+        """Register a service's methods, each behind a check of its requests."""
+        described = descriptor_pool.Default().FindServiceByName(service)
+        checked = {
+            name: _checked(each, Bounds(described.methods_by_name[name].input_type), self._in_force)
+            for name, each in methods.items()
+        }
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, checked),)
         )
@@ -52,40 +64,62 @@ class _Door:
 
 def _checked(
     method: Any,  # noqa: ANN401 - of any shape
-    bytes_max: Callable[[], int],
+    bounds: Bounds,
+    in_force: InForce,
 ) -> grpc.RpcMethodHandler[Any, Any]:
-    decode = _decoding(method.request_deserializer, bytes_max)
+    decode = _decoding(method.request_deserializer, bounds, in_force)
     encode = method.response_serializer
     if method.unary_unary:
-        return grpc.unary_unary_rpc_method_handler(_unary(method.unary_unary, decode), None, encode)
+        return grpc.unary_unary_rpc_method_handler(
+            _single(method.unary_unary, decode), None, encode
+        )
     if method.unary_stream:
-        return grpc.unary_stream_rpc_method_handler(method.unary_stream, decode, encode)
+        return grpc.unary_stream_rpc_method_handler(
+            _single(method.unary_stream, decode), None, encode
+        )
     # A stream's requests are decoded while its method reads them, so the method hears of it.
     return grpc.stream_stream_rpc_method_handler(method.stream_stream, decode, encode)
 
 
-def _decoding(decode: Decode, bytes_max: Callable[[], int]) -> Decode:
+def _decoding(decode: Decode, bounds: Bounds, in_force: InForce) -> Decode:
     """As the generated function, but raising CallFailed for what it cannot or may not read."""
+    free = min(MESSAGE_FLOOR, bounds.bytes_max or MESSAGE_FLOOR)
 
     def run(raw: bytes) -> Any:  # noqa: ANN401 - any request
-        if len(raw) > MESSAGE_FLOOR and len(raw) > (most := bytes_max()):
-            raise malformed(
-                "the request",
-                f"{len(raw)} bytes; at most {most} are allowed (log.entry_bytes_max and "
-                f"{MESSAGE_MARGIN} more, but never below {MESSAGE_FLOOR}), so nothing was done. "
-                "Split it, or raise the setting",
-            )
+        if len(raw) > free:
+            _check_length(raw, bounds, in_force)
+        bounds.check_bytes(raw, in_force.members_max)
         try:
-            return decode(raw)
+            request = decode(raw)
         except DecodeError as error:
             problem = f"{len(raw)} bytes that are no message of the contract; nothing was done"
             raise malformed("the request", problem) from error
+        bounds.check(request, in_force.members_max)
+        return request
 
     return run
 
 
-def _unary(serve: Callable[[Any, Context], Any], decode: Decode) -> Callable[..., Any]:
-    async def run(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - any response
+def _check_length(raw: bytes, bounds: Bounds, in_force: InForce) -> None:
+    """Raise CallFailed if the request is longer than its kind may be."""
+    most = bounds.bytes_max
+    if most is not None:
+        if len(raw) > most:
+            problem = f"{len(raw)} bytes; at most {most} are allowed in this call"
+            raise malformed("the request", f"{problem}, so nothing was done. Split it")
+    elif len(raw) > (most := in_force.bytes_max()):
+        raise malformed(
+            "the request",
+            f"{len(raw)} bytes; at most {most} are allowed (log.entry_bytes_max and "
+            f"{MESSAGE_MARGIN} more, but never below {MESSAGE_FLOOR}), so nothing was done. "
+            "Split it, or raise the setting",
+        )
+
+
+def _single(serve: Callable[[Any, Context], Any], decode: Decode) -> Callable[..., Any]:
+    """A method with one request."""
+
+    async def run(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - any response, or none
         try:
             request = decode(raw)
         except CallFailed as error:

@@ -25,7 +25,7 @@ from holdfast.server.admin_service import AdminService
 from holdfast.server.answering import Callers
 from holdfast.server.boundaries import Boundaries
 from holdfast.server.config import CannotStart
-from holdfast.server.decoding import checking
+from holdfast.server.decoding import InForce, checking
 from holdfast.server.group_service import GroupService
 from holdfast.server.grpc_options import message_bytes_max, server_options
 from holdfast.server.health import Health
@@ -100,9 +100,14 @@ class Node:
         """The longest request that the settings in force allow (S7, S23)."""
         return message_bytes_max(settings.of_cluster(self.replica.state).entry_bytes_max)
 
+    def _members_max(self) -> int:
+        """How many members the largest group may have (S23)."""
+        return settings.largest_group(self.replica.state)
+
     async def start(self) -> None:
         """Begin to serve on the port that is bound already."""
-        server, door = self._server, checking(self._server, self._message_bytes_max)
+        server = self._server
+        door = checking(server, InForce(self._message_bytes_max, self._members_max))
         group_pb2_grpc.add_GroupServiceServicer_to_server(
             GroupService(self.replica, self.actors, self._callers, self.pushes, self.takeovers),
             door,

@@ -16,7 +16,7 @@ import grpc
 from holdfast.coordinator import events as ev
 from holdfast.coordinator.commands import Caller
 from holdfast.server.answering import end
-from holdfast.server.faults import CallFailed, Refused, malformed
+from holdfast.server.faults import CallFailed, Refused
 from holdfast.server.translate import requests, responses
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
@@ -36,8 +36,6 @@ if TYPE_CHECKING:
     from holdfast.server.takeovers import Takeovers
     from holdfast.server.translate.refusals import Code
 
-BATCH_MAX: Final = 10_000
-"""Heartbeats in one message; a larger one would hold up everybody else."""
 WAITING_MAX: Final = 64
 """Messages that wait for a slow reader; above it, pushes (mere hints) are left out."""
 ANSWERED_MAX: Final = 4
@@ -144,10 +142,6 @@ class Pushes:
     async def _answer(
         self, stream: _Stream, batch: g.HeartbeatBatch, context: Context
     ) -> g.HeartbeatBatchResponse:
-        if len(batch.requests) > BATCH_MAX:
-            sent = len(batch.requests)
-            problem = f"{sent} heartbeats; at most {BATCH_MAX} are allowed, send more batches"
-            raise malformed("requests", problem)
         begun: list[Waiting | g.HeartbeatResponse] = []
         try:
             for request in batch.requests:  # one that fails leaves those before it to be given up

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 def remove_members(request: a.RemoveMembersRequest, caller: c.Caller) -> c.LeaveGroup:
     """RemoveMembers: a leave by an operator's hand (KIP-345), of those named or of a whole kind."""
-    limits.items("members", request.members)
     reason = limits.text("reason", request.reason)
     prefix = limits.text("instance_prefix", request.instance_prefix)
     if request.HasField("instance_prefix") and not prefix:
@@ -107,7 +106,6 @@ def deleted_group(name: str, error: Rejection | None) -> a.DeletableGroupResult:
 
 def create_topics(request: a.CreateTopicsRequest, caller: c.Caller) -> c.CreateTopics:
     """CreateTopics."""
-    limits.items("topics", request.topics)
     sizes = (
         TopicSize(limits.text("topics.name", t.name), t.num_partitions) for t in request.topics
     )
@@ -135,7 +133,6 @@ def created_topics(
 
 def create_partitions(request: a.CreatePartitionsRequest, caller: c.Caller) -> c.CreatePartitions:
     """CreatePartitions."""
-    limits.items("topics", request.topics)
     sizes = (TopicSize(limits.text("topics.name", t.name), t.count) for t in request.topics)
     return c.CreatePartitions(caller, tuple(sizes))
 
@@ -155,7 +152,6 @@ def created_partitions(reply: replies.NamedReply) -> a.CreatePartitionsResponse:
 
 def topics_to_delete(request: a.DeleteTopicsRequest) -> tuple[str, ...]:
     """The topics that DeleteTopics names."""
-    limits.items("topics", request.topics)
     return tuple(limits.text("topics.name", topic.name) for topic in request.topics)
 
 
@@ -181,7 +177,6 @@ def deleted_topics(reply: replies.NamedReply) -> a.DeleteTopicsResponse:
 
 def alter_settings(request: a.AlterSettingsRequest, caller: c.Caller) -> c.AlterSettings:
     """AlterSettings, of the cluster or of one group."""
-    limits.items("settings", request.settings)
     changes = (
         SettingChange(
             limits.text("settings.name", s.name), s.value if s.HasField("value") else None

@@ -1,23 +1,19 @@
 """What a message must not exceed to become a command; more than that is malformed.
 
-Kafka has no error code for these, so each ends INVALID_ARGUMENT and names the field and
-the limit. Bounds that have a code (group ids, timeouts, sizes set by settings) are the core's.
+Kafka has no error code for these, so each ends INVALID_ARGUMENT and names the field and the limit.
+How many items a list may hold is checked before (`bounds`). Bounds that have a code (group ids,
+timeouts, sizes set by settings) are the core's.
 """
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from holdfast.server.faults import malformed
 
-if TYPE_CHECKING:
-    from collections.abc import Sized
-
 TEXT_MAX: Final = 4_096
 """Characters of an id, a name or a reason: far above any real one, far below harm."""
-ITEMS_MAX: Final = 100_000
-"""Items of a repeated field: what one entry of the log could hold at all (S7)."""
 INT32_MAX: Final = (1 << 31) - 1
 _UUIDV7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
@@ -29,14 +25,6 @@ def text(field: str, value: str) -> str:
     if "\0" in value:
         raise malformed(field, "has a NUL character; leave it out")
     return value
-
-
-def items(field: str, value: Sized) -> None:
-    """Raise CallFailed if a list is longer than any entry could hold."""
-    if len(value) > ITEMS_MAX:
-        raise malformed(
-            field, f"{len(value)} items; at most {ITEMS_MAX} are allowed, split the call"
-        )
 
 
 def request_id(value: str) -> str:

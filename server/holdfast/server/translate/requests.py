@@ -2,28 +2,32 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from google.protobuf.message import DecodeError
 
 from holdfast.coordinator import commands as c
 from holdfast.coordinator.events import Assigned, OffsetCommitted, Protocol
 from holdfast.coordinator.ids import TopicPartition
+from holdfast.server.bounds import Bounds
+from holdfast.server.faults import malformed
 from holdfast.server.translate import limits
 from holdfast.v1 import group_pb2 as g
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Sequence
 
     from holdfast.v1 import offset_pb2 as o
 
 CONSUMER = "consumer"
 """The protocol type whose metadata the service reads."""
+SUBSCRIBED_MAX: Final = 20_000
+"""Topics that all protocols of one join name together; each protocol repeats them as a rule."""
+_SUBSCRIPTION: Final = Bounds(g.ConsumerProtocolSubscription.DESCRIPTOR, "protocols.metadata")
 
 
 def join_group(request: g.JoinGroupRequest, caller: c.Caller, fresh_member_id: str) -> c.JoinGroup:
     """JoinGroup; `fresh_member_id` was never used before."""
-    limits.items("protocols", request.protocols)
     return c.JoinGroup(
         caller=caller,
         group_id=request.group_id,
@@ -51,8 +55,17 @@ def _instance_id(
 
 
 def _protocols(request: g.JoinGroupRequest) -> Iterator[Protocol]:
+    left = SUBSCRIBED_MAX
     for item in request.protocols:
-        topics = subscribed(item.metadata) if request.protocol_type == CONSUMER else None
+        named = _subscription(item.metadata) if request.protocol_type == CONSUMER else None
+        left -= len(named or ())
+        if left < 0:
+            raise malformed(
+                "protocols.metadata.topics",
+                f"all protocols together name more than {SUBSCRIBED_MAX} topics, so nothing was "
+                "done. Offer fewer protocols, or subscribe to fewer topics",
+            )
+        topics = None if named is None else tuple(sorted(set(named)))
         yield Protocol(limits.text("protocols.name", item.name), item.metadata, topics)
 
 
@@ -60,18 +73,25 @@ def subscribed(metadata: bytes) -> tuple[str, ...] | None:
     """The topics of a ConsumerProtocolSubscription, sorted; None for bytes that cannot be read.
 
     No bytes at all are a subscription to nothing: that is how the contract's message looks when a
-    pattern matches no topic.
+    pattern matches no topic. Raises CallFailed if there are too many.
     """
+    named = _subscription(metadata)
+    return None if named is None else tuple(sorted(set(named)))
+
+
+def _subscription(metadata: bytes) -> Sequence[str] | None:
+    """The topics as they were sent; None: unreadable."""
+    _SUBSCRIPTION.check_bytes(metadata)
     try:
         subscription = g.ConsumerProtocolSubscription.FromString(metadata)
     except DecodeError:
         return None
-    return tuple(sorted(set(subscription.topics)))
+    _SUBSCRIPTION.check(subscription)
+    return subscription.topics
 
 
 def sync_group(request: g.SyncGroupRequest, caller: c.Caller) -> c.SyncGroup:
     """SyncGroup."""
-    limits.items("assignments", request.assignments)
     named = request.HasField("protocol_name")
     return c.SyncGroup(
         caller=caller,
@@ -99,7 +119,6 @@ def heartbeat(request: g.HeartbeatRequest, caller: c.Caller) -> c.Heartbeat:
 
 def leave_group(request: g.LeaveGroupRequest, caller: c.Caller) -> c.LeaveGroup:
     """LeaveGroup."""
-    limits.items("members", request.members)
     return c.LeaveGroup(caller, request.group_id, tuple(_leaving(request.members)))
 
 
@@ -126,9 +145,7 @@ def commit_offsets(request: o.OffsetCommitRequest, caller: c.Caller) -> c.Commit
 
 
 def _offsets(request: o.OffsetCommitRequest) -> Iterator[OffsetCommitted]:
-    limits.items("topics", request.topics)
     for topic in request.topics:
-        limits.items("topics.partitions", topic.partitions)
         name = limits.text("topics.name", topic.name)
         for part in topic.partitions:
             epoch = part.committed_leader_epoch if part.HasField("committed_leader_epoch") else -1
@@ -139,7 +156,6 @@ def _offsets(request: o.OffsetCommitRequest) -> Iterator[OffsetCommitted]:
 
 def delete_offsets(request: o.OffsetDeleteRequest, caller: c.Caller) -> c.DeleteOffsets:
     """OffsetDelete."""
-    limits.items("topics", request.topics)
     partitions = tuple(
         TopicPartition(limits.text("topics.name", topic.name), part.partition_index)
         for topic in request.topics

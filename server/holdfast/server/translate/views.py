@@ -10,7 +10,7 @@ from holdfast.coordinator import queries
 from holdfast.coordinator.ids import TopicPartition
 from holdfast.coordinator.rejections import InvalidConfig
 from holdfast.coordinator.subscriptions import CONSUMER
-from holdfast.server.translate import limits, rebalances
+from holdfast.server.translate import rebalances
 from holdfast.server.translate.refusals import code_of, sentence
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import offset_pb2 as o
@@ -132,7 +132,6 @@ def topics(state: State, names: Iterable[str]) -> Iterator[a.ListedTopic]:
 
 def fetched(state: State, request: o.OffsetFetchRequestGroup) -> o.OffsetFetchResponseGroup:
     """One group's offsets: those asked for in their order, or all (J16)."""
-    limits.items("groups.topics", request.topics)
     asked = [
         TopicPartition(topic.name, index)
         for topic in request.topics

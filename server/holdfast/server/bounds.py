@@ -1,0 +1,225 @@
+"""How many items each repeated field of a request may hold, and how many bytes a request.
+
+Whoever calls could otherwise hold up a node with one message: a field of 300,000 empty texts takes
+600 kB on the wire, 1.3 s in Python and 10 ms in protobuf's own parser. So a long request is counted
+on the wire, before it is parsed, and every request again before anything looks at its items. A
+table holds a bound for each field; a test walks the contract's descriptors, so that none is left
+out. Knows the contract's messages and no rules.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from google.protobuf.descriptor import FieldDescriptor
+
+from holdfast.server import wire
+from holdfast.server.faults import malformed
+from holdfast.server.wire import Counter, Field, TooMany
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from google.protobuf.descriptor import Descriptor
+    from google.protobuf.message import Message
+
+    from holdfast.server.faults import CallFailed
+
+    MembersMax = Callable[[], int]
+    """How many members the largest group may have at this moment (`group.max_size`, S23)."""
+
+BEATS_MAX: Final = 10_000
+"""Heartbeats in one message of a stream."""
+MEMBERS_MAX: Final = 10_000
+"""Members that one call names, or as many as the group may have (`group.max_size`)."""
+OFFSETS_MAX: Final = 5_000
+"""Partitions of one commit or deletion, which is decided in one go: about 15 microseconds each."""
+
+ITEMS_MAX: Final[Mapping[str, int]] = {
+    "JoinGroupRequest.protocols": 100,
+    "SyncGroupRequest.assignments": MEMBERS_MAX,
+    "HeartbeatBatch.requests": BEATS_MAX,
+    "LeaveGroupRequest.members": MEMBERS_MAX,
+    "FindCoordinatorRequest.coordinator_keys": 1_000,
+    "OffsetCommitRequest.topics": OFFSETS_MAX,
+    "OffsetCommitRequest.topics.partitions": OFFSETS_MAX,
+    "OffsetFetchRequest.groups": 1_000,
+    "OffsetFetchRequest.groups.topics": 10_000,
+    "OffsetFetchRequest.groups.topics.partition_indexes": 50_000,
+    "OffsetDeleteRequest.topics": OFFSETS_MAX,
+    "OffsetDeleteRequest.topics.partitions": OFFSETS_MAX,
+    "DescribeGroupsRequest.groups": 5_000,
+    "ListGroupsRequest.states_filter": 100,
+    "ListGroupsRequest.types_filter": 100,
+    "DeleteGroupsRequest.groups_names": 1_000,
+    "RemoveMembersRequest.members": MEMBERS_MAX,
+    "CreateTopicsRequest.topics": 2_000,
+    "CreatePartitionsRequest.topics": 2_000,
+    "DeleteTopicsRequest.topics": 2_000,
+    "ListTopicsRequest.names": 10_000,
+    "DescribeSettingsRequest.names": 100,
+    "AlterSettingsRequest.settings": 100,
+    "ConsumerProtocolSubscription.topics": 10_000,
+    "ConsumerProtocolSubscription.owned_partitions": 10_000,
+    "ConsumerProtocolSubscription.owned_partitions.partitions": 100_000,
+    "ConsumerProtocolAssignment.assigned_partitions": 10_000,
+    "ConsumerProtocolAssignment.assigned_partitions.partitions": 100_000,
+}
+"""By message and field; of a nested field all items of the message count together.
+
+The last ones are no requests: they are what the bytes of type `consumer` hold.
+"""
+_OF_MEMBERS: Final = frozenset(
+    {"SyncGroupRequest.assignments", "LeaveGroupRequest.members", "RemoveMembersRequest.members"}
+)
+_OF_ANY_SIZE: Final = frozenset(
+    {"JoinGroupRequest", "SyncGroupRequest", "LeaveGroupRequest", "RemoveMembersRequest"}
+    | {"OffsetCommitRequest"}
+)
+"""Requests with bytes or texts of their callers: only the setting bounds them (S7)."""
+PLAIN_BYTES_MAX: Final = 64 << 10
+"""Of a request without lists: some ids of at most 4,096 characters."""
+_ITEM_BYTES: Final = 1_024
+_LIST_BYTES_MAX: Final = 4 << 20
+COUNTED_FROM: Final = 64 << 10
+"""Bytes from which a request is counted before it is parsed: below, parsing takes some 2 ms."""
+COUNTED_ALWAYS_FROM: Final = 1 << 20
+"""Bytes from which also fields that are no items would take the parser more than some 6 ms."""
+SINGLE_FIELDS_MAX: Final = 1_000
+"""Fields beside those of the items, known or not, far above any message of the contract."""
+
+
+def fields_of(message: Descriptor, path: str = "") -> dict[int, Field]:
+    """The fields of a message that are repeated or hold messages, by number.
+
+    Raises KeyError for a repeated field without a bound.
+    """
+    path = path or message.name
+    return {
+        field.number: _field(field, f"{path}.{field.name}")
+        for field in message.fields
+        if field.is_repeated or field.message_type
+    }
+
+
+def _field(field: FieldDescriptor, path: str) -> Field:
+    inner = fields_of(field.message_type, path) if field.message_type else None
+    return Field(
+        path=path,
+        name=field.name,
+        number=field.number,
+        most=ITEMS_MAX[path] if field.is_repeated else None,
+        packed=field.is_repeated and field.type in _NUMBERS,
+        inner=inner,
+        lists=any(one.most is not None or one.lists for one in (inner or {}).values()),
+    )
+
+
+_NUMBERS: Final = frozenset(
+    {
+        FieldDescriptor.TYPE_INT32,
+        FieldDescriptor.TYPE_INT64,
+        FieldDescriptor.TYPE_UINT32,
+        FieldDescriptor.TYPE_UINT64,
+        FieldDescriptor.TYPE_BOOL,
+        FieldDescriptor.TYPE_ENUM,
+    }
+)
+"""Those of variable length; the contract has lists of no others, which a test makes sure of."""
+
+
+def walk(fields: Iterable[Field]) -> Iterator[Field]:
+    """All fields, with those that are nested in them."""
+    for field in fields:
+        yield field
+        yield from walk((field.inner or {}).values())
+
+
+class Bounds:
+    """The bounds of one kind of message."""
+
+    def __init__(self, message: Descriptor, where: str = "") -> None:
+        """`where`: the field whose bytes are the message. Raises KeyError for a missing bound."""
+        self._where = f"{where}." if where else ""
+        self._name = message.name
+        self._fields = fields_of(message)
+        self._lists = tuple(field for field in self._fields.values() if field.most is not None)
+        items = sum(field.most or 0 for field in walk(self._fields.values()))
+        self._fields_max = items * _FIELDS_EACH + SINGLE_FIELDS_MAX
+        self._first_bytes = tuple(_first_bytes(walk(self._fields.values())))
+        any_size = self._name in _OF_ANY_SIZE
+        own = min(PLAIN_BYTES_MAX + items * _ITEM_BYTES, _LIST_BYTES_MAX)
+        self.bytes_max = None if any_size else own
+        """Bytes of such a message; None: as many as the setting allows."""
+
+    def check_bytes(self, raw: bytes, members_max: MembersMax = lambda: MEMBERS_MAX) -> None:
+        """Raise CallFailed for a message with too many items, before it is parsed."""
+        if len(raw) <= COUNTED_FROM or self._cannot_be_too_many(raw):
+            return
+        try:
+            Counter(raw, self._fields_max).count(self._fields)
+        except TooMany as error:
+            more = members_max() - MEMBERS_MAX if _names_members(error.field) else 0
+            if more <= 0:
+                raise self._too_many(error.field) from None
+            self._check_more(raw, more)
+
+    def _cannot_be_too_many(self, raw: bytes) -> bool:
+        """Each item begins with a certain byte; if there are few of it, there are few items.
+
+        Most rightful messages are, and this is found out some hundred times sooner than by a count.
+        """
+        return len(raw) <= COUNTED_ALWAYS_FROM and all(
+            sum(map(raw.count, first)) <= most for first, most in self._first_bytes
+        )
+
+    def _check_more(self, raw: bytes, more: int) -> None:
+        try:
+            Counter(raw, self._fields_max + more * _FIELDS_EACH, more).count(self._fields)
+        except TooMany as error:
+            raise self._too_many(error.field, more) from None
+
+    def check(self, request: Message, members_max: MembersMax = lambda: MEMBERS_MAX) -> None:
+        """Raise CallFailed for a message with too many items, before anything looks at them."""
+        for field in self._lists:
+            self._check(field, (request,), members_max)
+
+    def _check(self, field: Field, among: Sequence[Message], members_max: MembersMax) -> None:
+        most = field.most
+        if most is None:
+            return
+        found = [getattr(one, field.name) for one in among]
+        count = sum(map(len, found))
+        if count > most:
+            more = members_max() - MEMBERS_MAX if _names_members(field) else 0
+            if count > most + max(0, more):
+                raise self._too_many(field, more)
+        if field.lists and field.inner:
+            items = [item for each in found for item in each]
+            for inner in field.inner.values():
+                self._check(inner, items, members_max)
+
+    def _too_many(self, field: Field | None, more: int = 0) -> CallFailed:
+        if field is None:
+            return malformed("the request", "has more fields than the contract; leave them out")
+        most = (field.most or 0) + max(0, more)
+        return malformed(
+            self._where + field.path.removeprefix(f"{self._name}."),
+            f"has more items than the {most} that one call may have, so nothing was done. Split "
+            "the call",
+        )
+
+
+_FIELDS_EACH: Final = 2
+"""Fields that are counted for an item: itself, and on the average one more in it."""
+
+
+def _first_bytes(fields: Iterable[Field]) -> Iterator[tuple[tuple[bytes, ...], int]]:
+    """How often the bytes that begin an item may be there; numbers in a run have none."""
+    for field in fields:
+        if field.most is not None:
+            yield wire.first_bytes(field), -1 if field.packed else field.most
+
+
+def _names_members(field: Field | None) -> bool:
+    return field is not None and field.path in _OF_MEMBERS

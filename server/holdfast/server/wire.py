@@ -1,0 +1,138 @@
+"""Counts what a message holds from its bytes, without parsing it (protobuf's wire format).
+
+Parsing makes an object of every two bytes of a list of empty items; counting makes none and stops
+at the first one too many. What is no message is left to the parser, which stops at the same place.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+VARINT, EIGHT_BYTES, SIZED, GROUP, GROUP_END, FOUR_BYTES = range(6)
+"""Wire types, as protobuf numbers them."""
+_VARINT_BYTES_MAX: Final = 10
+_ONE_BYTE: Final = 127
+"""The largest number that takes one byte."""
+_MORE: Final = bytes(range(128, 256))
+"""Bytes of a number after which it goes on."""
+PLAIN_MESSAGE_BYTES: Final = 4_096
+"""A nested message without lists is looked into above this size only: it has few fields."""
+
+
+class Field(NamedTuple):
+    """A field that is repeated or holds messages.
+
+    `most`: items that it may hold in the whole message; None: it is not repeated. `packed`: it has
+    numbers, which come in one run. `inner`: such fields of its messages by number; None: it has
+    no messages. `lists`: whether one of those is repeated.
+    """
+
+    path: str
+    name: str
+    number: int
+    most: int | None
+    packed: bool
+    inner: Mapping[int, Field] | None
+    lists: bool
+
+
+class TooMany(Exception):
+    """A message holds more than it may. `field` None: more fields than any rightful one has."""
+
+    def __init__(self, field: Field | None) -> None:
+        """`field`: the one with too many items."""
+        super().__init__(field.path if field else "fields")
+        self.field = field
+
+
+class _Malformed(Exception):
+    """The bytes are no message; the parser will say so."""
+
+
+class Counter:
+    """Counts one message."""
+
+    def __init__(self, raw: bytes, fields_max: int, items_more: int = 0) -> None:
+        """`items_more`: by how much each bound is raised for this once."""
+        self._raw, self._fields_left, self._items_more = raw, fields_max, items_more
+        self._counts: dict[str, int] = {}
+        self._nested: list[tuple[int, int, Mapping[int, Field]]] = []
+
+    def count(self, known: Mapping[int, Field]) -> None:
+        """Raise TooMany at the first item or field too many."""
+        self._nested.append((0, len(self._raw), known))
+        while self._nested:
+            try:
+                self._level(*self._nested.pop())
+            except (_Malformed, IndexError):
+                continue  # what lies before it in the same message is parsed all the same
+
+    def _level(self, at: int, end: int, known: Mapping[int, Field]) -> None:
+        raw, number, get = self._raw, self._number, known.get
+        while at < end:
+            self._fields_left -= 1
+            if self._fields_left < 0:
+                raise TooMany(None)
+            tag, at = raw[at], at + 1
+            if tag > _ONE_BYTE:
+                tag, at = number(at - 1)
+            field = get(tag >> 3)
+            if tag & 7 == SIZED:
+                size, at = raw[at], at + 1
+                if size > _ONE_BYTE:
+                    size, at = number(at - 1)
+                if field is not None:
+                    self._sized(field, at, min(size, end - at))  # what is cut off is read, too
+                at += size
+            else:
+                if field is not None:
+                    self._add(field, 1)
+                at = self._after(tag & 7, at)
+
+    def _sized(self, field: Field, at: int, size: int) -> None:
+        items = 1
+        if field.packed:
+            items = len(self._raw[at : at + size].translate(None, _MORE))
+        elif field.inner is not None and (field.lists or size > PLAIN_MESSAGE_BYTES):
+            self._nested.append((at, at + size, field.inner))
+        self._add(field, items)
+
+    def _add(self, field: Field, items: int) -> None:
+        if field.most is None:
+            return
+        count = self._counts[field.path] = self._counts.get(field.path, 0) + items
+        if count > field.most + self._items_more:
+            raise TooMany(field)
+
+    def _after(self, kind: int, at: int) -> int:
+        if kind == VARINT:
+            return at + 1 if self._raw[at] <= _ONE_BYTE else self._number(at)[1]
+        if kind == EIGHT_BYTES:
+            return at + 8
+        if kind == FOUR_BYTES:
+            return at + 4
+        if kind in {GROUP, GROUP_END}:
+            return at  # what is inside is counted as if it were outside
+        raise _Malformed
+
+    def _number(self, at: int) -> tuple[int, int]:
+        """A number of variable length, and where it ends."""
+        second = self._raw[at + 1]
+        if second <= _ONE_BYTE:
+            return self._raw[at] & _ONE_BYTE | second << 7, at + 2
+        value = 0
+        for place in range(_VARINT_BYTES_MAX):
+            byte = self._raw[at + place]
+            value |= (byte & _ONE_BYTE) << 7 * place
+            if byte <= _ONE_BYTE:
+                return value, at + place + 1
+        raise _Malformed
+
+
+def first_bytes(field: Field) -> tuple[bytes, ...]:
+    """Each item of a list begins with one of these, however its sender writes the number."""
+    first = field.number << 3 & _ONE_BYTE | SIZED
+    return bytes([first]), bytes([first | 128])

@@ -6,7 +6,7 @@ function of it alone. Nothing of the leader-local part is ever shown, so any nod
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator import settings
@@ -94,6 +94,16 @@ def describe_group(state: State, group_id: GroupId, rebalances_max: int = 1) -> 
 
     Of its last rebalances so many are told, of those that it remembers.
     """
+    found = describe_head(state, group_id, rebalances_max)
+    group = state.groups.get(group_id)
+    if group is None:
+        return found
+    members = sorted(group.members.values(), key=seniority)
+    return replace(found, members=tuple(describe_member(state, group, each) for each in members))
+
+
+def describe_head(state: State, group_id: GroupId, rebalances_max: int = 1) -> DescribedGroup:
+    """As `describe_group`, without the members, of whom there may be many."""
     group = state.groups.get(group_id)
     if group is None:
         return DescribedGroup(GroupIdNotFound(group_id), group_id)
@@ -103,7 +113,6 @@ def describe_group(state: State, group_id: GroupId, rebalances_max: int = 1) -> 
         state=group.state,
         protocol_type=group.protocol_type or "",
         protocol_data=_shown_protocol(group),
-        members=tuple(_described_members(state, group)),
         generation=group.generation,
         leader=group.leader or "",
         rebalances=_rebalances(group, rebalances_max),
@@ -122,23 +131,28 @@ def _shown_protocol(group: Group) -> str:
     return (group.protocol_name or "") if group.state == STABLE else ""
 
 
-def _described_members(state: State, group: Group) -> Iterator[DescribedMember]:
+def seniority(member: Member) -> int:
+    """In this order members are told: the oldest first."""
+    return member.joined_seq
+
+
+def describe_member(state: State, group: Group, member: Member) -> DescribedMember:
+    """One member of a group."""
     name = group.protocol_name if group.state == STABLE else None
-    for member in sorted(group.members.values(), key=lambda member: member.joined_seq):
-        yield DescribedMember(
-            member_id=member.member_id,
-            instance_id=member.instance_id,
-            client_id=member.client_id,
-            client_host=member.client_host,
-            metadata=b"" if name is None else member.metadata(name),
-            assignment=member.assignment,
-            session_timeout_ms=member.session_timeout_ms,
-            rebalance_timeout_ms=member.rebalance_timeout_ms,
-            fencing_token=_token(state, member),
-            protocols=tuple(protocol.name for protocol in member.protocols),
-            released=member.released,
-            since_ms=member.since_ms,
-        )
+    return DescribedMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        metadata=b"" if name is None else member.metadata(name),
+        assignment=member.assignment,
+        session_timeout_ms=member.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        fencing_token=_token(state, member),
+        protocols=tuple(protocol.name for protocol in member.protocols),
+        released=member.released,
+        since_ms=member.since_ms,
+    )
 
 
 def _token(state: State, member: Member) -> int | None:
@@ -151,15 +165,33 @@ def list_groups(
     state: State, states: Iterable[str] = (), types: Iterable[str] = ()
 ) -> tuple[ListedGroup, ...]:
     """Groups by id. No filter: all. Filters do not mind case; an unknown name fits nothing (K8)."""
-    wanted_states = {name.casefold() for name in states}
-    wanted_types = {name.casefold() for name in types}
-    found = (
-        ListedGroup(group.group_id, group.protocol_type or "", group.state, group.group_type)
-        for group in state.groups.values()
-        if (not wanted_states or group.state.casefold() in wanted_states)
-        and (not wanted_types or group.group_type.casefold() in wanted_types)
-    )
+    wanted = Wanted.of(states, types)
+    found = (list_group(group) for group in state.groups.values() if wanted.takes(group))
     return tuple(sorted(found, key=lambda listed: listed.group_id))
+
+
+def list_group(group: Group) -> ListedGroup:
+    """The line of one group."""
+    return ListedGroup(group.group_id, group.protocol_type or "", group.state, group.group_type)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which groups a list is asked for (K8): words in lower case, none: all."""
+
+    states: frozenset[str]
+    types: frozenset[str]
+
+    @classmethod
+    def of(cls, states: Iterable[str], types: Iterable[str]) -> Wanted:
+        """Filters do not mind case; an unknown name fits nothing."""
+        return cls(frozenset(map(str.casefold, states)), frozenset(map(str.casefold, types)))
+
+    def takes(self, group: Group) -> bool:
+        """Whether the group is among them."""
+        return (not self.states or group.state.casefold() in self.states) and (
+            not self.types or group.group_type.casefold() in self.types
+        )
 
 
 def fetch_offsets(
@@ -171,12 +203,19 @@ def fetch_offsets(
     (J16, J19). Offsets of a topic that is gone are not shown, though they may still be there (J34).
     """
     group = state.groups.get(group_id)
-    if not partitions and group is not None:
-        partitions = tuple(sorted(p for p in group.offsets if p.topic in state.topics))
-    return tuple(_fetched(state, group, partition) for partition in partitions)
+    if not partitions:
+        partitions = tuple(sorted(committed(state, group)))
+    return tuple(fetch_offset(state, group, partition) for partition in partitions)
 
 
-def _fetched(state: State, group: Group | None, partition: TopicPartition) -> FetchedOffset:
+def committed(state: State, group: Group | None) -> Iterator[TopicPartition]:
+    """Partitions that the group has offsets of, in no order."""
+    if group is not None:
+        yield from (place for place in group.offsets if place.topic in state.topics)
+
+
+def fetch_offset(state: State, group: Group | None, partition: TopicPartition) -> FetchedOffset:
+    """One of `fetch_offsets`."""
     found = group.offsets.get(partition) if group else None
     if found is None or partition.topic not in state.topics:
         return FetchedOffset(partition)

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from holdfast.coordinator import replies
 from holdfast.coordinator.commands import DeleteGroup
+from holdfast.coordinator.evolve_rebalances import KEPT_MAX
 from holdfast.coordinator.subscriptions import UNSURVEYED
 from holdfast.server.answering import Callers, Context, answered
+from holdfast.server.answers import Encoded, Room
 from holdfast.server.faults import CallFailed, Refused, partly_done
+from holdfast.server.listing import Lists
+from holdfast.server.slices import Slices
 from holdfast.server.subscribers import survey
 from holdfast.server.translate import admin, limits, responses, views
 from holdfast.v1 import admin_pb2 as a
@@ -18,7 +22,7 @@ from holdfast.v1 import admin_pb2_grpc
 from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from google.protobuf.message import Message
 
@@ -32,6 +36,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+COMMANDS_MAX: Final = 50
+"""Commands of one call that are decided in one turn of the loop: each goes to the log."""
+
 RequestT = TypeVar("RequestT", bound="Message")
 ResponseT = TypeVar("ResponseT", bound="Message")
 
@@ -44,6 +51,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     ) -> None:
         self._actors, self._reads, self._callers = actors, reads, callers
         self._nodes, self._takeovers = nodes, takeovers
+        self._lists = Lists()
 
     # --- groups ---
 
@@ -54,26 +62,29 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         """Show groups with their members."""
         del context
         state, extras = await self._reads.state(request.holdfast)
-        response = a.DescribeGroupsResponse(holdfast=extras)
-        asked = request.holdfast.HasField("rebalances_max")
-        most = request.holdfast.rebalances_max if asked else 1
+        most = request.holdfast.rebalances_max if request.holdfast.HasField("rebalances_max") else 1
+        asked = views.Asked(
+            min(most, KEPT_MAX), self._actors.session_left_ms, self._takeovers.count
+        )
+        room, slices = Room("name fewer groups, or ask for fewer rebalances"), Slices()
+        response = Encoded(a.DescribeGroupsResponse(holdfast=extras), room)
+        made: dict[str, bytes] = {}
         for group_id in request.groups:
-            response.groups.append(
-                views.described(
-                    state, group_id, most, self._actors.session_left_ms, self._takeovers.count
-                )
-            )
-            await asyncio.sleep(0)  # a long list of groups must not hold up heartbeats
-        return response
+            if group_id in made:
+                room.take(len(made[group_id]))  # named again, it is not made again
+            else:
+                made[group_id] = await views.described(state, group_id, asked, room, slices)
+            response.put(a.DescribeGroupsResponse.GROUPS_FIELD_NUMBER, made[group_id])
+        return response.message(a.DescribeGroupsResponse)
 
     @answered(a.ListGroupsResponse)
     async def ListGroups(
         self, request: a.ListGroupsRequest, context: Context
     ) -> a.ListGroupsResponse:
-        """List groups."""
+        """List groups, all or a page."""
         del context
         state, extras = await self._reads.state(request.holdfast)
-        return a.ListGroupsResponse(groups=views.listed(state, request), holdfast=extras)
+        return await self._lists.groups(state, request, extras)
 
     @answered(a.DeleteGroupsResponse)
     async def DeleteGroups(
@@ -82,13 +93,27 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         """Delete groups without members; each by a command of its own (S15)."""
         for name in request.groups_names:  # each comes back in the answer
             limits.text("groups_names", name)
-        makers = [self._deleting(name, request, context) for name in request.groups_names]
-        got = await asyncio.gather(*map(self._actors.ask, makers), return_exceptions=True)
+        makers = (self._deleting(name, request, context) for name in request.groups_names)
+        got = await self._asked_in_slices(makers)
         results = _deleted(got)
         return a.DeleteGroupsResponse(
             results=[admin.deleted_group(r.name, r.error) for r in results],
             holdfast=responses.extras(admin.first_error(results)),
         )
+
+    async def _asked_in_slices(
+        self, makers: Iterable[Callable[[CallId], Command]]
+    ) -> list[Answered | BaseException]:
+        """Have many commands decided, some in each turn of the loop; all are waited for."""
+        calls: list[asyncio.Future[Answered]] = []
+        try:
+            async for make in Slices(COMMANDS_MAX).of(makers):
+                calls.append(asyncio.ensure_future(self._actors.ask(make)))  # noqa: PERF401 - if this is cancelled, those that were begun are, too
+            return await asyncio.gather(*calls, return_exceptions=True)
+        except asyncio.CancelledError:
+            for call in calls:
+                call.cancel()
+            raise
 
     def _deleting(
         self, name: str, request: a.DeleteGroupsRequest, context: Context
@@ -165,10 +190,10 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     async def ListTopics(
         self, request: a.ListTopicsRequest, context: Context
     ) -> a.ListTopicsResponse:
-        """List topics with their partition counts."""
+        """List topics with their partition counts, all or a page."""
         del context
         state, extras = await self._reads.state(request.holdfast)
-        return a.ListTopicsResponse(topics=views.topics(state, request.names), holdfast=extras)
+        return await self._lists.topics(state, request, extras)
 
     # --- settings ---
 

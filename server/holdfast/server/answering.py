@@ -16,7 +16,15 @@ import grpc
 
 from holdfast.coordinator.commands import Caller
 from holdfast.coordinator.text import readable
-from holdfast.server.faults import LEADER_KEY, OUTCOME_KEY, CallFailed, Refused, crashed, malformed
+from holdfast.server.faults import (
+    LEADER_KEY,
+    OUTCOME_KEY,
+    RETRY_KEY,
+    CallFailed,
+    Refused,
+    crashed,
+    malformed,
+)
 from holdfast.server.logs import CALL
 from holdfast.server.security import ANONYMOUS, Principals
 from holdfast.server.translate import limits
@@ -104,6 +112,8 @@ async def end(
     trailing: list[tuple[str, str]] = [(OUTCOME_KEY, outcome)]
     if isinstance(error, Refused) and error.leader:
         trailing.append((LEADER_KEY, error.leader))
+    if isinstance(error, CallFailed) and not error.repeatable:
+        trailing.append((RETRY_KEY, "no"))
     await context.abort(error.status, readable(error.sentence), tuple(trailing))
 
 

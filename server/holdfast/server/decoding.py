@@ -7,16 +7,18 @@ it. Services are registered through `checking` instead. Knows no single message 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 import grpc
 from google.protobuf import descriptor_pool
 from google.protobuf.message import DecodeError
 
 from holdfast.server.answering import end
+from holdfast.server.answers import encoded
 from holdfast.server.bounds import Bounds
 from holdfast.server.faults import CallFailed, malformed
 from holdfast.server.grpc_options import MESSAGE_FLOOR, MESSAGE_MARGIN
+from holdfast.server.shares import Shares
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.server.answering import Context
 
     Decode = Callable[[bytes], Any]
+    Serve = Callable[[Any, Context], Any]
 
 
 class InForce(NamedTuple):
@@ -41,11 +44,30 @@ def checking(server: grpc.aio.Server, in_force: InForce) -> grpc.aio.Server:
     return cast("grpc.aio.Server", _Door(server, in_force))
 
 
+STREAMS_EACH_MAX: Final = 16
+"""Streams that a connection's members and commits share; `holdfast.client` has one of each kind."""
+STREAMS_MAX: Final = 20_000
+SHORT_BYTES: Final = 1_024
+"""Shorter requests in flight are bounded by their number alone (`grpc_options`)."""
+IN_FLIGHT_EACH_MAX: Final = 32 << 20
+IN_FLIGHT_MAX: Final = 256 << 20
+"""Bytes of requests of one connection, and of all, that are not answered yet."""
+
+
 class _Door:
     """The part of a server that the generated functions use."""
 
     def __init__(self, server: grpc.aio.Server, in_force: InForce) -> None:
         self._server, self._in_force = server, in_force
+        self._streams = Shares(
+            "streams", STREAMS_EACH_MAX, STREAMS_MAX, "one stream serves many members; share it"
+        )
+        self._bytes = Shares(
+            "bytes of requests in flight",
+            IN_FLIGHT_EACH_MAX,
+            IN_FLIGHT_MAX,
+            "send the next long request when one of them is answered",
+        )
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
         """Nothing: the same methods come by name in the next call."""
@@ -54,31 +76,28 @@ class _Door:
         """Register a service's methods, each behind a check of its requests."""
         described = descriptor_pool.Default().FindServiceByName(service)
         checked = {
-            name: _checked(each, Bounds(described.methods_by_name[name].input_type), self._in_force)
+            name: self._checked(each, Bounds(described.methods_by_name[name].input_type))
             for name, each in methods.items()
         }
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, checked),)
         )
 
-
-def _checked(
-    method: Any,  # noqa: ANN401 - of any shape
-    bounds: Bounds,
-    in_force: InForce,
-) -> grpc.RpcMethodHandler[Any, Any]:
-    decode = _decoding(method.request_deserializer, bounds, in_force)
-    encode = method.response_serializer
-    if method.unary_unary:
-        return grpc.unary_unary_rpc_method_handler(
-            _single(method.unary_unary, decode), None, encode
-        )
-    if method.unary_stream:
-        return grpc.unary_stream_rpc_method_handler(
-            _single(method.unary_stream, decode), None, encode
-        )
-    # A stream's requests are decoded while its method reads them, so the method hears of it.
-    return grpc.stream_stream_rpc_method_handler(method.stream_stream, decode, encode)
+    def _checked(
+        self,
+        method: Any,  # noqa: ANN401 - of any shape
+        bounds: Bounds,
+    ) -> grpc.RpcMethodHandler[Any, Any]:
+        decode = _decoding(method.request_deserializer, bounds, self._in_force)
+        if method.unary_unary:
+            unary = _single(method.unary_unary, decode, self._bytes)
+            return grpc.unary_unary_rpc_method_handler(unary, None, encoded)
+        if method.unary_stream:
+            watch = _single(method.unary_stream, decode, self._bytes)
+            return grpc.unary_stream_rpc_method_handler(watch, None, encoded)
+        # A stream's requests are decoded while its method reads them, so the method hears of it.
+        stream = _counted(method.stream_stream, self._streams)
+        return grpc.stream_stream_rpc_method_handler(stream, decode, encoded)
 
 
 def _decoding(decode: Decode, bounds: Bounds, in_force: InForce) -> Decode:
@@ -116,14 +135,36 @@ def _check_length(raw: bytes, bounds: Bounds, in_force: InForce) -> None:
         )
 
 
-def _single(serve: Callable[[Any, Context], Any], decode: Decode) -> Callable[..., Any]:
+def _single(serve: Serve, decode: Decode, in_flight: Shares) -> Callable[..., Any]:
     """A method with one request."""
 
     async def run(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - any response, or none
+        if len(raw) > SHORT_BYTES:
+            return await counted(raw, context)
         try:
             request = decode(raw)
         except CallFailed as error:
             await end(context, error)
         return await serve(request, context)
+
+    async def counted(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - as above
+        try:
+            with in_flight.held(context.peer(), len(raw)):
+                return await serve(decode(raw), context)
+        except CallFailed as error:
+            await end(context, error)
+
+    return run
+
+
+def _counted(serve: Serve, streams: Shares) -> Callable[..., Any]:
+    """A method that is a stream; so many of one connection are served at a time."""
+
+    async def run(requests: Any, context: Context) -> Any:  # noqa: ANN401 - it writes by itself
+        try:
+            with streams.held(context.peer()):
+                return await serve(requests, context)
+        except CallFailed as error:
+            await end(context, error)
 
     return run

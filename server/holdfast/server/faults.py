@@ -19,16 +19,29 @@ if TYPE_CHECKING:
 Outcome = Literal["not-applied", "unknown"]
 OUTCOME_KEY: Final = "holdfast-outcome"
 LEADER_KEY: Final = "holdfast-leader"
-"""Trailing metadata: what became of the change (S5), and who leads as `host:port`."""
+RETRY_KEY: Final = "holdfast-retry"
+"""Trailing metadata: what became of the change (S5), who leads as `host:port`, and `no` where the
+same call would end in the same way again."""
 
 
 class CallFailed(Exception):
     """The call ends with a gRPC status other than OK."""
 
-    def __init__(self, status: grpc.StatusCode, sentence: str, outcome: Outcome) -> None:
-        """`sentence` tells people what happened, why, and what to do next."""
+    def __init__(
+        self,
+        status: grpc.StatusCode,
+        sentence: str,
+        outcome: Outcome,
+        *,
+        repeatable: bool = True,
+    ) -> None:
+        """`sentence` tells people what happened, why, and what to do next.
+
+        `repeatable` False: the same call would end so again, whatever happens meanwhile.
+        """
         super().__init__(sentence)
         self.status, self.sentence, self.outcome = status, sentence, outcome
+        self.repeatable = repeatable
 
 
 class Refused(Exception):
@@ -92,6 +105,15 @@ def outcome_unknown() -> CallFailed:
 def exhausted(sentence: str) -> CallFailed:
     """Something is full (proposals, disk: S20); nothing was applied."""
     return CallFailed(grpc.StatusCode.RESOURCE_EXHAUSTED, sentence, "not-applied")
+
+
+def too_large(most: int, advice: str) -> CallFailed:
+    """The answer would be larger than a client's channel takes; a repetition would be no smaller.
+
+    Only for reads: what was changed must be answered.
+    """
+    sentence = f"the answer would have more than {most} bytes, so there is none: {advice}"
+    return CallFailed(grpc.StatusCode.RESOURCE_EXHAUSTED, sentence, "not-applied", repeatable=False)
 
 
 def stopping() -> Refused:

@@ -19,7 +19,7 @@ from holdfast.coordinator.volatile import SESSION
 from holdfast.raft.api import RaftError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 
     from holdfast.coordinator.deadlines import Due
     from holdfast.coordinator.ids import GroupId
@@ -46,8 +46,11 @@ class Firing:
         replica: ReplicaLike,
         submit: Callable[[DeadlineFired], None],
         now_ms: Callable[[], int],
+        heard: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`heard`: returns when the heartbeats that have been read are heard."""
         self._replica, self._submit, self._now_ms = replica, submit, now_ms
+        self._heard = heard
         self._fired: list[Due] = []
         """Sessions that no probe has vouched for yet."""
         self._vouched: dict[GroupId, deque[Due]] = {}
@@ -114,6 +117,8 @@ class Firing:
         """Hear what has arrived, then make sure of a majority (S9 a, b)."""
         await asyncio.sleep(0)
         await asyncio.sleep(0)
+        if self._heard is not None:
+            await self._heard()
         try:
             await self._replica.quorum_probe()
         except RaftError as error:

@@ -10,6 +10,7 @@ from holdfast.coordinator.commands import Caller
 from holdfast.server.address import parse_address
 from holdfast.server.answering import Callers, Context, answered
 from holdfast.server.faults import malformed
+from holdfast.server.slices import chunks
 from holdfast.server.translate import requests, responses
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
@@ -131,8 +132,10 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
             extras.log_time_ms = self._replica.log_time_ms()
         if leader:
             extras.leader_hint = leader
-        found = [self._coordinator(key, leader) for key in request.coordinator_keys]
-        return g.FindCoordinatorResponse(coordinators=found, holdfast=extras)
+        response = g.FindCoordinatorResponse(holdfast=extras)
+        async for keys in chunks(request.coordinator_keys):
+            response.coordinators.extend([self._coordinator(key, leader) for key in keys])
+        return response
 
     def _coordinator(self, key: str, leader: str) -> g.FindCoordinatorResponseCoordinator:
         if not leader:

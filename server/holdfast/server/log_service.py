@@ -18,6 +18,7 @@ from holdfast.coordinator.ids import Position
 from holdfast.raft.history import NotHeld
 from holdfast.server.answering import answered, end
 from holdfast.server.faults import CallFailed, Refused, crashed, stopping
+from holdfast.server.shares import Shares
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import log_pb2 as lg
 from holdfast.v1.events_pb2 import EventRecord
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.events import Record
     from holdfast.raft.history import Page
-    from holdfast.server.answering import Context
+    from holdfast.server.answering import Callers, Context
     from holdfast.server.reads import Reads
     from holdfast.server.replica_like import HistoryLike, ReplicaLike
 
@@ -40,6 +41,10 @@ PAGE_BYTES: Final = 1 << 20
 """A message is closed above this; a single larger record is still sent."""
 IDLE_SECONDS: Final = 5.0
 """A watcher to whom nothing happens is told so often how far the log is."""
+
+WATCHES_EACH_MAX: Final = 32
+WATCHES_MAX: Final = 128
+"""Watches of one principal, and of all: each event of the log wakes every one of them."""
 
 
 class Sent(NamedTuple):
@@ -59,9 +64,13 @@ class LogService(LogServiceServicer):
         replica: ReplicaLike,
         history: HistoryLike,
         reads: Reads,
+        callers: Callers,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self._replica, self._history, self._reads = replica, history, reads
+        self._callers = callers
+        advice = "end one of them, or watch at another node, for any node serves watches"
+        self._shares = Shares("watches", WATCHES_EACH_MAX, WATCHES_MAX, advice)
         self._idle_seconds = idle_seconds
         self._watchers: dict[asyncio.Event, None] = {}  # in the order of their coming
         self._stopping = False
@@ -88,10 +97,11 @@ class LogService(LogServiceServicer):
     ) -> None:
         """Events from a position on, then each as it is applied."""
         bell = asyncio.Event()
-        self._watchers[bell] = None
         try:
-            async for message in self._messages(request, bell):
-                await context.write(message)
+            with self._shares.held(self._callers.principal(context)):
+                self._watchers[bell] = None
+                async for message in self._messages(request, bell):
+                    await context.write(message)
         except (CallFailed, Refused) as error:
             await end(context, error)
         except grpc.aio.AbortError:
@@ -100,7 +110,7 @@ class LogService(LogServiceServicer):
             logger.exception("a watch failed inside")
             await end(context, crashed("Watch"))
         finally:
-            del self._watchers[bell]
+            self._watchers.pop(bell, None)
 
     async def _messages(
         self, request: lg.WatchRequest, bell: asyncio.Event

@@ -39,6 +39,7 @@ from holdfast.server.security import server_credentials
 from holdfast.server.sweeps import Sweeps
 from holdfast.server.takeovers import Takeovers
 from holdfast.server.timers import Timers
+from holdfast.server.unheard import Unheard
 from holdfast.v1 import (
     admin_pb2,
     admin_pb2_grpc,
@@ -76,16 +77,17 @@ class Node:
         self.stopped_because: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._led_out = asyncio.Event()
         self._stopping = False
-        self.timers = Timers(replica, self._submit)
+        unheard = Unheard()
+        self.timers = Timers(replica, self._submit, heard=unheard.heard)
         nodes = {peer.name: str(peer.client_address) for peer in config.peers}
         forming = FormCluster(config.cluster_id, config.settings)
         self.actors = Actors(replica, self.timers, nodes, forming)
         self._callers = Callers()
         self._reads = Reads(replica, self.actors)
         self.takeovers = Takeovers(replica, history)
-        self.pushes = Pushes(replica, self.actors, self._callers, self.takeovers)
+        self.pushes = Pushes(replica, self.actors, self._callers, self.takeovers, unheard)
         self._sweeps = Sweeps(replica, self.actors)
-        self._log = LogService(replica, history, self._reads)
+        self._log = LogService(replica, history, self._reads, self._callers)
         self._health = Health(replica)
         boundaries = Boundaries(replica, self.actors)
         listeners = (self._reads, self.pushes, self._health, self._sweeps, boundaries, self._log)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.coordinator import replies
 from holdfast.server import ordered
 from holdfast.server.answering import Callers, Context, answered
+from holdfast.server.answers import Encoded, Room
+from holdfast.server.slices import Slices
 from holdfast.server.translate import requests, responses, views
 from holdfast.v1 import offset_pb2 as o
 from holdfast.v1 import offset_pb2_grpc
@@ -18,6 +19,9 @@ if TYPE_CHECKING:
     from holdfast.server.actors import Actors
     from holdfast.server.reads import Reads
     from holdfast.server.takeovers import Takeovers
+
+
+_ADVICE: Final = "name fewer groups, or topics and partitions of them"
 
 
 class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
@@ -56,7 +60,12 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         self, requests: AsyncIterator[o.OffsetCommitRequest], context: Context
     ) -> None:
         """Commits of a caller with many in flight, answered in order."""
-        await ordered.serve(requests, context, lambda request: self._commit(request, context))
+        await ordered.serve(
+            requests,
+            context,
+            lambda request: self._commit(request, context),
+            o.OffsetCommitRequest.ByteSize,
+        )
 
     @answered(o.OffsetFetchResponse)
     async def OffsetFetch(
@@ -65,11 +74,13 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         """Read offsets of several groups."""
         del context
         state, extras = await self._reads.state(request.holdfast)
-        response = o.OffsetFetchResponse(holdfast=extras)
+        room, slices = Room(_ADVICE), Slices()
+        response = Encoded(o.OffsetFetchResponse(holdfast=extras), room)
         for group in request.groups:
-            response.groups.append(views.fetched(state, group))
-            await asyncio.sleep(0)  # a long list of groups must not hold up heartbeats
-        return response
+            await slices.done()
+            found = await views.fetched(state, group, room, slices)
+            response.put(o.OffsetFetchResponse.GROUPS_FIELD_NUMBER, found.encoded())
+        return response.message(o.OffsetFetchResponse)
 
     @answered(o.OffsetDeleteResponse)
     async def OffsetDelete(

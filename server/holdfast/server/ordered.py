@@ -1,6 +1,7 @@
 """A stream of calls, many in flight, answered in the order in which they came.
 
-Bounded: at most so many calls of one stream are in flight; the rest waits in gRPC's flow control.
+Bounded: at most so many calls of one stream, and so many bytes of them, are in flight; the rest
+waits in gRPC's flow control.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 IN_FLIGHT_MAX: Final = 1_024
+BYTES_MAX: Final = 4 << 20
+"""Bytes of requests in flight; a longer one goes alone."""
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -27,13 +30,28 @@ async def serve(
     requests: AsyncIterator[Request],
     context: Context,
     answer: Callable[[Request], Awaitable[Response]],
+    size: Callable[[Request], int] = lambda _: 0,
 ) -> None:
     """Serve a stream until it ends; the first call that fails ends it with its status.
 
-    Nobody is told what became of the calls behind it, so the outcome of all is unknown (S5).
+    `size`: of a request, in bytes. Nobody is told what became of the calls behind the one that
+    failed, so the outcome of all is unknown (S5).
     """
     calls: asyncio.Queue[asyncio.Future[Response] | None] = asyncio.Queue(IN_FLIGHT_MAX)
-    reader = asyncio.ensure_future(_read(requests, answer, calls))
+    window = _Window()
+
+    async def one(request: Request, taken: int) -> Response:
+        try:
+            return await answer(request)
+        finally:
+            window.leave(taken)
+
+    async def begin(request: Request) -> asyncio.Future[Response]:
+        taken = size(request)
+        await window.enter(taken)
+        return asyncio.ensure_future(one(request, taken))
+
+    reader = asyncio.ensure_future(_read(requests, begin, calls))
     try:
         while (call := await calls.get()) is not None:
             await context.write(await call)
@@ -51,14 +69,34 @@ async def serve(
         _cancel_all(calls)
 
 
+class _Window:
+    """Bytes in flight."""
+
+    def __init__(self) -> None:
+        self._used = 0
+        self._freed = asyncio.Event()
+
+    async def enter(self, size: int) -> None:
+        """Wait until there is room."""
+        while self._used and self._used + size > BYTES_MAX:
+            self._freed.clear()
+            await self._freed.wait()
+        self._used += size
+
+    def leave(self, size: int) -> None:
+        """Give the room back."""
+        self._used -= size
+        self._freed.set()
+
+
 async def _read(
     requests: AsyncIterator[Request],
-    answer: Callable[[Request], Awaitable[Response]],
+    begin: Callable[[Request], Awaitable[asyncio.Future[Response]]],
     calls: asyncio.Queue[asyncio.Future[Response] | None],
 ) -> None:
     try:
         async for request in requests:
-            call = asyncio.ensure_future(answer(request))
+            call = await begin(request)
             try:
                 await calls.put(call)
             except asyncio.CancelledError:

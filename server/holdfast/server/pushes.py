@@ -17,13 +17,15 @@ from holdfast.coordinator import events as ev
 from holdfast.coordinator.commands import Caller
 from holdfast.server.answering import end
 from holdfast.server.faults import CallFailed, Refused
+from holdfast.server.slices import chunks
 from holdfast.server.translate import requests, responses
+from holdfast.server.unheard import Unheard
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 
     from holdfast.coordinator.commands import Heartbeat
     from holdfast.coordinator.events import Record
@@ -40,6 +42,9 @@ WAITING_MAX: Final = 64
 """Messages that wait for a slow reader; above it, pushes (mere hints) are left out."""
 ANSWERED_MAX: Final = 4
 """Batches whose answers wait for a slow reader; above it, no more of its batches are read."""
+LARGE_BATCH: Final = 1_000
+LARGE_AT_ONCE: Final = 4
+"""Batches of more heartbeats than that, answered at a time; `holdfast.client` sends none."""
 _ENDED: Final = frozenset(
     {e.ERROR_CODE_UNKNOWN_MEMBER_ID, e.ERROR_CODE_FENCED_INSTANCE_ID, e.ERROR_CODE_INVALID_GROUP_ID}
 )
@@ -86,10 +91,18 @@ class Pushes:
     """All open streams, by the groups whose members they carry."""
 
     def __init__(
-        self, replica: ReplicaLike, actors: Actors, callers: Callers, takeovers: Takeovers
+        self,
+        replica: ReplicaLike,
+        actors: Actors,
+        callers: Callers,
+        takeovers: Takeovers,
+        unheard: Unheard | None = None,
     ) -> None:
+        """`unheard`: told of each batch while it is being heard (S9)."""
         self._replica, self._actors, self._callers = replica, actors, callers
         self._takeovers = takeovers
+        self._unheard = unheard or Unheard()
+        self._large = asyncio.Semaphore(LARGE_AT_ONCE)
         self._streams: dict[GroupId, dict[_Stream, None]] = defaultdict(dict)
 
     async def serve(self, batches: AsyncIterator[g.HeartbeatBatch], context: Context) -> None:
@@ -142,23 +155,43 @@ class Pushes:
     async def _answer(
         self, stream: _Stream, batch: g.HeartbeatBatch, context: Context
     ) -> g.HeartbeatBatchResponse:
+        """Answer a batch; of large ones a few at a time, for their calls take up memory."""
+        if len(batch.requests) <= LARGE_BATCH:
+            with self._unheard.hearing() as heard:
+                return await self._answered(stream, batch, context, heard)
+        with self._unheard.hearing() as heard:
+            async with self._large:
+                return await self._answered(stream, batch, context, heard)
+
+    async def _answered(
+        self,
+        stream: _Stream,
+        batch: g.HeartbeatBatch,
+        context: Context,
+        heard: Callable[[], None],
+    ) -> g.HeartbeatBatchResponse:
         begun: list[Waiting | g.HeartbeatResponse] = []
+        made = g.HeartbeatBatchResponse(batch=batch.batch)
         try:
-            for request in batch.requests:  # one that fails leaves those before it to be given up
-                one = self._begin(stream, request, context)
-                begun.append(one)
-            answers = [
-                one
-                if isinstance(one, g.HeartbeatResponse)
-                else await self._finish(stream, request, one)
-                for request, one in zip(batch.requests, begun, strict=True)
-            ]
+            async for some in chunks(batch.requests):
+                for request in some:  # one that fails leaves those before it to be given up
+                    begun.append(self._begin(stream, request, context))  # noqa: PERF401 - as said
+            heard()
+            async for pairs in chunks(list(zip(batch.requests, begun, strict=True))):
+                made.responses.extend(
+                    [
+                        one
+                        if isinstance(one, g.HeartbeatResponse)
+                        else await self._finish(stream, request, one)
+                        for request, one in pairs
+                    ]
+                )
         except BaseException:
             for one in begun:
                 if not isinstance(one, g.HeartbeatResponse):
                     self._actors.give_up(one)
             raise
-        return g.HeartbeatBatchResponse(batch=batch.batch, responses=answers)
+        return made
 
     def _begin(
         self, stream: _Stream, request: g.HeartbeatRequest, context: Context

@@ -14,7 +14,7 @@ from holdfast.server.clock import Watchdog, boot_ms
 from holdfast.server.firing import Firing
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
 
     from holdfast.coordinator.commands import DeadlineFired
     from holdfast.coordinator.effects import Effect
@@ -36,9 +36,11 @@ class Timers:
         replica: ReplicaLike,
         submit: Callable[[DeadlineFired], None],
         now_ms: Callable[[], int] = boot_ms,
+        heard: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
+        """`heard`: returns when the heartbeats that have been read are heard (S9)."""
         self._now_ms = now_ms
-        self._firing = Firing(replica, submit, now_ms)
+        self._firing = Firing(replica, submit, now_ms, heard)
         self._deadlines = Deadlines()
         self._watchdog = Watchdog(self.stalled, now_ms)
         self._handle: asyncio.TimerHandle | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import TYPE_CHECKING, cast
 
 from holdfast.coordinator.deadlines import Due
@@ -15,6 +16,7 @@ from holdfast.server.firing import (
     SESSIONS_A_TURN,
     Firing,
 )
+from holdfast.server.unheard import Unheard
 
 if TYPE_CHECKING:
     import pytest
@@ -48,17 +50,22 @@ class Bench:
         self.pauses: list[tuple[int, float]] = []
         self.replica = Followed()
         replica = cast("ReplicaLike", self.replica)
-        self.firing = Firing(replica, self._submit, lambda: self.now_ms)
+        self.firing = Firing(replica, self.submit, lambda: self.now_ms)
         self._wait = asyncio.sleep
         monkeypatch.setattr(asyncio, "sleep", self._pause)
 
-    def _submit(self, fired: DeadlineFired) -> None:
+    def submit(self, fired: DeadlineFired) -> None:
         self.handed.append(fired)
 
     async def _pause(self, seconds: float) -> None:
         self.pauses.append((len(self.handed), seconds))
         self.now_ms += round(1000 * seconds) + self.late_ms
         await self._wait(0)
+
+    async def turns(self, count: int) -> None:
+        """Let the loop turn so often."""
+        for _ in range(count):
+            await self._wait(0)
 
     async def until_handed(self, count: int) -> None:
         """Let the loop turn until so many were handed over."""
@@ -179,5 +186,27 @@ def test_nothing_is_handed_over_once_the_lead_is_lost(monkeypatch: pytest.Monkey
         bench.firing.fire([session(MANY + 1)])
         await bench.until_handed(handed + 2)
         assert len(bench.handed) == handed + 1
+
+    asyncio.run(story())
+
+
+def test_s9_a_batch_that_has_arrived_is_heard_to_its_end_before_a_session_ends(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It is heard in slices; what comes after that is not waited for, or none would ever end."""
+    bench, unheard = Bench(monkeypatch), Unheard()
+    bench.firing = Firing(
+        cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, unheard.heard
+    )
+
+    async def story() -> None:
+        with contextlib.ExitStack() as later:
+            with unheard.hearing():
+                bench.firing.fire([session(0)])
+                await bench.turns(10)
+                assert not bench.handed
+                later.enter_context(unheard.hearing())
+            await bench.until_handed(1)
+            assert len(bench.handed) == 1
 
     asyncio.run(story())

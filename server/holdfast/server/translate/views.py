@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -10,6 +10,10 @@ from holdfast.coordinator import queries
 from holdfast.coordinator.ids import TopicPartition
 from holdfast.coordinator.rejections import InvalidConfig
 from holdfast.coordinator.subscriptions import CONSUMER
+from holdfast.server.answers import Encoded
+from holdfast.server.bounds import Bounds
+from holdfast.server.faults import CallFailed
+from holdfast.server.slices import ordered
 from holdfast.server.translate import rebalances
 from holdfast.server.translate.refusals import code_of, sentence
 from holdfast.v1 import admin_pb2 as a
@@ -17,26 +21,51 @@ from holdfast.v1 import offset_pb2 as o
 from holdfast.v1.group_pb2 import ConsumerProtocolAssignment
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable
 
     from holdfast.coordinator.ids import GroupId, InstanceId, MemberId
-    from holdfast.coordinator.state import State
+    from holdfast.coordinator.state import Group, State
+    from holdfast.server.answers import Room
+    from holdfast.server.slices import Slices
     from holdfast.v1 import extras_pb2 as x
     from holdfast.v1.group_pb2 import ConsumerProtocolTopicPartitions
 
     SessionLeft = Callable[[GroupId, MemberId], int | None]
     TakenOver = Callable[[GroupId, InstanceId], int]
 
+_ASSIGNMENT: Final = Bounds(ConsumerProtocolAssignment.DESCRIPTOR)
 
-def described(
-    state: State,
-    group_id: str,
-    rebalances_max: int,
-    session_left_ms: SessionLeft,
-    taken_over: TakenOver,
-) -> a.DescribedGroup:
-    """A group with its members (K1-K3) and its last rebalances."""
-    group = queries.describe_group(state, group_id, rebalances_max)
+
+async def described(state: State, group_id: str, asked: Asked, room: Room, slices: Slices) -> bytes:
+    """A group with its members (K1-K3) and its last rebalances; raises CallFailed without room."""
+    await slices.done(1 + asked.rebalances_max)
+    found = queries.describe_head(state, group_id, asked.rebalances_max)
+    made = Encoded(_head(found), room)
+    group = state.groups.get(group_id)
+    if group is not None:
+        members = await ordered(group.members.values(), queries.seniority)
+        async for each in slices.of(members):
+            member = queries.describe_member(state, group, each)
+            left_ms = asked.session_left_ms(group_id, member.member_id)
+            instance = member.instance_id
+            takeovers = asked.taken_over(group_id, instance) if instance else 0
+            shown = _member(found, member, left_ms, takeovers)
+            made.add(a.DescribedGroup.MEMBERS_FIELD_NUMBER, shown)
+    return made.encoded()
+
+
+class Asked(NamedTuple):
+    """What is asked about groups, and who knows what the state does not.
+
+    `session_left_ms`: how long a member has; `taken_over`: how often an instance was.
+    """
+
+    rebalances_max: int
+    session_left_ms: SessionLeft
+    taken_over: TakenOver
+
+
+def _head(group: queries.DescribedGroup) -> a.DescribedGroup:
     return a.DescribedGroup(
         error_code=code_of(group.error),
         error_message=None if group.error is None else sentence(group.error),
@@ -44,15 +73,6 @@ def described(
         group_state=group.state,
         protocol_type=group.protocol_type,
         protocol_data=group.protocol_data,
-        members=[
-            _member(
-                group,
-                member,
-                session_left_ms(group_id, member.member_id),
-                taken_over(group_id, member.instance_id) if member.instance_id else 0,
-            )
-            for member in group.members
-        ],
         holdfast=a.DescribedGroupExtras(
             generation_id=group.generation,
             leader=group.leader,
@@ -108,52 +128,58 @@ def _assigned(
     if group.protocol_type != CONSUMER:
         return ()
     try:
+        _ASSIGNMENT.check_bytes(assignment)
         return ConsumerProtocolAssignment.FromString(assignment).assigned_partitions
-    except DecodeError:
+    except (DecodeError, CallFailed):
         return ()
 
 
-def listed(state: State, request: a.ListGroupsRequest) -> Iterator[a.ListedGroup]:
-    """The groups that the filters let through, by id (K8)."""
-    for group in queries.list_groups(state, request.states_filter, request.types_filter):
-        yield a.ListedGroup(
-            group_id=group.group_id,
-            protocol_type=group.protocol_type,
-            group_state=group.state,
-            group_type=group.group_type,
-        )
+def listed(group: Group) -> a.ListedGroup:
+    """One line of ListGroups (K8)."""
+    found = queries.list_group(group)
+    return a.ListedGroup(
+        group_id=found.group_id,
+        protocol_type=found.protocol_type,
+        group_state=found.state,
+        group_type=found.group_type,
+    )
 
 
-def topics(state: State, names: Iterable[str]) -> Iterator[a.ListedTopic]:
-    """The topics of these names that exist; no names: all."""
-    for topic in queries.list_topics(state, names):
-        yield a.ListedTopic(name=topic.name, num_partitions=topic.num_partitions)
-
-
-def fetched(state: State, request: o.OffsetFetchRequestGroup) -> o.OffsetFetchResponseGroup:
-    """One group's offsets: those asked for in their order, or all (J16)."""
-    asked = [
-        TopicPartition(topic.name, index)
-        for topic in request.topics
-        for index in topic.partition_indexes
-    ]
-    made = o.OffsetFetchResponseGroup(group_id=request.group_id)
-    if request.topics and not asked:
-        made.topics.extend(o.OffsetFetchResponseTopic(name=t.name) for t in request.topics)
-        return made
-    at: dict[str, o.OffsetFetchResponseTopic] = {}
-    for found in queries.fetch_offsets(state, request.group_id, tuple(asked)):
-        name = found.partition.topic
-        if name not in at:
-            at[name] = made.topics.add(name=name)
-        at[name].partitions.add(
-            partition_index=found.partition.partition,
-            committed_offset=found.offset,
-            committed_leader_epoch=found.leader_epoch,
-            metadata=found.metadata,
-            holdfast=o.OffsetFetchResponsePartitionExtras(committed_ms=found.committed_ms),
-        )
+async def fetched(
+    state: State, request: o.OffsetFetchRequestGroup, room: Room, slices: Slices
+) -> Encoded:
+    """One group's offsets: those asked for in their order, or all (J16). Raises CallFailed."""
+    group = state.groups.get(request.group_id)
+    by_topic: dict[str, Encoded] = {}
+    if not request.topics:
+        places: Iterable[TopicPartition] = await ordered(queries.committed(state, group))
+    else:
+        places = (TopicPartition(t.name, at) for t in request.topics for at in t.partition_indexes)
+    async for place in slices.of(places):
+        if place.topic not in by_topic:
+            by_topic[place.topic] = _topic(place.topic, room)
+        offset = _offset(queries.fetch_offset(state, group, place))
+        by_topic[place.topic].add(o.OffsetFetchResponseTopic.PARTITIONS_FIELD_NUMBER, offset)
+    if request.topics and not by_topic:
+        by_topic = {topic.name: _topic(topic.name, room) for topic in request.topics}
+    made = Encoded(o.OffsetFetchResponseGroup(group_id=request.group_id), room)
+    for topic in by_topic.values():
+        made.put(o.OffsetFetchResponseGroup.TOPICS_FIELD_NUMBER, topic.encoded())
     return made
+
+
+def _topic(name: str, room: Room) -> Encoded:
+    return Encoded(o.OffsetFetchResponseTopic(name=name), room)
+
+
+def _offset(found: queries.FetchedOffset) -> o.OffsetFetchResponsePartition:
+    return o.OffsetFetchResponsePartition(
+        partition_index=found.partition.partition,
+        committed_offset=found.offset,
+        committed_leader_epoch=found.leader_epoch,
+        metadata=found.metadata,
+        holdfast=o.OffsetFetchResponsePartitionExtras(committed_ms=found.committed_ms),
+    )
 
 
 def settings(

@@ -1,0 +1,88 @@
+"""Answers that may become long, made piece by piece as bytes: bounded, and encoded in slices.
+
+An answer that a client's channel could not take is refused while it is made, before it takes up the
+node's memory; never is a first part sent as if it were the whole. Knows protobuf's wire format and
+no service.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeVar, cast
+
+from holdfast.server.faults import too_large
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+MessageT = TypeVar("MessageT", bound="Message")
+
+ANSWER_BYTES_MAX: Final = (16 << 20) - (64 << 10)
+"""A client's channel takes messages of 16 MiB (`holdfast.client.channel`)."""
+_ITEM_HEAD: Final = 6
+"""Bytes before an item, at most: its field's number and its length."""
+_MORE: Final = 128
+"""In a byte of a number: it goes on."""
+
+
+class Room:
+    """What is left of one answer's bytes."""
+
+    def __init__(self, advice: str, most: int | None = None) -> None:
+        """`advice`: what a caller can do whose answer is too large."""
+        self._advice = advice
+        self._most = ANSWER_BYTES_MAX if most is None else most
+        self.left = self._most
+
+    def take(self, size: int) -> None:
+        """Use up bytes; raises CallFailed if there are not so many."""
+        self.left -= size
+        if self.left < 0:
+            raise too_large(self._most, self._advice)
+
+    def has(self, size: int) -> bool:
+        """Whether so many bytes are left."""
+        return self.left >= size
+
+
+class Encoded:
+    """A message that is being made, as its bytes."""
+
+    def __init__(self, head: Message, room: Room) -> None:
+        """`head`: all that is known from the beginning."""
+        self._room = room
+        self._parts = [head.SerializeToString()]
+        room.take(len(self._parts[0]) + _ITEM_HEAD)
+
+    def add(self, number: int, item: Message) -> None:
+        """Add an item to a field of messages; raises CallFailed if there is no room for it."""
+        raw = item.SerializeToString()
+        self._room.take(len(raw) + _ITEM_HEAD)
+        self.put(number, raw)
+
+    def put(self, number: int, raw: bytes) -> None:
+        """Add an item that has taken its room already."""
+        self._parts += (_number(number << 3 | 2), _number(len(raw)), raw)
+
+    def encoded(self) -> bytes:
+        """The message's bytes."""
+        return b"".join(self._parts)
+
+    def message(self, kind: type[MessageT]) -> MessageT:
+        """The answer for a service to return; gRPC is given its bytes as they are (`decoding`)."""
+        del kind
+        return cast("MessageT", self.encoded())
+
+
+def encoded(answer: Message | bytes) -> bytes:
+    """What goes on the wire for what a service has returned."""
+    return answer if isinstance(answer, bytes) else answer.SerializeToString()
+
+
+def _number(value: int) -> bytes:
+    """A number of variable length."""
+    out = bytearray()
+    while value >= _MORE:
+        out.append(value % _MORE | _MORE)
+        value //= _MORE
+    out.append(value)
+    return bytes(out)

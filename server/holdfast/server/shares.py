@@ -1,0 +1,51 @@
+"""How much of something one caller may have at a time, and all callers together.
+
+For what a caller holds while its call goes on: watches, streams, bytes of requests. More than its
+share is refused at once; nobody waits for another one to end. Knows no calls.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from typing import TYPE_CHECKING
+
+from holdfast.server.faults import exhausted
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class Shares:
+    """What callers hold of one thing."""
+
+    def __init__(self, what: str, each: int, total: int, advice: str) -> None:
+        """`what`: in the plural, for people. `advice`: what to do when there is no more."""
+        self._what, self._advice = what, advice
+        self._each, self._all = each, total
+        self._held: Counter[str] = Counter()
+        self._sum = 0
+
+    @contextlib.contextmanager
+    def held(self, who: str, amount: int = 1) -> Iterator[None]:
+        """Hold so much while the body runs; raises CallFailed if that is more than there is.
+
+        Who holds nothing gets anything that is not more than all: a single long request passes.
+        """
+        mine = self._held[who]
+        if mine and mine + amount > self._each:
+            raise exhausted(self._refusal(f"this caller has {mine}", self._each))
+        if self._sum and self._sum + amount > self._all:
+            raise exhausted(self._refusal(f"all callers have {self._sum}", self._all))
+        self._held[who] = mine + amount
+        self._sum += amount
+        try:
+            yield
+        finally:
+            self._sum -= amount
+            self._held[who] -= amount
+            if not self._held[who]:
+                del self._held[who]
+
+    def _refusal(self, holding: str, most: int) -> str:
+        return f"{holding} {self._what} at this node, and {most} are allowed: {self._advice}"

@@ -22,6 +22,7 @@ from holdfast.client import (
     UnknownMember,
     sync,
 )
+from holdfast.client import admin as admin_shell
 from unit.client.fake_cluster import fake_cluster
 from unit.server.nodes import Served, join, served
 from unit.server.nodes import sync as sync_request
@@ -118,6 +119,35 @@ def test_groups_are_deleted_and_each_is_answered() -> None:
         assert admin.delete_groups("g") == {"g": None}
 
     by_both(story)
+
+
+def test_lists_of_any_length_come_in_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody has to know how many there are; filters and names hold for all pages."""
+    monkeypatch.setattr(admin_shell, "PAGE_SIZE", 2)
+    names = [f"t-{n}" for n in range(5)]
+
+    def story(admin: sync.Admin) -> None:
+        admin.create_topics(dict.fromkeys(names, 1))
+        for name in names:
+            admin.commit_offsets(name, {(names[0], 0): 1})
+        assert list(admin.list_topics()) == names
+        assert list(admin.list_topics(*names[1:4])) == names[1:4]
+        assert [group.group_id for group in admin.list_groups()] == ["g", *names]
+        empty = admin.list_groups(states=["empty"])
+        assert [group.group_id for group in empty] == names
+
+    by_both(story)
+
+
+def test_an_older_service_that_knows_no_pages_is_asked_once() -> None:
+    """It ignores what it does not know, and answers with the whole list."""
+
+    async def story() -> None:
+        async with fake_cluster() as (group, nodes), Admin(nodes[0].address) as admin:
+            assert await admin.list_topics() == {"t": 4}
+            assert len(group.requests["ListTopics"]) == 1
+
+    asyncio.run(story())
 
 
 def test_s23_a_setting_may_be_given_as_a_number_and_is_kept_as_text() -> None:

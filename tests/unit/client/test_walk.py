@@ -134,6 +134,14 @@ def test_s5_a_failure_is_unknown_unless_the_metadata_says_not_applied() -> None:
         assert judged(code, holdfast_outcome="not-applied") == (retry, Unavailable)
 
 
+def test_what_would_end_so_again_is_not_tried_again() -> None:
+    """An answer that is too large is no smaller the next time: the caller has to ask for less."""
+    code, applied = StatusCode.RESOURCE_EXHAUSTED, "not-applied"
+    assert judged(code, holdfast_outcome=applied) == (FailureKind.RETRY, Unavailable)
+    told = judged(code, holdfast_outcome=applied, holdfast_retry="no")
+    assert told == (FailureKind.FATAL, InvalidArgument)
+
+
 def test_s5_an_unknown_outcome_tells_the_request_id_to_repeat_it_with() -> None:
     verdict = judge(StatusCode.CANCELLED, "", (), subject="X", request_id="id-1")
     assert isinstance(verdict.error, OutcomeUnknown)

@@ -7,7 +7,7 @@ so that one refusal does not hide the other results.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
 
 from holdfast.client import offsets as offset_messages
 from holdfast.client.arguments import check_callables, check_client_id
@@ -25,7 +25,7 @@ from holdfast.v1 import admin_pb2, extras_pb2, offset_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
     from types import TracebackType
 
     from google.protobuf.message import Message
@@ -38,6 +38,9 @@ if TYPE_CHECKING:
 
     Results: TypeAlias = dict[str, HoldfastError | None]
     OffsetResults: TypeAlias = dict[TopicPartition, HoldfastError | None]
+
+PAGE_SIZE: Final = 1_000
+"""Groups or topics that are asked for at a time."""
 
 AnswerT = TypeVar("AnswerT", bound="Message")
 
@@ -103,11 +106,15 @@ class Admin:
     async def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> list[admin_pb2.ListedGroup]:
-        """All groups, or those in these states (Kafka's words, "Stable") and of these types."""
+        """All groups, or those in these states (Kafka's words, "Stable") and of these types.
+
+        Any number: they are asked for in pages. One that comes or goes meanwhile may be in it.
+        """
         request = admin_pb2.ListGroupsRequest(
             states_filter=names_listed("states", states), types_filter=names_listed("types", types)
         )
-        return list((await self._read(request, admin_pb2.ListGroupsResponse)).groups)
+        pages = self._pages(request, admin_pb2.ListGroupsResponse)
+        return [group async for answer in pages for group in answer.groups]
 
     async def delete_groups(self, *groups: str) -> Results:
         """Delete groups without members, with their offsets."""
@@ -240,10 +247,10 @@ class Admin:
         return _topic_results(answer.responses)
 
     async def list_topics(self, *names: str) -> dict[str, int]:
-        """Partition counts by topic; of all topics when none is named."""
+        """Partition counts by topic; of all topics, however many, when none is named."""
         request = admin_pb2.ListTopicsRequest(names=one_by_one("list_topics", names))
-        answer = await self._read(request, admin_pb2.ListTopicsResponse)
-        return {topic.name: topic.num_partitions for topic in answer.topics}
+        pages = self._pages(request, admin_pb2.ListTopicsResponse)
+        return {t.name: t.num_partitions async for answer in pages for t in answer.topics}
 
     # --- settings and cluster --------------------------------------------------------------------
 
@@ -286,6 +293,17 @@ class Admin:
 
     async def _read(self, request: Message, answer: type[AnswerT]) -> AnswerT:
         return await self._ask(request, answer, self._timeout_ms)
+
+    async def _pages(self, request: Any, answer: type[AnswerT]) -> AsyncIterator[AnswerT]:  # noqa: ANN401 - of two kinds
+        """All pages of a list; a service that knows none answers with the whole list at once."""
+        deadline = boot_ms() + self._timeout_ms
+        request.holdfast.page_size = PAGE_SIZE
+        while True:
+            page: Any = await self._ask(request, answer, left_ms(deadline))
+            yield page
+            if not page.holdfast.next_page_token:
+                return
+            request.holdfast.page_token = page.holdfast.next_page_token
 
     async def _change(self, request: Any, answer: type[AnswerT]) -> AnswerT:  # noqa: ANN401 - any request of the contract
         deadline = boot_ms() + self._timeout_ms

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 OUTCOME_KEY = "holdfast-outcome"
 LEADER_KEY = "holdfast-leader"
+RETRY_KEY = "holdfast-retry"
 CLIENT_ID_KEY = "holdfast-client-id"
 NOT_APPLIED = "not-applied"
 UNKNOWN = "unknown"
@@ -73,6 +74,8 @@ def judge(
     leader = trailing.get(LEADER_KEY)
     outcome = trailing.get(OUTCOME_KEY)
     fatal = _fatal(code, text, outcome, request_id)
+    if outcome == NOT_APPLIED and trailing.get(RETRY_KEY) == "no":
+        fatal = InvalidArgument(text)  # the same call would end so again
     if fatal is not None:
         return Verdict(FailureKind.FATAL, fatal, move=False, leader=leader)
     error: HoldfastError = (

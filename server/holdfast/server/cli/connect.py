@@ -40,6 +40,8 @@ if TYPE_CHECKING:
 
 CALL_SECONDS: Final = 10.0
 PAUSE_SECONDS: Final = 0.2
+PAGE_SIZE: Final = 1_000
+"""Groups or topics that are asked for at a time."""
 _NOT_HERE: Final = {
     e.ERROR_CODE_NOT_COORDINATOR,
     e.ERROR_CODE_COORDINATOR_LOAD_IN_PROGRESS,
@@ -124,6 +126,16 @@ class Cluster:
         return self._walk(
             lambda stub: getattr(stub, method)(request, timeout=CALL_SECONDS), _stub_of(method)
         )
+
+    def pages(self, method: str, request: Any) -> Any:  # noqa: ANN401 - ListGroups, ListTopics
+        """As `call` for a list of any length: its pages, put together."""
+        request.holdfast.page_size = PAGE_SIZE
+        whole = self.call(method, request)
+        while token := whole.holdfast.next_page_token:
+            request.holdfast.page_token = token
+            whole.holdfast.ClearField("next_page_token")
+            whole.MergeFrom(self.call(method, request))
+        return whole
 
     def change(self, method: str, request: Any) -> Any:  # noqa: ANN401 - any mutating method
         """As `call`, with a request id, so that a repetition is done once (S15)."""

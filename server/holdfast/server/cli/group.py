@@ -47,7 +47,7 @@ def group() -> None:
 @asks_cluster
 def list_groups(cluster: Cluster, states: tuple[str, ...], *, as_json: bool) -> None:
     """List groups."""
-    response = cluster.call("ListGroups", a.ListGroupsRequest(states_filter=states))
+    response = cluster.pages("ListGroups", a.ListGroupsRequest(states_filter=states))
     refuse(response, "groups")
     if as_json:
         show_json(response)

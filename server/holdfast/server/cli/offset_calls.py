@@ -179,7 +179,7 @@ def _has_members(cluster: Cluster, group_id: str) -> bool:
 def _unknown(cluster: Cluster, wanted: Iterable[Place]) -> list[Place]:
     """A dry run tells too which of these partitions do not exist."""
     names = sorted({place.topic for place in wanted})
-    response = cluster.call("ListTopics", a.ListTopicsRequest(names=names))
+    response = cluster.pages("ListTopics", a.ListTopicsRequest(names=names))
     counts = {topic.name: topic.num_partitions for topic in response.topics}
     return [place for place in sorted(wanted) if place.partition >= counts.get(place.topic, 0)]
 

@@ -120,7 +120,7 @@ def delete(cluster: Cluster, names: tuple[str, ...], *, force: bool, as_json: bo
 @asks_cluster
 def list_topics(cluster: Cluster, *, as_json: bool) -> None:
     """List topics."""
-    response = cluster.call("ListTopics", a.ListTopicsRequest())
+    response = cluster.pages("ListTopics", a.ListTopicsRequest())
     refuse(response, "topics")
     if as_json:
         show_json(response)

@@ -13,7 +13,7 @@ import sys
 from collections.abc import AsyncIterator
 from typing import Final
 
-from bench import changes, machine
+from bench import changes, hostile_calls, machine
 from bench.figures import Figure, most
 from bench.honest import Part, commit_until, passed
 from bench.nodes import Cluster, Node
@@ -28,7 +28,7 @@ ATTACKERS: Final = (EACH + 1) * len(KINDS)
 
 
 async def hostile(bench: Bench) -> None:
-    """Honest callers beside hostile ones: floods, half calls, slow ones, garbage."""
+    """Honest callers beside hostile ones: floods, garbage, half calls, and the largest calls."""
     calm, elsewhere, beset = Part(), Part(), Part()
     async with bench.cluster("hostile") as running, _another(bench) as other:
         await running.talk.create_topic(changes.TOPIC, changes.PARTITIONS)
@@ -40,6 +40,7 @@ async def hostile(bench: Bench) -> None:
                 await _honest(bench, running, elsewhere)
             async with _attacked(running.cluster, leader):
                 await _honest(bench, running, beset)
+        await hostile_calls.calls(bench, running, other)
         grown = (_memory(running) - before) / 2**20
     _add(bench, f"p99 of honest commits, {ATTACKERS} attackers of the leader / none", beset, calm)
     _add(bench, "the same, attackers of another node / none", elsewhere, calm, goal=False)

@@ -14,6 +14,7 @@ MAY_SLEEP = [
     "tests/harness/poll.py",
     "tests/harness/hostile.py",
     "tests/harness/strangers.py",
+    "tests/harness/hostile_calls.py",
     "tests/demo/",
     "tests/bench/",
     "tests/chaos/",

@@ -45,7 +45,7 @@ ITEMS_MAX: Final[Mapping[str, int]] = {
     "OffsetCommitRequest.topics.partitions": OFFSETS_MAX,
     "OffsetFetchRequest.groups": 1_000,
     "OffsetFetchRequest.groups.topics": 10_000,
-    "OffsetFetchRequest.groups.topics.partition_indexes": 50_000,
+    "OffsetFetchRequest.groups.topics.partition_indexes": 10_000,
     "OffsetDeleteRequest.topics": OFFSETS_MAX,
     "OffsetDeleteRequest.topics.partitions": OFFSETS_MAX,
     "DescribeGroupsRequest.groups": 5_000,

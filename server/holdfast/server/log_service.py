@@ -18,7 +18,7 @@ from holdfast.coordinator.ids import Position
 from holdfast.raft.history import NotHeld
 from holdfast.server.answering import answered, end
 from holdfast.server.faults import CallFailed, Refused, crashed, stopping
-from holdfast.server.shares import Shares
+from holdfast.server.shares import WATCHES_EACH_MAX, WATCHES_MAX, Shares
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import log_pb2 as lg
 from holdfast.v1.events_pb2 import EventRecord
@@ -41,10 +41,6 @@ PAGE_BYTES: Final = 1 << 20
 """A message is closed above this; a single larger record is still sent."""
 IDLE_SECONDS: Final = 5.0
 """A watcher to whom nothing happens is told so often how far the log is."""
-
-WATCHES_EACH_MAX: Final = 32
-WATCHES_MAX: Final = 128
-"""Watches of one principal, and of all: each event of the log wakes every one of them."""
 
 
 class Sent(NamedTuple):

@@ -8,12 +8,16 @@ from __future__ import annotations
 
 import contextlib
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holdfast.server.faults import exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+WATCHES_EACH_MAX: Final = 32
+WATCHES_MAX: Final = 128
+"""Watches of one principal, and of all: each event of the log wakes every one of them."""
 
 
 class Shares:

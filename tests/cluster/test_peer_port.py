@@ -110,6 +110,31 @@ def certify(cluster: Path, authority: Authority, *names: str) -> None:
     issue(authority, cluster / "client", "local", "holdfast://client/local", [])
 
 
+def test_clients_and_nodes_may_have_authorities_of_their_own(tmp_path: Path) -> None:
+    """`tls.peer_ca`: each port takes certificates of its own authority, and no others."""
+    with running(tmp_path / "c", 3) as cluster:
+        names, client = cluster.names, cluster.directory / "client"
+    nodes_authority = (client / "ca.pem").read_bytes()
+    issue(make_authority("clients"), client, "local", "holdfast://client/local", [])
+    for name in names:
+        file = cluster.file(name)
+        (file.parent / "clients.pem").write_bytes((client / "ca.pem").read_bytes())
+        both = 'ca = "clients.pem"\npeer_ca = "ca.pem"'
+        file.write_text(file.read_text().replace('ca = "ca.pem"', both))
+    (client / "ca.pem").write_bytes(nodes_authority)
+
+    with running(tmp_path / "c", 3) as cluster:
+        cluster.settled()
+        cluster.create_topic("t", 3)
+        assert cluster.tls is not None
+        credentials = cluster.tls.credentials()
+        with grpc.secure_channel(cluster.node("node-1")["peer_address"], credentials) as channel:
+            dial: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(METHOD)
+            with pytest.raises(grpc.RpcError) as refused:
+                next(dial(iter([b""]), timeout=PATIENCE_SECONDS))
+    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
+
+
 def test_a_cluster_with_the_certificates_of_0_1_starts_and_moves_over(tmp_path: Path) -> None:
     """Node by node: while all accept old names, both kinds run together; then old ones are out."""
     with running(tmp_path / "c", 3) as cluster:

@@ -17,8 +17,9 @@ Option = tuple[str, int]
 CONNECTIONS_MAX: Final = 1_024
 """Incoming ones. A peer has one for its stream, and one for a call beside it."""
 HANDSHAKE_MS: Final = 2_000
-IDLE_MS: Final = 500
-"""A connection without a call. A peer's call is ready before its connection is."""
+IDLE_MS: Final = 1_000
+"""A connection without a call. A peer's is ready before its connection; it arrives one round trip
+after the handshake, which must therefore be shorter than this."""
 STREAMS_MAX: Final = 16
 """Calls of one connection; a peer makes one."""
 

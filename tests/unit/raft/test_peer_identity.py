@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
+import grpc
 import pytest
 from cryptography import x509
 
 from holdfast.raft.messages import VoteGranted
 from holdfast.raft.peer_names import node_dns_name, node_uri
-from holdfast.raft.transport import GrpcTransport, PeerTls
-from unit.raft.peer_authority import HOST, Authority, email, new_names, old_names
+from holdfast.raft.transport import SERVICE, GrpcTransport, PeerTls
+from unit.raft.peer_authority import HOST, PEM, Authority, email, new_names, old_names
 from unit.raft.test_transport import Nodes, Recorder, addresses
 
 A_URI, A_OLD = node_uri("c", "a"), "holdfast://node/a"
@@ -175,6 +176,24 @@ def test_a_host_of_the_cluster_is_enough_only_while_old_names_are_accepted(
     a = replace(authority.node("a"), accept_old_names=True)
     three = Three(nodes, authority, a, authority.pair(wrong))
     assert list(three.nodes.transports["a"].call("b", "Things", b"x")) == [b"x"]
+
+
+def test_with_an_authority_of_their_own_nodes_do_not_shake_hands_with_clients(nodes: Nodes) -> None:
+    """A client's certificate is not looked at: it gets no connection, and no call to be refused."""
+    peers, clients = Authority(), Authority()
+    three = Three(nodes, peers, peers.node("a"), peers.node("b"))
+    client = clients.client([x509.UniformResourceIdentifier(A_URI)])
+    credentials = grpc.ssl_channel_credentials(
+        client.ca + peers.certificate.public_bytes(PEM), client.key, client.certificate
+    )
+
+    assert list(nodes.transports["a"].call("b", "Things", b"x")) == [b"x"]
+    with grpc.secure_channel(three.at["b"], credentials) as channel:
+        ask: grpc.UnaryStreamMultiCallable[bytes, bytes]
+        ask = channel.unary_stream(f"{SERVICE}/Things")
+        with pytest.raises(grpc.RpcError) as refused:
+            list(ask(b"x"))
+    assert refused.value.code() is grpc.StatusCode.UNAVAILABLE
 
 
 @pytest.mark.parametrize(

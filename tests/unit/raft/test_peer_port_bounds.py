@@ -166,7 +166,7 @@ def test_strangers_neither_disturb_peers_nor_keep_them_out(
         for term in range(3):
             once_more()
             start(nodes, "a", at, authority.node("a"), MANY)
-            assert nodes.until(lambda: ("b", "up") in nodes.recorders["a"].seen)
+            assert nodes.until(lambda: ("b", "up") in nodes.recorders["a"].seen, LONG_S)
             nodes.transports.pop("a").close()
             assert nodes.transports["d"].send("b", VoteGranted(term))
         assert nodes.until(lambda: ("d", VoteGranted(2)) in nodes.recorders["b"].seen)

@@ -63,8 +63,8 @@ class Nodes:
         transport.start(recorder, recorder.woken.set)
         self.transports[node] = transport
 
-    def until(self, condition: Callable[[], bool]) -> bool:
-        end = time.monotonic() + DEADLINE
+    def until(self, condition: Callable[[], bool], within_s: float = DEADLINE) -> bool:
+        end = time.monotonic() + within_s
         while not condition() and time.monotonic() < end:
             for node, transport in self.transports.items():
                 self.recorders[node].woken.wait(0.02)

@@ -154,7 +154,7 @@ def test_a_leader_without_a_cluster_is_loading(tmp_path: Path) -> None:
 
     A disk below its reserve (S20) holds it in that moment for as long as the test looks.
     """
-    (file,) = layout.lay_out(tmp_path / "c", 1, None, (), insecure=True)
+    (file,) = layout.lay_out(tmp_path / "c", layout.plan(1, None, (), insecure=True))
     config = load(file, {}, ())
     address, data = str(config.client_address), config.data_dir
     # Laid out while there is room: a reserve that is not there refuses that as well.

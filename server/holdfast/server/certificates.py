@@ -47,6 +47,18 @@ def make_authority(cluster_id: str) -> Authority:
     return Authority(key, builder.sign(key, hashes.SHA256()))
 
 
+def keep(authority: Authority, directory: Path) -> None:
+    """Write the authority's certificate and key, for whom its owner certifies later.
+
+    Only he may enter the directory, and read the key, from the first byte on.
+    """
+    directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+    directory.chmod(0o700)
+    pem = authority.certificate.public_bytes(serialization.Encoding.PEM)
+    (directory / "ca.pem").write_bytes(pem)
+    _write_key(directory / "key.pem", authority.key)
+
+
 def issue(
     authority: Authority, directory: Path, common_name: str, uri: str, hosts: Sequence[str]
 ) -> Tls:

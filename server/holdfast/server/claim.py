@@ -1,5 +1,7 @@
 """Who runs a local cluster's directory: one command at a time, which holds a lock while it does.
 
+It is claimed before anything is laid out in it, so that two commands never lay out one cluster.
+
 The lock is the system's, so it ends with its holder, however that ends. The file with the holder's
 process id stays and means nothing by itself. Knows processes and files, not what nodes do.
 """
@@ -11,36 +13,49 @@ import os
 from contextlib import contextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from holdfast.server import cluster_file
 from holdfast.server.config import CannotStart
+from holdfast.server.layout import LOCK_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-
-NAME: Final = "cluster.lock"
+    from typing import TextIO
 
 
 @contextmanager
 def claimed(directory: Path) -> Iterator[None]:
     """Be the one that runs this directory's cluster; a cluster.json left by a crash is removed.
 
-    Raises CannotStart, with nothing touched, if the cluster runs, or if what is called cluster.json
-    is none of ours.
+    Makes the directory if it is not there. Raises CannotStart, with nothing touched, if the cluster
+    runs, if it cannot be a directory, or if what is called cluster.json is none of ours.
     """
-    with (directory / NAME).open("a+") as file:
+    with _opened(directory) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
             file.seek(0)
-            raise CannotStart(_running(directory, f"pid {file.read().strip()}")) from None
+            pid = file.read().strip() or "not written yet"
+            raise CannotStart(_running(directory, f"pid {pid}")) from None
         _refuse_orphans(directory)
         file.truncate(0)
         file.write(f"{os.getpid()}\n")
         file.flush()
         (directory / cluster_file.NAME).unlink(missing_ok=True)
         yield
+
+
+def _opened(directory: Path) -> TextIO:
+    """The file that is locked."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        return (directory / LOCK_NAME).open("a+")
+    except OSError as error:
+        raise CannotStart(
+            f"cannot use {directory} for a cluster: {error.strerror}. Give a directory that you "
+            "may write to with --dir, or one that can be made"
+        ) from error
 
 
 def _running(directory: Path, who: str) -> str:

@@ -1,11 +1,16 @@
 """How `holdfast cluster start` lays out a local cluster: a directory a node, ports, certificates.
 
-DIR/authority/           what signed everything; not needed to run
+DIR/authority/           what signed everything, its key included; not needed to run
 DIR/client/              certificate for commands and programs of this machine
 DIR/<name>/node.toml     the node's configuration;  DIR/<name>/data its data
 DIR/cluster.json         where the nodes are, while they serve (`cluster_file`)
 DIR/formed               there from the moment when all nodes of the new cluster first served
-DIR/cluster.lock         held by the command that runs the cluster (`claim`)
+DIR/cluster.lock         held by the command that runs the cluster, or lays it out (`claim`)
+DIR/unfinished           there while the first three are made
+
+A layout is whole or not there: one that was cut off still has the last mark, and is made anew, for
+no node ever started from it. Version 0.1.0 made no such mark; a layout of its own is whole if the
+cluster was formed, or if every node that a configuration names has one.
 """
 
 from __future__ import annotations
@@ -22,9 +27,10 @@ from holdfast.server import certificates
 from holdfast.server.address import Address, is_taken
 from holdfast.server.config import ConfigError, load
 from holdfast.server.config_keys import BY_NAME
+from holdfast.storage.files import sync_path
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from holdfast.server.config import NodeConfig
@@ -32,7 +38,12 @@ if TYPE_CHECKING:
 HOST: Final = "127.0.0.1"
 CONFIG_NAME: Final = "node.toml"
 CLIENT_FOLDER: Final = "client"
+AUTHORITY_FOLDER: Final = "authority"
 FORMED_NAME: Final = "formed"
+LOCK_NAME: Final = "cluster.lock"
+UNFINISHED_NAME: Final = "unfinished"
+_LAID_OUT: Final = {CONFIG_NAME, "ca.pem", "certificate.pem", "key.pem"}
+"""What a layout writes into its folders; anything else in them is not its to remove."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,35 +55,119 @@ class Placed:
     peer_address: Address
 
 
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A cluster that is not laid out yet: its nodes, and their configurations by name."""
+
+    cluster_id: str
+    placed: tuple[Placed, ...]
+    configurations: Mapping[str, str]
+    insecure: bool
+
+
 def existing(directory: Path) -> list[Path]:
     """The configurations of a cluster that was laid out here before, by name."""
     return sorted(directory.glob(f"*/{CONFIG_NAME}"))
 
 
-def lay_out(
-    directory: Path, nodes: int, port_base: int | None, overrides: Sequence[str], *, insecure: bool
-) -> list[Path]:
-    """Write a new cluster's files into an empty directory; returns the configurations.
+def is_new(directory: Path) -> bool:
+    """Whether a cluster is to be laid out here; False if one is.
 
-    Raises ConfigError if the directory holds something else, or a port is in use.
+    Raises ConfigError if the directory is somebody else's, or if what was cut off cannot be made
+    anew without a loss. Touches nothing.
     """
-    if directory.exists() and any(directory.iterdir()):
+    present = {path.name for path in directory.iterdir()} if directory.exists() else set()
+    if not present - {LOCK_NAME}:
+        return True
+    files, cut_off = existing(directory), UNFINISHED_NAME in present
+    if files and not cut_off and (FORMED_NAME in present or not _absent(files)):
+        return False
+    if not files and not cut_off:
         raise ConfigError(
             f"{directory} is neither empty nor a cluster made by `holdfast cluster start`; give "
             "another --dir"
         )
-    placed = _placed(nodes, port_base)
+    kept = sorted(_not_laid_out(directory))
+    if not cut_off or kept:
+        raise ConfigError(_half(directory, _absent(files), kept))
+    return True
+
+
+def _absent(files: Iterable[Path]) -> list[str]:
+    """The nodes that a configuration names and that have none, by name."""
+    configs = [load(file, {}, ()) for file in files]
+    named = {peer.name for config in configs for peer in config.peers}
+    return sorted(named - {config.name for config in configs})
+
+
+def _not_laid_out(directory: Path) -> Iterator[Path]:
+    """What lies here beside the files of a layout."""
+    for path in directory.iterdir():
+        if not path.is_dir():
+            if path.name not in {LOCK_NAME, UNFINISHED_NAME}:
+                yield path
+        else:
+            yield from (each for each in path.iterdir() if each.name not in _LAID_OUT)
+
+
+def _half(directory: Path, absent: Sequence[str], kept: Sequence[Path]) -> str:
+    lacks = f"{', '.join(absent)} has no {CONFIG_NAME}" if absent else "it was cut off"
+    beside = f", and {kept[0]} was not made by it" if kept else ""
+    return (
+        f"the cluster in {directory} was not laid out to its end ({lacks}{beside}). If nothing in "
+        f"it is needed, remove {directory}, or give another --dir; else put back what is missing"
+    )
+
+
+def plan(nodes: int, port_base: int | None, overrides: Sequence[str], *, insecure: bool) -> Plan:
+    """Choose a new cluster's id, ports and configurations; writes nothing.
+
+    Raises ConfigError if a port is in use, or an override is no key=value.
+    """
+    placed = tuple(_placed(nodes, port_base))
     _refuse_taken(placed)
-    directory.mkdir(parents=True, exist_ok=True)
     cluster_id = f"local-{uuid.uuid4().hex[:12]}"
-    if not insecure:
-        _issue(directory, cluster_id, placed)
-    for node in placed:
-        folder = directory / node.name
-        folder.mkdir(exist_ok=True)
-        text = _toml(cluster_id, node, placed, overrides, insecure=insecure)
-        (folder / CONFIG_NAME).write_text(text)
+    texts = {n.name: _toml(cluster_id, n, placed, overrides, insecure=insecure) for n in placed}
+    return Plan(cluster_id, placed, texts, insecure)
+
+
+def lay_out(directory: Path, made: Plan) -> list[Path]:
+    """Write a new cluster's files, all or none, where `is_new` and the caller has the claim.
+
+    Returns the configurations. Raises ConfigError if a node could not start with its own.
+    """
+    directory.mkdir(parents=True, exist_ok=True)
+    mark = directory / UNFINISHED_NAME
+    mark.touch()
+    sync_path(directory)
+    _clear(directory)
+    if not made.insecure:
+        _issue(directory, made.cluster_id, made.placed)
+    for name, text in made.configurations.items():
+        (directory / name).mkdir(exist_ok=True)
+        (directory / name / CONFIG_NAME).write_text(text)
+        load(directory / name / CONFIG_NAME, {}, ())
+    _sync_tree(directory)
+    mark.unlink()
+    sync_path(directory)
     return existing(directory)
+
+
+def _clear(directory: Path) -> None:
+    """Remove what a layout that was cut off had written, and nothing else."""
+    for folder in [path for path in directory.iterdir() if path.is_dir()]:
+        for name in _LAID_OUT:
+            (folder / name).unlink(missing_ok=True)
+        folder.rmdir()
+
+
+def _sync_tree(directory: Path) -> None:
+    """So that after a power cut the mark is gone only if everything else is there."""
+    for folder in [path for path in directory.iterdir() if path.is_dir()]:
+        for file in folder.iterdir():
+            sync_path(file)
+        sync_path(folder)
+    sync_path(directory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,6 +234,7 @@ def free_ports(count: int) -> Sequence[int]:
 
 def _issue(directory: Path, cluster_id: str, placed: Iterable[Placed]) -> None:
     authority = certificates.make_authority(cluster_id)
+    certificates.keep(authority, directory / AUTHORITY_FOLDER)
     hosts = [HOST, "localhost"]
     for node in placed:
         uri = node_uri(cluster_id, node.name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,6 +24,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
 
+_folder = click.Path(file_okay=False, path_type=Path)
+
+
 @click.group()
 def cluster() -> None:
     """Start a local cluster; show a cluster; hand its leadership over."""
@@ -30,7 +34,7 @@ def cluster() -> None:
 
 @cluster.command()
 @click.option("--nodes", type=click.Choice(["1", "3", "5"]), default="3", show_default=True)
-@click.option("--dir", "directory", required=True, type=click.Path(path_type=Path))
+@click.option("--dir", "directory", required=True, type=_folder)
 @click.option("--port-base", type=click.IntRange(1, 65_525), help="First port; default: free ones.")
 @click.option("--insecure-loopback", is_flag=True, help="No TLS, on 127.0.0.1 only.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="For every node.")
@@ -48,16 +52,14 @@ def start(
     reported when it happens. Ends with 1 if the cluster could not start.
     """
     try:
-        files = layout.existing(directory)
-        new = not files
-        if new:
-            files = layout.lay_out(
-                directory, int(nodes), port_base, overrides, insecure=insecure_loopback
-            )
+        wanted = partial(layout.plan, int(nodes), port_base, overrides, insecure=insecure_loopback)
+        planned = wanted() if layout.is_new(directory) else None  # refused before it is written
         with claimed(directory):
-            if not new:
-                _say_ignored(directory, files)
-            LocalCluster(directory, files, say).run()
+            if layout.is_new(directory):
+                layout.lay_out(directory, planned or wanted())
+            else:
+                _say_ignored(directory, layout.existing(directory))
+            LocalCluster(directory, layout.existing(directory), say).run()
     except (ConfigError, CannotStart) as error:
         fail(str(error))
 

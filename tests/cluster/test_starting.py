@@ -258,3 +258,101 @@ def test_a_foreign_cluster_file_is_left_alone(tmp_path: Path) -> None:
 
     assert "cluster.json" in sentence
     assert (tmp_path / "c" / "cluster.json").read_text() == "[]"
+
+
+def test_one_lost_data_directory_does_not_stop_the_others(tmp_path: Path) -> None:
+    """S19: a majority serves; the lost node is told with what rebuilds it, and that does."""
+    with running(tmp_path / "c", 3, *INSECURE) as cluster:
+        cluster.create_topic("kept", 4)
+        cluster.settled()
+        data = cluster.data("node-1")
+    shutil.rmtree(data)
+    (tmp_path / "c.out").write_text("")
+    with running(tmp_path / "c", 3) as cluster:
+        poll(lambda: "serving" in (tmp_path / "c.out").read_text(), "the majority serves")
+        told = (tmp_path / "c.out").read_text()
+        cluster.create_topic("made-without-node-1", 1)
+    with running(tmp_path / "c", 3, "--rebuild", "node-1") as cluster:
+        poll(lambda: "this node votes again" in cluster.words("node-1"), "it has rebuilt")
+        equal = {(seen.applied_index, seen.digest) for seen in cluster.settled()}
+        listed = cluster.ask("topic", "list", "--json").stdout
+
+    assert "node-1 could not start: " in told
+    assert "--rebuild node-1\n" in told
+    assert f"holdfast cluster start --dir {tmp_path / 'c'} --rebuild node-1" in told
+    assert f"holdfast node --config {tmp_path / 'c' / 'node-1' / 'node.toml'} --rebuild" in told
+    assert told.index("--rebuild") < told.index("--bootstrap")
+    assert "node-1  clients" in told and "does not run" in told  # noqa: PT018 - one line
+    assert len(equal) == 1
+    assert '"made-without-node-1"' in listed
+
+
+def test_a_directory_that_a_node_refuses_does_not_stop_the_others(tmp_path: Path) -> None:
+    """Another node's data, then a whole folder that is gone: told, and the majority serves."""
+    with running(tmp_path / "c", 3, *INSECURE) as cluster:
+        cluster.settled()
+    shutil.rmtree(tmp_path / "c" / "node-3" / "data")
+    shutil.copytree(tmp_path / "c" / "node-2" / "data", tmp_path / "c" / "node-3" / "data")
+    (tmp_path / "c.out").write_text("")
+    with running(tmp_path / "c", 3):
+        poll(lambda: "serving" in (tmp_path / "c.out").read_text(), "the majority serves")
+    foreign = (tmp_path / "c.out").read_text()
+    (tmp_path / "c" / "node-3").rename(tmp_path / "elsewhere")
+    (tmp_path / "c.out").write_text("")
+    with running(tmp_path / "c", 3) as cluster:
+        poll(lambda: "serving" in (tmp_path / "c.out").read_text(), "the majority serves")
+        assert cluster.names == ["node-1", "node-2"]
+    gone = (tmp_path / "c.out").read_text()
+
+    assert "node-3 could not start: " in foreign
+    assert "belongs to node 'node-2'" in foreign
+    assert f"bring it back with: holdfast node --config {tmp_path}/c/node-3/node.toml" in foreign
+    assert f"node-3 could not start: {tmp_path}/c/node-3/node.toml is missing" in gone
+
+
+def test_without_a_majority_that_has_its_data_nothing_is_begun(tmp_path: Path) -> None:
+    """S19: two of three lost: no rebuild can bring it back, so one sentence, and no process."""
+    with running(tmp_path / "c", 3, *INSECURE):
+        pass
+    for name in ("node-1", "node-2"):
+        (tmp_path / "c" / name / "data").rename(tmp_path / name)
+    told = refused("cluster", "start", "--dir", str(tmp_path / "c"))
+    both = ("--rebuild", "node-1", "--rebuild", "node-2")
+    rebuilt = refused("cluster", "start", "--dir", str(tmp_path / "c"), *both)
+
+    assert "2 of 3 nodes are needed" in told
+    assert "node-1 could not start" in told
+    assert "1 of 3 nodes at most" in rebuilt
+
+
+def test_rebuild_says_what_it_does_to_a_directory_with_data(tmp_path: Path) -> None:
+    """Nothing: the cluster's command is refused with what to do, a node's goes on and says so."""
+    with running(tmp_path / "c", 3, *INSECURE) as cluster:
+        data, file = cluster.data("node-2"), cluster.file("node-2")
+        cluster.stop_gracefully("node-2")
+        cluster.bring_back("node-2", options=("--rebuild",))
+        words = cluster.words("node-2")
+    start = ("cluster", "start", "--dir", str(tmp_path / "c"), "--rebuild")
+    told = refused(*start, "node-2")
+    unknown = refused(*start, "node-7")
+    new = refused("cluster", "start", "--dir", str(tmp_path / "d"), "--rebuild", "node-1")
+    file.parent.joinpath("data").rename(tmp_path / "old")
+    (tmp_path / "c" / "formed").unlink()
+    unformed = refused(*start, "node-2")
+
+    assert f"--rebuild touches no data: {data} is not empty" in words
+    assert f"mv {data} {data}.old" in told
+    assert "node-1, node-2, node-3" in unknown
+    assert "no cluster in" in new
+    assert not (tmp_path / "d").exists()
+    assert "never served" in unformed
+
+
+def test_a_copied_folder_beside_the_nodes_is_no_node(tmp_path: Path) -> None:
+    """It was run as well, on the same ports, and outlived the command."""
+    with running(tmp_path / "c", 1, *INSECURE):
+        pass
+    shutil.copytree(tmp_path / "c" / "node-1", tmp_path / "c" / "node-1.old")
+    told = refused("cluster", "start", "--dir", str(tmp_path / "c"))
+
+    assert f"Move {tmp_path}/c/node-1.old out of" in told

@@ -83,7 +83,7 @@ def test_empty_is_not_new(tmp_path: Path, *, exists: bool) -> None:
     refused = refusal(tmp_path / "data")
 
     assert refused.refusal is Refusal.EMPTY
-    assert "--bootstrap" in str(refused)
+    assert "right disk is mounted" in str(refused)
     assert [p.name for p in (tmp_path / "data").iterdir()] == ["lock"]
 
 

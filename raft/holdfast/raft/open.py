@@ -171,6 +171,8 @@ def _open_directory(config: ReplicaConfig) -> DataDirectory:
         disk_reserve_bytes=config.disk_reserve_bytes,
     )
     if directory.verdict.sound:
+        if config.rebuild and not directory.verdict.blank:
+            logger.warning(_NOT_EMPTIED, config.directory, config.directory)
         return directory
     reason = directory.verdict.reason
     if not config.peers:
@@ -185,6 +187,11 @@ def _open_directory(config: ReplicaConfig) -> DataDirectory:
     return directory
 
 
+_NOT_EMPTIED = (
+    "--rebuild touches no data: %s is not empty, so the node goes on with what it holds. Leave the "
+    "option out; if that data must not be used, stop the node, move %s away and start with "
+    "--rebuild again"
+)
 _ALONE = (
     "it is damaged ({reason}), and a cluster of one has no peer to rebuild from. Restore a backup "
     "into an empty directory, or keep this one for a repair by hand."

@@ -1,11 +1,14 @@
 """Runs a laid-out local cluster: a process a node, in the foreground, until told to stop.
 
-A dead node is reported and left dead. `cluster.json` is there exactly while all have served.
+A new cluster begins with all its nodes (S19). A formed one serves while a majority runs: a node
+that cannot start, or dies, is reported with what brings it back, and left alone. `cluster.json` is
+there from the moment when every node that could start has served.
 """
 
 from __future__ import annotations
 
 import contextlib
+import shlex
 import signal
 import subprocess
 import sys
@@ -20,6 +23,7 @@ from holdfast.server.config import CannotStart, Tls, load
 from holdfast.server.grpc_options import channel_options
 from holdfast.server.layout import CLIENT_FOLDER, FORMED_NAME
 from holdfast.server.security import channel_credentials
+from holdfast.storage.directory import is_empty
 from holdfast.v1 import admin_pb2, admin_pb2_grpc
 
 if TYPE_CHECKING:
@@ -35,18 +39,29 @@ LOOK_SECONDS: Final = 0.1
 
 
 class LocalCluster:
-    """The processes of one local cluster. `say` prints a line for people."""
+    """The processes of one local cluster. `say` prints a line for people.
 
-    def __init__(self, directory: Path, files: Sequence[Path], say: Callable[[str], None]) -> None:
+    `rebuild`: the nodes whose disks are new, which fetch everything from the others.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        files: Sequence[Path],
+        say: Callable[[str], None],
+        rebuild: Sequence[str] = (),
+    ) -> None:
         self._directory, self._say = directory.resolve(), say
-        self._files = [file.resolve() for file in files]
-        self._configs = [load(file, {}, ()) for file in self._files]
+        self._rebuild = frozenset(rebuild)
+        self._configs = {file.resolve(): load(file, {}, ()) for file in files}
         self._formed = self._directory / FORMED_NAME
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
+        self._out: dict[str, str] = {}
+        """The nodes that could not start, and why: a sentence each."""
         self._asked_to_stop = self._announced = False
 
     def run(self) -> None:
-        """Start, report, and wait for SIGINT or SIGTERM. Raises CannotStart.
+        """Start, report, and wait for SIGINT or SIGTERM. Raises CannotStart, without a majority.
 
         A cluster is new until all its nodes have served once: the nodes are told to bootstrap,
         which one that has data does not. Later a node without data is refused (S19).
@@ -54,8 +69,11 @@ class LocalCluster:
         """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
+        self._refuse_copied_folders()
+        self._refuse_rebuilds()
         try:
             self._refuse_taken_ports()
+            self._leave_out_absent()
             self._spawn(bootstrap=not self._formed.exists())
             self._await_serving()
             self._announce()
@@ -69,9 +87,44 @@ class LocalCluster:
         del number, frame
         self._asked_to_stop = True
 
+    def _refuse_copied_folders(self) -> None:
+        """Of two folders of one node, one would run unseen, on the other's ports."""
+        for file, config in self._configs.items():
+            if file.parent.name != config.name:
+                raise CannotStart(
+                    f"{file} is a configuration of {config.name}: a copy of its folder. Move "
+                    f"{file.parent} out of {self._directory}"
+                )
+
+    def _refuse_rebuilds(self) -> None:
+        """Before a node runs: what --rebuild cannot mean, or would cost."""
+        most = (self._nodes - 1) // 2
+        for name in sorted(self._rebuild):
+            config = next((c for c in self._configs.values() if c.name == name), None)
+            if config is None:
+                known = ", ".join(each.name for each in self._configs.values())
+                raise CannotStart(f"--rebuild {name}: there is no such node; the nodes are {known}")
+            if not is_empty(config.data_dir):
+                raise CannotStart(_has_data(name, config.data_dir))
+        if len(self._rebuild) > most:
+            raise CannotStart(
+                f"--rebuild may name {most} of {self._nodes} nodes at most: what they fetch must "
+                "be with the others, and a majority has to have kept its data"
+            )
+        if self._rebuild and not self._formed.exists():
+            raise CannotStart(
+                f"the cluster in {self._directory} has never served, so there is nothing to "
+                "rebuild from. Leave --rebuild out"
+            )
+
+    @property
+    def _nodes(self) -> int:
+        """How many nodes the cluster has, whether or not they are here."""
+        return len({peer.name for config in self._configs.values() for peer in config.peers})
+
     def _refuse_taken_ports(self) -> None:
         """What answers at our nodes' addresses has to be our nodes, not who was there before."""
-        for config in self._configs:
+        for config in self._configs.values():
             for key in ("client_address", "peer_address"):
                 address: Address = getattr(config, key)
                 if is_taken(address):
@@ -81,12 +134,43 @@ class LocalCluster:
                         "node.toml and that address in the files of the other nodes"
                     )
 
+    def _leave_out_absent(self) -> None:
+        """A formed cluster may have lost a whole folder."""
+        configs = self._configs.values()
+        here = {config.name for config in configs}
+        for name in sorted({peer.name for c in configs for peer in c.peers} - here):
+            file = self._directory / name / "node.toml"
+            self._leave_out(name, f"{file} is missing, and what lies beside it may be as well")
+            self._say(
+                f"put back {file} and the certificates; if its data is lost, go on then as for an "
+                f"empty disk: {self._start_rebuilding(name)}"
+            )
+
+    def _leave_out(self, name: str, why: str) -> None:
+        """Go on without a node that could not start. Raises CannotStart if that cannot be."""
+        self._out[name] = why
+        needed = self._nodes // 2 + 1
+        told = "; ".join(f"{each} could not start: {words}" for each, words in self._out.items())
+        if not self._formed.exists():
+            raise CannotStart(told)
+        if self._nodes - len(self._out) < needed:
+            raise CannotStart(
+                f"{told}. The cluster cannot serve: {needed} of {self._nodes} nodes are needed, "
+                "with their data. Bring back what these lack; --rebuild helps only where a "
+                "majority has its data"
+                if self._nodes > 1
+                else told
+            )
+        self._say(f"{name} could not start: {why}")
+
     def _spawn(self, *, bootstrap: bool) -> None:
-        for config, file in zip(self._configs, self._files, strict=True):
+        for file, config in self._configs.items():
             command = [sys.executable, "-P", "-m", "holdfast.server", "node", "--config", str(file)]
+            command += ["--bootstrap"] if bootstrap else []
+            command += ["--rebuild"] if config.name in self._rebuild else []
             with (file.parent / "node.log").open("ab") as log:
                 self._processes[config.name] = subprocess.Popen(  # noqa: S603 - our own program
-                    [*command, "--bootstrap"] if bootstrap else command,
+                    command,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=log,
@@ -94,23 +178,55 @@ class LocalCluster:
                 )
 
     def _await_serving(self) -> None:
-        """Until every node knows the same leader and the cluster is formed."""
+        """Until every node that can start knows the same leader, and a new cluster is formed."""
         until = time.monotonic() + START_SECONDS
-        waiting = {config.name: config for config in self._configs}
+        waiting = {config.name: config for config in self._configs.values()}
         with contextlib.ExitStack() as stack:
             stubs = {name: self._stub(config, stack) for name, config in waiting.items()}
             while waiting and not self._asked_to_stop:
                 for name in [name for name in waiting if _serves(stubs[name])]:
                     del waiting[name]
-                self._refuse_dead()
+                for name in self._ended():
+                    waiting.pop(name, None)
                 if time.monotonic() > until:
                     raise CannotStart(
                         f"{', '.join(waiting)} did not serve within {START_SECONDS:.0f} s; see "
                         f"{self._directory}/<name>/node.log"
                     )
                 time.sleep(LOOK_SECONDS)
-        if not waiting:
+        if not waiting and not self._out:
             self._formed.touch()
+
+    def _ended(self) -> list[str]:
+        """The nodes that have ended since the last look, each told with what brings it back."""
+        found = []
+        for config in self._configs.values():
+            name = config.name
+            if name not in self._out and self._processes[name].poll() is not None:
+                self._leave_out(name, self._last_words(name))
+                if is_empty(config.data_dir):
+                    self._say_how_to_rebuild(name)
+                else:
+                    self._say(self._bringing_back(name))
+                found.append(name)
+        return found
+
+    def _bringing_back(self, name: str) -> str:
+        return f"bring it back with: {self._node_command(name)}"
+
+    def _say_how_to_rebuild(self, name: str) -> None:
+        self._say("if its disk was lost or replaced, rebuild it from the others while they serve:")
+        self._say(f"    {self._node_command(name)} --rebuild")
+        self._say("or end this, and start all together:")
+        self._say(f"    {self._start_rebuilding(name)}")
+
+    def _node_command(self, name: str) -> str:
+        file = self._directory / name / "node.toml"
+        return f"holdfast node --config {shlex.quote(str(file))}"
+
+    def _start_rebuilding(self, name: str) -> str:
+        directory = shlex.quote(str(self._directory))
+        return f"holdfast cluster start --dir {directory} --rebuild {name}"
 
     def _stub(
         self, config: NodeConfig, stack: contextlib.ExitStack
@@ -128,11 +244,6 @@ class LocalCluster:
         folder = self._directory / CLIENT_FOLDER
         return Tls(folder / "ca.pem", folder / "certificate.pem", folder / "key.pem")
 
-    def _refuse_dead(self) -> None:
-        for name, process in self._processes.items():
-            if process.poll() is not None:
-                raise CannotStart(f"{name} could not start: {self._last_words(name)}")
-
     def _last_words(self, name: str) -> str:
         with contextlib.suppress(OSError):
             lines = (self._directory / name / "node.log").read_text(errors="replace").splitlines()
@@ -143,38 +254,38 @@ class LocalCluster:
     def _announce(self) -> None:
         if self._asked_to_stop:
             return
-        nodes = tuple(
-            cluster_file.NodeEntry(
-                config.name,
-                str(config.client_address),
-                str(config.peer_address),
-                self._processes[config.name].pid,
-                str(self._directory / config.name),
-            )
-            for config in self._configs
-        )
-        secure = self._configs[0].tls is not None
+        configs = list(self._configs.values())
+        nodes = tuple(self._entry(config) for config in configs)
         tls = self._client_tls()
         entry = cluster_file.TlsEntry(str(tls.ca), str(tls.certificate), str(tls.key))
         content = cluster_file.ClusterFile(
-            self._configs[0].cluster_id, nodes, entry if secure else None
+            configs[0].cluster_id, nodes, entry if configs[0].tls else None
         )
         self._announced = True
         cluster_file.write(self._directory / cluster_file.NAME, content)
         for node in nodes:
-            self._say(f"{node.name}  clients {node.client_address}  pid {node.pid}")
+            runs = "does not run" if node.name in self._out else f"pid {node.pid}"
+            self._say(f"{node.name}  clients {node.client_address}  {runs}")
         self._say(f"serving; {self._directory / cluster_file.NAME} says where. Ctrl-C stops it")
+
+    def _entry(self, config: NodeConfig) -> cluster_file.NodeEntry:
+        return cluster_file.NodeEntry(
+            config.name,
+            str(config.client_address),
+            str(config.peer_address),
+            self._processes[config.name].pid,
+            str(self._directory / config.name),
+        )
 
     def _watch(self) -> None:
         """Report each death once; stop when asked."""
-        dead: set[str] = set()
+        dead = set(self._out)
         while not self._asked_to_stop:
             for name, process in self._processes.items():
                 if name not in dead and process.poll() is not None:
                     dead.add(name)
                     self._say(f"{name} died: {self._manner(name, process.returncode)}")
-                    file = self._directory / name / "node.toml"
-                    self._say(f"bring it back with: holdfast node --config {file}")
+                    self._say(self._bringing_back(name))
             time.sleep(LOOK_SECONDS)
 
     def _manner(self, name: str, returncode: int) -> str:
@@ -187,7 +298,7 @@ class LocalCluster:
         running = [p for p in self._processes.values() if p.poll() is None]
         for process in running:
             process.send_signal(signal.SIGTERM)
-        bound = max(config.shutdown_ms for config in self._configs) / 1000 + 5
+        bound = max(config.shutdown_ms for config in self._configs.values()) / 1000 + 5
         until = time.monotonic() + bound
         for process in running:
             try:
@@ -196,6 +307,19 @@ class LocalCluster:
                 self._say(f"process {process.pid} did not stop within {bound:.0f} s; killed")
                 process.kill()
                 process.wait()
+
+
+def _has_data(name: str, data: Path) -> str:
+    """A directory that a node can use is not emptied by an option; and a wrong name costs nothing.
+
+    A damaged one needs no option: its node sets the damage aside and rebuilds (S21).
+    """
+    here = shlex.quote(str(data))
+    return (
+        f"--rebuild {name}: {data} is not empty, and --rebuild touches no data. If this node's "
+        "data must not be used (an older copy was put back, or another's), move it away and repeat "
+        f"the command: mv {here} {shlex.quote(f'{data}.old')}. Else leave --rebuild out"
+    )
 
 
 def _serves(stub: admin_pb2_grpc.AdminServiceStub) -> bool:

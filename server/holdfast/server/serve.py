@@ -77,7 +77,9 @@ async def _open(config: NodeConfig, replica_config: ReplicaConfig) -> OpenReplic
     try:
         return await open_replica(replica_config)
     except DirectoryRefused as error:
-        raise CannotStart(f"{error}{_HINTS.get(error.refusal, '')}") from error
+        empty = error.refusal is Refusal.EMPTY
+        hint = (_EMPTY if replica_config.peers else _EMPTY_ALONE) if empty else ""
+        raise CannotStart(f"{error}{hint}") from error
     except (StorageError, TransportFailed, RaftError) as error:
         raise CannotStart(str(error)) from error
     except OSError as error:
@@ -87,10 +89,15 @@ async def _open(config: NodeConfig, replica_config: ReplicaConfig) -> OpenReplic
         ) from error
 
 
-_HINTS = {
-    Refusal.EMPTY: " (`holdfast node --bootstrap` begins a new cluster, on every node alike; "
-    "`--rebuild` lets this node fetch everything from its peers)",
-}
+_EMPTY = (
+    " If this node's disk was lost or replaced, `--rebuild` lets it fetch everything from its "
+    "peers, a majority of which must have kept their data. Only a cluster that is new begins with "
+    "`--bootstrap`, on every node alike"
+)
+_EMPTY_ALONE = (
+    " A cluster of one has no peer to fetch anything from: put its data back. Only a cluster that "
+    "is new begins with `--bootstrap`"
+)
 
 
 def _replica_config(config: NodeConfig, *, bootstrap: bool, rebuild: bool) -> ReplicaConfig:

@@ -50,6 +50,20 @@ _UNFINISHED = "unfinished"
 _IGNORED = ("lock", "lost+found")  # ours, and what a fresh ext4 file system is born with
 
 
+def is_empty(path: Path) -> bool:
+    """Whether a node would find its directory empty: absent, or nothing in it was ever used (S19).
+
+    Looks only; a node that runs may write there meanwhile.
+    """
+    if not path.is_dir():
+        return not path.exists()
+    laid_out = (*_ENVIRONMENTS, _UNFINISHED) if (path / _UNFINISHED).exists() else ()
+    segments = path / SEGMENTS_FOLDER
+    sealed = segments.is_dir() and any(segments.iterdir())
+    nothing = {*_IGNORED, *laid_out, SEGMENTS_FOLDER}
+    return not sealed and {each.name for each in path.iterdir()} <= nothing
+
+
 class DataDirectory:
     """An open data directory, locked until `close`.
 
@@ -213,8 +227,7 @@ class DataDirectory:
 
 _EMPTY = (
     "it is empty, and empty is not new: a cluster whose disks were swapped must not start from"
-    " nothing. For a new cluster start with --bootstrap; for a replaced disk of an existing cluster"
-    " let the node rebuild from its peers; otherwise check that the right disk is mounted."
+    " nothing. Check first that the right disk is mounted."
 )
 _NO_SPACE = "Free space or choose another file system, then start again. Or lower that setting."
 

@@ -38,28 +38,39 @@ def cluster() -> None:
 @click.option("--port-base", type=click.IntRange(1, 65_525), help="First port; default: free ones.")
 @click.option("--insecure-loopback", is_flag=True, help="No TLS, on 127.0.0.1 only.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="For every node.")
+@click.option(
+    "--rebuild",
+    multiple=True,
+    metavar="NODE",
+    help="A node whose disk was lost: it fetches everything from the others.",
+)
 def start(
     nodes: str,
     directory: Path,
     port_base: int | None,
     overrides: tuple[str, ...],
+    rebuild: tuple[str, ...],
     *,
     insecure_loopback: bool,
 ) -> None:
     """Run a cluster of local nodes until Ctrl-C; an empty DIR is bootstrapped.
 
-    Ends with 0 when it was asked to stop, whatever became of single nodes meanwhile: a death is
-    reported when it happens. Ends with 1 if the cluster could not start.
+    A cluster that has served before starts with a majority of its nodes: one that cannot start is
+    reported, with the command that brings it back. Ends with 0 when it was asked to stop, whatever
+    became of single nodes meanwhile: a death is reported when it happens. Ends with 1 if the
+    cluster could not start.
     """
     try:
         wanted = partial(layout.plan, int(nodes), port_base, overrides, insecure=insecure_loopback)
         planned = wanted() if layout.is_new(directory) else None  # refused before it is written
+        if planned and rebuild:
+            fail(f"--rebuild: there is no cluster in {directory} yet. Leave it out to begin one")
         with claimed(directory):
             if layout.is_new(directory):
                 layout.lay_out(directory, planned or wanted())
             else:
                 _say_ignored(directory, layout.existing(directory))
-            LocalCluster(directory, layout.existing(directory), say).run()
+            LocalCluster(directory, layout.existing(directory), say, rebuild).run()
     except (ConfigError, CannotStart) as error:
         fail(str(error))
 
@@ -106,7 +117,7 @@ def status(cluster: Cluster, *, as_json: bool) -> None:
         )
         for one in (one for _, one in seen if one):
             for trouble in one.holdfast.message.splitlines():
-                click.echo(f"NOTE: {one.node}: {trouble}")
+                say(f"NOTE: {one.node}: {trouble}")
     if not any(one for _, one in seen):
         fail(f"no node answered; last: {cluster.last_failure}", UNREACHED)
 

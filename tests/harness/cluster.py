@@ -177,6 +177,7 @@ class Cluster:
             clock=clock,
             random=Random(self.random.getrandbits(64)),
             snapshots=disk,
+            notes=disk.notes,
             bootstrap=bootstrap,
             rules=self.rules,
         )

@@ -118,10 +118,27 @@ class Snapshot:
 
 
 @dataclass
+class ModelNotes:
+    """Implements `holdfast.raft.api.Notes`: bytes that outlive the process."""
+
+    content: bytes = b""
+
+    def read(self) -> bytes:
+        return self.content
+
+    def write(self, content: bytes) -> None:
+        self.content = content
+
+    def close(self) -> None:
+        """Nothing is open."""
+
+
+@dataclass
 class SimDisk:
     """One node's two directories, and `holdfast.raft.api.SnapshotSource` over the second."""
 
     journal: ModelJournal = field(default_factory=ModelJournal)
+    notes: ModelNotes = field(default_factory=ModelNotes)
     snapshot: Snapshot = field(default_factory=Snapshot)
     slow_installs: bool = False
     slow_writes: bool = False

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from harness.journal import ModelJournal
+from harness.journal import ModelJournal, ModelNotes
 from holdfast.storage.errors import JournalFailed, WriteRefused
 from holdfast.storage.state_store import EventRecord, StateMeta, StateRecord
 
@@ -138,3 +138,4 @@ class Disk:
 
     journal: SyncedJournal
     state: StateDisk = field(default_factory=StateDisk)
+    notes: ModelNotes = field(default_factory=ModelNotes)

@@ -177,6 +177,7 @@ class SimNode:
             clock=self.clock.seconds,
             random=Random(self.random.getrandbits(64)),
             snapshots=snapshots,
+            notes=self.disk.notes,
             bootstrap=bootstrap,
         )
         hosted = self.engine = HostedEngine(engine, self.disk.journal, process)

@@ -302,6 +302,19 @@ class SnapshotMark:
     term: int
 
 
+class Notes(Protocol):
+    """Bytes that outlive the process: late by a second, or lost in a power cut, never altered."""
+
+    def read(self) -> bytes:
+        """Return what was last written; nothing if that was never, or if it is lost."""
+
+    def write(self, content: bytes) -> None:
+        """Replace it; where that fails, there is nothing to do about it. Never syncs."""
+
+    def close(self) -> None:
+        """Let go of it; the last call."""
+
+
 class SnapshotSource(Protocol):
     """The state as the engine sees it: where it stands, and how it travels (S18).
 

@@ -35,6 +35,7 @@ from holdfast.storage.errors import DirectoryRefused, Refusal
 from holdfast.storage.failpoints import FailpointJournal
 from holdfast.storage.journal import Journal
 from holdfast.storage.lmdb_journal import LmdbJournal
+from holdfast.storage.notes_file import NotesFile
 from holdfast.storage.state_store import StateStore
 
 logger = logging.getLogger(__name__)
@@ -254,5 +255,6 @@ def _engine(
         clock=clock,
         random=SystemRandom(),
         snapshots=snapshots,
+        notes=NotesFile(directory.journal_path),
         bootstrap=directory.bootstrapping,
     )

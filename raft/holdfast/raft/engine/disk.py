@@ -20,6 +20,8 @@ class Disk:
         """Open: refuse a foreign directory, give a new disk its incarnation, store the promise."""
         self._ctx = ctx
         stored = ctx.journal.identity
+        self.is_fresh = stored is None
+        """Whether this disk was nobody's before this start."""
         if stored is not None:
             _refuse_foreign(ctx, stored)
         promised = stored.promise_ms / 1000 if stored else 0.0

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from holdfast.raft.api import Item, Settings, SnapshotSource, Transport
+    from holdfast.raft.api import Item, Notes, Settings, SnapshotSource, Transport
     from holdfast.storage.journal import Journal
 
 logger = logging.getLogger(__name__)
@@ -61,13 +61,15 @@ class Engine:
         clock: Callable[[], float],
         random: Random,
         snapshots: SnapshotSource,
+        notes: Notes,
         bootstrap: bool = False,
         rules: frozenset[Rule] = ALL,
     ) -> None:
         """Load and verify; raises EngineStopped, storage.errors.JournalDamaged.
 
-        `peers`: the other nodes. `clock`: seconds of CLOCK_BOOTTIME. `bootstrap`: an empty
-        directory may form a new cluster (S19). `rules`: the test harness may leave some out.
+        `peers`: the other nodes. `clock`: seconds of CLOCK_BOOTTIME. `notes`: what an
+        earlier process remembered of the peers (S21). `bootstrap`: an empty directory may form a
+        new cluster (S19). `rules`: the test harness may leave some out.
         """
         check_pin()
         self._clock = clock
@@ -84,6 +86,7 @@ class Engine:
                 now=clock,
                 random=random,
                 snapshots=snapshots,
+                notes=notes,
                 bootstrap=bootstrap,
                 rules=rules,
             )
@@ -107,7 +110,7 @@ class Engine:
             SnapshotChunk: o.installing.on_chunk,
             ChunkAck: o.replication.on_chunk_ack,
             Ack: self._on_ack,
-            Recall: lambda peer, _message: o.memory.tell(peer),
+            Recall: lambda peer, message: o.memory.tell(peer, message.incarnation),
             Recalled: o.comparison.on_recalled,
             Witness: o.memory.on_witness,
             Hello: o.forming.on_hello,
@@ -182,6 +185,7 @@ class Engine:
             self.overlay.lease.revoke()
             self.overlay.handover.push(Stopped(self._stopped))
         self.overlay.outbox.destroy()
+        self.overlay.memory.close()
         self.overlay.journal.close()
 
     # -- any thread -----------------------------------------------------------------------

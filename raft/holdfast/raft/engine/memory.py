@@ -1,51 +1,74 @@
 """S21: nodes remember what each other's disks acknowledged, so that a forgetful disk is found out.
 
 A flip in the newest of LMDB's two meta pages rolls back the journal's last transaction, and what
-is left looks sound. The node cannot see it; whoever got its ack or its vote can. `Memory` is what
-a node knows of its peers, `Comparison` what it makes of their word about itself before it votes.
-Both live in memory only: what that leaves open is told in docs/adr/0008.
+is left looks sound; so does an older copy of a whole directory that was put back. The node cannot
+see it; whoever got its ack or its vote can. `Memory` is what a node knows of its peers,
+`Comparison` what it makes of their word about itself before it votes. Why so: docs/adr/0008, 0011.
 """
 
 from __future__ import annotations
 
+import json
 import logging
 import sys
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.raft.engine.rules import Rule
 from holdfast.raft.messages import Ack, Recall, Recalled, VoteGranted, Witness
 
 if TYPE_CHECKING:
+    from holdfast.raft.api import Notes
     from holdfast.raft.engine.context import Context
     from holdfast.raft.engine.disk import Disk
     from holdfast.raft.messages import Append, Message
 
 logger = logging.getLogger(__name__)
 
+SAVE_SECONDS: Final = 1.0
+"""How old what is kept over a restart may be: a copied directory is older than that."""
+FORMER_MAX: Final = 8
+"""How many earlier disks of one peer are known by name."""
+
 
 @dataclass(slots=True)
 class _Remembered:
-    """Of one peer's disk: the most that it is known to hold, as (term, index), and its last vote.
+    """Of one peer: the most that its disk is known to hold, as (term, index), and its last vote.
 
     It holds what it acknowledged to the leader of `term`, or told to be committed when it was that
-    leader. `told`: what the other peers were told of.
+    leader. `told`: what the other peers were told of. `former`: the incarnations of its earlier
+    disks; `ever` and `ever_voted`: the most of all of them together.
     """
 
     incarnation: str = ""
     held: tuple[int, int] = (0, 0)
     vote_term: int = 0
     told: tuple[int, int] = (0, 0)
+    ever: tuple[int, int] = (0, 0)
+    ever_voted: int = 0
+    former: list[str] = field(default_factory=list)
+
+    def replace(self, incarnation: str) -> None:
+        """The peer has another disk; nothing is known of it."""
+        self.former = [*self.former, self.incarnation][-FORMER_MAX:]
+        self.incarnation, self.vote_term = incarnation, 0
+        self.held = self.told = (0, 0)
 
 
 class Memory:
-    """What this node remembers of its peers. Tick thread only."""
+    """What this node remembers of its peers. Tick thread only.
 
-    def __init__(self, ctx: Context) -> None:
-        """Nothing; the memory of an earlier process is gone."""
-        self._ctx = ctx
-        self._of = {peer: _Remembered() for peer in ctx.seam.peers}
-        self._next_at = 0.0
+    `notes` keep it over a restart of the process, a second late: what they say stays true of the
+    disk that it is about, however much more that disk has acknowledged since.
+    """
+
+    def __init__(self, ctx: Context, notes: Notes) -> None:
+        """Remember what an earlier process noted."""
+        self._ctx, self._notes = ctx, notes
+        known = _read(notes.read())
+        self._of = {peer: known.get(peer, _Remembered()) for peer in ctx.seam.peers}
+        self._next_at = self._save_at = 0.0
+        self._changed = False
 
     def on_ack(self, peer: str, ack: Ack) -> None:
         """A leader hears what is durable at a peer; an ack of another term says nothing here."""
@@ -71,18 +94,28 @@ class Memory:
         """A candidate hears for whom the peer can vote no more in this term."""
         remembered = self._of[peer]
         remembered.vote_term = max(remembered.vote_term, term)
+        remembered.ever_voted = max(remembered.ever_voted, term)
+        self._changed = True
 
     def _note(self, peer: str, incarnation: str, held: tuple[int, int]) -> None:
+        """One term has one leader, whose words come in order; those of an earlier one come late."""
         remembered = self._of[peer]
-        if incarnation and remembered.incarnation != incarnation:
-            if remembered.incarnation:
-                remembered = self._of[peer] = _Remembered()
+        if incarnation and remembered.incarnation not in {"", incarnation}:
+            if incarnation in remembered.former or held[0] < remembered.held[0]:
+                return
+            remembered.replace(incarnation)
+        if incarnation:
             remembered.incarnation = incarnation
-        remembered.held = max(remembered.held, held)
+        if held > remembered.held:
+            remembered.held, self._changed = held, True
+            remembered.ever = max(remembered.ever, held)
 
     def tick(self) -> None:
-        """Once per heartbeat period a leader shares what is new."""
+        """Once per heartbeat period a leader shares what is new; once a second it is noted."""
         ctx = self._ctx
+        if ctx.now() >= self._save_at:
+            self._save_at = ctx.now() + SAVE_SECONDS
+            self.save()
         if not ctx.seam.is_leader or ctx.now() < self._next_at:
             return
         self._next_at = ctx.now() + ctx.settings.heartbeat
@@ -92,16 +125,61 @@ class Memory:
                 word = Witness(node, remembered.incarnation, *remembered.held)
                 self._tell_others(node, word)
 
+    def save(self) -> None:
+        """Note what has changed."""
+        if self._changed:
+            self._changed = False
+            self._notes.write(_written(self._of))
+
+    def close(self) -> None:
+        """Note what has changed, and let go of the notes; the last call."""
+        self.save()
+        self._notes.close()
+
     def _tell_others(self, node: str, word: Witness) -> None:
         for peer in self._of:
             if peer != node:
                 self._ctx.outbox.post(peer, word)
 
-    def tell(self, peer: str) -> None:
-        """Say to a peer what is remembered of it: first of all on a new connection, or if asked."""
+    def tell(self, peer: str, incarnation: str = "") -> None:
+        """Say to a peer what is remembered of it: first of all on a new connection, or if asked.
+
+        `incarnation`: the disk that it asks for. Of one that it had earlier this node knows that
+        it must hold what its later ones held: else it was put back.
+        """
         remembered = self._of[peer]
-        word = Recalled(remembered.incarnation, *remembered.held, remembered.vote_term)
+        if incarnation in remembered.former:
+            word = Recalled(incarnation, *remembered.ever, remembered.ever_voted)
+        else:
+            word = Recalled(remembered.incarnation, *remembered.held, remembered.vote_term)
         self._ctx.outbox.post(peer, word)
+
+
+def _written(remembered: dict[str, _Remembered]) -> bytes:
+    return json.dumps({peer: asdict(each) for peer, each in remembered.items()}).encode()
+
+
+def _read(content: bytes) -> dict[str, _Remembered]:
+    """What was noted; nothing, if it cannot be read: it is a second opinion, not a record."""
+    try:
+        return {peer: _restored(fields) for peer, fields in json.loads(content or b"{}").items()}
+    except (ValueError, TypeError, KeyError, AttributeError):
+        logger.warning("what was noted of the peers' disks cannot be read; it begins anew")
+        return {}
+
+
+def _restored(fields: dict[str, Any]) -> _Remembered:
+    """Raises ValueError, TypeError or KeyError if these are not the fields."""
+    term, index = map(int, fields["held"])
+    ever_term, ever_index = map(int, fields["ever"])
+    return _Remembered(
+        incarnation=str(fields["incarnation"]),
+        held=(term, index),
+        vote_term=int(fields["vote_term"]),
+        ever=(ever_term, ever_index),
+        ever_voted=int(fields["ever_voted"]),
+        former=[str(each) for each in fields["former"]],
+    )
 
 
 class Comparison:
@@ -117,10 +195,12 @@ class Comparison:
         journal = ctx.journal
         self._found = (journal.getCurrentTerm(), journal.last_index)
         self._found_vote = journal.getVotedForNodeId()
-        self._needed = disk.is_member and ctx.on(Rule.S21_COMPARE)
+        used = not disk.is_fresh and disk.stage != "rebuilding"
+        self._needed = used and ctx.on(Rule.S21_COMPARE)
         self._patient_until = ctx.now() + ctx.settings.election_max
         self._next_at = 0.0
         self._silent = set(ctx.seam.peers)
+        self._asked: set[str] = set()
         self._acked: dict[int, int] = {}
         self._voted: dict[int, str] = {}
         ctx.outbox.on_shown = self.shown
@@ -157,22 +237,39 @@ class Comparison:
 
     def on_recalled(self, peer: str, told: Recalled) -> None:
         """A peer remembers more than the disk does: rebuild, instead of voting (S19)."""
+        if self._needed and not self._concerns(told) and peer not in self._asked:
+            self._asked.add(peer)  # it spoke of another disk of this node: does it know this one?
+            self._ctx.outbox.post(peer, Recall(self._disk.incarnation))
+            return
         self._silent.discard(peer)
-        about_this_disk = told.incarnation in {"", self._disk.incarnation}
-        if not self._needed or not about_this_disk:
+        if not self._needed or not self._concerns(told):
             return
         lost = self._lost_entry(told) or self._lost_vote(peer, told)
         if lost:
+            term, index = self._found
             logger.critical(
-                "alarm: %s remembers of this node %s, and the journal began without it: the disk "
-                "lost its last transaction (a damaged meta page, or a write that it never made). "
-                "The node rebuilds from its peers without a vote; examine the disk",
+                "alarm: this data directory is an older copy of this node's disk, or the disk lost "
+                "what it had written: it ends with entry %d of term %d, and %s remembers of this "
+                "node %s. The node rebuilds from its peers, without a vote until it has what they "
+                "have. Never put back a copy of a data directory; if nobody did, examine the disk",
+                index,
+                term,
                 peer,
                 lost,
             )
             self._needed = False
             self._ctx.seam.follow(None)  # such a disk neither leads nor stands, nor did it rightly
             self._disk.renew()
+
+    def _concerns(self, told: Recalled) -> bool:
+        """Whether what is told must be on this disk.
+
+        Also what another disk of this node held, if this one is of the bootstrap: no other disk of
+        this node came before it.
+        """
+        own = self._disk.incarnation
+        first = self._disk.formed.get(self._ctx.node_id) == own
+        return first or told.incarnation in {"", own}
 
     def _lost_entry(self, told: Recalled) -> str:
         """Within a term a leader's log only grows, so what was held in the term found must be held.

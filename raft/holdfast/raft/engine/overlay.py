@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from holdfast.raft.api import Settings, SnapshotMark, SnapshotSource, Transport
+    from holdfast.raft.api import Notes, Settings, SnapshotMark, SnapshotSource, Transport
     from holdfast.storage.journal import Journal
 
 
@@ -55,6 +55,7 @@ class Setup:
     now: Callable[[], float]
     random: Random
     snapshots: SnapshotSource
+    notes: Notes
     bootstrap: bool
     rules: frozenset[Rule]
 
@@ -97,7 +98,7 @@ class Overlay(SyncObj):
         self.lease = Lease(ctx)
         self.probes = Probes(ctx, self.lease, self.handover)
         self.delivery = Delivery(ctx, self.handover, self.proposals, self.lease, self.probes)
-        self.memory = Memory(ctx)
+        self.memory = Memory(ctx, setup.notes)
         self.comparison = Comparison(ctx, self.disk)
         self.votes = Votes(ctx, self.disk, self.lease, self.memory, self.comparison)
         self.transfer = Transfer(ctx, self.lease, self.proposals)

@@ -84,9 +84,14 @@ class WatchfulCaller(Caller):
         self.unknown: list[str] = []
 
     async def attempt(
-        self, request: Message, timeout_ms: int, *, elsewhere: bool = False
+        self,
+        request: Message,
+        timeout_ms: int,
+        *,
+        elsewhere: bool = False,
+        on_sent: Callable[[], None] | None = None,
     ) -> Message | Failure:
-        result = await super().attempt(request, timeout_ms, elsewhere=elsewhere)
+        result = await super().attempt(request, timeout_ms, elsewhere=elsewhere, on_sent=on_sent)
         if isinstance(result, Failure) and isinstance(result.error, OutcomeUnknown):
             self.unknown.append(getattr(request, "holdfast").request_id)  # noqa: B009 - untyped
         return result

@@ -22,8 +22,8 @@ from demo import job
 from demo.diary import Diary, Kind
 from demo.store import Holder, Refusal, Store
 from demo.witness import write_witness
-from holdfast.client import HoldfastError, OwnershipLost, Partition, Tls
-from holdfast.client.sync import Member, restart_on_signals
+from holdfast.client import HoldfastError, OwnershipLost, Tls
+from holdfast.client.sync import Member, Partition, restart_on_signals
 
 SESSION_MS: Final = 10_000
 HEARTBEAT_MS: Final = 1_000

@@ -142,6 +142,7 @@ class SimMember:
             rebalance_timeout_ms=plan.rebalance_ms,
             heartbeat_interval_ms=plan.session_ms // 6,
             topics_refresh_ms=2_000,
+            start_timeout_ms=None,  # under faults a cluster may be away for long
             assignors=plan.assignors,
             takeover=plan.takeover,  # type: ignore[arg-type]  # a Literal
             client_id=self.process.machine,

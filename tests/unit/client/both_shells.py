@@ -40,6 +40,16 @@ class Shell(enum.Enum):
     def connection(self, *args: Any, **settings: Any) -> Any:
         return self._make("Connection", *args, **settings)
 
+    def wait(self, result: Any) -> Any:
+        """What it comes to; in asyncio it is awaited."""
+        if not inspect.isawaitable(result):
+            return result
+
+        async def wait() -> Any:
+            return await result
+
+        return _USER.run(wait())
+
     def _make(self, name: str, *args: Any, **settings: Any) -> Any:
         if self is Shell.sync:
             return getattr(sync, name)(*args, **settings)

@@ -11,7 +11,16 @@ from holdfast.client.errors import OutcomeUnknown
 from holdfast.client.protocol import TopicPartition
 from holdfast.client.request_ids import RequestIds
 from holdfast.client.session import Session
-from holdfast.client.signals import Cancel, Failure, FailureKind, Send, Settings, Stopped
+from holdfast.client.signals import (
+    Cancel,
+    Failure,
+    FailureKind,
+    Note,
+    Revoke,
+    Send,
+    Settings,
+    Stopped,
+)
 from holdfast.coordinator.assignors import RangeAssignor
 from holdfast.v1 import extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
@@ -46,6 +55,8 @@ class Driver:
         self.open: dict[int, Send] = {}
         self.cancelled: list[int] = []
         self.told: list[Output] = []
+        self.notes: list[str] = []
+        self.hears_at_once = True
 
     # --- time and answers ----------------------------------------------------------------------
 
@@ -62,8 +73,17 @@ class Driver:
                 case Cancel(call):
                     self.cancelled.append(call)
                     self.open.pop(call)
+                case Note(words):
+                    self.notes.append(words)
+                case Revoke(()) if self.hears_at_once:
+                    self.heard()
                 case _:
                     self.told.append(output)
+
+    def heard(self) -> None:
+        """The user has let go of what it was asked for, and heard all that was told before."""
+        self.session.revoked(self.now)
+        self.take()
 
     def advance(self, ms: int) -> None:
         """Let time pass, waking the session exactly when it asks for it."""

@@ -35,6 +35,7 @@ JOIN: TypeAlias = group_pb2.JoinGroupRequest
 SYNC: TypeAlias = group_pb2.SyncGroupRequest
 HEARTBEAT: TypeAlias = group_pb2.HeartbeatRequest
 TOPICS: TypeAlias = admin_pb2.ListTopicsRequest
+LEAVE: TypeAlias = group_pb2.LeaveGroupRequest
 NO_EXTRAS = extras_pb2.ResponseExtras()
 
 
@@ -277,6 +278,7 @@ def test_s7_the_group_leader_whose_assignment_is_refused_stops_loudly() -> None:
     driver.joined(leader="m-1", members=[subscriber("m-1", "t")])
     driver.answer(TOPICS, topics_answer(3))
     refuse(driver, SYNC, ErrorCode.ERROR_CODE_INVALID_REQUEST)
+    driver.answer(LEAVE, group_pb2.LeaveGroupResponse())  # it does not stay behind as a ghost
     assert isinstance(driver.stopped.error, InvalidArgument)
 
 
@@ -343,6 +345,7 @@ def test_unreadable_bytes_of_another_kind_of_client_stop_the_member() -> None:
     driver.found()
     driver.joined()
     driver.answer(SYNC, group_pb2.SyncGroupResponse(assignment=b"\xff\xff"))
+    driver.answer(LEAVE, group_pb2.LeaveGroupResponse())
     assert isinstance(driver.stopped.error, IncompatibleServer)
 
 

@@ -37,6 +37,7 @@ from holdfast.client.errors import (
     UnknownMember,
 )
 from holdfast.client.health import Health
+from holdfast.client.loss import LostReason
 from holdfast.client.partition import Offset, Partition
 from holdfast.client.protocol import TopicPartition
 from holdfast.client.witness import Acknowledged
@@ -71,6 +72,7 @@ __all__ = [
     "IllegalGeneration",
     "IncompatibleServer",
     "InvalidArgument",
+    "LostReason",
     "Member",
     "MemberSubscription",
     "Members",

@@ -112,6 +112,8 @@ def checked(settings: Settings) -> Settings:
     check_instance_id(settings.instance_id)
     for name in _TIMES:
         check_positive(name, getattr(settings, name), "milliseconds")
+    if settings.start_timeout_ms is not None:
+        check_positive("start_timeout_ms", settings.start_timeout_ms, "milliseconds, or None")
     if settings.heartbeat_interval_ms >= settings.session_timeout_ms:
         raise ValueError(
             f"heartbeat_interval_ms ({settings.heartbeat_interval_ms}) must be below "

@@ -7,21 +7,24 @@ else (commits, administration). Both follow the leader and never hide an unknown
 from __future__ import annotations
 
 import asyncio
+import logging
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
 import grpc.aio
 
 from holdfast.client import unreached
-from holdfast.client.channel import open_channel
+from holdfast.client.channel import Tls, open_channel
 from holdfast.client.clock import boot_ms, left_ms
 from holdfast.client.endpoints import Endpoints, parse
 from holdfast.client.errors import OutcomeUnknown, Unavailable
+from holdfast.client.forked import check_here, here, is_child
 from holdfast.client.outcome import CLIENT_ID_KEY, LEADER_KEY, judge
 from holdfast.client.reach import Reach
 from holdfast.client.request_ids import RequestIds
 from holdfast.client.roster import Roster
 from holdfast.client.signals import Failure, FailureKind
+from holdfast.client.tls_files import check_files
 from holdfast.client.witness import acknowledged
 from holdfast.v1 import group_pb2
 from holdfast.v1.admin_pb2_grpc import AdminServiceStub
@@ -30,7 +33,7 @@ from holdfast.v1.group_pb2_grpc import GroupServiceStub
 from holdfast.v1.offset_pb2_grpc import OffsetServiceStub
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from google.protobuf.message import Message
 
@@ -38,6 +41,7 @@ if TYPE_CHECKING:
     from holdfast.client.errors import HoldfastError
     from holdfast.client.witness import Witness
 
+_LOGGER = logging.getLogger("holdfast.client")
 CALL_TIMEOUT_MS = 30_000
 _CONNECT_TIMEOUT_MS = 5_000
 _WORDS_HOLD_MS = 5_000
@@ -71,9 +75,12 @@ class Caller:
         on_acknowledged: Witness | None = None,
     ) -> None:
         self.endpoints = Endpoints(parse(endpoints))
+        if isinstance(credentials, Tls):
+            check_files(credentials)
         self.ids = RequestIds()
         self.metadata = () if client_id is None else ((CLIENT_ID_KEY, client_id),)
         self._credentials = credentials
+        self._process = here()
         self._on_acknowledged = on_acknowledged
         self.reach = Reach()
         self._roster = Roster(self.endpoints, self.channel, self.metadata)
@@ -105,9 +112,14 @@ class Caller:
 
         Raises Unavailable after `close`: nobody would close what a later call opened.
         """
+        check_here(self._process, "Connection or Admin")
         if self._closed:
             raise Unavailable("The connection was closed; end its members and calls before it.")
-        channel = self.channel(address)
+        try:
+            channel = self.channel(address)
+        except (OSError, ValueError) as error:  # files that are being replaced: try again
+            self._words[address] = f"the files of credentials cannot be used: {error}", boot_ms()
+            return False
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while (state := channel.get_state(try_to_connect=True)) is not _READY:
@@ -169,9 +181,17 @@ class Caller:
             await asyncio.sleep(result.retry_in_ms / 1000)
 
     async def attempt(
-        self, request: Message, timeout_ms: int, *, elsewhere: bool = False
+        self,
+        request: Message,
+        timeout_ms: int,
+        *,
+        elsewhere: bool = False,
+        on_sent: Callable[[], None] | None = None,
     ) -> Message | Failure:
-        """One attempt at the present node (`elsewhere`: at the next one)."""
+        """One attempt at the present node (`elsewhere`: at the next one).
+
+        `on_sent` is called when a node is connected, and the request on its way.
+        """
         if elsewhere:
             self.endpoints.skip()
         address, started = self.endpoints.current, boot_ms()
@@ -182,6 +202,8 @@ class Caller:
             call = self._method(address, request)(
                 request, timeout=timeout_s, metadata=self.metadata
             )
+            if on_sent is not None:
+                on_sent()
             response = await call
             trailing = await call.trailing_metadata()
         except grpc.aio.AioRpcError as error:
@@ -208,6 +230,7 @@ class Caller:
             leader = dict(trailing).get(LEADER_KEY) or extras.leader_hint or None
             delay = self.endpoints.redirected(address, leader)
             text = f"{address} does not lead" + (f"; {leader} does." if leader else ".")
+            _LOGGER.debug("%s", text)
             return self._retry(Unavailable(text), delay)
         if code in _AGAIN_HERE:
             name = ErrorCode.Name(code)
@@ -237,10 +260,11 @@ class Caller:
         )
         if verdict.kind is not FailureKind.RETRY:
             return Failure(verdict.kind, verdict.error)
-        self.reach.note(address, error.code().name, verdict.error)
-        if verdict.leader:
+        if verdict.leader:  # daily life: another node leads now
+            _LOGGER.debug("%s", verdict.error)
             delay = self.endpoints.redirected(address, verdict.leader)
         else:
+            self.reach.note(address, error.code().name, verdict.error)
             delay = self.endpoints.failed(address, move=verdict.move)
         return self._retry(verdict.error, delay)
 
@@ -250,6 +274,11 @@ class Caller:
         if boot_ms() - heard_ms > _WORDS_HOLD_MS:
             words = ""
         cause = unreached.why(words, self._credentials)
+        if is_child() and not words:
+            cause += (
+                "; or gRPC does not work in this process, which was forked from one that had used "
+                "it: start it with spawn"
+            )
         error = Unavailable(f"Could not connect to {address}: {cause}.")
         self.reach.note(address, cause, error)
         return self._retry(error, self.endpoints.failed(address))

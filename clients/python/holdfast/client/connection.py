@@ -101,3 +101,24 @@ class Connection:
         if member in self._members:
             self._members.remove(member)
             self.heartbeats.forget(member.settings.group, member.member_id)
+
+
+def connection_of(
+    endpoints: str | Sequence[str] | Connection,
+    credentials: Credentials,
+    client_id: str | None,
+    on_acknowledged: Witness | None,
+) -> Connection:
+    """The one that is given, or a new one. Raises ValueError for what a given one has itself."""
+    if not isinstance(endpoints, Connection):
+        return Connection(
+            endpoints,
+            credentials=credentials,
+            client_id=client_id,
+            on_acknowledged=on_acknowledged,
+        )
+    if credentials is not None or client_id is not None or on_acknowledged is not None:
+        raise ValueError(
+            "credentials, client_id and on_acknowledged belong to the Connection: give them there."
+        )
+    return endpoints

@@ -1,6 +1,7 @@
-"""How a session ends on purpose: release for a restart, or leave (S12).
+"""How a session ends by itself: release for a restart, or leave (S12).
 
-Sends the one goodbye and knows until when to wait for its answer. No IO, no clock.
+Because the user asked for it, or because something here has failed. Sends the one goodbye and knows
+until when to wait for its answer. No IO, no clock.
 """
 
 from __future__ import annotations
@@ -24,6 +25,10 @@ class Departure:
 
     def __init__(self, settings: Settings, ids: RequestIds, calls: Calls, pace: Pace) -> None:
         self.goal = Goal.STAY
+        self.error: HoldfastError | None = None
+        """What has failed; None: the user has asked for the end."""
+        self.unconfirmed: HoldfastError | None = None
+        """Set when the goodbye was sent in vain."""
         self.until_ms: int | None = None
         self._settings = settings
         self._ids = ids
@@ -52,10 +57,11 @@ class Departure:
         """Whether the goodbye was not answered in time."""
         return self.until_ms is not None and now_ms >= self.until_ms
 
-    def unconfirmed(self, identity: Identity, session_ms: int) -> HoldfastError:
-        """What the user hears then."""
-        return OutcomeUnknown(
+    def give_up(self, identity: Identity, session_ms: int) -> HoldfastError:
+        """The goodbye was sent in vain; what the user hears who asked for it."""
+        self.unconfirmed = OutcomeUnknown(
             f"Group {self._settings.group!r} has not confirmed that member "
             f"{identity.member_id!r} left. Nothing is owned here any more; the service "
             f"notices within {session_ms} ms."
         )
+        return self.unconfirmed

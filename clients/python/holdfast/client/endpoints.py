@@ -122,6 +122,8 @@ def _texts(endpoints: object) -> tuple[str, ...]:
 
 def _problem(address: str) -> str:
     """What is wrong with it; empty: nothing."""
+    if "/" in address:
+        return "is a URL or a path: name the node as host:port, with nothing before or after it"
     host, colon, port = address.rpartition(":")
     if not host or not colon or not port.isascii() or not port.isdecimal():
         return "is not of the form host:port"

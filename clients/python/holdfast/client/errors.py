@@ -62,11 +62,14 @@ class Fenced(Rejected):
     """Another process holds this instance id: `holder`. Never rejoin by itself (KIP-345, T5).
 
     `age_ms`: for how long that one had held it when it was told here; `since`: when that was, by
-    this machine's wall clock (UTC). None where the service did not say.
+    this machine's wall clock (UTC). None where the service did not say. `takeovers`: how often the
+    instance id was taken within the last 10 minutes from a holder that had not let go of it; above
+    1, several processes may fight for it.
     """
 
     since: datetime | None = None
     age_ms: int | None = None
+    takeovers: int = 0
 
 
 class UnknownMember(Rejected):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
-from holdfast.client.errors import from_code
+from holdfast.client.errors import Fenced, from_code
 
 if TYPE_CHECKING:
     from holdfast.client.errors import HoldfastError
@@ -12,6 +12,10 @@ if TYPE_CHECKING:
     from holdfast.client.signals import Settings
     from holdfast.v1 import extras_pb2
     from holdfast.v1.errors_pb2 import ErrorCode
+
+
+PAUSE_FIRST_MS: Final = 1_000
+PAUSE_MAX_MS: Final = 30_000
 
 
 def whom(member_id: str, instance_id: str | None, group: str) -> str:
@@ -26,13 +30,33 @@ def final_error(
     settings: Settings,
     identity: Identity,
     log_time_ms: int | None,
+    *,
+    about: str = "",
 ) -> HoldfastError:
-    """The exception for a refusal of the membership: of whom, why, and who holds the identity."""
-    return from_code(
+    """The exception for a refusal of the membership: of whom, why, and who holds the identity.
+
+    `about`: of which call, if it was not one of the membership's own.
+    """
+    error = from_code(
         code,
-        subject=whom(identity.member_id, settings.instance_id, settings.group),
+        subject=f"{whom(identity.member_id, settings.instance_id, settings.group)}{about}",
         message=extras.message,
         holder=extras.holder,
         since_ms=extras.holder_since_ms if extras.HasField("holder_since_ms") else None,
         log_time_ms=log_time_ms,
     )
+    if isinstance(error, Fenced):
+        error.takeovers = extras.takeovers
+    return error
+
+
+def pause_ms(error: HoldfastError | None) -> int:
+    """How long `error` is kept back before the program hears of it; nothing is owned meanwhile.
+
+    A supervisor starts a program again that ends with Fenced. Two that hold one instance id would
+    so take it from each other several times a second. The pause doubles with each takeover.
+    """
+    if not isinstance(error, Fenced) or error.takeovers <= 1:
+        return 0
+    doublings = min(error.takeovers - 2, PAUSE_MAX_MS.bit_length())
+    return min(PAUSE_FIRST_MS << doublings, PAUSE_MAX_MS)

@@ -10,6 +10,7 @@ from holdfast.client.final import whom
 from holdfast.client.phases import Phase
 
 if TYPE_CHECKING:
+    from holdfast.client.loss import LostReason
     from holdfast.client.session import Session
 
 
@@ -21,7 +22,7 @@ class Health:
     stopped. `lease_left_ms`: how long it may still act on what it owns if nothing is heard from the
     service any more (S11); None while it owns nothing. `error`: what stopped it for good. `ready`:
     it is in a generation and acts on what it was given there, at this moment: its lease has not
-    ended, and it waits for no predecessor.
+    ended, and it waits for no predecessor. `lost`: why it lost partitions last; None: it never did.
     """
 
     group: str
@@ -33,6 +34,7 @@ class Health:
     lease_left_ms: int | None
     error: BaseException | None
     ready: bool
+    lost: LostReason | None = None
 
     @property
     def live(self) -> bool:
@@ -71,4 +73,5 @@ def look(session: Session, error: BaseException | None, now_ms: int) -> Health:
         lease_left_ms=ends_at_ms - now_ms if owns and ends_at_ms is not None else None,
         error=failed,
         ready=phase is Phase.STABLE and session.ownership.settled(now_ms),
+        lost=session.ownership.loss,
     )

@@ -3,46 +3,67 @@
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Generic, TypeVar
 
-from holdfast.client.partition import Partition
 from holdfast.client.signals import Assigned, Lost, Revoke
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.client.membership import Membership
+    from holdfast.client.partition import HeldPartition
     from holdfast.client.protocol import TopicPartition
-    from holdfast.client.session import Session
+    from holdfast.client.signals import Grant
 
 
-class Holding:
-    """What a member's user holds, and what of it the user has not yet taken from `owned`."""
+PartitionT = TypeVar("PartitionT", bound="HeldPartition")
 
-    def __init__(self, session: Session) -> None:
+
+class Holding(Generic[PartitionT]):
+    """What a member's user holds, and what of it the user has not yet taken from `owned`.
+
+    `make`: partitions as the user's shell knows them.
+    """
+
+    def __init__(
+        self, session: Membership, make: Callable[[str, int, Grant, Membership], PartitionT]
+    ) -> None:
         self._session = session
-        self._held: dict[TopicPartition, Partition] = {}
-        self._fresh: deque[Partition] = deque()
+        self._make = make
+        self._held: dict[TopicPartition, PartitionT] = {}
+        self._fresh: deque[PartitionT] = deque()
 
     @property
-    def owned(self) -> tuple[Partition, ...]:
+    def owned(self) -> tuple[PartitionT, ...]:
         """What may be acted on at this moment."""
         return tuple(partition for partition in self._held.values() if partition.owned)
 
-    def concerned(self, told: Assigned | Revoke | Lost) -> tuple[Partition, ...]:
+    def warn(self, told: Revoke | Lost) -> None:
+        """At once, however long the user's turn takes to come: work on these has to stop."""
+        reason = told.reason if isinstance(told, Lost) else None
+        for name in told.partitions:
+            if name in self._held:
+                self._held[name].going.begin(reason)
+
+    def concerned(self, told: Assigned | Revoke | Lost) -> tuple[PartitionT, ...]:
         """The partitions that something told is about: new ones, or those that go."""
         if not isinstance(told, Assigned):
             return tuple(self._held[name] for name in told.partitions if name in self._held)
         return tuple(
-            Partition(topic, number, told.grant, self._session) for topic, number in told.partitions
+            self._make(topic, number, told.grant, self._session)
+            for topic, number in told.partitions
         )
 
-    def begin(self, told: Assigned | Revoke | Lost, concerned: tuple[Partition, ...]) -> None:
+    def begin(self, told: Assigned | Revoke | Lost, concerned: tuple[PartitionT, ...]) -> None:
         """Before the user hears of it: what is new is held, what goes is offered no more."""
         if isinstance(told, Assigned):
             self._held |= {partition.name: partition for partition in concerned}
         else:
+            self.warn(told)  # also what was not told to the user yet when it was lost
             gone = {partition.name for partition in concerned}
             self._fresh = deque(one for one in self._fresh if one.name not in gone)
 
-    def finish(self, told: Assigned | Revoke | Lost, concerned: tuple[Partition, ...]) -> None:
+    def finish(self, told: Assigned | Revoke | Lost, concerned: tuple[PartitionT, ...]) -> None:
         """After the user has heard of it: what is new can be taken, what went is not held."""
         if isinstance(told, Assigned):
             self._fresh.extend(concerned)
@@ -50,10 +71,10 @@ class Holding:
             for partition in concerned:
                 self._held.pop(partition.name, None)
 
-    def take(self) -> Partition | None:
+    def take(self) -> PartitionT | None:
         """The next one for `owned`; None: nothing new. What is not owned any more is left out."""
         while self._fresh:
             partition = self._fresh.popleft()
-            if partition.owned:
+            if not partition.revoking:
                 return partition
         return None

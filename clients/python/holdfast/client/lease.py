@@ -47,6 +47,23 @@ class Lease:
             self._confirmed_ms + self.rebalance_ms * 8 // 10,
         )
 
+    @property
+    def ended_by_rebalance(self) -> bool:
+        """Whether the end is that of the rebalance half, and not that of the session half."""
+        if self._accepted_ms is None or self._confirmed_ms is None:
+            return False
+        session_end_ms = self._accepted_ms + self.session_ms * 8 // 10
+        return self._confirmed_ms + self.rebalance_ms * 8 // 10 < session_end_ms
+
+    @property
+    def length_ms(self) -> int:
+        """How long ownership lasts after a sign of life that was confirmed."""
+        return min(self.session_ms, self.rebalance_ms) * 8 // 10
+
+    def silent_ms(self, now_ms: int) -> int | None:
+        """For how long no sign of life was accepted; None: there was none, or it is forgotten."""
+        return None if self._accepted_ms is None else now_ms - self._accepted_ms
+
     def holds(self, now_ms: int) -> bool:
         """Whether ownership may be acted on at `now_ms`."""
         ends_at = self.ends_at_ms

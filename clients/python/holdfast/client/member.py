@@ -8,22 +8,23 @@ event loop blocks them too, and then ownership ends by the clock (S11). Blocking
 from __future__ import annotations
 
 import asyncio
-import inspect
-import logging
-from shlex import quote
-from typing import TYPE_CHECKING, Literal, Self, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
 from holdfast.client import offsets as offset_messages
 from holdfast.client.arguments import assignors_of, check_callables, checked, topic_names
 from holdfast.client.call_arguments import check_timeout
 from holdfast.client.caller import CALL_TIMEOUT_MS
 from holdfast.client.clock import boot_ms
-from holdfast.client.connection import Connection
-from holdfast.client.errors import HoldfastError, OutcomeUnknown, Unavailable, from_code
-from holdfast.client.final import whom
+from holdfast.client.commits import Commits
+from holdfast.client.connection import Connection, connection_of
+from holdfast.client.errors import Fenced, HoldfastError
+from holdfast.client.forked import check_here, here, is_here
+from holdfast.client.handlers import Handlers
 from holdfast.client.health import Health, look
 from holdfast.client.holding import Holding
 from holdfast.client.partition import Offset, Partition
+from holdfast.client.phases import Phase
+from holdfast.client.reports import Reports
 from holdfast.client.session import Session
 from holdfast.client.signals import (
     Assigned,
@@ -31,11 +32,12 @@ from holdfast.client.signals import (
     Failure,
     Lost,
     Missing,
+    Note,
     Revoke,
     Send,
     Settings,
 )
-from holdfast.client.uncertain import Uncertain
+from holdfast.client.telling import Telling
 from holdfast.coordinator.assignors import RangeAssignor, StickyAssignor
 from holdfast.v1 import group_pb2, offset_pb2
 
@@ -45,13 +47,13 @@ if TYPE_CHECKING:
 
     from holdfast.client.channel import Credentials
     from holdfast.client.protocol import TopicPartition
-    from holdfast.client.signals import Output, Response
+    from holdfast.client.signals import Response
     from holdfast.client.witness import Witness
     from holdfast.coordinator.assignors import Assignor
 
     Listener: TypeAlias = Callable[[Sequence[Partition]], Awaitable[None] | None]
+    Handler: TypeAlias = Callable[[Partition], Awaitable[None]]
 
-_LOGGER = logging.getLogger("holdfast.client")
 DEFAULT_ASSIGNORS: tuple[Assignor, ...] = (StickyAssignor(), RangeAssignor())
 
 
@@ -62,9 +64,11 @@ class Member:
     nothing moves unless it stays away for a session (S12). Without one, leaving the block leaves
     the group. Times are milliseconds. The callbacks get partitions, may be coroutines, and run one
     after another: `on_revoked` may still commit and has 0.8 x `rebalance_timeout_ms`, `on_lost`
-    cannot commit any more. One that raises stops the member with that error. A group leader looks
-    each `topics_refresh_ms` whether its topics have grown. `on_acknowledged` hears of each change
-    that was confirmed (witness.py).
+    cannot commit any more (`Partition.lost_reason` says why). One that raises stops the member with
+    that error, once it has let go of everything and told the group. A group leader looks each
+    `topics_refresh_ms` whether its topics have grown. `on_acknowledged` hears of each change that
+    was confirmed (witness.py). A leading node must have answered within `start_timeout_ms` (None:
+    whenever it may), else the member ends with Unavailable (starting.py).
 
     With assignors that are all cooperative, the member works on during a rebalance: `on_revoked`
     gets only what goes, `on_assigned` and `owned` only what is new. `weight` says how much the
@@ -74,9 +78,14 @@ class Member:
 
     Raises ValueError or TypeError for an argument that no member can live by (arguments.py), and a
     call for one that it cannot be asked for (call_arguments.py). A refusal that cannot heal
-    (`Fenced`, above all) stops the member; `owned`, `leave`, `restart` and `wait_stopped` raise it,
-    `health` and the logger tell it.
+    (`Fenced`, above all) stops the member; `owned`, `run`, `leave`, `restart` and `wait_stopped`
+    raise it, `health` and the logger tell it. The end of the block raises it, too, unless the
+    program has had it before. A member is used once, and only in the process that made it: else
+    RuntimeError.
     """
+
+    _makes: type[Any] = Partition
+    _cancels_handlers = True
 
     def __init__(  # noqa: PLR0913 - keyword-only, each with a default
         self,
@@ -89,6 +98,7 @@ class Member:
         rebalance_timeout_ms: int = 300_000,
         heartbeat_interval_ms: int = 3_000,
         topics_refresh_ms: int = 5_000,
+        start_timeout_ms: int | None = 30_000,
         assignors: Sequence[Assignor] = DEFAULT_ASSIGNORS,
         takeover: Literal["now", "wait"] = "now",
         weight: int = 1,
@@ -108,25 +118,31 @@ class Member:
             rebalance_timeout_ms=rebalance_timeout_ms,
             heartbeat_interval_ms=heartbeat_interval_ms,
             topics_refresh_ms=topics_refresh_ms,
+            start_timeout_ms=start_timeout_ms,
             takeover=takeover,
             weight=weight,
         )
         self.settings = checked(settings)
         check_callables(on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
         self._shared = isinstance(endpoints, Connection)
-        self._connection = _connection(endpoints, credentials, client_id, on_acknowledged)
+        self._connection = connection_of(endpoints, credentials, client_id, on_acknowledged)
         self._caller = self._connection.caller
-        self._session = Session(self.settings, self._caller.ids)
-        self._holding = Holding(self._session)
-        self._uncertain = Uncertain()
-        self._listeners = {Assigned: on_assigned, Revoke: on_revoked, Lost: on_lost}
+        self._process = here()
+        self._session = self._make_session()
+        self._holding: Holding[Any] = Holding(self._session, self._makes)
+        self._handlers = Handlers(self._crash, cancels=self._cancels_handlers)
+        listeners = {Assigned: on_assigned, Revoke: on_revoked, Lost: on_lost}
+        self._telling = Telling(
+            *(self._holding, self._handlers, listeners), let_go=self._let_go, crash=self._crash
+        )
+        self._reports = Reports(self._session)
+        self._commits = Commits(self._session, self._caller)
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._told: asyncio.Queue[Output] = asyncio.Queue()
         self._teller: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._news = asyncio.Event()
         self._stopped = asyncio.Event()
         self._error: BaseException | None = None
+        self._has_raised = False
 
     async def __aenter__(self) -> Self:
         self.start()
@@ -138,12 +154,19 @@ class Member:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if not is_here(self._process):
+            return  # a copy, in the child of a fork: the membership is its parent's to end
+        if self._session.pausing and (error is None or isinstance(error, Exception)):
+            await self._stopped.wait()  # the program must not come back at once (final.pause_ms)
+        known = self._has_raised
         try:
             await self.restart()
-        except HoldfastError as failure:
-            # An unconfirmed goodbye heals by itself; the block's own error must not be replaced.
+        except Exception as failure:
+            # An unconfirmed goodbye heals by itself, and what the program knows is not told twice.
             # Both are in the logger already.
-            if error is None and not isinstance(failure, OutcomeUnknown):
+            if error is not None and error is not failure and not known:
+                error.add_note(f"The member had stopped before: {failure!r}")
+            elif error is None and not known and not self._left_unheard:
                 raise
 
     # --- who we are ----------------------------------------------------------------------------
@@ -170,12 +193,21 @@ class Member:
 
     def health(self) -> Health:
         """Where the member stands, for a health probe; from any thread."""
+        check_here(self._process, "Member")
         return look(self._session, self._error, boot_ms())
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it has stopped, and calls no code of the program any more; from any thread."""
+        return self._stopped.is_set()
 
     # --- life ----------------------------------------------------------------------------------
 
     def start(self) -> None:
         """Begin to join; returns at once."""
+        check_here(self._process, "Member")
+        if self._session.phase is not Phase.NEW:
+            raise RuntimeError("A Member is used once: make another one to join again.")
         self._connection.attach(self)
         self._teller = asyncio.create_task(self._tell())
         self._session.start(boot_ms())
@@ -193,22 +225,42 @@ class Member:
 
     async def next_owned(self) -> Partition | None:
         """The next assigned partition; None: the member has left."""
+        self._check_started()
         while True:
-            partition = self._holding.take()
+            partition: Partition | None = self._holding.take()
             if partition is not None:
                 return partition
             if self._stopped.is_set():
                 if not self._left_unheard:
                     self._raise_what_stopped_it()
                 return None
-            self._news.clear()
-            await self._news.wait()
+            self._telling.news.clear()
+            await self._telling.news.wait()
+
+    async def run(self, handler: Handler) -> None:
+        """Have `handler(partition)` run as a task for each owned partition; return with the member.
+
+        A partition that is to be let go of is told so (`Partition.revoking`, `wait_revoked`), and
+        the group hears of it when its handler has ended, and `on_revoked` after it. Handlers of
+        partitions that were lost are cancelled; so are all when this call is. A handler that
+        returns is done with its partition until that is assigned anew. What one raises ends the
+        member, as a callback's error does, and is raised here; but not OwnershipLost or a refusal
+        because of a partition that was lost.
+        """
+        self._check_started()
+        self._handlers.open(handler)
+        try:
+            async for partition in self.owned():
+                self._handlers.start(partition)
+        finally:
+            await self._handlers.close()
 
     async def leave(self) -> None:
         """Leave the group for good: the partitions go to others at once.
 
         Raises OutcomeUnknown when the group has not confirmed it, or what stopped the member.
         """
+        check_here(self._process, "Member")
         self._session.leave(boot_ms())
         await self._end()
 
@@ -222,11 +274,13 @@ class Member:
 
     def begin_restart(self) -> None:
         """Begin what `restart` does and return at once; `wait_stopped` tells what came of it."""
+        check_here(self._process, "Member")
         self._session.restart(boot_ms())
         self._pump()
 
     async def wait_stopped(self) -> None:
         """Wait until the member has stopped; raises what stopped it, if that was not asked for."""
+        self._check_started()
         await self._stopped.wait()
         self._raise_what_stopped_it()
 
@@ -246,42 +300,18 @@ class Member:
         was refused), Unavailable, OutcomeUnknown; ValueError or TypeError for an offset that cannot
         be (it is 0 or more), before anything is sent.
         """
-        check_timeout(timeout_ms)
-        topics = offset_messages.to_commit(offsets)
-        identity = self._uncertain.identity_of(request_id) or self._session.identity
-        if not identity.can_heartbeat:
-            raise Unavailable("The member is in no generation; commit when it is assigned again.")
-        chosen_id = request_id or await self._caller.new_request_id(timeout_ms)
-        request = offset_messages.commit_request(self.settings, identity, topics, chosen_id)
-        try:
-            response = await self._caller.call(
-                request, offset_pb2.OffsetCommitResponse, timeout_ms=timeout_ms
-            )
-        except OutcomeUnknown:
-            self._uncertain.keep(chosen_id, identity)
-            raise
-        self._uncertain.settle(chosen_id)
-        refused = offset_messages.refusals(response)
-        if refused:
-            code = next(iter(refused.values()))
-            extras = response.holdfast
-            names = ", ".join(f"{topic}/{number}" for topic, number in refused)
-            about = whom(identity.member_id, self.settings.instance_id, self.settings.group)
-            self._session.refused(code, identity, extras, boot_ms())
+        check_here(self._process, "Member")
+        refusal = await self._commits.commit(offsets, request_id, timeout_ms)
+        if refusal is not None:
             self._pump()
-            raise from_code(
-                code,
-                subject=f"{about}, commit of {names}",
-                message=extras.message,
-                holder=extras.holder,
-                since_ms=extras.holder_since_ms if extras.HasField("holder_since_ms") else None,
-                log_time_ms=self._caller.ids.log_time_ms(boot_ms()),
-            )
+            self._has_raised |= isinstance(refusal, Fenced)
+            raise refusal
 
     async def committed(
         self, partitions: Iterable[tuple[str, int]] = (), *, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> dict[TopicPartition, Offset]:
         """Committed offsets of the partitions (none named: of all); never committed: left out."""
+        check_here(self._process, "Member")
         check_timeout(timeout_ms)
         response = await self._caller.call(
             offset_messages.fetch_request(self.settings.group, partitions),
@@ -292,31 +322,30 @@ class Member:
 
     # --- performing what the session decides -----------------------------------------------------
 
+    def _make_session(self) -> Session:
+        return Session(self.settings, self._caller.ids)
+
+    def _check_started(self) -> None:
+        check_here(self._process, "Member")
+        if self._session.phase is Phase.NEW:
+            raise RuntimeError("The Member has not been started: use `with`, or call start().")
+
     def _pump(self) -> None:
         for output in self._session.outputs():
+            self._reports.of(output)
             match output:
                 case Send():
                     self._tasks[output.call] = asyncio.create_task(self._perform(output))
                 case Cancel(call):
                     if call in self._tasks:
                         self._tasks[call].cancel()
-                case Missing(topics):
-                    self._warn_of(topics)
+                case Missing() | Note():
+                    pass
                 case _:
-                    self._told.put_nowait(output)
+                    self._telling.put(output)
+        if self._session.pausing:
+            self._reports.ended(self.health(), unheard=False)
         self._arm()
-
-    def _warn_of(self, topics: Sequence[str]) -> None:
-        for topic in topics:
-            _LOGGER.warning(
-                "Topic %r, which group %r asks for, does not exist, so nobody gets a partition of "
-                "it. Create it with `holdfast topic create %s --partitions COUNT`; it is taken up "
-                "within %d ms.",
-                topic,
-                self.settings.group,
-                quote(topic),
-                self.settings.topics_refresh_ms,
-            )
 
     def _arm(self) -> None:
         if self._timer is not None:
@@ -336,6 +365,10 @@ class Member:
         self._session.pushed(push, boot_ms())
         self._pump()
 
+    def _delivered(self, call: int) -> None:
+        self._session.delivered(call, boot_ms())
+        self._arm()
+
     async def _perform(self, send: Send) -> None:
         request = send.request
         try:
@@ -345,7 +378,10 @@ class Member:
                 result = await heartbeats.attempt(request, send.timeout_ms, self._pushed)
             else:
                 result = await self._caller.attempt(
-                    request, send.timeout_ms, elsewhere=send.elsewhere
+                    request,
+                    send.timeout_ms,
+                    elsewhere=send.elsewhere,
+                    on_sent=lambda: self._delivered(send.call),
                 )
             if isinstance(result, Failure):
                 self._session.failed(send.call, result, boot_ms())
@@ -358,46 +394,31 @@ class Member:
         self._pump()
 
     async def _tell(self) -> None:
-        """Tell the user, one thing after another, in the order in which it happened."""
-        while True:
-            output = await self._told.get()
-            if not isinstance(output, Assigned | Revoke | Lost):
-                break
-            try:
-                await self._tell_one(output)
-            except Exception as error:  # noqa: BLE001 - the user's code; told below, raised later
-                self._crash(error)
-        self._error = self._error or self._session.error
-        if self._left_unheard:
-            _LOGGER.warning(
-                "A member has stopped as asked, and nobody confirmed it. %s", self.health()
-            )
-        elif self._error is not None:
-            said = isinstance(self._error, HoldfastError)  # else where it was raised counts, too
-            traceback = None if said else self._error
-            _LOGGER.error("A member has stopped for good. %s", self.health(), exc_info=traceback)
-        self._stopped.set()
-        self._news.set()
-
-    async def _tell_one(self, output: Assigned | Revoke | Lost) -> None:
-        concerned = self._holding.concerned(output)
-        self._holding.begin(output, concerned)
-        listener = self._listeners.get(type(output))
+        """Tell the user everything; then the member has stopped, as it also has if this ends."""
         try:
-            answer = listener(concerned) if listener is not None else None
-            if inspect.isawaitable(answer):
-                await answer
+            await self._telling.run()
+        except asyncio.CancelledError:
+            self._session.abort(HoldfastError("The event loop ended before the member did."))
+            raise
         finally:
-            if isinstance(output, Revoke):
-                self._session.revoked(boot_ms())
-                self._pump()
-        self._holding.finish(output, concerned)
-        self._news.set()
+            self._error = self._error or self._session.error
+            self._reports.ended(self.health(), unheard=self._left_unheard)
+            self._stopped.set()
+            self._telling.news.set()
+
+    def _let_go(self) -> None:
+        """The user has heard a Revoke, and all that was told before (telling.py)."""
+        self._session.revoked(boot_ms())
+        self._pump()
 
     def _crash(self, error: Exception) -> None:
-        self._error = self._error or error
-        reason = f"Member of group {self.settings.group!r} failed: {error!r}"
-        self._session.abort(HoldfastError(reason))
+        """Code of the user's, or of ours, has raised this: the member ends with it."""
+        if self._error is None:
+            self._error = error
+        elif self._session.phase is not Phase.LEAVING:  # where only the goodbye can fail
+            self._reports.failed_again(error)
+        reason = HoldfastError(f"Member of group {self.settings.group!r} failed: {error!r}")
+        self._session.fail(reason, boot_ms())
         self._pump()
 
     async def _end(self) -> None:
@@ -417,29 +438,9 @@ class Member:
     @property
     def _left_unheard(self) -> bool:
         """Whether it stopped as asked, but for the answer to its goodbye: that heals by itself."""
-        return self._session.departing and isinstance(self._error, OutcomeUnknown)
+        return self._error is not None and self._error is self._session.unconfirmed
 
     def _raise_what_stopped_it(self) -> None:
         if self._error is not None:
+            self._has_raised = True
             raise self._error
-
-
-def _connection(
-    endpoints: str | Sequence[str] | Connection,
-    credentials: Credentials,
-    client_id: str | None,
-    on_acknowledged: Witness | None,
-) -> Connection:
-    """The one that is given, or a new one. Raises ValueError for what a given one has itself."""
-    if not isinstance(endpoints, Connection):
-        return Connection(
-            endpoints,
-            credentials=credentials,
-            client_id=client_id,
-            on_acknowledged=on_acknowledged,
-        )
-    if credentials is not None or client_id is not None or on_acknowledged is not None:
-        raise ValueError(
-            "credentials, client_id and on_acknowledged belong to the Connection: give them there."
-        )
-    return endpoints

@@ -25,6 +25,7 @@ class SharedOptions(ConnectionOptions, total=False):
     rebalance_timeout_ms: int
     heartbeat_interval_ms: int
     topics_refresh_ms: int
+    start_timeout_ms: int | None
     assignors: Sequence[Assignor]
     takeover: Literal["now", "wait"]
     weight: int

@@ -13,11 +13,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.client.lease import Lease
+from holdfast.client.loss import by_clock
 from holdfast.client.signals import Assigned, Lost, Revoke
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from holdfast.client.loss import LostReason
     from holdfast.client.protocol import TopicPartition
     from holdfast.client.signals import Grant, Output, Settings
 
@@ -29,6 +31,10 @@ class Ownership:
         self.lease = Lease(settings.session_timeout_ms, settings.rebalance_timeout_ms)
         self.granted: frozenset[TopicPartition] = frozenset()
         self.held: dict[TopicPartition, Grant] = {}
+        self.loss: LostReason | None = None
+        """Why something was lost last."""
+        self.untold = False
+        """Whether the user was told of something after the last Revoke."""
         self._grant: Grant | None = None
         self._outputs = outputs
         self._waits = settings.takeover == "wait"
@@ -37,6 +43,10 @@ class Ownership:
         self._must_confirm = False
         self._announced = False
         self._letting_go: tuple[TopicPartition, ...] = ()
+
+    def lets_go_of(self, partition: TopicPartition) -> bool:
+        """Whether the user has been asked to let go of it, and has not done so yet."""
+        return partition in self._letting_go
 
     def holds(self, now_ms: int) -> bool:
         """Whether the member may act on anything: by the clock, not by what was last settled."""
@@ -83,15 +93,20 @@ class Ownership:
         self.lease.confirmed(sent_ms)
         self._must_confirm = False
 
-    def settle(self, now_ms: int) -> None:
-        """Bring ownership in line with the clock. Called around every input."""
+    def settle(self, now_ms: int, stalled_ms: int = 0) -> None:
+        """Bring ownership in line with the clock. Called around every input.
+
+        `stalled_ms`: for how long nothing ran here before this input.
+        """
         if not self.lease.holds(now_ms):
             self._must_confirm = True
-            self.lose("no sign of life was accepted in time (S11)")
+            if self.held:
+                letting_go = bool(self._letting_go)
+                self.lose(by_clock(self.lease, now_ms, stalled_ms, letting_go=letting_go))
         elif self._pending() and now_ms >= self._begins_at_ms and self._grant is not None:
             new = tuple(sorted(self.granted - self.held.keys()))
             self.held |= dict.fromkeys(new, self._grant)
-            self._announced = True
+            self._announced = self.untold = True
             self._outputs.append(Assigned(new, self._grant))
 
     @property
@@ -100,9 +115,13 @@ class Ownership:
         return frozenset(self.held) - self.granted
 
     def revoke(self, partitions: Iterable[TopicPartition]) -> None:
-        """Ask the user to let go; the partitions are owned until `release` or the lease's end."""
+        """Ask the user to let go; the partitions are owned until `release` or the lease's end.
+
+        Of none: only to learn when the user has heard all that was told before.
+        """
         self._letting_go = tuple(sorted(partitions))
         self.granted -= frozenset(self._letting_go)
+        self.untold = False
         self._announced = True  # news enough of this assignment, if nothing is added
         self._outputs.append(Revoke(self._letting_go))
 
@@ -118,17 +137,20 @@ class Ownership:
         self._grant = None
         self._begins_at_ms = 0
 
-    def forfeit(self, reason: str) -> None:
+    def forfeit(self, reason: LostReason) -> None:
         """The membership or its generation is gone, and with it every grant and sign of life."""
+        if self._must_confirm and self._grant is not None:
+            self.loss = reason  # lost by the clock before: now it is known what the group did
         self.lose(reason)
         self.lease.forget()
         self.forget()
 
-    def lose(self, reason: str) -> None:
+    def lose(self, reason: LostReason) -> None:
         """Ownership ended by itself; the grant stays, for a heartbeat may confirm it."""
         if self.held:
             gone = tuple(sorted(self.held))
             self.held = {}
+            self.loss, self.untold = reason, True
             self._outputs.append(Lost(gone, reason))
 
     def _pending(self) -> bool:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
 from holdfast.client.clock import boot_ms
 from holdfast.client.errors import OwnershipLost
+from holdfast.client.forked import here, is_here
 from holdfast.client.protocol import TopicPartition
 
 if TYPE_CHECKING:
-    from holdfast.client.session import Session
+    from holdfast.client.loss import LostReason
+    from holdfast.client.membership import Membership
     from holdfast.client.signals import Grant
 
 
@@ -21,19 +25,40 @@ class Offset(NamedTuple):
     metadata: str = ""
 
 
+class _Event(Protocol):
+    def is_set(self) -> bool: ...
+    def set(self) -> None: ...
+
+
+class Going:
+    """Whether and why a partition goes; told by the member, read from any thread."""
+
+    def __init__(self, event: _Event) -> None:
+        self.event = event
+        self.reason: LostReason | None = None
+        self.process = here()
+
+    def begin(self, reason: LostReason | None = None) -> None:
+        """The user is asked to let go of it, or, with a reason, has lost it. In the loop."""
+        self.reason = self.reason or reason
+        self.event.set()
+
+
 @dataclass(frozen=True, slots=True)
-class Partition:
-    """One partition under one grant. Safe to use from any thread.
+class HeldPartition:
+    """One partition under one grant, in either shell. Safe to use from any thread.
 
     `fencing_token`: hand it to the storage that you write to, and let it refuse a lower one for
     this (group, partition): that is what excludes a process that is late by any length of time
     (S13). `predecessor_ms`: how long after the grant an old holder may still have run (S12).
+    `going` is the member's own.
     """
 
     topic: str
     number: int
     grant: Grant = field(repr=False)
-    _session: Session = field(repr=False, compare=False)
+    _session: Membership = field(repr=False, compare=False)
+    going: Going = field(repr=False, compare=False)
 
     @property
     def fencing_token(self) -> int:
@@ -52,9 +77,27 @@ class Partition:
 
     @property
     def owned(self) -> bool:
-        """Whether this process may act on the partition at this moment, by the clock (S11)."""
+        """Whether this process may act on the partition at this moment, by the clock (S11).
+
+        Still true while `on_revoked` runs, for the work in hand; a loop asks `revoking`.
+        """
         session = self._session
-        return session.ownership.held.get(self.name) is self.grant and session.owns(boot_ms())
+        held = session.ownership.held.get(self.name) is self.grant and session.owns(boot_ms())
+        return held and is_here(self.going.process)
+
+    @property
+    def revoking(self) -> bool:
+        """Whether to stop working on it: it is to be let go of, or it is not owned any more.
+
+        True from before `on_revoked` is called, and for good.
+        """
+        asked = self.going.event.is_set() or self._session.ownership.lets_go_of(self.name)
+        return asked or not self.owned
+
+    @property
+    def lost_reason(self) -> LostReason | None:
+        """Why it was lost, from `on_lost` on; None: it was not, or was let go of as asked."""
+        return self.going.reason
 
     def check(self) -> None:
         """Call before each write. Raises OwnershipLost when the partition is not ours any more.
@@ -62,9 +105,63 @@ class Partition:
         A process can be frozen between this check and the write: only the token that the storage
         compares closes that gap.
         """
-        if not self.owned:
+        if self.owned:
+            return
+        about = f"Partition {self.number} of {self.topic!r} is not owned under token "
+        if not is_here(self.going.process):
             raise OwnershipLost(
-                f"Partition {self.number} of {self.topic!r} is not owned under token "
-                f"{self.fencing_token} any more. Drop the work in hand; the session rejoins by "
-                "itself and says so with on_assigned."
+                f"{about}{self.fencing_token} here: this process was forked from the one that "
+                "owns it."
             )
+        why = "" if self.lost_reason is None else f" ({self.lost_reason})"
+        raise OwnershipLost(
+            f"{about}{self.fencing_token} any more{why}. Drop the work in hand; the session "
+            "rejoins by itself and says so with on_assigned."
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Partition(HeldPartition):
+    """One partition under one grant, of a member for asyncio."""
+
+    going: Going = field(repr=False, compare=False, default_factory=lambda: Going(asyncio.Event()))
+
+    async def wait_revoked(self, timeout_ms: int | None = None) -> bool:
+        """Wait until `revoking`; False: that was not so within `timeout_ms` (None: no limit)."""
+        timeout_s = None if timeout_ms is None else timeout_ms / 1000
+        event = cast("asyncio.Event", self.going.event)
+        try:
+            async with asyncio.timeout(timeout_s):
+                while not self.revoking:
+                    await event.wait()
+        except TimeoutError:
+            return self.revoking
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class ThreadPartition(HeldPartition):
+    """One partition under one grant, of a member for threads."""
+
+    going: Going = field(
+        repr=False, compare=False, default_factory=lambda: Going(threading.Event())
+    )
+
+    def wait_revoked(self, timeout_ms: int | None = None) -> bool:
+        """Wait until `revoking`; False: that was not so within `timeout_ms` (None: no limit).
+
+        Ends with the lease also while nothing else of the client runs.
+        """
+        until_ms = None if timeout_ms is None else boot_ms() + timeout_ms
+        event = cast("threading.Event", self.going.event)
+        while not self.revoking:
+            now_ms = boot_ms()
+            if until_ms is not None and now_ms >= until_ms:
+                return False
+            event.wait(self._pause_ms(now_ms, until_ms) / 1000)
+        return True
+
+    def _pause_ms(self, now_ms: int, until_ms: int | None) -> int:
+        ends_at_ms = self._session.ownership.lease.ends_at_ms
+        moments = [at_ms for at_ms in (ends_at_ms, until_ms) if at_ms is not None]
+        return max(1, min(moments, default=now_ms) - now_ms)

@@ -14,6 +14,7 @@ from holdfast.v1 import admin_pb2, group_pb2
 
 if TYPE_CHECKING:
     from holdfast.client.errors import HoldfastError
+    from holdfast.client.loss import LostReason
     from holdfast.client.protocol import TopicPartition
     from holdfast.coordinator.assignors import Assignor
 
@@ -42,6 +43,7 @@ class Settings:
     `rebalance_timeout_ms` bounds how long on_revoked may take (Kafka: max.poll.interval.ms).
     `takeover` "wait": after a swap, act only once the old holder must have stopped (S12).
     `weight`: how much this member can carry beside others (the weighted assignor asks).
+    `start_timeout_ms`: until when a leading node must have answered first; None: whenever it may.
     """
 
     group: str
@@ -54,6 +56,7 @@ class Settings:
     request_timeout_ms: int = 30_000
     topics_refresh_ms: int = 5_000
     leave_timeout_ms: int = 5_000
+    start_timeout_ms: int | None = None
     takeover: Literal["now", "wait"] = "now"
     weight: int = 1
 
@@ -95,7 +98,10 @@ class Assigned:
 
 @dataclass(frozen=True, slots=True)
 class Revoke:
-    """Finish work on the partitions, then tell the session `revoked`; commits still succeed."""
+    """Finish work on the partitions, then tell the session `revoked`; commits still succeed.
+
+    Of none: tell the session so when the user has heard all that was told before.
+    """
 
     partitions: tuple[TopicPartition, ...]
 
@@ -105,7 +111,7 @@ class Lost:
     """The partitions are not owned any more; they may have another owner. No commit succeeds."""
 
     partitions: tuple[TopicPartition, ...]
-    reason: str
+    reason: LostReason
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,13 +122,20 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True)
+class Note:
+    """A line for people that is no news to the program: what the member does next."""
+
+    words: str
+
+
+@dataclass(frozen=True, slots=True)
 class Stopped:
     """The session is over: as asked (None), or for a reason that the user must hear."""
 
     error: HoldfastError | None
 
 
-Output: TypeAlias = Send | Cancel | Assigned | Revoke | Lost | Missing | Stopped
+Output: TypeAlias = Send | Cancel | Assigned | Revoke | Lost | Missing | Note | Stopped
 
 
 class FailureKind(enum.Enum):

@@ -2,23 +2,29 @@
 
 Left alone, SIGTERM kills the process where it stands: its place waits for a session, and whoever
 comes next has to reckon with a predecessor that may still run. Knows members by two methods only.
+
+The handlers are Python's own and not the event loop's: a loop that code of the user blocks would
+never hear a second signal, and that is when it is sent.
 """
 
 from __future__ import annotations
 
 import asyncio
 import signal
+import threading
 from signal import SIGINT, SIGTERM
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from holdfast.client.call_arguments import check_members
+from holdfast.client.forked import here, is_here
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
     from signal import Signals
 
-    from holdfast.client.health import Health
     from holdfast.client.member import Member
+
+    Handler: TypeAlias = Callable[[int, Any], Any] | int | None
 
 STOP_SIGNALS: Final = (SIGTERM, SIGINT)
 
@@ -27,45 +33,61 @@ def restart_on_signals(*members: Member, signals: Sequence[Signals] = STOP_SIGNA
     """Have the first of these signals begin `restart` of all these members.
 
     Returns at once. On the signal `on_revoked` runs, `owned` ends, and so the program leaves its
-    block in the usual way. The next signal does what it did before, as does one that comes after
-    all members have stopped. Call it in the main thread with the loop running: else RuntimeError.
-    Raises TypeError for what is no member.
+    block in the usual way. The next signal, if it comes before all members have stopped, ends the
+    process where it stands, as `kill` does, unless the program had set a handler of its own: then
+    that one is called. One that comes after all members have stopped does what it did before. Call
+    it in the main thread with the loop running: else RuntimeError. Raises TypeError for what is no
+    member.
     """
     check_members(members)
     loop = asyncio.get_running_loop()
+    if threading.current_thread() is not threading.main_thread():
+        raise RuntimeError("restart_on_signals is for the main thread: only it hears signals.")
 
-    def received(number: Signals) -> None:
-        for each in signals:
-            loop.remove_signal_handler(each)
-        if not all_stopped(member.health() for member in members):
-            for member in members:
-                member.begin_restart()
-        else:
-            signal.raise_signal(number)
+    def begin() -> None:
+        for member in members:
+            member.begin_restart()
 
-    for number in signals:
-        loop.add_signal_handler(number, received, number)
+    def restart() -> None:
+        loop.call_soon_threadsafe(begin)
+
+    obey(restart, lambda: loop.is_closed() or all(one.stopped for one in members), signals)
 
 
-def restart_on_signals_in_threads(
+def obey(
     restart: Callable[[], None],
-    look: Callable[[], Iterable[Health]],
+    stopped: Callable[[], bool],
     signals: Sequence[Signals] = STOP_SIGNALS,
 ) -> None:
-    """The same without a loop in this thread: `restart` must return at once and take no lock."""
+    """The same for any loop: `restart` must return at once and take no lock.
+
+    Raises ValueError outside the main thread.
+    """
+    process = here()
+    asked: list[int] = []
+    before: dict[Signals, Handler] = {}
 
     def received(number: int, frame: object) -> None:
         del frame
-        for each, handler in before.items():
-            signal.signal(each, handler or signal.SIG_DFL)
-        if not all_stopped(look()):
+        if not is_here(process) or stopped():
+            for each, handler in before.items():
+                signal.signal(each, handler or signal.SIG_DFL)
+            signal.raise_signal(number)
+        elif not asked:
+            asked.append(number)
             restart()
         else:
+            handler = before[signal.Signals(number)]
+            signal.signal(number, handler if _is_of_the_program(handler) else signal.SIG_DFL)
             signal.raise_signal(number)
 
-    before = {number: signal.signal(number, received) for number in signals}
+    for number in signals:
+        before[number] = signal.signal(number, received)
 
 
-def all_stopped(health: Iterable[Health]) -> bool:
-    """Whether there is nobody left to stop."""
-    return all(one.phase == "stopped" for one in health)
+def _is_of_the_program(handler: Handler) -> bool:
+    """Whether somebody has set it on purpose: not the system, Python or `asyncio.run`."""
+    if not callable(handler) or handler is signal.default_int_handler:
+        return False
+    behind = getattr(handler, "func", handler)  # asyncio.run's is a partial of a method
+    return not isinstance(getattr(behind, "__self__", None), asyncio.Runner)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Self, TypedDict, Unpack
 
 from holdfast.client import aio
 from holdfast.client.call_arguments import check_members
-from holdfast.client.stop_signals import STOP_SIGNALS, restart_on_signals_in_threads
+from holdfast.client.partition import ThreadPartition as Partition
+from holdfast.client.stop_signals import STOP_SIGNALS, obey
 from holdfast.client.sync_member import Connection, Member
 from holdfast.client.sync_members import Members
 from holdfast.client.threads import THREAD
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from holdfast.client.witness import Witness
     from holdfast.v1 import admin_pb2
 
-__all__ = ["Admin", "Connection", "Member", "Members", "restart_on_signals"]
+__all__ = ["Admin", "Connection", "Member", "Members", "Partition", "restart_on_signals"]
 
 
 def restart_on_signals(*members: Member, signals: Sequence[Signals] = STOP_SIGNALS) -> None:
@@ -38,7 +39,7 @@ def restart_on_signals(*members: Member, signals: Sequence[Signals] = STOP_SIGNA
         for member in members:
             member.begin_restart()
 
-    restart_on_signals_in_threads(restart, lambda: [one.health() for one in members], signals)
+    obey(restart, lambda: all(member.stopped for member in members), signals)
 
 
 class AdminOptions(TypedDict, total=False):

@@ -6,14 +6,15 @@ run in a thread of their own for each member.
 
 from __future__ import annotations
 
-import asyncio
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from functools import partial
+from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from holdfast.client import aio
 from holdfast.client.arguments import check_callables
 from holdfast.client.caller import CALL_TIMEOUT_MS
-from holdfast.client.threads import THREAD
+from holdfast.client.forked import check_here, here, is_here
+from holdfast.client.partition import ThreadPartition
+from holdfast.client.threads import THREAD, UserThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -21,10 +22,18 @@ if TYPE_CHECKING:
 
     from holdfast.client.health import Health
     from holdfast.client.options import ConnectionOptions, MemberOptions
-    from holdfast.client.partition import Offset, Partition
+    from holdfast.client.partition import Offset
     from holdfast.client.protocol import TopicPartition
 
-    Listener = Callable[[Sequence[Partition]], None]
+    Listener = Callable[[Sequence[ThreadPartition]], None]
+    Handler = Callable[[ThreadPartition], None]
+
+
+class _Inner(aio.Member):
+    """The member in the loop's thread: its handlers are threads, which nobody can cancel."""
+
+    _makes = ThreadPartition
+    _cancels_handlers = False
 
 
 class Connection:
@@ -79,11 +88,11 @@ class Member:
         **options: Unpack[MemberOptions],
     ) -> None:
         check_callables(on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
-        self._callbacks = ThreadPoolExecutor(1, thread_name_prefix="holdfast-callbacks")
+        self._callbacks = UserThread("holdfast-callbacks")
         where = endpoints.shared if isinstance(endpoints, Connection) else endpoints
 
-        def make() -> aio.Member:
-            return aio.Member(
+        def make() -> _Inner:
+            return _Inner(
                 where,
                 group=group,
                 topics=topics,
@@ -93,6 +102,7 @@ class Member:
                 **options,
             )
 
+        self._process = here()
         self._member = THREAD.make(make)
 
     def __enter__(self) -> Self:
@@ -105,8 +115,12 @@ class Member:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        THREAD.run(self._member.__aexit__(kind, error, traceback))
-        self._callbacks.shutdown()
+        if not is_here(self._process):
+            return  # a copy, in the child of a fork: the membership is its parent's to end
+        try:
+            THREAD.run(self._member.__aexit__(kind, error, traceback))
+        finally:
+            self._callbacks.close()
 
     @property
     def instance_id(self) -> str | None:
@@ -124,26 +138,50 @@ class Member:
         return self._member.generation
 
     @property
-    def assignment(self) -> tuple[Partition, ...]:
+    def assignment(self) -> tuple[ThreadPartition, ...]:
         """The partitions that are owned at this moment."""
-        return self._member.assignment
+        return cast("tuple[ThreadPartition, ...]", self._member.assignment)
 
     def health(self) -> Health:
         """Where the member stands, for a health probe."""
         return self._member.health()
 
+    @property
+    def stopped(self) -> bool:
+        """Whether it has stopped, and calls no code of the program any more."""
+        return self._member.stopped
+
     def start(self) -> None:
         """Begin to join; returns at once."""
         THREAD.make(self._member.start)
 
-    def owned(self) -> Iterator[Partition]:
+    def owned(self) -> Iterator[ThreadPartition]:
         """Each partition as it is assigned, for as long as the member lives."""
         while (partition := self.next_owned()) is not None:
             yield partition
 
-    def next_owned(self) -> Partition | None:
+    def next_owned(self) -> ThreadPartition | None:
         """The next assigned partition; None: the member has left."""
-        return THREAD.run(self._member.next_owned())
+        partition: ThreadPartition | None
+        partition = cast("ThreadPartition | None", THREAD.run(self._member.next_owned()))
+        return partition
+
+    def run(self, handler: Handler) -> None:
+        """Have `handler(partition)` run in a thread for each owned partition; as `aio.Member.run`.
+
+        A thread cannot be cancelled: one whose partition was lost is told so, and waited for before
+        the member goes on with that partition.
+        """
+        check_callables(handler=handler)
+
+        async def handle(partition: ThreadPartition) -> None:
+            thread = UserThread(f"holdfast {partition.topic}/{partition.number}")
+            try:
+                await thread.call(partial(handler, partition))
+            finally:
+                thread.close()
+
+        THREAD.run(self._member.run(cast("Any", handle)))
 
     def leave(self) -> None:
         """Leave the group for good: the partitions go to others at once."""
@@ -155,6 +193,7 @@ class Member:
 
     def begin_restart(self) -> None:
         """Begin what `restart` does and return at once; also from a signal handler."""
+        check_here(self._process, "Member")
         THREAD.soon(self._member.begin_restart)
 
     def wait_stopped(self) -> None:
@@ -180,12 +219,11 @@ class Member:
 
     def _in_thread(
         self, listener: Listener | None
-    ) -> Callable[[Sequence[Partition]], Coroutine[Any, Any, None]] | None:
+    ) -> Callable[[Sequence[Any]], Coroutine[Any, Any, None]] | None:
         if listener is None:
             return None
 
-        async def listen(partitions: Sequence[Partition]) -> None:
-            loop = asyncio.get_running_loop()
-            await loop.run_in_executor(self._callbacks, listener, partitions)
+        async def listen(partitions: Sequence[ThreadPartition]) -> None:
+            await self._callbacks.call(partial(listener, partitions))
 
         return listen

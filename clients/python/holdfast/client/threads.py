@@ -1,13 +1,18 @@
-"""The one thread that runs an event loop for all blocking members and admins of a process.
+"""Threads of the blocking shell: the one event loop of a process, and those for the user's code.
 
-So heartbeats go on while the user's threads block. Knows asyncio, and nothing of the protocol.
+The loop serves all blocking members and admins, so heartbeats go on while the user's threads block.
+All are daemons: code of the user that hangs must not keep a process from its end. Knows asyncio,
+and nothing of the protocol.
 """
 
 from __future__ import annotations
 
 import asyncio
 import atexit
+import os
 import threading
+from concurrent.futures import Future
+from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
@@ -21,6 +26,13 @@ class LoopThread:
     """An event loop in a daemon thread, made when it is first needed and kept for the process."""
 
     def __init__(self) -> None:
+        self._begin()
+        atexit.register(self._end)
+        if hasattr(os, "register_at_fork"):
+            os.register_at_fork(after_in_child=self._begin)
+
+    def _begin(self) -> None:
+        """Nothing runs yet; the child of a fork has no thread, whatever its parent had."""
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._serve, name="holdfast-client", daemon=True)
@@ -52,7 +64,6 @@ class LoopThread:
             if self._loop is None:
                 self._loop = asyncio.new_event_loop()
                 self._thread.start()
-                atexit.register(self._end)
             return self._loop
 
     def _serve(self) -> None:
@@ -60,9 +71,44 @@ class LoopThread:
 
     def _end(self) -> None:
         """Stop with the interpreter: it would wait two seconds for gRPC under a running loop."""
-        loop = self._started()
-        loop.call_soon_threadsafe(loop.stop)
-        self._thread.join(_END_SECONDS_MAX)
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join(_END_SECONDS_MAX)
 
 
 THREAD = LoopThread()
+
+
+class UserThread:
+    """A daemon thread for calls of the user's code, one after another; begins with the first."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+
+    async def call(self, act: Callable[[], ResultT]) -> ResultT:
+        """Have it called there; what it raises is raised here."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
+            self._thread.start()
+        done: Future[ResultT] = Future()
+        self._calls.put((done, act))
+        return await asyncio.wrap_future(done)
+
+    def close(self) -> None:
+        """The thread ends after the calls that it has got."""
+        self._calls.put(None)
+
+    def _serve(self) -> None:
+        while (item := self._calls.get()) is not None:
+            done, act = item
+            done.set_running_or_notify_cancel()
+            try:
+                done.set_result(act())
+            except Exception as error:  # noqa: BLE001 - the user's code; raised where it is awaited
+                done.set_exception(error)
+            except BaseException as error:  # noqa: BLE001 - as above; as it is, it ended the loop
+                wrapped = RuntimeError(f"{error!r} was raised in the thread {self._name!r}")
+                wrapped.__cause__ = error
+                done.set_exception(wrapped)

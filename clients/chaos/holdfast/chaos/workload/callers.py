@@ -115,14 +115,21 @@ class RecordedCaller(Caller):
         await self.attempt(group_pb2.FindCoordinatorRequest(), attempt_ms)
 
     async def attempt(
-        self, request: Message, timeout_ms: int, *, elsewhere: bool = False
+        self,
+        request: Message,
+        timeout_ms: int,
+        *,
+        elsewhere: bool = False,
+        on_sent: Callable[[], None] | None = None,
     ) -> Message | Failure:
         """As `Caller.attempt`; a call of the history unless it is part of one."""
         self.attempt_began_us = boot_us()
         if id(request) in self._whole:
-            return await super().attempt(request, timeout_ms, elsewhere=elsewhere)
+            return await super().attempt(request, timeout_ms, elsewhere=elsewhere, on_sent=on_sent)
         with _recording(self.recorder, self.who, request) as call:
-            result = await super().attempt(request, timeout_ms, elsewhere=elsewhere)
+            result = await super().attempt(
+                request, timeout_ms, elsewhere=elsewhere, on_sent=on_sent
+            )
             call.came_to(result)
             return result
 

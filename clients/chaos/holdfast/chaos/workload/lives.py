@@ -99,7 +99,7 @@ class Lives:
         until = loop.time() + (stay_s if way != "twin" else stay_s + 10.0)
         try:
             for turn in itertools.count():
-                if member.ended or self._ending.is_set() or loop.time() > until:
+                if member.stopped or self._ending.is_set() or loop.time() > until:
                     break
                 await self._work(member, who, turn)
                 await self._wait(self._task.times.write / 1_000)

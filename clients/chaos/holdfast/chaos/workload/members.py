@@ -13,7 +13,7 @@ from holdfast.chaos.clock import US_PER_MS, boot_us
 from holdfast.chaos.history import Granted, Renewed, Surrendered
 from holdfast.chaos.workload.callers import RecordedConnection
 from holdfast.client import HoldfastError, Member
-from holdfast.client.holding import Holding
+from holdfast.client.loss import OVER, LostReason
 from holdfast.client.session import Session
 from holdfast.client.signals import Assigned, Lost, Output
 
@@ -101,10 +101,10 @@ class RecordedSession(Session):
         return 0 if ends_at_ms is None else ends_at_ms * US_PER_MS
 
 
-def _reason(words: str) -> Reason:
-    if "FENCED" in words.upper():
+def _reason(reason: LostReason) -> Reason:
+    if reason.kind == "fenced":
         return "fenced"
-    return "stopped" if words == "the session is over" else "lost"
+    return "stopped" if reason == OVER else "lost"
 
 
 class RecordedMember(Member):
@@ -123,16 +123,14 @@ class RecordedMember(Member):
         **options: Any,  # noqa: ANN401 - those of Member, passed on
     ) -> None:
         self._own = RecordedConnection(endpoints, credentials, recorder, who)
-        super().__init__(self._own, **options)
-        # Member makes its session itself; ours takes its place before anything has begun.
-        self._recorded = RecordedSession(self.settings, self._own.caller.ids, recorder, who)
-        self._session = self._recorded
-        self._holding = Holding(self._recorded)
+        self._recorder, self._who = recorder, who
+        # Under faults a cluster may be away for longer than a program would wait for it.
+        super().__init__(self._own, start_timeout_ms=None, **options)
 
-    @property
-    def ended(self) -> bool:
-        """Whether the session is over, for whatever reason."""
-        return self._stopped.is_set()
+    def _make_session(self) -> RecordedSession:
+        session = RecordedSession(self.settings, self._own.caller.ids, self._recorder, self._who)
+        self._recorded = session
+        return session
 
     async def crash(self) -> None:
         """Vanish without a word: the group has to find out by itself."""

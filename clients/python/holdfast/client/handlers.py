@@ -1,0 +1,103 @@
+"""The handlers of `Member.run`: one task for each owned partition, told, awaited and joined.
+
+A partition that is to be let go of is told (`Partition.revoking`), and its handler waited for. One
+that was lost has no time: its handler is cancelled as well, where that is possible. Knows neither
+the session nor the group.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.client.errors import HoldfastError
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Iterable
+
+    from holdfast.client.partition import HeldPartition
+    from holdfast.client.protocol import TopicPartition
+
+_LOGGER = logging.getLogger("holdfast.client")
+SLOW_S: Final = 10.0
+"""After so long without an end, people hear of handlers that others wait for."""
+
+
+class Handlers:
+    """Tasks by partition. `failed` hears what a handler raised; `cancels`: a task can be."""
+
+    def __init__(self, failed: Callable[[Exception], None], *, cancels: bool) -> None:
+        self._failed = failed
+        self._cancels = cancels
+        self._handler: Callable[[Any], Awaitable[None]] | None = None
+        self._running: dict[TopicPartition, tuple[HeldPartition, asyncio.Task[None]]] = {}
+
+    def open(self, handler: Callable[[Any], Awaitable[None]]) -> None:
+        """`run` begins. Raises RuntimeError while another one runs, TypeError for no function."""
+        if not callable(handler):
+            raise TypeError(f"run takes a function that is given a partition, not {handler!r}.")
+        if self._handler is not None:
+            raise RuntimeError("run is under way; a member has one handler at a time.")
+        self._handler = handler
+
+    def start(self, partition: HeldPartition) -> None:
+        """Work on this one begins."""
+        if self._handler is None:
+            raise RuntimeError("run has ended")
+        work = self._handle(partition, self._handler)
+        task = asyncio.create_task(work, name=f"holdfast {partition.topic}/{partition.number}")
+        self._running[partition.name] = partition, task
+        task.add_done_callback(lambda _: self._running.pop(partition.name, None))
+
+    def lost(self, names: Iterable[TopicPartition]) -> None:
+        """These are not owned any more: whoever can be stopped is."""
+        for name in names:
+            if self._cancels and name in self._running:
+                self._running[name][1].cancel()
+
+    async def ended(self, names: Iterable[TopicPartition]) -> None:
+        """Wait until nobody works on these; a line for people when that takes long."""
+        tasks = {self._running[name][1]: name for name in names if name in self._running}
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=SLOW_S)
+        if late:
+            slow = sorted(tasks[task] for task in late)
+            _LOGGER.warning(
+                "The handlers of %s have not ended %.0f s after they were told to "
+                "(partition.revoking). A rebalance waits for them; when it has waited for 0.8 of "
+                "the rebalance timeout, the partitions are lost.",
+                ", ".join(f"{topic}/{number}" for topic, number in slow),
+                SLOW_S,
+            )
+            await asyncio.wait(late)
+
+    async def close(self) -> None:
+        """`run` ends: whoever still works is told to stop, and waited for."""
+        for partition, _ in self._running.values():
+            partition.going.begin()
+        self.lost(tuple(self._running))
+        try:
+            await self.ended(tuple(self._running))
+        finally:
+            self._handler = None
+
+    async def _handle(
+        self, partition: HeldPartition, handler: Callable[[Any], Awaitable[None]]
+    ) -> None:
+        try:
+            work = handler(partition)
+            if not inspect.isawaitable(work):
+                raise TypeError(  # noqa: TRY301 - it ends the member like what a handler raises
+                    f"run takes an async function, but {handler!r} gave {work!r}: it would "
+                    "block the heartbeats. holdfast.client.sync runs plain functions in threads."
+                )
+            await work
+        except Exception as error:  # noqa: BLE001 - the user's code; raised by `run`
+            if isinstance(error, HoldfastError) and not partition.owned:
+                # Refused because the partition was lost, which ends this handler anyway.
+                _LOGGER.info("The handler of %s/%d ended: %s", *partition.name, error)
+            else:
+                self._failed(error)

@@ -1,0 +1,95 @@
+"""Why a member has lost partitions, as the user reads it. No IO, no clock.
+
+The reason stands on each lost partition (`Partition.lost_reason`), in `Health.lost`, and in the one
+warning of the logger.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+if TYPE_CHECKING:
+    from holdfast.client.errors import Fenced
+    from holdfast.client.lease import Lease
+
+_STALL_PART: Final = 4
+_STALL_MS_MIN: Final = 1_000
+"""A stall of less than a quarter of the lease, or than a second, is not what ended it."""
+
+
+@dataclass(frozen=True, slots=True)
+class LostReason:
+    """Why partitions were lost; `str` gives the sentence.
+
+    `kind`: `clock` (ownership ended by the own clock, S11), `removed` (the group has removed the
+    member before its session could end), `expired` (the group has waited for the member for as
+    long as it may, and went on), `fenced` (another process holds the instance id), `stopped` (the
+    member has ended for another reason).
+    """
+
+    kind: Literal["clock", "removed", "expired", "fenced", "stopped"]
+    words: str
+
+    def __str__(self) -> str:
+        return self.words
+
+
+def by_clock(lease: Lease, now_ms: int, stalled_ms: int, *, letting_go: bool) -> LostReason:
+    """The lease has ended. `stalled_ms`: for how long nothing ran here before this was seen."""
+    ends_at_ms = lease.ends_at_ms
+    before_the_end = ends_at_ms is not None and now_ms - stalled_ms < ends_at_ms
+    if before_the_end and stalled_ms >= max(lease.length_ms // _STALL_PART, _STALL_MS_MIN):
+        return LostReason(
+            "clock",
+            f"the event loop did not run for {stalled_ms / 1000:.1f} s: move code that blocks it "
+            "into asyncio.to_thread; if there is none, the process or its machine stood still",
+        )
+    if lease.ended_by_rebalance and letting_go:
+        limit_s = lease.rebalance_ms * 8 // 10 / 1000
+        return LostReason(
+            "clock",
+            f"letting go has taken {limit_s:.1f} s, 0.8 of the rebalance timeout: on_revoked or a "
+            "handler is too slow, or rebalance_timeout_ms too short for it",
+        )
+    if lease.ended_by_rebalance:
+        limit_s = lease.rebalance_ms * 8 // 10 / 1000
+        return LostReason(
+            "clock",
+            f"the rebalance was not over after {limit_s:.1f} s, 0.8 of the rebalance timeout",
+        )
+    limit_s = lease.session_ms * 8 // 10 / 1000
+    return LostReason(
+        "clock",
+        f"no heartbeat was accepted for {limit_s:.1f} s, 0.8 of the session timeout: the service "
+        "was not reached",
+    )
+
+
+def unknown_member(lease: Lease, now_ms: int) -> LostReason:
+    """The group has answered UNKNOWN_MEMBER_ID: what can be told apart by the own clock (T2)."""
+    silent_ms = lease.silent_ms(now_ms)
+    if silent_ms is None or silent_ms < lease.session_ms:
+        return LostReason(
+            "removed",
+            "the group has removed this member: an operator did, or the group did not wait for it "
+            "any longer in a rebalance",
+        )
+    return LostReason(
+        "expired",
+        f"the group has ended this member's session: it accepted no heartbeat for "
+        f"{silent_ms / 1000:.1f} s",
+    )
+
+
+def fenced(error: Fenced) -> LostReason:
+    """Another process holds the instance id: which, as far as the service said."""
+    words = str(error)
+    named = error.holder is None or error.holder in words
+    return LostReason("fenced", words if named else f"{words}, held by {error.holder!r}")
+
+
+GENERATION_PASSED = LostReason(
+    "expired", "the group has gone on to another generation without this member"
+)
+OVER = LostReason("stopped", "the session is over")

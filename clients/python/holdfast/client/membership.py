@@ -1,0 +1,271 @@
+"""What a member session is and how it moves: joining, letting go, starting over, ending.
+
+session.py says what each input and each answer means; the moves that follow from it are here, one
+method each. phases.py draws them. No IO, no clock, no randomness.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from holdfast.client import loss, requests
+from holdfast.client.calls import Calls, Kind
+from holdfast.client.departure import Departure
+from holdfast.client.errors import Fenced, HoldfastError
+from holdfast.client.final import final_error, pause_ms
+from holdfast.client.joining import Joining
+from holdfast.client.leadership import Leadership
+from holdfast.client.loss import LostReason
+from holdfast.client.ownership import Ownership
+from holdfast.client.pace import Pace
+from holdfast.client.phases import IN_GROUP, Goal, Phase
+from holdfast.client.requests import GENERATION_NONE, Identity
+from holdfast.client.signals import Note, Output, Settings, Stopped
+from holdfast.client.starting import Starting
+from holdfast.v1.errors_pb2 import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from holdfast.client.protocol import TopicPartition
+    from holdfast.client.request_ids import RequestIds
+    from holdfast.v1 import extras_pb2
+
+
+LOOKS: Final = 8
+"""How often within a lease a member that owns something looks at the clock, at least."""
+
+
+class Membership:
+    """One member of one group: its parts, and the moves between its phases."""
+
+    def __init__(self, settings: Settings, request_ids: RequestIds) -> None:
+        self.settings = settings
+        self.phase = Phase.NEW
+        self.error: HoldfastError | None = None
+        self._ids = request_ids
+        self._outputs: list[Output] = []
+        self.ownership = Ownership(settings, self._outputs)
+        self._calls = Calls(self._outputs)
+        self._pace = Pace(settings, self.ownership.lease)
+        self._joining = Joining(settings, request_ids, self._calls, self._pace)
+        self._departure = Departure(settings, request_ids, self._calls, self._pace)
+        self._leadership = Leadership(settings)
+        self._starting = Starting(settings.start_timeout_ms)
+        self._tells_stop_at_ms: int | None = None
+        self._seen_ms = 0
+
+    # --- what the shell asks -------------------------------------------------------------------
+
+    @property
+    def identity(self) -> Identity:
+        """Who the member is to the group at the moment."""
+        return self._joining.identity
+
+    @property
+    def departing(self) -> bool:
+        """Whether the user has asked for the end."""
+        return self._departure.goal is not Goal.STAY
+
+    @property
+    def unconfirmed(self) -> HoldfastError | None:
+        """Set when the group has not confirmed the goodbye: it will notice by itself."""
+        return self._departure.unconfirmed
+
+    @property
+    def pausing(self) -> bool:
+        """Whether all is over, and only the program has not been told yet (final.pause_ms)."""
+        return self._tells_stop_at_ms is not None
+
+    def outputs(self) -> list[Output]:
+        """Take what is to be done, in this order."""
+        taken = self._outputs[:]
+        self._outputs.clear()
+        return taken
+
+    def owns(self, now_ms: int) -> bool:
+        """Whether the member may act on its partitions now: by the clock, not by the last tick."""
+        return self.ownership.holds(now_ms)
+
+    @property
+    def wake_at_ms(self) -> int | None:
+        """When to call `tick` next; None: only an input can change anything."""
+        if self.phase in {Phase.NEW, Phase.STOPPED}:
+            return self._tells_stop_at_ms
+        moments = [
+            self._starting.ends_at_ms,
+            self._calls.wake_at_ms,
+            self._pace.heartbeat_at_ms if self._can_heartbeat() else None,
+            self._joining.resend_at_ms if self.phase is Phase.JOINING else None,
+            self._departure.until_ms,
+            self.ownership.changes_at_ms,
+            self._look_at_ms,
+            self._leadership.refresh_at_ms if self.phase is Phase.STABLE else None,
+        ]
+        return min((moment for moment in moments if moment is not None), default=None)
+
+    @property
+    def _look_at_ms(self) -> int | None:
+        """While something is owned, a stall must show as one: be woken often, whatever is due."""
+        if not self.ownership.held:
+            return None
+        return self._seen_ms + max(1, self.ownership.lease.length_ms // LOOKS)
+
+    # --- refusals of the membership ---------------------------------------------------------------
+
+    def _membership_refused(
+        self, code: ErrorCode.ValueType, extras: extras_pb2.ResponseExtras, now_ms: int
+    ) -> None:
+        """The group does not have us as we think: T2, T3, T6; everything else ends the session."""
+        if code == ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID:
+            self._joining.identity = Identity()
+            self._start_over(loss.unknown_member(self.ownership.lease, now_ms), now_ms)
+        elif code == ErrorCode.ERROR_CODE_ILLEGAL_GENERATION:
+            self._generation_passed(now_ms)
+        elif code == ErrorCode.ERROR_CODE_REBALANCE_IN_PROGRESS:
+            self._rebalance("the group rebalances", now_ms)
+        else:
+            # FENCED_INSTANCE_ID (T5) is here on purpose: two twins that rejoin fence each other
+            # for ever.
+            self._refuse(code, extras, now_ms)
+
+    def _refuse(
+        self, code: ErrorCode.ValueType, extras: extras_pb2.ResponseExtras, now_ms: int
+    ) -> None:
+        """The refusal cannot heal: the member ends with it."""
+        log_time_ms = self._ids.log_time_ms(now_ms)
+        self._ended_by(final_error(code, extras, self.settings, self.identity, log_time_ms), now_ms)
+
+    def _ended_by(self, error: HoldfastError, now_ms: int) -> None:
+        """The service ends the member. Nothing is owned any more; the group may still know it.
+
+        Whoever is fenced has nothing to tell: the place in the group is another's.
+        """
+        if isinstance(error, Fenced) or self.phase is Phase.LEAVING:
+            self._stop(error, now_ms)
+        else:
+            self.ownership.forfeit(LostReason("stopped", str(error)))
+            self._depart(self._way_out, now_ms, error)
+
+    def _generation_passed(self, now_ms: int) -> None:
+        """T3: keep the member id, drop the generation."""
+        self._joining.identity = Identity(member_id=self.identity.member_id)
+        if self.phase is Phase.JOINING:
+            self.ownership.forfeit(loss.GENERATION_PASSED)
+            self._joining.generation_passed(now_ms)
+        else:
+            self._start_over(loss.GENERATION_PASSED, now_ms)
+
+    # --- joining -------------------------------------------------------------------------------
+
+    def _rebalance(self, reason: str, now_ms: int) -> None:
+        """T6: eager, let go of everything and join again; cooperative, keep it and join again.
+
+        Ignored while that is under way.
+        """
+        if self.phase not in {Phase.SYNCING, Phase.STABLE}:
+            return
+        self._calls.forget(Kind.SYNC, Kind.TOPICS)
+        self._let_go_and_join((), reason, now_ms)
+
+    def _let_go_and_join(
+        self, partitions: Collection[TopicPartition], reason: str, now_ms: int
+    ) -> None:
+        self._joining.reason = reason
+        if not self._joining.cooperative:
+            partitions = tuple(self.ownership.held)
+        if partitions:
+            self.phase = Phase.REVOKING
+            self.ownership.revoke(partitions)
+        else:
+            self._join(now_ms)
+
+    def _start_over(self, reason: LostReason, now_ms: int) -> None:
+        """T2, T3: the partitions are lost without a chance to commit; join as what we still are."""
+        self._joining.reason = reason.words
+        self.ownership.forfeit(reason)
+        self._pace.heartbeat_at_ms = None
+        self._calls.forget(Kind.SYNC, Kind.HEARTBEAT, Kind.TOPICS, Kind.JOIN)
+        if self.phase is not Phase.REVOKING:  # else the running on_revoked ends first
+            self._join(now_ms)
+
+    def _join(self, now_ms: int) -> None:
+        if not self._joining.cooperative:
+            self.ownership.forget()
+        self.phase = Phase.JOINING
+        self._leadership.end()
+        self._calls.forget(Kind.JOIN, Kind.SYNC, Kind.TOPICS)
+        self._outputs.append(Note(f"joins: {self._joining.reason}"))
+        self._joining.send_join(now_ms)
+
+    # --- signs of life and the group leader's watch ----------------------------------------------
+
+    def _heartbeat_if_due(self, now_ms: int) -> None:
+        if not self._pace.due(now_ms) or not self._can_heartbeat():
+            return
+        self._pace.heartbeat_at_ms = None  # the answer or the failure sets the next one
+        request = requests.heartbeat(self.settings, self.identity)
+        self._calls.send(Kind.HEARTBEAT, request, self._pace.short_timeout_ms, now_ms)
+
+    def _can_heartbeat(self) -> bool:
+        return self.phase in IN_GROUP and self.identity.can_heartbeat
+
+    def _ask_for_topics(self, now_ms: int) -> None:
+        self._leadership.refresh_from(None)
+        request = requests.list_topics(self._leadership.topics)
+        self._calls.send(Kind.TOPICS, request, self._pace.short_timeout_ms, now_ms)
+
+    # --- the end -------------------------------------------------------------------------------
+
+    @property
+    def _way_out(self) -> Goal:
+        """How to end without being told how: a place that can wait for a restart is kept (S12)."""
+        return Goal.LEAVE if self.settings.instance_id is None else Goal.RESTART
+
+    def _depart(self, goal: Goal, now_ms: int, error: HoldfastError | None = None) -> None:
+        """Let go of everything, then tell the group. `error`: what has failed here."""
+        if self.phase is Phase.STOPPED:
+            return
+        self._departure.error = self._departure.error or error
+        if self.phase is Phase.LEAVING or self._departure.goal is not Goal.STAY:
+            return
+        self._departure.goal = goal
+        if self.phase is Phase.REVOKING:
+            return  # on_revoked is running; `revoked` goes on from there
+        self._calls.forget(Kind.JOIN, Kind.SYNC, Kind.TOPICS)
+        self._let_go_and_say_goodbye(now_ms)
+
+    def _let_go_and_say_goodbye(self, now_ms: int) -> None:
+        """The group may hear it only when no code of the user acts any more (S12)."""
+        if self.ownership.held or self.ownership.untold:
+            self.phase = Phase.REVOKING
+            self.ownership.revoke(self.ownership.held)
+            return
+        self.ownership.forget()
+        self._calls.forget(*Kind)
+        self._pace.heartbeat_at_ms = self._joining.resend_at_ms = None
+        self.phase = Phase.LEAVING
+        if not self._departure.say_goodbye(self.identity, now_ms):
+            self._stop(None, now_ms)
+
+    def _stop(self, error: HoldfastError | None, now_ms: int) -> None:
+        """All is over. What failed first is what the user hears."""
+        self.error = error = self._departure.error or error
+        if isinstance(error, Fenced):
+            self.ownership.forfeit(loss.fenced(error))
+        else:
+            ended = loss.OVER if error is None else LostReason("stopped", str(error))
+            self.ownership.forfeit(ended)
+        self._calls.forget(*Kind)
+        self._joining.identity = Identity(self.identity.member_id, GENERATION_NONE)
+        self._starting.over()
+        self.phase = Phase.STOPPED
+        pause = pause_ms(error) if self._departure.goal is Goal.STAY else 0
+        if pause:
+            self._tells_stop_at_ms = now_ms + pause
+        else:
+            self._tell_stop()
+
+    def _tell_stop(self) -> None:
+        self._tells_stop_at_ms = None
+        self._outputs.append(Stopped(self.error))

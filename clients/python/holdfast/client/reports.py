@@ -1,0 +1,100 @@
+"""What the logger `holdfast.client` says of one member: each thing once.
+
+INFO: joining, generation, what it owns. WARNING: partitions lost, and why; topics that do not
+exist; a goodbye that nobody confirmed. ERROR: what stopped it for good. Knows no call.
+"""
+
+from __future__ import annotations
+
+import logging
+from shlex import quote
+from typing import TYPE_CHECKING, Final
+
+from holdfast.client.errors import HoldfastError
+from holdfast.client.final import whom
+from holdfast.client.signals import Assigned, Lost, Missing, Note, Revoke
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from holdfast.client.health import Health
+    from holdfast.client.protocol import TopicPartition
+    from holdfast.client.session import Session
+    from holdfast.client.signals import Output
+
+_LOGGER = logging.getLogger("holdfast.client")
+NAMED_MAX: Final = 20
+"""So many partitions are named in a line; of the others their number is told."""
+_SPOKEN_OF_AT_THE_END: Final = frozenset({"fenced", "stopped"})
+"""Reasons with which the member ends: one line says both."""
+
+
+class Reports:
+    """Lines of one member."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._said_end = False
+
+    def of(self, output: Output) -> None:
+        """A line for what the session decided, if people want to know."""
+        match output:
+            case Note(words):
+                _LOGGER.info("%s %s.", self._who(), words)
+            case Assigned(partitions, grant):
+                _LOGGER.info(
+                    "%s owns%s %s, under token %d.",
+                    self._who(),
+                    " now also" if len(self._session.ownership.held) > len(partitions) else "",
+                    named(partitions) or "nothing",
+                    grant.fencing_token,
+                )
+            case Revoke(partitions) if partitions:
+                _LOGGER.info("%s lets go of %s.", self._who(), named(partitions))
+            case Lost(partitions, reason) if reason.kind not in _SPOKEN_OF_AT_THE_END:
+                _LOGGER.warning("%s has lost %s: %s.", self._who(), named(partitions), reason)
+            case Missing(topics):
+                self._missing(topics)
+
+    def ended(self, health: Health, *, unheard: bool) -> None:
+        """The member is over, or only waits for the program to be told so."""
+        if self._said_end:
+            return
+        self._said_end = True
+        error = health.error
+        if unheard:
+            _LOGGER.warning("A member has stopped as asked, and nobody confirmed it. %s", health)
+        elif error is not None:
+            said = isinstance(error, HoldfastError)  # else where it was raised counts, too
+            traceback = None if said else error
+            _LOGGER.error("A member has stopped for good. %s", health, exc_info=traceback)
+            if (unconfirmed := self._session.unconfirmed) is not None:
+                _LOGGER.warning("%s", unconfirmed)
+
+    def failed_again(self, error: Exception) -> None:
+        """Something else has failed while the member ends for another reason."""
+        _LOGGER.error("%s ends already; this failed, too.", self._who(), exc_info=error)
+
+    def _who(self) -> str:
+        settings = self._session.settings
+        return whom(self._session.identity.member_id, settings.instance_id, settings.group)
+
+    def _missing(self, topics: Iterable[str]) -> None:
+        settings = self._session.settings
+        for topic in topics:
+            _LOGGER.warning(
+                "Topic %r, which group %r asks for, does not exist, so nobody gets a partition of "
+                "it. Create it with `holdfast topic create %s --partitions COUNT`; it is taken up "
+                "within %d ms.",
+                topic,
+                settings.group,
+                quote(topic),
+                settings.topics_refresh_ms,
+            )
+
+
+def named(partitions: Iterable[TopicPartition]) -> str:
+    """The partitions in a line, the first of them by name."""
+    names = [f"{topic}/{number}" for topic, number in partitions]
+    more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
+    return ", ".join(names[:NAMED_MAX]) + more

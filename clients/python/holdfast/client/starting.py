@@ -1,0 +1,84 @@
+"""Until when the service must have answered first: a wrong address must not be waited for for ever.
+
+The time counts until a leading node has answered any call. It stands still while a join waits at a
+node, for a node that does not lead refuses at once, and while nothing ran here. No clock, no IO.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.client.errors import OutcomeUnknown, Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from holdfast.client.errors import HoldfastError
+
+
+class Starting:
+    """The time that is left to a member that has not been answered yet."""
+
+    def __init__(self, timeout_ms: int | None) -> None:
+        self._timeout_ms = timeout_ms
+        self._until_ms: int | None = None
+        self._waiting: set[int] = set()
+        self._since_ms = 0
+        self._last: HoldfastError | None = None
+        self._doubtful = False
+
+    def begin(self, now_ms: int) -> None:
+        """The member starts."""
+        if self._timeout_ms is not None:
+            self._until_ms = now_ms + self._timeout_ms
+
+    def over(self) -> None:
+        """A leading node has answered: from now on the member waits as long as it takes."""
+        self._until_ms = None
+
+    def waits(self, call: int, now_ms: int) -> None:
+        """A join has gone out to a node, which may keep it waiting."""
+        if not self._waiting:
+            self._since_ms = now_ms
+        self._waiting.add(call)
+
+    def ended(self, call: int, now_ms: int) -> None:
+        """A call has come to its end, or does not matter any more."""
+        if call in self._waiting:
+            self._waiting.remove(call)
+            if not self._waiting and self._until_ms is not None:
+                self._until_ms += now_ms - self._since_ms
+
+    def only(self, calls: Collection[int], now_ms: int) -> None:
+        """Only these still wait: the others have been given up."""
+        for call in self._waiting - set(calls):
+            self.ended(call, now_ms)
+
+    def failed(self, error: HoldfastError, *, changes: bool) -> None:
+        """A call has failed; `changes`: a join, which may have been taken all the same (S5)."""
+        self._last = error
+        self._doubtful |= changes and isinstance(error, OutcomeUnknown)
+
+    def slept(self, late_ms: int) -> None:
+        """For so long nothing ran here, so nobody could have answered."""
+        if self._until_ms is not None and not self._waiting:
+            self._until_ms += late_ms
+
+    @property
+    def ends_at_ms(self) -> int | None:
+        """When the time will be up; None: it does not run."""
+        return None if self._waiting else self._until_ms
+
+    def expired(self, now_ms: int) -> HoldfastError | None:
+        """What the member ends with, if its time is up."""
+        ends_at_ms = self.ends_at_ms
+        if ends_at_ms is None or now_ms < ends_at_ms:
+            return None
+        last = (
+            "None has failed yet, either" if self._last is None else f"The last one: {self._last}"
+        )
+        text = (
+            f"No leading node has answered a call within {self._timeout_ms} ms "
+            f"(start_timeout_ms). {last.removesuffix('.')}."
+        )
+        return OutcomeUnknown(text) if self._doubtful else Unavailable(text)

@@ -16,6 +16,7 @@ import signal
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -230,7 +231,7 @@ ABOVE: Final = {
 }
 """What no node takes, with the code that it must end with."""
 LARGEST: Final = {
-    **{name: ("OK", lambda name=name: _largest(name)) for name in _UNARY},
+    **{name: ("OK", partial(_largest, name)) for name in _UNARY},
     "GroupService/HeartbeatStream": ("OK", lambda: _batches(0)),
     "LogService/Watch": ("OK", lambda: _watches(WATCHES_EACH_MAX)),
 }

@@ -13,7 +13,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from holdfast.raft.peer_names import missing_names, node_dns_name, node_uri
 from holdfast.server.certificates import issue, make_authority
 from holdfast.server.config import ConfigError, Tls, load
-from holdfast.server.layout import CLIENT_FOLDER, lay_out
+from holdfast.server.layout import CLIENT_FOLDER, lay_out, plan
 from holdfast.server.peer_security import peer_tls
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def usages(file: Path) -> set[x509.ObjectIdentifier]:
 
 
 def test_a_new_cluster_has_the_names_and_accepts_no_others(tmp_path: Path) -> None:
-    files = lay_out(tmp_path / "c", 3, None, [], insecure=False)
+    files = lay_out(tmp_path / "c", plan(3, None, [], insecure=False))
     configs = [load(file, {}, ()) for file in files]
 
     for config in configs:
@@ -59,7 +59,7 @@ def test_a_new_cluster_has_the_names_and_accepts_no_others(tmp_path: Path) -> No
 
 def test_a_clients_certificate_serves_nobody(tmp_path: Path) -> None:
     """Else whoever holds one could answer in a node's place, to clients and peers."""
-    (node, *_) = lay_out(tmp_path / "c", 3, None, [], insecure=False)
+    (node, *_) = lay_out(tmp_path / "c", plan(3, None, [], insecure=False))
     client = tmp_path / "c" / CLIENT_FOLDER / "certificate.pem"
 
     assert usages(client) == {ExtendedKeyUsageOID.CLIENT_AUTH}

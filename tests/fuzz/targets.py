@@ -192,10 +192,12 @@ _REQUESTS: Final[dict[type[Message], Callable[[Any], object]]] = {
     g.JoinGroupRequest: lambda r: requests.join_group(r, CALLER, "fresh"),
     g.SyncGroupRequest: lambda r: requests.sync_group(r, CALLER),
     g.HeartbeatRequest: lambda r: requests.heartbeat(r, CALLER),
-    g.LeaveGroupRequest: lambda r: requests.leave_group(r, CALLER),
+    g.LeaveGroupRequest: lambda r: requests.leave_group(
+        r, CALLER, tuple(requests.leaving(r.members))
+    ),
     o.OffsetCommitRequest: lambda r: requests.commit_offsets(r, CALLER),
     o.OffsetDeleteRequest: lambda r: requests.delete_offsets(r, CALLER),
-    a.RemoveMembersRequest: lambda r: admin.remove_members(r, CALLER),
+    a.RemoveMembersRequest: lambda r: admin.remove_members(r, CALLER, tuple(admin.whom(r))),
     a.TriggerRebalanceRequest: lambda r: admin.trigger_rebalance(r, CALLER),
     a.CreateTopicsRequest: lambda r: admin.create_topics(r, CALLER),
     a.CreatePartitionsRequest: lambda r: admin.create_partitions(r, CALLER),

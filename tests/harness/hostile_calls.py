@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import itertools
 import json
 import signal
 import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -223,20 +223,21 @@ def _told(code: str) -> None:
     _FIRST.set()
 
 
-ABOVE: Final = {
+Kinds = dict[str, tuple[str, Callable[[], Attack]]]
+ABOVE: Final[Kinds] = {
     "one item more, ten calls in turn": ("INVALID_ARGUMENT", _above),
     "a batch of one heartbeat more": ("INVALID_ARGUMENT", lambda: _batches(1)),
     "8 MiB of empty items": ("INVALID_ARGUMENT", _empties),
     "watches above the limit": ("RESOURCE_EXHAUSTED", lambda: _watches(2 * WATCHES_EACH_MAX)),
 }
 """What no node takes, with the code that it must end with."""
-LARGEST: Final = {
-    **{name: ("OK", partial(_largest, name)) for name in _UNARY},
+LARGEST: Final[Kinds] = {
+    **{name: ("OK", functools.partial(_largest, name)) for name in _UNARY},
     "GroupService/HeartbeatStream": ("OK", lambda: _batches(0)),
     "LogService/Watch": ("OK", lambda: _watches(WATCHES_EACH_MAX)),
 }
 """The largest of each kind that a node takes."""
-CALLS: Final[dict[str, tuple[str, Callable[[], Attack]]]] = LARGEST | ABOVE
+CALLS: Final[Kinds] = LARGEST | ABOVE
 
 
 def _opened(address: str, tls: tuple[str, ...]) -> Channel:

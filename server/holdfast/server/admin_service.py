@@ -14,7 +14,7 @@ from holdfast.server.answering import Callers, Context, answered
 from holdfast.server.answers import Encoded, Room
 from holdfast.server.faults import CallFailed, Refused, partly_done
 from holdfast.server.listing import Lists
-from holdfast.server.slices import Slices
+from holdfast.server.slices import Slices, collected
 from holdfast.server.subscribers import survey
 from holdfast.server.translate import admin, limits, responses, views
 from holdfast.v1 import admin_pb2 as a
@@ -71,6 +71,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         made: dict[str, bytes] = {}
         for group_id in request.groups:
             if group_id in made:
+                await slices.done()
                 room.take(len(made[group_id]))  # named again, it is not made again
             else:
                 made[group_id] = await views.described(state, group_id, asked, room, slices)
@@ -129,8 +130,13 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         """Remove members by an operator's hand, one rebalance for all (KIP-345)."""
         if count := admin.nameless(request):
             self._log_nameless(request, count, context)
-        got = await self._ask(admin.remove_members, request, context)
-        return _placed(admin.removed(cast("replies.LeaveReply", got.reply)), got)
+        removed = await collected(admin.whom(request))
+        got = await self._ask(
+            lambda request, caller: admin.remove_members(request, caller, removed), request, context
+        )
+        reply = cast("replies.LeaveReply", got.reply)
+        members = await collected(map(admin.removed_member, reply.members))
+        return _placed(admin.removed(reply, members), got)
 
     def _log_nameless(self, request: a.RemoveMembersRequest, count: int, context: Context) -> None:
         """Somebody's tool is broken; who runs it is to be found in the node's log."""

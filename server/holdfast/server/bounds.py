@@ -59,7 +59,7 @@ ITEMS_MAX: Final[Mapping[str, int]] = {
     "ListTopicsRequest.names": 10_000,
     "DescribeSettingsRequest.names": 100,
     "AlterSettingsRequest.settings": 100,
-    "ConsumerProtocolSubscription.topics": 10_000,
+    "ConsumerProtocolSubscription.topics": 5_000,
     "ConsumerProtocolSubscription.owned_partitions": 10_000,
     "ConsumerProtocolSubscription.owned_partitions.partitions": 100_000,
     "ConsumerProtocolAssignment.assigned_partitions": 10_000,

@@ -10,7 +10,7 @@ from holdfast.coordinator.commands import Caller
 from holdfast.server.address import parse_address
 from holdfast.server.answering import Callers, Context, answered
 from holdfast.server.faults import malformed
-from holdfast.server.slices import chunks
+from holdfast.server.slices import chunks, collected
 from holdfast.server.translate import requests, responses
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
@@ -109,12 +109,14 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         self, request: g.LeaveGroupRequest, context: Context
     ) -> g.LeaveGroupResponse:
         """Remove members at once."""
+        leaving = await collected(requests.leaving(request.members))
         got = await self._actors.ask(
             lambda call: requests.leave_group(
-                request, self._callers.of(call, request, request.holdfast, context)
+                request, self._callers.of(call, request, request.holdfast, context), leaving
             )
         )
-        response = responses.leave_group(cast("replies.LeaveReply", got.reply))
+        reply = cast("replies.LeaveReply", got.reply)
+        response = responses.leave_group(reply, await collected(map(responses.left, reply.members)))
         self._stamp(response.holdfast, got)
         return response
 

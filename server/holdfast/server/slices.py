@@ -54,6 +54,11 @@ async def chunks(items: Sequence[Item], most: int = MADE_MAX) -> AsyncIterator[S
         yield items[first : first + most]
 
 
+async def collected(items: Iterable[Item]) -> tuple[Item, ...]:
+    """As `tuple`, of what is made while it is walked through, in slices."""
+    return tuple([item async for item in Slices(SEEN_MAX).of(items)])
+
+
 async def give_way(done: int) -> None:
     """Let the loop serve everybody else once; `done`: items since the last time."""
     del done  # tests count it

@@ -281,7 +281,7 @@ HOSTILE: dict[str, Callable[[Served], Awaitable[object]]] = {
                 g.JoinGroupRequestProtocol(
                     name=name,
                     metadata=g.ConsumerProtocolSubscription(
-                        topics=[""] * 9_000
+                        topics=[""] * 4_000
                     ).SerializeToString(),
                 )
                 for name in "abcdefgh"

@@ -142,6 +142,26 @@ CALLS: dict[str, tuple[int, int, Callable[[Served], Awaitable[object]]]] = {
             a.DeleteGroupsRequest(groups_names=[f"g-{n:05}" for n in range(1_000)])
         ),
     ),
+    "LeaveGroup": (
+        2 * 9_000,
+        slices.SEEN_MAX,
+        lambda node: node.group.LeaveGroup(
+            g.LeaveGroupRequest(
+                group_id="crowd",
+                members=[g.LeaveGroupRequestMember(member_id=f"x{n}") for n in range(10_000)],
+            )
+        ),
+    ),
+    "RemoveMembers": (
+        2 * 9_000,
+        slices.SEEN_MAX,
+        lambda node: node.admin.RemoveMembers(
+            a.RemoveMembersRequest(
+                group_id="crowd",
+                members=[a.MemberToRemove(member_id=f"x{n}") for n in range(10_000)],
+            )
+        ),
+    ),
     "FindCoordinator": (
         1_000,
         slices.MADE_MAX,

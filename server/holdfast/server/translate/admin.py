@@ -15,13 +15,15 @@ from holdfast.server.translate.responses import extras
 from holdfast.v1 import admin_pb2 as a
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from holdfast.coordinator import replies
     from holdfast.coordinator.rejections import Rejection
 
 
-def remove_members(request: a.RemoveMembersRequest, caller: c.Caller) -> c.LeaveGroup:
+def remove_members(
+    request: a.RemoveMembersRequest, caller: c.Caller, members: tuple[c.LeavingMember, ...]
+) -> c.LeaveGroup:
     """RemoveMembers: a leave by an operator's hand (KIP-345), of those named or of a whole kind."""
     reason = limits.text("reason", request.reason)
     prefix = limits.text("instance_prefix", request.instance_prefix)
@@ -32,12 +34,18 @@ def remove_members(request: a.RemoveMembersRequest, caller: c.Caller) -> c.Leave
     return c.LeaveGroup(
         caller,
         request.group_id,
-        tuple(_removed(member, reason) for member in request.members),
+        members,
         operator=True,
         everyone=request.all,
         prefix=prefix,
         reason=reason,
     )
+
+
+def whom(request: a.RemoveMembersRequest) -> Iterator[c.LeavingMember]:
+    """Those that a removal names, one by one, for there may be many."""
+    reason = limits.text("reason", request.reason)
+    return (_removed(member, reason) for member in request.members)
 
 
 def _removed(member: a.MemberToRemove, reason: str) -> c.LeavingMember:
@@ -52,20 +60,22 @@ def nameless(request: a.RemoveMembersRequest) -> int:
     return sum(not each.member_id and not each.group_instance_id for each in request.members)
 
 
-def removed(reply: replies.LeaveReply) -> a.RemoveMembersResponse:
+def removed(
+    reply: replies.LeaveReply, members: Iterable[a.RemovedMember]
+) -> a.RemoveMembersResponse:
     """RemoveMembers' answer, members in the order of the request (G16)."""
     return a.RemoveMembersResponse(
-        error_code=code_of(reply.error),
-        members=[
-            a.RemovedMember(
-                member_id=m.member_id,
-                group_instance_id=m.instance_id,
-                error_code=code_of(m.error),
-                error_message=_removal_message(m),
-            )
-            for m in reply.members
-        ],
-        holdfast=extras(reply.error),
+        error_code=code_of(reply.error), members=members, holdfast=extras(reply.error)
+    )
+
+
+def removed_member(result: replies.MemberResult) -> a.RemovedMember:
+    """What became of one member."""
+    return a.RemovedMember(
+        member_id=result.member_id,
+        group_instance_id=result.instance_id,
+        error_code=code_of(result.error),
+        error_message=_removal_message(result),
     )
 
 

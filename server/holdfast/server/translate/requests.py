@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 CONSUMER = "consumer"
 """The protocol type whose metadata the service reads."""
-SUBSCRIBED_MAX: Final = 20_000
+SUBSCRIBED_MAX: Final = 10_000
 """Topics that all protocols of one join name together; each protocol repeats them as a rule."""
 _SUBSCRIPTION: Final = Bounds(g.ConsumerProtocolSubscription.DESCRIPTOR, "protocols.metadata")
 
@@ -117,12 +117,15 @@ def heartbeat(request: g.HeartbeatRequest, caller: c.Caller) -> c.Heartbeat:
     )
 
 
-def leave_group(request: g.LeaveGroupRequest, caller: c.Caller) -> c.LeaveGroup:
+def leave_group(
+    request: g.LeaveGroupRequest, caller: c.Caller, members: tuple[c.LeavingMember, ...]
+) -> c.LeaveGroup:
     """LeaveGroup."""
-    return c.LeaveGroup(caller, request.group_id, tuple(_leaving(request.members)))
+    return c.LeaveGroup(caller, request.group_id, members)
 
 
-def _leaving(members: Iterable[g.LeaveGroupRequestMember]) -> Iterator[c.LeavingMember]:
+def leaving(members: Iterable[g.LeaveGroupRequestMember]) -> Iterator[c.LeavingMember]:
+    """Those that leave, one by one, for there may be many."""
     for member in members:
         yield c.LeavingMember(
             limits.text("members.member_id", member.member_id),

@@ -85,19 +85,21 @@ def heard(answer: Heard) -> g.HeartbeatResponse:
     return answer.response
 
 
-def leave_group(reply: replies.LeaveReply) -> g.LeaveGroupResponse:
+def leave_group(
+    reply: replies.LeaveReply, members: Iterable[g.LeaveGroupResponseMember]
+) -> g.LeaveGroupResponse:
     """LeaveGroup's answer, members in the order of the request (G16)."""
     return g.LeaveGroupResponse(
-        error_code=code_of(reply.error),
-        members=[
-            g.LeaveGroupResponseMember(
-                member_id=m.member_id,
-                group_instance_id=m.instance_id,
-                error_code=code_of(m.error),
-            )
-            for m in reply.members
-        ],
-        holdfast=extras(reply.error),
+        error_code=code_of(reply.error), members=members, holdfast=extras(reply.error)
+    )
+
+
+def left(result: replies.MemberResult) -> g.LeaveGroupResponseMember:
+    """What became of one member."""
+    return g.LeaveGroupResponseMember(
+        member_id=result.member_id,
+        group_instance_id=result.instance_id,
+        error_code=code_of(result.error),
     )
 
 

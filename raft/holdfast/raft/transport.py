@@ -51,6 +51,7 @@ _REFUSALS: Final = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.FAILED_PR
 _WRONG_NAME: Final = "Hostname Verification Check failed"
 """gRPC's words where the certificate has not the name that was asked for."""
 _SHOWN_CHARACTERS: Final = 100
+_REASON_CHARACTERS: Final = 1_000
 
 Answer = Callable[[bytes], Iterator[bytes]]
 """Request to chunks. Raises BadMessage for no request, OSError for what is not there."""
@@ -349,7 +350,7 @@ class GrpcTransport:
         """Warn of what no redial mends; returns a pause in seconds, 0 for what one may mend."""
         code, details = error.code(), error.details() or ""
         if code in _REFUSALS:
-            text = f"node {link.peer!r} refuses this node: {details}"
+            text = f"node {link.peer!r} refuses this node: {_shown(details, _REASON_CHARACTERS)}"
         elif _WRONG_NAME in details:
             text = self._wrong_name(link)
         else:
@@ -433,6 +434,6 @@ class GrpcTransport:
             self._wake()
 
 
-def _shown(told: str) -> str:
-    """What a stranger told, for a sentence."""
-    return repr(told[:_SHOWN_CHARACTERS])
+def _shown(told: str, most: int = _SHOWN_CHARACTERS) -> str:
+    """What somebody else told, for a sentence: one line, no control characters, so many of it."""
+    return repr(told[:most])

@@ -46,9 +46,12 @@ class OtherAcceptor:
 
     def __init__(self, version: Metadata) -> None:
         self.version, self.streams, self.packets = version, 0, list[bytes]()
+        self.refusal = ""
 
     def receive(self, packets: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
         self.streams += 1
+        if self.refusal:
+            context.abort(grpc.StatusCode.PERMISSION_DENIED, self.refusal)
         context.send_initial_metadata(tuple(self.version))
         yield b""
         self.packets += packets
@@ -120,6 +123,23 @@ def test_an_unlike_peer_is_not_listened_to(
     (warning,) = warnings(caplog)
     assert said in warning
     assert WHAT_TO_DO in warning
+
+
+def test_why_a_peer_refuses_is_one_line_of_bounded_length(
+    nodes: Nodes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It is text from another machine."""
+    at, other = addresses("a", "b"), OtherAcceptor(told())
+    other.refusal = "no\nlevel=critical\x1b[2J" + "!" * 3_000
+    nodes.stack.enter_context(other.listening(at["b"]))
+    nodes.start("a", at["a"], {"b": at["b"]})
+
+    until(lambda: other.streams >= 3, "redials")
+
+    (warning,) = warnings(caplog)
+    assert warning.startswith("node 'b' refuses this node: 'no\\nlevel=critical\\x1b[2J!!!")
+    assert warning.isprintable()
+    assert len(warning) < 1_200
 
 
 def test_an_answer_of_an_unlike_peer_is_not_taken(nodes: Nodes) -> None:

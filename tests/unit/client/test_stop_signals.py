@@ -113,3 +113,150 @@ def test_the_first_signal_does_so_too_if_the_members_have_stopped_by_themselves(
         assert [running.stdout.readline() for _ in range(2)] == ["let go\n", "left\n"]
         running.send_signal(signal.SIGTERM)
         assert running.wait(WITHIN_S) == -signal.SIGTERM
+
+
+# --- a worker that hangs ---
+
+HANG_AIO = """
+    import asyncio, sys, threading, time
+    from holdfast.client import Member, restart_on_signals
+
+    how, asked = sys.argv[2:4]
+
+    async def on_revoked(_):
+        print("hangs", flush=True)
+        if how == "awaiting":
+            await asyncio.Event().wait()
+        elif how == "blocking":
+            time.sleep(600)
+        elif how == "in a thread":
+            await asyncio.to_thread(time.sleep, 600)
+
+    async def handler(partition):
+        if partition.number == 3:
+            print("ready", flush=True)
+        await partition.wait_revoked()
+        if partition.number == 3:
+            print("hangs", flush=True)
+            while True:
+                try:
+                    await asyncio.sleep(600)
+                except asyncio.CancelledError:
+                    pass
+
+    async def main():
+        settings = {"group": "g", "topics": ["t"], "instance_id": "i-1"}
+        listener = None if how == "in a handler" else on_revoked
+        async with Member(sys.argv[1], on_revoked=listener, **settings) as member:
+            if asked == "restart":
+                restart_on_signals(member)
+            if how == "in a handler":
+                await member.run(handler)
+            async for partition in member.owned():
+                if partition.number == 3:
+                    print("ready", flush=True)
+
+    asyncio.run(main())
+"""
+HANG_SYNC = """
+    import sys, threading, time
+    from holdfast.client import sync
+
+    how, asked = sys.argv[2:4]
+
+    def on_revoked(_):
+        print("hangs", flush=True)
+        threading.Event().wait()
+
+    def handler(partition):
+        if partition.number == 3:
+            print("ready", flush=True)
+        partition.wait_revoked()
+        if partition.number == 3:
+            print("hangs", flush=True)
+            threading.Event().wait()
+
+    settings = {"group": "g", "topics": ["t"], "instance_id": "i-1"}
+    listener = None if how == "in a handler" else on_revoked
+    with sync.Member(sys.argv[1], on_revoked=listener, **settings) as member:
+        if asked == "restart":
+            sync.restart_on_signals(member)
+        if how == "in a handler":
+            member.run(handler)
+        for partition in member.owned():
+            if partition.number == 3:
+                print("ready", flush=True)
+"""
+HANGS = [
+    *((HANG_AIO, how) for how in ("awaiting", "blocking", "in a thread", "in a handler")),
+    *((HANG_SYNC, how) for how in ("waiting", "in a handler")),
+]
+hangs = pytest.mark.parametrize(
+    ("program", "how"),
+    HANGS,
+    ids=[f"{'aio' if program == HANG_AIO else 'sync'} {how}" for program, how in HANGS],
+)
+
+
+@hangs
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_second_signal_ends_a_worker_that_hangs_while_it_lets_go(
+    program: str, how: str, number: signal.Signals
+) -> None:
+    """Without a word to the group: code of the user may still act."""
+    with worker(program, how, "restart") as (running, group):
+        running.send_signal(number)
+        assert running.stdout is not None
+        assert running.stdout.readline() == "hangs\n"
+        running.send_signal(number)
+        assert running.wait(WITHIN_S) == -number
+        assert group.requests["Heartbeat"] == group.requests["LeaveGroup"] == []
+
+
+@pytest.mark.parametrize(
+    ("program", "how"),
+    [(HANG_AIO, "awaiting"), (HANG_SYNC, "waiting"), (HANG_SYNC, "in a handler")],
+    ids=["aio", "sync", "sync in a handler"],
+)
+def test_a_second_ctrl_c_ends_it_also_without_our_handlers(program: str, how: str) -> None:
+    """The first leaves the block, whose end waits for on_revoked; the second leaves that."""
+    with worker(program, how, "nothing") as (running, group):
+        running.send_signal(signal.SIGINT)
+        assert running.stdout is not None
+        assert running.stdout.readline() == "hangs\n"
+        running.send_signal(signal.SIGINT)
+        _, errors = running.communicate(timeout=WITHIN_S)
+        assert running.returncode != 0
+        assert "KeyboardInterrupt" in errors
+        assert group.requests["Heartbeat"] == group.requests["LeaveGroup"] == []
+
+
+OWN_HANDLER = """
+    import os, signal, sys, threading
+    from holdfast.client import sync
+
+    def mine(number, frame):
+        print("mine", flush=True)
+        os._exit(7)
+
+    def on_revoked(_):
+        print("hangs", flush=True)
+        threading.Event().wait()
+
+    signal.signal(signal.SIGTERM, mine)
+    with sync.Member(sys.argv[1], group="g", topics=["t"], on_revoked=on_revoked) as member:
+        sync.restart_on_signals(member)
+        for partition in member.owned():
+            if partition.number == 3:
+                print("ready", flush=True)
+"""
+
+
+def test_a_second_signal_goes_to_the_handler_that_the_program_had_set() -> None:
+    with worker(OWN_HANDLER) as (running, _):
+        running.send_signal(signal.SIGTERM)
+        assert running.stdout is not None
+        assert running.stdout.readline() == "hangs\n"
+        running.send_signal(signal.SIGTERM)
+        out, _ = running.communicate(timeout=WITHIN_S)
+        assert (out, running.returncode) == ("mine\n", 7)

@@ -8,6 +8,7 @@ import ipaddress
 import logging
 import socket
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import grpc
@@ -19,7 +20,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from harness.poll import until_told
-from holdfast.client import Admin, Tls, Unavailable
+from holdfast.client import Admin, Connection, Tls, Unavailable, aio, sync
 from holdfast.client.caller import _WORDS_HOLD_MS, Caller
 from holdfast.client.reach import INFO_EVERY_MS, QUIET_MS_MAX, Reach
 from holdfast.client.signals import Failure
@@ -29,7 +30,7 @@ from holdfast.v1.group_pb2 import FindCoordinatorRequest
 from unit.client.fake_cluster import FakeGroup, FakeNode, said
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
     from pathlib import Path
 
 ATTEMPT_MS = 5_000
@@ -250,3 +251,99 @@ def test_info_is_told_again_after_a_while(caplog: pytest.LogCaptureFixture) -> N
         reach.note("a:1", "x", "refused")
         reach.note("b:2", "x", "refused")
     assert [record.getMessage() for record in caplog.records] == ["refused"] * 4
+
+
+# --- said when it is made, and not by a time-out ---
+
+
+def broken(folder: Path) -> dict[str, tuple[Tls, str]]:
+    """Credentials that cannot work, and what is said of each."""
+    ca = issue("ca")
+    good = files(folder / "good", ca, issue("me", ca))
+    other = files(folder / "other", ca, issue("me", ca))
+    locked = folder / "locked.pem"
+    locked.write_bytes(
+        issue("x").key.private_bytes(
+            serialization.Encoding.PEM,
+            serialization.PrivateFormat.PKCS8,
+            serialization.BestAvailableEncryption(b"secret"),
+        )
+    )
+    text = folder / "text.pem"
+    text.write_text("no PEM at all")
+    half = folder / "half.pem"
+    half.write_bytes(b"-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----\n")
+    nowhere = folder / "nowhere.pem"
+    return {
+        "a key of another pair": (
+            Tls(good.ca, good.certificate, other.key),
+            "key '.*other/key.pem' does not belong to certificate '.*good/certificate.pem'",
+        ),
+        "swapped": (Tls(good.ca, good.key, good.certificate), "certificate '.*key.pem' has none"),
+        "no key": (
+            Tls(good.ca, good.certificate, nowhere),
+            "key '.*nowhere.pem' cannot be read: No such file",
+        ),
+        "no certificate": (Tls(good.ca, nowhere, good.key), "certificate '.*' cannot be read"),
+        "no ca": (Tls(nowhere, good.certificate, good.key), "ca '.*nowhere.pem' cannot be read"),
+        "a folder": (Tls(folder, good.certificate, good.key), "cannot be read: Is a directory"),
+        "no PEM": (Tls(text, good.certificate, good.key), "ca '.*text.pem' has no certificate"),
+        "a key for a ca": (Tls(good.key or "", good.certificate, good.key), "has no certificate"),
+        "a text for a key": (Tls(good.ca, good.certificate, text), "has no private key in PEM"),
+        "half a key": (Tls(good.ca, good.certificate, half), "key '.*half.pem' cannot be used"),
+        "an encrypted key": (Tls(good.ca, good.certificate, locked), "is encrypted"),
+        "half a pair": (Tls(good.ca, good.certificate), "both a certificate and its key"),
+    }
+
+
+CAUSES = (
+    *("a key of another pair", "swapped", "no key", "no certificate", "no ca", "a folder"),
+    *("no PEM", "a key for a ca", "a text for a key", "half a key", "an encrypted key"),
+    "half a pair",
+)
+
+
+@pytest.mark.parametrize("cause", CAUSES)
+def test_files_that_cannot_work_are_refused_when_anything_is_made_of_them(
+    cause: str, tmp_path: Path
+) -> None:
+    credentials, words = broken(tmp_path)[cause]
+
+    async def refused(make: Callable[[], object]) -> None:
+        with pytest.raises(ValueError, match=words):
+            make()
+
+    for name in ("Member", "Members", "Admin", "Connection"):
+        more = {} if name in {"Admin", "Connection"} else {"group": "g", "topics": ["t"]}
+        more |= {"count": 1} if name == "Members" else {}
+        for shell in (aio, sync):
+            make = partial(getattr(shell, name), "a:1", credentials=credentials, **more)
+            asyncio.run(refused(make))
+
+
+def test_files_that_work_are_taken_and_no_certificate_is_needed(tmp_path: Path) -> None:
+    ca = issue("ca")
+    good = files(tmp_path / "good", ca, issue("me", ca))
+
+    async def made() -> None:
+        for credentials in (good, Tls(good.ca), Tls(str(good.ca))):
+            await Connection("a:1", credentials=credentials).close()
+
+    asyncio.run(made())
+
+
+def test_files_that_break_while_a_program_runs_are_a_failed_connection(tmp_path: Path) -> None:
+    """They may be in the middle of being replaced: that must not end a member."""
+    ca = issue("ca")
+    good = files(tmp_path / "good", ca, issue("me", ca))
+
+    async def scenario() -> None:
+        async with caller_of(ca, good) as caller:
+            (tmp_path / "good" / "key.pem").unlink()
+            assert "files of credentials cannot be used" in await refusal(caller, ATTEMPT_MS)
+            files(tmp_path / "again", ca, issue("me", ca))
+            for name in ("key.pem", "certificate.pem"):
+                (tmp_path / "again" / name).rename(tmp_path / "good" / name)
+            assert await caller.connect(caller.endpoints.current)
+
+    asyncio.run(scenario())

@@ -14,7 +14,7 @@ import grpc.aio
 
 from holdfast.chaos import history as h
 from holdfast.client.aio import Admin
-from holdfast.client.errors import HoldfastError
+from holdfast.client.errors import HoldfastError, TopicExists
 from holdfast.v1 import extras_pb2, log_pb2, offset_pb2
 from holdfast.v1.log_pb2_grpc import LogServiceStub
 from holdfast.v1.offset_pb2_grpc import OffsetServiceStub
@@ -57,6 +57,8 @@ class Operator:
         while not self.ready:
             try:
                 await admin.create_topics(self._topics)
+                self.ready = True
+            except TopicExists:  # the only one there is, made by a call whose answer was lost
                 self.ready = True
             except HoldfastError:
                 await asyncio.sleep(0.2)

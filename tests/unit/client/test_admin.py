@@ -13,9 +13,12 @@ from holdfast.client import (
     Admin,
     GroupNotEmpty,
     GroupNotFound,
+    HoldfastError,
     IncompatibleServer,
+    InvalidArgument,
     Member,
     Offset,
+    TopicExists,
     TopicInUse,
     TopicNotFound,
     TopicPartition,
@@ -23,6 +26,8 @@ from holdfast.client import (
     sync,
 )
 from holdfast.client import admin as admin_shell
+from holdfast.client.call_arguments import GROUP_STATES, GROUP_TYPES
+from holdfast.coordinator.state import CLASSIC, COMPLETING, EMPTY, PREPARING, STABLE
 from unit.client.fake_cluster import fake_cluster
 from unit.server.nodes import Served, join, served
 from unit.server.nodes import sync as sync_request
@@ -77,7 +82,8 @@ def test_offsets_are_set_read_and_forgotten_from_outside() -> None:
 def test_j5_a_group_with_members_lets_only_them_commit() -> None:
     def story(admin: sync.Admin) -> None:
         admin.create_topics({"t": 2})
-        assert isinstance(admin.commit_offsets("g", {T0: 5})[T0], UnknownMember)
+        with pytest.raises(GroupNotEmpty, match=r"'g' has members.*Stop them first"):
+            admin.commit_offsets("g", {T0: 5})
 
     by_both(story)
 
@@ -102,7 +108,6 @@ def test_members_are_removed_and_each_is_answered() -> None:
         assert admin.remove_members("g", instance_prefix="zz") == {}
         assert admin.remove_members("g", instance_prefix="i", reason="node retired") == {"i1": None}
         assert admin.remove_members("g", everyone=True) == {}
-        assert admin.remove_members("nosuch", everyone=True) == {}
         group = admin.describe_groups("g", rebalances=10)["g"]
         assert group.holdfast.rebalances[0].reason == "node retired"
 
@@ -215,3 +220,101 @@ def test_a_topic_that_live_members_own_is_kept_and_force_takes_it_from_them() ->
                 await until_async(lambda: member.health().owned == 2, "its return, smaller")
 
     asyncio.run(run())
+
+
+# --- one name raises, several are answered by name ---
+
+
+def test_a_single_name_that_is_refused_raises_and_several_are_answered_by_name() -> None:
+    """One rule for all calls: a refusal that stands alone must not look like a result."""
+
+    def story(admin: sync.Admin) -> None:
+        admin.create_topics({"t": 1, "u": 1})
+        for error, call in (
+            (GroupNotFound, lambda: admin.describe_groups("nope")),
+            (GroupNotFound, lambda: admin.delete_groups("nope")),
+            (GroupNotEmpty, lambda: admin.delete_groups("g")),
+            (TopicNotFound, lambda: admin.list_topics("nope")),
+            (TopicNotFound, lambda: admin.delete_topics("nope")),
+            (TopicExists, lambda: admin.create_topics({"t": 1})),
+            (InvalidArgument, lambda: admin.create_partitions({"t": 1})),
+            (TopicNotFound, lambda: admin.commit_offsets("tool", {TopicPartition("nope", 0): 1})),
+            (UnknownMember, lambda: admin.remove_members("g", instance_ids=["ghost"])),
+        ):
+            with pytest.raises(error):
+                call()
+        described = admin.describe_groups("g", "nope")
+        assert isinstance(described["nope"], GroupNotFound)
+        assert not isinstance(described["g"], HoldfastError)
+        counted = admin.list_topics("t", "nope")
+        assert counted["t"] == 1
+        assert isinstance(counted["nope"], TopicNotFound)
+        assert isinstance(admin.create_topics({"t": 1, "new": 1})["t"], TopicExists)
+        assert isinstance(admin.delete_topics("u", "nope")["nope"], TopicNotFound)
+
+    by_both(story)
+
+
+def test_a_group_that_does_not_exist_is_said_by_each_call_about_one() -> None:
+    """G1, J16: the service answers as if it were there, or names a member."""
+
+    def story(admin: sync.Admin) -> None:
+        for call in (
+            lambda: admin.remove_members("nogroup", everyone=True),
+            lambda: admin.remove_members("nogroup", instance_prefix="i"),
+            lambda: admin.remove_members("nogroup", instance_ids=["a", "b"]),
+            lambda: admin.remove_members("nogroup", member_ids=["a"]),
+            lambda: admin.offsets("nogroup"),
+            lambda: admin.offsets("nogroup", [T0]),
+            lambda: admin.trigger_rebalance("nogroup"),
+            lambda: admin.delete_offsets("nogroup", [T0]),
+        ):
+            with pytest.raises(GroupNotFound, match="nogroup"):
+                call()
+        assert admin.offsets("g") == {}
+
+    by_both(story)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "error"), [("", ValueError), ("a\n", ValueError), (3, TypeError)]
+)
+def test_what_no_group_can_be_called_is_told_before_anything_is_sent(
+    wrong: str, error: type[Exception]
+) -> None:
+    """One answer for all calls; the service has two codes for the empty id, by the call."""
+    with sync.Admin("127.0.0.1:1", timeout_ms=200) as admin:
+        for call in (
+            lambda: admin.describe_groups(wrong),
+            lambda: admin.describe_groups("g", wrong),
+            lambda: admin.delete_groups(wrong),
+            lambda: admin.remove_members(wrong, everyone=True),
+            lambda: admin.trigger_rebalance(wrong),
+            lambda: admin.offsets(wrong),
+            lambda: admin.commit_offsets(wrong, {T0: 1}),
+            lambda: admin.delete_offsets(wrong, [T0]),
+            lambda: admin.describe_settings(group=wrong),
+            lambda: admin.alter_settings({"group.max_size": 5}, group=wrong),
+        ):
+            with pytest.raises(error):
+                call()
+
+
+def test_k8_a_word_that_is_no_state_is_told_and_case_does_not_matter() -> None:
+    """The service takes it for a state that no group is in, as Kafka does."""
+
+    def story(admin: sync.Admin) -> None:
+        with pytest.raises(ValueError, match=r"'Bogus'.*Empty, PreparingRebalance"):
+            admin.list_groups(states=["Bogus"])
+        with pytest.raises(ValueError, match=r"'Bogus'.*classic"):
+            admin.list_groups(types=["Bogus"])
+        assert [group.group_id for group in admin.list_groups(states=["stable"])] == ["g"]
+        assert admin.list_groups(states=["Empty"]) == []
+
+    by_both(story)
+
+
+def test_the_words_for_states_and_types_are_the_service_s() -> None:
+    """The client has no server's code, so they stand twice."""
+    assert set(GROUP_STATES) == {EMPTY, PREPARING, COMPLETING, STABLE}
+    assert CLASSIC in GROUP_TYPES

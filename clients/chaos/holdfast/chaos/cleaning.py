@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from holdfast.client import Admin, HoldfastError
-from holdfast.client.errors import GroupNotFound, TopicNotFound
+from holdfast.client.errors import GroupNotFound, Rejected, TopicNotFound
 
 if TYPE_CHECKING:
     from holdfast.client.channel import Credentials
@@ -39,6 +39,8 @@ async def clean_up(
         for delete in (admin.delete_groups, admin.delete_topics):
             try:
                 _tell(await delete(*names), say)
+            except Rejected as error:  # of a single name the refusal is raised
+                _tell(dict.fromkeys(names, error), say)
             except HoldfastError as error:
                 failed.append(error)
     if failed:

@@ -42,7 +42,7 @@ from holdfast.chaos.workload.plan import (
 from holdfast.chaos.workload.prober import Prober
 from holdfast.chaos.workload.recorder import Recorder
 from holdfast.chaos.workload.store import Store
-from holdfast.client import HoldfastError
+from holdfast.client import GroupNotFound, HoldfastError
 
 CONDUCTOR: Final = "conductor.jsonl"
 CLOCK_ERROR: Final = 0.05
@@ -177,8 +177,12 @@ class Field:
     async def _all_have_members(self) -> bool:
         self._crew.refuse_dead()
         named = [name for name in groups(self._prefix) if not name.endswith(OFFSETS)]
-        described = await self._admin.describe_groups(*named)
-        return all(group.members for group in described.values())
+        try:
+            described = await self._admin.describe_groups(*named)
+        except GroupNotFound:  # the only one
+            return False
+        found = [each for each in described.values() if not isinstance(each, HoldfastError)]
+        return len(found) == len(named) and all(group.members for group in found)
 
     async def _safety(self, kinds: Sequence[Kind], times: Times) -> None:
         random = Random(self._plan.seed)  # noqa: S311 - a seed gives the same schedule

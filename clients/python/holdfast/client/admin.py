@@ -1,26 +1,39 @@
 """Admin for asyncio: what operators and tools ask of a cluster.
 
 Reads answer with the contract's messages. Changes carry a request id, are retried with it, and
-answer per group, member or topic: None when it is done, else the refusal as an exception *value*,
-so that one refusal does not hide the other results.
+answer per group, member or topic: None when it is done. What is refused of several things is there
+by its name, as an exception *value*, so that one refusal does not hide the other results; of a
+single thing the refusal is raised (results.py).
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, overload
 
 from holdfast.client import offsets as offset_messages
 from holdfast.client.arguments import check_callables, check_client_id
 from holdfast.client.call_arguments import (
+    GROUP_STATES,
+    GROUP_TYPES,
     check_timeout,
+    group_named,
+    groups_named,
     names_listed,
     one_by_one,
     partition_counts,
     settings_to_alter,
+    words_listed,
 )
 from holdfast.client.caller import CALL_TIMEOUT_MS, Caller
 from holdfast.client.clock import boot_ms, left_ms
 from holdfast.client.errors import from_code
+from holdfast.client.results import (
+    by_name,
+    described,
+    no_such_topic,
+    nobody_known,
+    refuse_members,
+)
 from holdfast.v1 import admin_pb2, extras_pb2, offset_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 
@@ -49,8 +62,8 @@ class Admin:
     """`async with Admin(endpoints) as admin`.
 
     Every method raises Unavailable or OutcomeUnknown when the cluster cannot be reached within
-    `timeout_ms`, and Rejected when it refuses the whole call. An argument that cannot be is a
-    ValueError or a TypeError, before anything is sent.
+    `timeout_ms`, and Rejected when it refuses the whole call, or the one thing that was named. An
+    argument that cannot be is a ValueError or a TypeError, before anything is sent.
     """
 
     def __init__(
@@ -90,18 +103,26 @@ class Admin:
 
     # --- groups --------------------------------------------------------------------------------
 
+    @overload
+    async def describe_groups(
+        self, group: str, /, *, rebalances: int = 1
+    ) -> dict[str, admin_pb2.DescribedGroup]: ...
+    @overload
     async def describe_groups(
         self, *groups: str, rebalances: int = 1
-    ) -> dict[str, admin_pb2.DescribedGroup]:
+    ) -> dict[str, admin_pb2.DescribedGroup | HoldfastError]: ...
+    async def describe_groups(
+        self, *groups: str, rebalances: int = 1
+    ) -> dict[str, admin_pb2.DescribedGroup] | dict[str, admin_pb2.DescribedGroup | HoldfastError]:
         """State, members, assignments, and the last rebalances (at most 10 are remembered).
 
-        A group that cannot be described says why itself, in `error_code` and `error_message`.
+        A single group that does not exist is raised as GroupNotFound; of several it is the value.
         """
         extras = extras_pb2.RequestExtras(rebalances_max=rebalances)
-        names = one_by_one("describe_groups", groups)
+        names = groups_named("describe_groups", groups)
         request = admin_pb2.DescribeGroupsRequest(groups=names, holdfast=extras)
         answer = await self._read(request, admin_pb2.DescribeGroupsResponse)
-        return {group.group_id: group for group in answer.groups}
+        return by_name({group.group_id: described(group) for group in answer.groups}, names)
 
     async def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
@@ -109,23 +130,27 @@ class Admin:
         """All groups, or those in these states (Kafka's words, "Stable") and of these types.
 
         Any number: they are asked for in pages. One that comes or goes meanwhile may be in it.
+        Raises ValueError for a word that is no state and no type.
         """
         request = admin_pb2.ListGroupsRequest(
-            states_filter=names_listed("states", states), types_filter=names_listed("types", types)
+            states_filter=words_listed("states", states, GROUP_STATES),
+            types_filter=words_listed("types", types, GROUP_TYPES),
         )
         pages = self._pages(request, admin_pb2.ListGroupsResponse)
         return [group async for answer in pages for group in answer.groups]
 
     async def delete_groups(self, *groups: str) -> Results:
         """Delete groups without members, with their offsets."""
-        request = admin_pb2.DeleteGroupsRequest(groups_names=one_by_one("delete_groups", groups))
+        names = groups_named("delete_groups", groups)
+        request = admin_pb2.DeleteGroupsRequest(groups_names=names)
         answer = await self._change(request, admin_pb2.DeleteGroupsResponse)
-        return {
+        results = {
             result.group_id: _refusal(
                 result.error_code, f"Group {result.group_id!r}", result.holdfast.message
             )
             for result in answer.results
         }
+        return by_name(results, names)
 
     async def remove_members(
         self,
@@ -146,8 +171,8 @@ class Admin:
         the fencing token excludes it (S12).
 
         Raises ValueError when nobody is named (G25), IncompatibleServer when the service is older
-        than this call. A group that does not exist is no error: each member named gets
-        UnknownMember (G1).
+        than this call, GroupNotFound for a group that does not exist, UnknownMember for a single
+        member that the group does not have.
         """
         static = names_listed("instance_ids", instance_ids)
         others = names_listed("member_ids", member_ids)
@@ -159,23 +184,26 @@ class Admin:
                 "for everyone: one of the three."
             )
         request = admin_pb2.RemoveMembersRequest(
-            group_id=group,
+            group_id=group_named(group),
             members=members,
             all=everyone,
             reason=reason,
             instance_prefix=instance_prefix or None,
         )
         answer = await self._change(request, admin_pb2.RemoveMembersResponse)
-        return {
+        results = {
             _named(member): _refusal(
                 member.error_code, f"Member {_named(member)!r} of {group!r}", member.error_message
             )
             for member in answer.members
         }
+        if nobody_known(results):
+            await self.describe_groups(group)  # G1: of a group that is not there no member is known
+        return by_name(results, members)
 
     async def trigger_rebalance(self, group: str, *, reason: str | None = None) -> None:
         """Open a join phase, as if the group leader had asked for it."""
-        request = admin_pb2.TriggerRebalanceRequest(group_id=group, reason=reason)
+        request = admin_pb2.TriggerRebalanceRequest(group_id=group_named(group), reason=reason)
         await self._change(request, admin_pb2.TriggerRebalanceResponse)
 
     # --- offsets -------------------------------------------------------------------------------
@@ -185,31 +213,37 @@ class Admin:
     ) -> dict[TopicPartition, Offset]:
         """Committed offsets of the partitions (none named: of all); never committed: left out.
 
-        A group that does not exist has none: {}.
+        Raises GroupNotFound for a group that does not exist.
         """
-        request = offset_messages.fetch_request(group, partitions)
-        return offset_messages.fetched(await self._read(request, offset_pb2.OffsetFetchResponse))
+        request = offset_messages.fetch_request(group_named(group), partitions)
+        answer = await self._read(request, offset_pb2.OffsetFetchResponse)
+        found = offset_messages.fetched(answer)
+        if not found:
+            await self.describe_groups(group)  # J16: nothing tells it from a group without any
+        return found
 
     async def commit_offsets(
         self, group: str, offsets: Mapping[tuple[str, int], Offset | int]
     ) -> OffsetResults:
         """Set offsets from outside, of a group that nobody is in; it is made if it is not there.
 
-        While the group has members each partition is refused with UnknownMember (J5): only a
-        member may commit then. Raises ValueError or TypeError for an offset that cannot be (it is
-        0 or more); then none is sent.
+        Raises GroupNotEmpty while the group has members (J5): only they may commit then. Raises
+        ValueError or TypeError for an offset that cannot be (it is 0 or more); then none is sent.
         """
-        request = offset_messages.outside_commit_request(group, offsets)
+        request = offset_messages.outside_commit_request(group_named(group), offsets)
         answer = await self._change(request, offset_pb2.OffsetCommitResponse)
-        return _offset_results(answer)
+        results = _offset_results(answer)
+        refuse_members(group, results)
+        return by_name(results, results)
 
     async def delete_offsets(
         self, group: str, partitions: Iterable[tuple[str, int]]
     ) -> OffsetResults:
         """Forget offsets; refused for topics that a member subscribes to (J24)."""
-        request = offset_messages.delete_request(group, partitions)
+        request = offset_messages.delete_request(group_named(group), partitions)
         answer = await self._change(request, offset_pb2.OffsetDeleteResponse)
-        return _offset_results(answer)
+        results = _offset_results(answer)
+        return by_name(results, results)
 
     # --- topics --------------------------------------------------------------------------------
 
@@ -220,7 +254,7 @@ class Admin:
             topics=[admin_pb2.CreatableTopic(name=n, num_partitions=c) for n, c in counts.items()]
         )
         answer = await self._change(request, admin_pb2.CreateTopicsResponse)
-        return _topic_results(answer.topics)
+        return by_name(_topic_results(answer.topics), counts)
 
     async def create_partitions(self, counts: Mapping[str, int]) -> Results:
         """Raise topics to so many partitions each; counts only grow."""
@@ -229,7 +263,7 @@ class Admin:
             topics=[admin_pb2.CreatePartitionsTopic(name=n, count=c) for n, c in wanted.items()]
         )
         answer = await self._change(request, admin_pb2.CreatePartitionsResponse)
-        return _topic_results(answer.results)
+        return by_name(_topic_results(answer.results), wanted)
 
     async def delete_topics(self, *topics: str, force: bool = False) -> Results:
         """Delete topics, with the offsets that groups have of them.
@@ -244,13 +278,24 @@ class Admin:
             holdfast=extras_pb2.RequestExtras(force=force),
         )
         answer = await self._change(request, admin_pb2.DeleteTopicsResponse)
-        return _topic_results(answer.responses)
+        return by_name(_topic_results(answer.responses), names)
 
-    async def list_topics(self, *names: str) -> dict[str, int]:
-        """Partition counts by topic; of all topics, however many, when none is named."""
+    @overload
+    async def list_topics(self) -> dict[str, int]: ...
+    @overload
+    async def list_topics(self, name: str, /) -> dict[str, int]: ...
+    @overload
+    async def list_topics(self, *names: str) -> dict[str, int | HoldfastError]: ...
+    async def list_topics(self, *names: str) -> dict[str, int] | dict[str, int | HoldfastError]:
+        """Partition counts by topic; of all topics, however many, when none is named.
+
+        A single topic that does not exist is raised as TopicNotFound; of several it is the value.
+        """
         request = admin_pb2.ListTopicsRequest(names=one_by_one("list_topics", names))
         pages = self._pages(request, admin_pb2.ListTopicsResponse)
-        return {t.name: t.num_partitions async for answer in pages for t in answer.topics}
+        there = {t.name: t.num_partitions async for answer in pages for t in answer.topics}
+        missing = {name: no_such_topic(name) for name in names if name not in there}
+        return by_name({**there, **missing}, names)
 
     # --- settings and cluster --------------------------------------------------------------------
 
@@ -259,7 +304,8 @@ class Admin:
     ) -> list[admin_pb2.DescribedSetting]:
         """Settings on the log (S23) with unit, default and meaning; of one group if named."""
         asked = one_by_one("describe_settings", names)
-        request = admin_pb2.DescribeSettingsRequest(names=asked, group_id=group)
+        of = None if group is None else group_named(group)
+        request = admin_pb2.DescribeSettingsRequest(names=asked, group_id=of)
         return list((await self._read(request, admin_pb2.DescribeSettingsResponse)).settings)
 
     async def alter_settings(
@@ -269,7 +315,7 @@ class Admin:
         wanted = settings_to_alter(settings)
         request = admin_pb2.AlterSettingsRequest(
             settings=[admin_pb2.SettingToAlter(name=n, value=v) for n, v in wanted.items()],
-            group_id=group,
+            group_id=None if group is None else group_named(group),
         )
         answer = await self._change(request, admin_pb2.AlterSettingsResponse)
         return {

@@ -108,7 +108,7 @@ def check_instance_id(instance_id: object) -> None:
 
 def checked(settings: Settings) -> Settings:
     """The same settings, if a member can live by them. Raises ValueError."""
-    _check_group(settings.group)
+    check_group(settings.group)
     check_instance_id(settings.instance_id)
     for name in _TIMES:
         check_positive(name, getattr(settings, name), "milliseconds")
@@ -127,7 +127,8 @@ def checked(settings: Settings) -> Settings:
     return settings
 
 
-def _check_group(group: object) -> None:
+def check_group(group: object) -> None:
+    """Raises ValueError for what no group can be called."""
     if not isinstance(group, str) or not group:
         raise ValueError(f"group is the name of a group, not {shown(group)}.")
     if len(group) > GROUP_LENGTH_MAX or _CONTROL.search(group):

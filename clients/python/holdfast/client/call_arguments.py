@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from operator import index
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.client.arguments import INT32_MAX, check_positive, listed
+from holdfast.client.arguments import INT32_MAX, check_group, check_positive, listed
 from holdfast.client.partition import Offset
 from holdfast.client.protocol import TopicPartition
 from holdfast.client.shown import shown
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 INT64_MAX: Final = 2**63 - 1
+GROUP_STATES: Final = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
+GROUP_TYPES: Final = ("classic", "consumer", "share")
+"""Kafka's words; of these types this service has only the first so far."""
 
 
 def check_timeout(timeout_ms: object) -> None:
@@ -45,6 +48,29 @@ def one_by_one(call: str, names: tuple[object, ...]) -> tuple[str, ...]:
             f'{call} takes names one by one, as {call}("a", "b") or {call}(*names), '
             f"not {shown(wrong)}."
         )
+    return texts
+
+
+def group_named(group: object) -> str:
+    """A group's name. Raises TypeError for what is no text, ValueError for what none can have."""
+    if not isinstance(group, str):
+        raise TypeError(f"group is the name of a group, not {shown(group)}.")
+    check_group(group)
+    return group
+
+
+def groups_named(call: str, names: tuple[object, ...]) -> tuple[str, ...]:
+    """Groups that `call` takes as arguments of their own. Raises as the two above and below."""
+    return tuple(group_named(name) for name in one_by_one(call, names))
+
+
+def words_listed(argument: str, names: object, known: tuple[str, ...]) -> tuple[str, ...]:
+    """A list of known words, in any case. Raises ValueError for another, else as `names_listed`."""
+    folded = {word.casefold() for word in known}
+    texts = names_listed(argument, names)
+    for text in texts:
+        if text.casefold() not in folded:
+            raise ValueError(f"{argument} has {shown(text)}; known are {', '.join(known)}.")
     return texts
 
 

@@ -6,7 +6,7 @@ go on while the user's threads block. The members are in sync_member.py and sync
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, TypedDict, Unpack
+from typing import TYPE_CHECKING, Self, TypedDict, Unpack, overload
 
 from holdfast.client import aio
 from holdfast.client.call_arguments import check_members
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from holdfast.client.admin import OffsetResults, Results
     from holdfast.client.channel import Credentials
+    from holdfast.client.errors import HoldfastError
     from holdfast.client.partition import Offset
     from holdfast.client.protocol import TopicPartition
     from holdfast.client.witness import Witness
@@ -72,9 +73,17 @@ class Admin:
         """Close the connections."""
         THREAD.run(self._admin.close())
 
+    @overload
+    def describe_groups(
+        self, group: str, /, *, rebalances: int = 1
+    ) -> dict[str, admin_pb2.DescribedGroup]: ...
+    @overload
     def describe_groups(
         self, *groups: str, rebalances: int = 1
-    ) -> dict[str, admin_pb2.DescribedGroup]:
+    ) -> dict[str, admin_pb2.DescribedGroup | HoldfastError]: ...
+    def describe_groups(
+        self, *groups: str, rebalances: int = 1
+    ) -> Mapping[str, admin_pb2.DescribedGroup | HoldfastError]:
         """State, members, assignments, and the last rebalances."""
         return THREAD.run(self._admin.describe_groups(*groups, rebalances=rebalances))
 
@@ -117,10 +126,7 @@ class Admin:
     def offsets(
         self, group: str, partitions: Iterable[tuple[str, int]] = ()
     ) -> dict[TopicPartition, Offset]:
-        """Committed offsets of the partitions (none named: of all); never committed: left out.
-
-        A group that does not exist has none: {}.
-        """
+        """Committed offsets of the partitions (none named: of all); never committed: left out."""
         return THREAD.run(self._admin.offsets(group, partitions))
 
     def commit_offsets(
@@ -145,7 +151,13 @@ class Admin:
         """Delete topics; `force`: also those that groups with members subscribe to."""
         return THREAD.run(self._admin.delete_topics(*topics, force=force))
 
-    def list_topics(self, *names: str) -> dict[str, int]:
+    @overload
+    def list_topics(self) -> dict[str, int]: ...
+    @overload
+    def list_topics(self, name: str, /) -> dict[str, int]: ...
+    @overload
+    def list_topics(self, *names: str) -> dict[str, int | HoldfastError]: ...
+    def list_topics(self, *names: str) -> Mapping[str, int | HoldfastError]:
         """Partition counts by topic; of all topics when none is named."""
         return THREAD.run(self._admin.list_topics(*names))
 

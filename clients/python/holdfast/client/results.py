@@ -1,0 +1,65 @@
+"""What a call about several things gives: by name, and of a single one its refusal is raised.
+
+A refusal that is a value is easily overlooked; where only one thing was asked for there is nothing
+else to tell that it could hide. No IO.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+from holdfast.client.errors import GroupNotEmpty, HoldfastError, UnknownMember, from_code
+from holdfast.v1.errors_pb2 import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
+
+    from holdfast.client.protocol import TopicPartition
+    from holdfast.v1 import admin_pb2
+
+NameT = TypeVar("NameT")
+FoundT = TypeVar("FoundT")
+
+
+def by_name(
+    results: dict[NameT, FoundT | HoldfastError], asked: Collection[object]
+) -> dict[NameT, FoundT | HoldfastError]:
+    """The results; raises the refusal if one thing only was `asked` for."""
+    if len(asked) == 1:
+        for result in results.values():
+            if isinstance(result, HoldfastError):
+                raise result
+    return results
+
+
+def described(group: admin_pb2.DescribedGroup) -> admin_pb2.DescribedGroup | HoldfastError:
+    """The group, or why it cannot be described."""
+    if group.error_code == ErrorCode.ERROR_CODE_NONE:
+        return group
+    subject = f"Group {group.group_id!r}"
+    return from_code(group.error_code, subject=subject, message=group.error_message)
+
+
+def no_such_topic(name: str) -> HoldfastError:
+    """As the service refuses a topic in other calls; its list leaves out what is not there."""
+    code = ErrorCode.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION
+    return from_code(code, subject=f"Topic {name!r}", message="there is no such topic")
+
+
+def nobody_known(results: Mapping[str, HoldfastError | None]) -> bool:
+    """Whether nobody was removed and nobody known: so it looks, too, if there is no such group."""
+    return all(isinstance(refusal, UnknownMember) for refusal in results.values())
+
+
+def refuse_members(group: str, results: Mapping[TopicPartition, HoldfastError | None]) -> None:
+    """Raise GroupNotEmpty if a commit from outside met members.
+
+    The service calls the one who commits an unknown member then, which is true and helps nobody.
+    """
+    for refusal in results.values():
+        if isinstance(refusal, UnknownMember):
+            raise GroupNotEmpty(
+                f"Group {group!r} has members, and while it has, only they may commit: nothing was "
+                "committed. Stop them first, or commit in one of them (Member.commit).",
+                code=refusal.code,
+            )

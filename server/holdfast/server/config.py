@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 PEERS: Final = "cluster.peers."
 _PEER_FIELDS: Final = {key.name: key for key in PEER_KEYS}
-NOT_A_NODES: Final = frozenset({"HOLDFAST_CLUSTER"})
+NOT_A_NODES: Final = frozenset({"HOLDFAST_CLUSTER", "HOLDFAST_ADDRESS", "HOLDFAST_TLS"})
 """Variables of the command line that resemble a key."""
 _TRUTH: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 

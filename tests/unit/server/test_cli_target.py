@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 from holdfast.server import cluster_file
 from holdfast.server.cli import main, patience
+from holdfast.server.cli.options import table
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -59,3 +60,64 @@ def test_tls_is_what_is_shown_however_the_cluster_was_found(local: Path, *, name
     options = ("--cluster", str(local)) if named else ()
 
     assert f"cannot read {local}/none/ca.pem" in told(1, "--tls", f"{local}/none", *options)
+
+
+@pytest.mark.usefixtures("local")
+def test_addresses_of_the_environment_beat_its_cluster_and_what_is_typed_beats_both(
+    local: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Typed before exported, and in each an address before a directory."""
+    monkeypatch.setenv("HOLDFAST_ADDRESS", "127.0.0.1:4, 127.0.0.1:5")
+    assert {f"127.0.0.1:{port}" in told(3) for port in (4, 5)} & {True}
+    assert "127.0.0.1:2" not in told(3)
+    assert f"last: {NOWHERE}" in told(3, "--address", NOWHERE)
+    assert "127.0.0.1:2" in told(3, "--cluster", str(local))
+    monkeypatch.setenv("HOLDFAST_ADDRESS", "")
+    assert "127.0.0.1:2" in told(3)
+
+
+def test_an_address_of_the_environment_that_is_none_is_named_by_its_variable(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("HOLDFAST_ADDRESS", "nonsense")
+    sentence = told(2)
+    assert "HOLDFAST_ADDRESS" in sentence
+    assert "is no address" in sentence
+
+
+def test_tls_of_the_environment_goes_with_addresses_and_not_with_a_cluster_s_own(
+    local: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """cluster.json names its certificates, so those of another cluster are not shown to it."""
+    monkeypatch.setenv("HOLDFAST_TLS", f"{local}/exported")
+    exported = f"cannot read {local}/exported/ca.pem"
+    assert exported in told(1, "--address", NOWHERE)
+    assert "127.0.0.1:2" in told(3)
+    assert f"cannot read {local}/typed/ca.pem" in told(
+        1, "--address", NOWHERE, "--tls", f"{local}/typed"
+    )
+    monkeypatch.setenv("HOLDFAST_ADDRESS", NOWHERE)
+    assert exported in told(1)
+    monkeypatch.setenv("HOLDFAST_TLS", "")
+    assert f"last: {NOWHERE}" in told(3)
+
+
+def test_ctrl_c_ends_a_command_quietly_with_the_code_of_an_interrupt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """`log tail` is what people end like this; "Aborted!" would look like a failure of it."""
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("holdfast.server.cli.log.read", interrupted)
+    ended = CliRunner().invoke(main, ["log", "tail", "--address", NOWHERE])
+    assert (ended.exit_code, ended.output) == (130, "")
+
+
+def test_one_long_cell_does_not_widen_its_column(capsys: pytest.CaptureFixture[str]) -> None:
+    """A group id may have 512 characters; it is told whole, and the other rows stay narrow."""
+    table(("GROUP", "STATE"), (("g" * 512, "Stable"), ("indexers", "Empty")))
+    head, long, short = capsys.readouterr().out.splitlines()
+    assert long == f"{'g' * 512}  Stable"
+    assert (head, short) == ("GROUP     STATE", "indexers  Empty")

@@ -44,9 +44,12 @@ class Commands(click.Group):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - whatever a command returns
-        """Read the rest, and run the command."""
-        with usage_for_programs(ctx.args):
-            return super().invoke(ctx)
+        """Read the rest, and run the command; Ctrl-C is a wish, and no failure to tell of."""
+        try:
+            with usage_for_programs(ctx.args):
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names, in the order of the help."""

@@ -72,7 +72,7 @@ def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None
     """
     given = _tls_of(Path(tls)) if tls else None
     if addresses:
-        _check(addresses)
+        check_addresses("--address", addresses)
         return Target(addresses, given)
     path = Path(cluster or ".").absolute()
     path = path / cluster_file.NAME if path.is_dir() else path
@@ -88,13 +88,13 @@ def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None
     return Target(tuple(node.client_address for node in content.nodes), given or found, names)
 
 
-def _check(addresses: tuple[str, ...]) -> None:
-    """What is no address is a slip of the pen, not a node that is away."""
+def check_addresses(source: str, addresses: tuple[str, ...]) -> None:
+    """What is no address is a slip of the pen, not a node that is away. Raises UsageError."""
     for address in addresses:
         try:
             parse_address(address)
         except ValueError as error:
-            raise click.UsageError(f"--address {error}") from None
+            raise click.UsageError(f"{source} {error}") from None
 
 
 def _no_cluster(path: Path, error: OSError, *, named: bool) -> str:
@@ -104,7 +104,8 @@ def _no_cluster(path: Path, error: OSError, *, named: bool) -> str:
     return (
         f"no running cluster: looked for {path}{why}, and {seen}. A local cluster has this file "
         "while it serves. Name its directory with --cluster DIR or HOLDFAST_CLUSTER, or its nodes "
-        "with --address HOST:PORT (and --tls DIR unless they run without TLS)"
+        "with --address HOST:PORT or HOLDFAST_ADDRESS (and --tls DIR or HOLDFAST_TLS unless they "
+        "run without TLS)"
     )
 
 

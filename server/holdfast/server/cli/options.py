@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import functools
+import os
 from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 
 import click
 from click.core import ParameterSource
 
 from holdfast.coordinator.text import readable
-from holdfast.server.cli.connect import Cluster, code_name, find_target
+from holdfast.server.cli.connect import Cluster, check_addresses, code_name, find_target
 from holdfast.server.cli.ending import fail, print_json
 from holdfast.server.cli.plain import plain
 from holdfast.server.cli.speaking import say
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 P = ParamSpec("P")
+CELL_MAX: Final = 80
+"""Characters up to which a cell widens its column: a member id of a usual length has fewer."""
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1
 """What the contract's fields hold."""
@@ -42,13 +45,14 @@ def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[.
         "addresses",
         multiple=True,
         metavar="HOST:PORT",
-        help="A node; may be repeated. Instead of --cluster; beats HOLDFAST_CLUSTER.",
+        help="A node; may be repeated. Instead of --cluster; default: HOLDFAST_ADDRESS (several "
+        "with commas), which beats HOLDFAST_CLUSTER.",
     )
     @click.option(
         "--tls",
         metavar="DIR",
         help="Directory of ca.pem, certificate.pem, key.pem; default: what cluster.json names, "
-        "with --address none.",
+        "with addresses HOLDFAST_TLS, else none.",
     )
     @functools.wraps(command)
     def run(
@@ -60,9 +64,23 @@ def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[.
     ) -> None:
         _check_text(kwargs.values())
         _refuse_two_clusters(addresses)
+        addresses = addresses or _exported_addresses()
+        if addresses and not tls:
+            tls = os.environ.get("HOLDFAST_TLS") or None
         command(Cluster(find_target(cluster, addresses, tls)), *args, **kwargs)
 
     return run
+
+
+def _exported_addresses() -> tuple[str, ...]:
+    """Those of HOLDFAST_ADDRESS; none, if a cluster was typed, for what is typed beats it."""
+    source = click.get_current_context().get_parameter_source("cluster")
+    if source is ParameterSource.COMMANDLINE:
+        return ()
+    given = (each.strip() for each in os.environ.get("HOLDFAST_ADDRESS", "").split(","))
+    addresses = tuple(filter(None, given))
+    check_addresses("HOLDFAST_ADDRESS", addresses)
+    return addresses
 
 
 def _refuse_two_clusters(addresses: tuple[str, ...]) -> None:
@@ -95,12 +113,16 @@ def show_json(message: Message) -> None:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print columns as wide as their widest cell."""
+    """Print columns as wide as their widest cell; one that is very long shifts its own row only."""
     lines = [tuple(head), *(tuple(readable(str(cell)) for cell in row) for row in rows)]
-    widths = [max(len(line[i]) for line in lines) for i in range(len(head))]
+    widths = [max(_width(line[i]) for line in lines) for i in range(len(head))]
     for line in lines:
         cells = (cell.ljust(width) for cell, width in zip(line, widths, strict=True))
         say("  ".join(cells).rstrip())
+
+
+def _width(cell: str) -> int:
+    return len(cell) if len(cell) <= CELL_MAX else 0
 
 
 def refuse(response: Any, subject: str, name: str = "") -> None:  # noqa: ANN401 - any response

@@ -62,7 +62,7 @@ def test_a_program_of_the_page_runs_to_its_end(number: int, tmp_path: Path) -> N
         ended = subprocess.run(
             [sys.executable, "-c", program.replace(ADDRESS, address)],
             cwd=tmp_path,
-            env=os.environ | {"PYTHONPATH": path},
+            env=os.environ | {"PYTHONPATH": path, "HOSTNAME": "indexer-0"},
             capture_output=True,
             text=True,
             timeout=WITHIN_S,

@@ -314,8 +314,11 @@ def test_files_that_cannot_work_are_refused_when_anything_is_made_of_them(
             make()
 
     for name in ("Member", "Members", "Admin", "Connection"):
-        more = {} if name in {"Admin", "Connection"} else {"group": "g", "topics": ["t"]}
-        more |= {"count": 1} if name == "Members" else {}
+        more: dict[str, Any] = {"group": "g", "topics": ["t"]}
+        if name in {"Admin", "Connection"}:
+            more = {}
+        elif name == "Members":
+            more["count"] = 1
         for shell in (aio, sync):
             make = partial(getattr(shell, name), "a:1", credentials=credentials, **more)
             asyncio.run(refused(make))

@@ -50,6 +50,7 @@ class ReplicaConfig:
     `bootstrap`: the operator says that this cluster is new. `rebuild`: he says that this disk is,
     and that its peers have the data (S19). `tls` None: loopback only. `disk_reserve_bytes` None:
     the reserve of S20. `peer_connections_max`: how many connections the peer port takes.
+    `clients_at`: where this node serves clients, for those who call the peer port by mistake.
     `failpoints`: for tests only, see `storage.failpoints`.
     """
 
@@ -65,6 +66,7 @@ class ReplicaConfig:
     disk_reserve_bytes: int | None = None
     failpoints: Path | None = None
     peer_connections_max: int = CONNECTIONS_MAX
+    clients_at: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,6 +222,7 @@ def _transport(config: ReplicaConfig, directory: DataDirectory) -> GrpcTransport
         config.tls,
         config.peer_connections_max,
     )
+    transport.send_clients_to(config.clients_at)
     transport.offer(SEGMENTS, SegmentSource(directory.segments_path).answer)
     return transport
 

@@ -29,6 +29,7 @@ from holdfast.raft.messages import BadMessage, Message, decode, encode
 from holdfast.raft.peer_names import certificate_problem, node_dns_name
 from holdfast.raft.peer_trouble import Trouble
 from holdfast.raft.peer_version import told, version_problem
+from holdfast.raft.wrong_port import WrongPort
 
 logger = logging.getLogger(__name__)
 
@@ -128,12 +129,17 @@ class GrpcTransport:
         self._wake: Callable[[], None] = lambda: None
         self._server: grpc.Server | None = None
         self._offers: dict[str, Answer] = {}
+        self._clients_at = ""
         self._answering: set[tuple[str, str]] = set()
         self._asked: set[grpc.Call] = set()
 
     def troubles(self) -> list[str]:
         """Why peers are refused now, or refuse this node; for people. Any thread may ask."""
         return self._trouble.lasting()
+
+    def send_clients_to(self, address: str) -> None:
+        """Before `start`: what clients are told who come here by mistake, host:port."""
+        self._clients_at = address
 
     # --- calls beside the streams ---
 
@@ -255,9 +261,9 @@ class GrpcTransport:
         for method in self._offers:
             answer = partial(self._answer, method)
             handlers[method] = grpc.stream_stream_rpc_method_handler(answer)
-        self._server.add_generic_rpc_handlers(
-            (grpc.method_handlers_generic_handler(SERVICE[1:], handlers),)
-        )
+        for_peers = grpc.method_handlers_generic_handler(SERVICE[1:], handlers)
+        for_others = WrongPort(self._node_id, self._clients_at)
+        self._server.add_generic_rpc_handlers((for_peers, for_others))
         try:
             self._bind(self._server)
         except RuntimeError as error:

@@ -65,7 +65,7 @@ def read(path: Path) -> ClusterFile:
         nodes = tuple(NodeEntry(**node) for node in raw["nodes"])
         tls = TlsEntry(**raw["tls"]) if raw["tls"] else None
         return ClusterFile(raw["cluster_id"], nodes, tls)
-    except (KeyError, TypeError, json.JSONDecodeError) as error:
+    except (KeyError, TypeError, ValueError) as error:  # ValueError: no JSON, or no text at all
         raise ValueError(f"{path} is not a cluster.json of Holdfast: {error!r}") from error
 
 

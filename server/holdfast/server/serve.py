@@ -101,6 +101,7 @@ _EMPTY_ALONE = (
 
 
 def _replica_config(config: NodeConfig, *, bootstrap: bool, rebuild: bool) -> ReplicaConfig:
+    own = config.peer(config.name)
     return ReplicaConfig(
         cluster_id=config.cluster_id,
         node_id=config.name,
@@ -119,6 +120,7 @@ def _replica_config(config: NodeConfig, *, bootstrap: bool, rebuild: bool) -> Re
         rebuild=rebuild,
         disk_reserve_bytes=config.disk_reserve_bytes,
         peer_connections_max=peer_connections_max(len(config.peers)),
+        clients_at=str(own.client_address) if own else "",
     )
 
 

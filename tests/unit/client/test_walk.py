@@ -159,6 +159,20 @@ def test_what_cannot_heal_is_not_retried() -> None:
     assert judged(StatusCode.INVALID_ARGUMENT) == (fatal, InvalidArgument)
 
 
+def test_a_call_that_nobody_serves_there_may_have_gone_to_a_peer_port() -> None:
+    """The node's own words say which address to use; gRPC's leave two causes, and both are told."""
+    told = "this is the peer port of node 'a'; clients connect to 10.0.0.1:7400"
+    words = [("holdfast-outcome", "not-applied")]
+    by_node = judge(StatusCode.UNIMPLEMENTED, told, words, subject="X", request_id="")
+    by_grpc = judge(StatusCode.UNIMPLEMENTED, "Method not found!", (), subject="X", request_id="")
+
+    assert "10.0.0.1:7400" in str(by_node.error)
+    assert "upgrade" not in str(by_node.error)
+    assert "peer port" in str(by_grpc.error)
+    assert "client_address" in str(by_grpc.error)
+    assert "upgrade" in str(by_grpc.error)
+
+
 @pytest.mark.parametrize(
     ("details", "error"),
     [

@@ -62,3 +62,11 @@ def test_no_node_takes_out_another_ones_pid(
         thread.join()
 
     assert [node.pid for node in read(path).nodes if node.pid == DEAD] == []
+
+
+@pytest.mark.parametrize("content", [b"\xff\xb1", b"not JSON", b"7", b"[]", b"{}"])
+def test_a_file_that_is_no_cluster_file_is_named(tmp_path: Path, content: bytes) -> None:
+    """Whatever was given for it: a picture, a certificate, somebody else's JSON."""
+    (tmp_path / "given").write_bytes(content)
+    with pytest.raises(ValueError, match=r"given is not a cluster\.json of Holdfast"):
+        read(tmp_path / "given")

@@ -19,7 +19,8 @@
         ServerDefect             the service has failed inside; nothing was changed
       Unavailable              nothing happened, or never connected: retry
       OutcomeUnknown           it may have happened: retry with the same request id (S5)
-      IncompatibleServer       the two sides do not speak the same contract: upgrade one
+      IncompatibleServer       the two sides do not speak the same contract: upgrade one, or
+                               correct an address that is a node's peer port
       OwnershipLost            this process may not act on the partition any more (S11)
       AssignmentFailed         the assignor of this group leader failed: nobody gets an assignment
 

@@ -45,6 +45,11 @@ _NEVER_ARRIVED = (
     "CLIENT: Sent message larger than max",
     "SERVER: Received message larger than max",
 )
+_NOT_SERVED = (
+    "This call is not served there: it may be a node's peer port, while clients connect to its "
+    "client_address; or the service is older than this client: then upgrade it."
+)
+"""gRPC's own words do not tell the two apart. A node of this version says which it is."""
 _TOO_LARGE = ("message larger than max", "metadata size exceeds")
 # The node itself is of no use at the moment: the next attempt goes to another one.
 _MOVES = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED})
@@ -91,7 +96,9 @@ def _fatal(
     code: StatusCode, text: str, outcome: str | None, request_id: str
 ) -> HoldfastError | None:
     if code is StatusCode.UNIMPLEMENTED:
-        return IncompatibleServer(f"{text}. The service lacks this call: upgrade it.")
+        return IncompatibleServer(
+            f"{text}." if outcome == NOT_APPLIED else f"{text}. {_NOT_SERVED}"
+        )
     if code in {StatusCode.UNAUTHENTICATED, StatusCode.PERMISSION_DENIED}:
         return Forbidden(text)
     if code in _REFUSALS and outcome == UNKNOWN:

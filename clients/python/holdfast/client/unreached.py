@@ -21,7 +21,10 @@ _UNVOUCHED: Final = ("CERTIFICATE_VERIFY_FAILED", "certificate signature failure
 _UNRESOLVED: Final = ("errors resolving", "DNS resolution failed")
 """What follows differs by resolver and version, and may speak of a hostname, as of certificates."""
 _SILENT: Final = "it does not answer"
-_BUSY: Final = "; or it is being stopped, or at its bound of connections"
+_BUSY: Final = (
+    "; or it is being stopped, or at its bound of connections, or this is its peer port and not "
+    "its client_address"
+)
 """A node closes those of anybody then, and gRPC's words are the same."""
 
 

@@ -253,6 +253,12 @@ def _end_unless_repeatable(error: grpc.RpcError) -> None:
     if code is not grpc.StatusCode.UNAVAILABLE or outcome == "unknown":
         if outcome == "not-applied":
             fail(details)
+        if code is grpc.StatusCode.UNIMPLEMENTED:
+            fail(
+                f"this call is not served there ({details}): the address may be a node's peer "
+                "port, while commands go to its client_address; or the node is older than this "
+                "command"
+            )
         fail(f"{details or code.name}. Whether it happened is unknown: look, then repeat", UNKNOWN)
 
 

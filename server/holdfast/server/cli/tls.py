@@ -30,7 +30,10 @@ _NAME: Final = (
     "--tls names a directory of ca.pem, certificate.pem and key.pem (" + _FOLDER + "), "
     "and cluster.json such files"
 )
-_BUSY: Final = "Or it is being stopped, or at its bound of connections: then try again"
+_BUSY: Final = (
+    "Or this is its peer port: give its client_address. Or it is being stopped, or at its bound of "
+    "connections: then try again"
+)
 """A node closes those of anybody then, and gRPC's words are the same."""
 _UNVOUCHED: Final = ("CERTIFICATE_VERIFY_FAILED", "certificate signature failure")
 """The second comes of two authorities with one name."""

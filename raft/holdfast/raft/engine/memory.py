@@ -3,7 +3,7 @@
 A flip in the newest of LMDB's two meta pages rolls back the journal's last transaction, and what
 is left looks sound; so does an older copy of a whole directory that was put back. The node cannot
 see it; whoever got its ack or its vote can. `Memory` is what a node knows of its peers,
-`Comparison` what it makes of their word about itself before it votes. Why so: docs/adr/0008, 0011.
+`Comparison` what it makes of their word about itself before it votes. Why so: docs/adr/0008, 0013.
 """
 
 from __future__ import annotations

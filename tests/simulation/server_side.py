@@ -133,7 +133,7 @@ class ServerCall:
         if handler.unary_unary is not None:
             self._reply(self._encode(await handler.unary_unary(raw, self)))
         elif handler.unary_stream is not None:
-            await handler.unary_stream(handler.request_deserializer(raw), self)
+            await handler.unary_stream(raw, self)
         else:
             await handler.stream_stream(self._incoming(handler.request_deserializer), self)
 

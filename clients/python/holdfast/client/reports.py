@@ -77,7 +77,8 @@ class Reports:
 
     def _who(self) -> str:
         settings = self._session.settings
-        return whom(self._session.identity.member_id, settings.instance_id, settings.group)
+        about = whom(self._session.identity.member_id, settings.instance_id, settings.group)
+        return about.replace("Member '' ", "Member ", 1)  # before the group has given it an id
 
     def _missing(self, topics: Iterable[str]) -> None:
         settings = self._session.settings

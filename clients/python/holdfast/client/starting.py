@@ -75,7 +75,9 @@ class Starting:
         if ends_at_ms is None or now_ms < ends_at_ms:
             return None
         last = (
-            "None has failed yet, either" if self._last is None else f"The last one: {self._last}"
+            "None has failed yet, either"
+            if self._last is None
+            else f"The last failure: {self._last}"
         )
         text = (
             f"No leading node has answered a call within {self._timeout_ms} ms "

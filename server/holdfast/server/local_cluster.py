@@ -71,6 +71,7 @@ class LocalCluster:
             signal.signal(number, self._on_signal)
         self._refuse_copied_folders()
         self._refuse_rebuilds()
+        self._refuse_lost_majority()
         try:
             self._refuse_taken_ports()
             self._leave_out_absent()
@@ -117,6 +118,24 @@ class LocalCluster:
                 "rebuild from. Leave --rebuild out"
             )
 
+    def _refuse_lost_majority(self) -> None:
+        """Before a node runs and a rebuild is offered: nobody would have what is to be fetched."""
+        lost = [c for c in self._configs.values() if is_empty(c.data_dir)]
+        kept = len(self._configs) - len(lost)
+        if self._nodes > 1 and self._formed.exists() and kept < self._needed:
+            names = " and ".join(config.name for config in lost)
+            raise CannotStart(
+                f"the data of {names} is not there: {', '.join(str(c.data_dir) for c in lost)}. "
+                f"{self._needed} of {self._nodes} nodes are needed, with their data, and fewer "
+                "cannot rebuild the others. Check that the right disks are mounted, or put these "
+                "back; a new, empty cluster begins in another --dir"
+            )
+
+    @property
+    def _needed(self) -> int:
+        """A majority."""
+        return self._nodes // 2 + 1
+
     @property
     def _nodes(self) -> int:
         """How many nodes the cluster has, whether or not they are here."""
@@ -149,17 +168,16 @@ class LocalCluster:
     def _leave_out(self, name: str, why: str) -> None:
         """Go on without a node that could not start. Raises CannotStart if that cannot be."""
         self._out[name] = why
-        needed = self._nodes // 2 + 1
         told = "; ".join(f"{each} could not start: {words}" for each, words in self._out.items())
         if not self._formed.exists():
             raise CannotStart(told)
-        if self._nodes - len(self._out) < needed:
+        if self._nodes == 1:
+            raise CannotStart(told)
+        if self._nodes - len(self._out) < self._needed:
             raise CannotStart(
-                f"{told}. The cluster cannot serve: {needed} of {self._nodes} nodes are needed, "
-                "with their data. Bring back what these lack; --rebuild helps only where a "
-                "majority has its data"
-                if self._nodes > 1
-                else told
+                f"{told}. The cluster cannot serve: {self._needed} of {self._nodes} nodes are "
+                "needed, with their data. Bring back what these lack; --rebuild helps only where "
+                "a majority has its data"
             )
         self._say(f"{name} could not start: {why}")
 

@@ -5,17 +5,20 @@ from __future__ import annotations
 import itertools
 import time
 from collections import deque
+from collections.abc import Sequence
 
-from bench.figures import Figure, Goal, least, most
+from bench.figures import Figure, least, most, quantile
 from bench.group import Members
-from bench.rig import Bench, Running, Watch, Work, shares
-from bench.talk import OK, Line, Unexpected, read
+from bench.rig import Bench, Measured, Running, Watch, Work, shares
+from bench.shapes import Shape
+from bench.talk import OK, Line, Unexpected, read, served
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import offset_pb2 as o
 
 TOPIC = "work"
 PARTITIONS = 1_000
 MANY = 50
+LARGE_CALLERS = 16
 
 
 async def replacement(bench: Bench) -> None:
@@ -29,19 +32,26 @@ async def replacement(bench: Bench) -> None:
             goal = least(round(0.8 * rates[1_000]))
         rates[count] = work.rate
         what = f"join and sync in a group of {count:,}, {bench.sizes.callers} at a time"
-        bench.add_work("replace", what, work, unit="pairs/s", goal=goal)
+        bench.add_work("replace", what, work, unit="pairs/s", goal=goal, shape=Shape.PAIRS)
 
 
 async def _replace(bench: Bench, running: Running, count: int) -> Work:
     members = Members("replaced", count)
     async with running.talk.lines(bench.sizes.connections) as lines:
         await members.form(lines)
-        turns = [itertools.cycle(share) for share in shares(count, bench.sizes.callers)]
+        return await replacements(bench, running, members, lines)
 
-        async def one(caller: int) -> None:
-            await members.replace(lines[caller % len(lines)], next(turns[caller]))
 
-        return await bench.closed(running, bench.sizes.callers, one)
+async def replacements(
+    bench: Bench, running: Measured, members: Members, lines: Sequence[Line]
+) -> Work:
+    """Joins and syncs of static members, many at a time."""
+    turns = [itertools.cycle(share) for share in shares(members.count, bench.sizes.callers)]
+
+    async def one(caller: int) -> None:
+        await members.replace(lines[caller % len(lines)], next(turns[caller]))
+
+    return await bench.closed(running, bench.sizes.callers, one)
 
 
 async def commits(bench: Bench) -> None:
@@ -49,47 +59,58 @@ async def commits(bench: Bench) -> None:
     async with bench.cluster("commit") as running:
         await running.talk.create_topic(TOPIC, PARTITIONS)
         async with running.talk.lines(bench.sizes.connections) as lines:
-            await _unary(bench, running, lines, 1, most(2.5))
-            await _unary(bench, running, lines, bench.sizes.callers, least(3_000))
-            await _streamed(bench, running, lines[0], 1)
-            await _streamed(bench, running, lines[0], bench.sizes.callers)
+            await _alone(bench, running, lines)
+            await _by_many(bench, running, lines)
+            for window in (1, bench.sizes.callers):
+                what = f"one stream, {window} in flight"
+                await bench.attempt("commit", what, _streamed(bench, running, lines[0], window))
 
 
-async def _unary(
-    bench: Bench, running: Running, lines: list[Line], callers: int, goal: Goal
-) -> None:
+async def _alone(bench: Bench, running: Running, lines: Sequence[Line]) -> None:
+    work = await unary(bench, running, lines, 1)
+    shape = Shape.COMMIT_ALONE
+    bench.add_work("commit", "unary, one caller", work, unit="changes/s", shape=shape)
+    p50 = quantile(work.times, 0.5) * 1000
+    what = "one sequential change, p50"
+    bench.add(Figure("commit", what, p50, "ms", most(2.5), effort=work.effort))
+
+
+async def _by_many(bench: Bench, running: Running, lines: Sequence[Line]) -> None:
+    callers = bench.sizes.callers
+    work = await unary(bench, running, lines, callers)
+    what, goal = f"unary, {callers} callers", least(3_000)
+    bench.add_work("commit", what, work, unit="changes/s", goal=goal, shape=Shape.COMMITS)
+    p99 = quantile(work.times, 0.99) * 1000
+    bench.add(Figure("commit", f"p99 of {what}", p99, "ms", most(60), effort=work.effort))
+
+
+async def unary(bench: Bench, running: Measured, lines: Sequence[Line], callers: int) -> Work:
+    """Commits of one partition, each caller for a group of its own."""
     numbers = itertools.count()
 
     async def one(caller: int) -> None:
         line, request = lines[caller % len(lines)], commit(caller, next(numbers))
         check(await line.offset.OffsetCommit(request))
 
-    work = await bench.closed(running, callers, one)
-    if callers == 1:
-        bench.add_work("commit", "unary, one caller", work, unit="changes/s")
-        _add_p50(bench, work, "one sequential change, p50", goal)
-        return
-    bench.add_work("commit", f"unary, {callers} callers", work, unit="changes/s", goal=goal)
-    p99 = bench.figures[-1].p99_ms
-    assert p99 is not None
-    what = f"p99 of unary, {callers} callers"
-    bench.add(Figure("commit", what, p99, "ms", most(60), effort=work.effort))
-
-
-def _add_p50(bench: Bench, work: Work, what: str, goal: Goal) -> None:
-    p50 = bench.figures[-1].p50_ms
-    assert p50 is not None
-    bench.add(Figure("commit", what, p50, "ms", goal, effort=work.effort))
+    return await bench.closed(running, callers, one)
 
 
 async def _streamed(bench: Bench, running: Running, line: Line, window: int) -> None:
+    work = await streamed(bench, running, line, window)
+    goal, shape = (
+        (least(6_000), Shape.COMMIT_STREAM) if window > 1 else (None, Shape.COMMIT_STREAM_ALONE)
+    )
+    what = f"one stream, {window} in flight"
+    bench.add_work("commit", what, work, unit="changes/s", goal=goal, shape=shape)
+
+
+async def streamed(bench: Bench, running: Measured, line: Line, window: int) -> Work:
     """Commits on one stream, so many in flight; answered in order."""
+    await served(line.offset.OffsetCommitStream(iter(())))
     await _stream(line, window, time.perf_counter() + bench.sizes.warm_up_s)
     watch = Watch(running)
     times = await _stream(line, window, time.perf_counter() + bench.sizes.seconds)
-    work = Work(times, watch.effort())
-    goal = least(6_000) if window > 1 else None
-    bench.add_work("commit", f"one stream, {window} in flight", work, unit="changes/s", goal=goal)
+    return Work(times, watch.spent())
 
 
 async def _stream(line: Line, window: int, until: float) -> list[float]:
@@ -134,16 +155,23 @@ async def many(bench: Bench) -> None:
     async with bench.cluster("many") as running:
         await running.talk.create_topic(TOPIC, PARTITIONS)
         async with running.talk.lines(bench.sizes.connections) as lines:
-            numbers = itertools.count()
-
-            async def one(caller: int) -> None:
-                request = commit(caller, next(numbers), MANY)
-                check(await lines[caller % len(lines)].offset.OffsetCommit(request))
-
-            work = await bench.closed(running, 16, one)
-            what = f"commits of {MANY} partitions, 16 callers"
-            bench.add_work("many", what, work, unit="changes/s", goal=least(20_000), each=MANY)
+            work = await large(bench, running, lines)
+            bench.add_work(
+                "many", f"commits of {MANY} partitions, {LARGE_CALLERS} callers", work,
+                unit="changes/s", goal=least(20_000), each=MANY, shape=Shape.LARGE_COMMITS,
+            )  # fmt: skip
             await _leave(bench, running, lines)
+
+
+async def large(bench: Bench, running: Measured, lines: Sequence[Line]) -> Work:
+    """Commits of many partitions."""
+    numbers = itertools.count()
+
+    async def one(caller: int) -> None:
+        request = commit(caller, next(numbers), MANY)
+        check(await lines[caller % len(lines)].offset.OffsetCommit(request))
+
+    return await bench.closed(running, LARGE_CALLERS, one)
 
 
 async def _leave(bench: Bench, running: Running, lines: list[Line]) -> None:
@@ -167,5 +195,5 @@ async def _leave(bench: Bench, running: Running, lines: list[Line]) -> None:
                 raise Unexpected("a leave", member.error_code)
         times.append(time.perf_counter() - began)
     what = f"leaves of {MANY} members, one call after another, {count:,} in the group"
-    work = Work(times, watch.effort())
+    work = Work(times, watch.spent())
     bench.add_work("many", what, work, unit="changes/s", goal=least(20_000), each=MANY)

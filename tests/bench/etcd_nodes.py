@@ -20,7 +20,6 @@ from typing import Final, NamedTuple, Self
 import grpc
 import grpc.aio
 
-from bench import machine
 from bench.etcd_wire import message
 
 COUNT: Final = 3
@@ -128,10 +127,9 @@ class Etcd:
                         return node
                 await asyncio.sleep(0.05)
 
-    def cpu_seconds(self) -> dict[str, float]:
-        """Processor time of each running node so far."""
-        alive = [node for node in self.nodes if node.process.poll() is None]
-        return {node.name: machine.cpu_seconds(node.process.pid) for node in alive}
+    def pids(self) -> dict[str, int]:
+        """Process id of each running node, by its name."""
+        return {node.name: node.process.pid for node in self.nodes if node.process.poll() is None}
 
 
 def _plain_environment() -> dict[str, str]:

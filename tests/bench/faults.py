@@ -15,6 +15,7 @@ from bench.figures import Figure, median, most, quantile
 from bench.group import Members
 from bench.nodes import Node
 from bench.rig import Bench, Running, Watch, shares
+from bench.shapes import Shape
 from bench.talk import Line
 
 CALL_S = 0.25
@@ -120,13 +121,13 @@ async def _return(bench: Bench, running: Running, lines: Sequence[Line], members
         ends.append(time.perf_counter() - began)
 
     await asyncio.gather(*(one(number) for number in range(members.count)))
-    effort, count = watch.effort(), members.count
+    spent, count = watch.spent(), members.count
     what = f"{count:,} joins and syncs at once on {len(lines)} connections: all served"
     bench.add(
         Figure(
             "burst", what, max(ends), "s", most(3),
             quantile(ends, 0.5) * 1000, quantile(ends, 0.99) * 1000,
-            effort.leader * effort.seconds / count * 1e6, effort,
+            spent.cost(count), spent.effort, shape=Shape.PAIRS,
         )
     )  # fmt: skip
     more: dict[str, object] = {"codes": sorted(set(refused))}
@@ -146,11 +147,12 @@ async def _return_alone(bench: Bench, running: Running, members: Members) -> Non
             await members.replace(line, number)
 
     await asyncio.gather(*(share(part) for part in shares(members.count, bench.sizes.callers)))
-    seconds, effort = time.perf_counter() - began, watch.effort()
+    seconds, spent = time.perf_counter() - began, watch.spent()
     await asyncio.gather(*(line.channel.close() for line in opened))
-    each = effort.leader * effort.seconds / members.count * 1e6
     what = f"{members.count:,} members, a connection with mutual TLS each, spread by the client"
-    bench.add(Figure("burst", what, seconds, "s", most(60), leader_us=each, effort=effort))
+    cost, effort, shape = spent.cost(members.count), spent.effort, Shape.RESTART
+    figure = Figure("burst", what, seconds, "s", most(60), cost=cost, effort=effort, shape=shape)
+    bench.add(figure)
 
 
 def _files_enough(count: int) -> bool:

@@ -45,11 +45,31 @@ class Effort(NamedTuple):
     load: float
 
 
+class Cost(NamedTuple):
+    """What one operation took: processor time (user and system), and context switches.
+
+    `followers_*`: one for each, in the order of their names.
+    """
+
+    leader_us: float
+    followers_us: tuple[float, ...]
+    client_us: float
+    leader_switches: float
+    followers_switches: tuple[float, ...]
+
+    @property
+    def sum_us(self) -> float:
+        """All processes together; the load is one of them."""
+        return self.leader_us + sum(self.followers_us) + self.client_us
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
-    """One figure. `leader_us`: the leader's processor time for each operation, microseconds.
+    """One figure. `cost`: of one operation, if the row counts them.
 
-    `system`: whom it is about. `more`: what else was seen, by name.
+    `system`: whom it is about. `shape`: kind of its calls (`bench.shapes`), if `bare` has it.
+    `instead`: with which figure of its row it is compared where a checkout lacks the calls.
+    `more`: what else was seen, by name.
     """
 
     row: str
@@ -59,9 +79,11 @@ class Figure:
     goal: Goal | None = None
     p50_ms: float | None = None
     p99_ms: float | None = None
-    leader_us: float | None = None
+    cost: Cost | None = None
     effort: Effort | None = None
     system: str = "holdfast"
+    shape: str = ""
+    instead: str = ""
     more: dict[str, object] = field(default_factory=dict)
 
     @property

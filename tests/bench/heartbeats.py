@@ -10,8 +10,9 @@ from collections.abc import Sequence
 from bench import machine
 from bench.figures import Figure, least, most
 from bench.group import Members
-from bench.rig import Bench, Running, Watch, Work, shares
-from bench.talk import OK, Line, Unexpected, read
+from bench.rig import Bench, Measured, Running, Watch, Work, shares
+from bench.shapes import Shape
+from bench.talk import OK, Line, Unexpected, read, served
 from holdfast.v1 import group_pb2 as g
 
 A_MESSAGE = 100
@@ -28,26 +29,43 @@ async def unary_and_streamed(bench: Bench) -> None:
         running.talk.lines(bench.sizes.connections) as lines,
     ):
         await members.form(lines)
-        requests = [members.heartbeat(number) for number in range(members.count)]
-        numbers = itertools.count()
-
-        async def one(caller: int) -> None:
-            request = requests[next(numbers) % len(requests)]
-            check(await lines[caller % len(lines)].group.Heartbeat(request))
-
-        work = await bench.closed(running, bench.sizes.callers, one)
-        what = f"unary, {bench.sizes.callers} callers, {members.count:,} members"
-        bench.add_work("heartbeat", what, work, unit="heartbeats/s", goal=least(8_000))
-        work = await _streams(bench, running, lines, requests)
+        work = await unary(bench, running, lines, members, bench.sizes.callers)
+        bench.add_work(
+            "heartbeat", f"unary, {bench.sizes.callers} callers, {members.count:,} members", work,
+            unit="heartbeats/s", goal=least(8_000), shape=Shape.HEARTBEATS,
+        )  # fmt: skip
         what = f"{A_MESSAGE} members a message, {STREAMS} streams"
-        goal = least(100_000)
-        bench.add_work("heartbeat", what, work, unit="heartbeats/s", goal=goal, each=A_MESSAGE)
+        await bench.attempt("heartbeat", what, _streamed(bench, running, lines, members, what))
 
 
-async def _streams(
-    bench: Bench, running: Running, lines: Sequence[Line], requests: Sequence[g.HeartbeatRequest]
+async def unary(
+    bench: Bench, running: Measured, lines: Sequence[Line], members: Members, callers: int
 ) -> Work:
+    """A heartbeat a call, of all members in turn."""
+    requests = [members.heartbeat(number) for number in range(members.count)]
+    numbers = itertools.count()
+
+    async def one(caller: int) -> None:
+        request = requests[next(numbers) % len(requests)]
+        check(await lines[caller % len(lines)].group.Heartbeat(request))
+
+    return await bench.closed(running, callers, one)
+
+
+async def _streamed(
+    bench: Bench, running: Running, lines: Sequence[Line], members: Members, what: str
+) -> None:
+    work = await streams(bench, running, lines, members)
+    bench.add_work(
+        "heartbeat", what, work, unit="heartbeats/s", goal=least(100_000), each=A_MESSAGE,
+        shape=Shape.HEARTBEAT_STREAMS,
+    )  # fmt: skip
+
+
+async def streams(bench: Bench, running: Measured, lines: Sequence[Line], members: Members) -> Work:
     """Each stream sends its next message when the last one is answered."""
+    await served(lines[0].group.HeartbeatStream(iter(())))
+    requests = [members.heartbeat(number) for number in range(members.count)]
     calls = [lines[number % len(lines)].group.HeartbeatStream() for number in range(STREAMS)]
     batches = [
         g.HeartbeatBatch(batch=1, requests=requests[first : first + A_MESSAGE])
@@ -92,40 +110,42 @@ async def crowd(bench: Bench) -> None:
 
 async def _at_rest(bench: Bench, running: Running, lines: Sequence[Line], members: Members) -> None:
     """Every member's heartbeat each five seconds, spread evenly, a message for each connection."""
-    late: list[float] = []
+    answered = 0
     shared = list(shares(members.count, len(lines)))
     until = time.monotonic() + INTERVAL_S + bench.sizes.steady_s
 
     async def keep(number: int) -> None:
+        nonlocal answered
         call = lines[number].group.HeartbeatStream()
         requests = [members.heartbeat(member) for member in shared[number]]
         batch = g.HeartbeatBatch(batch=1, requests=requests)
         await asyncio.sleep(INTERVAL_S * number / len(lines))
         while time.monotonic() < until:
-            began = time.perf_counter()
             await call.write(batch)
             check_batch(await read(call))
-            late.append(time.perf_counter() - began)
+            answered += len(requests)
             await asyncio.sleep(INTERVAL_S)
         await call.done_writing()
 
     keeping = [asyncio.create_task(keep(number)) for number in range(len(lines))]
     await asyncio.sleep(INTERVAL_S)
-    watch = Watch(running)
+    watch, before = Watch(running), answered
     await asyncio.sleep(bench.sizes.steady_s - INTERVAL_S)
-    effort = watch.effort()
+    spent, heard = watch.spent(), answered - before
     await asyncio.gather(*keeping)
     what = f"{members.count:,} members, a heartbeat each {INTERVAL_S:.0f} s, shared streams"
-    share = 100 * effort.leader
-    bench.add(Figure("crowd", what, share, "% of a core", most(10), effort=effort))
+    cost, share = spent.cost(heard), 100 * spent.effort.leader
+    figure = Figure("crowd", what, share, "% of a core", most(10), cost=cost, effort=spent.effort)
+    bench.add(figure)
 
 
 def _memory(bench: Bench, running: Running, connections: int, before: tuple[int, int]) -> None:
     empty, connected = before
-    for node in running.cluster.nodes:
-        mib = machine.memory_bytes(node.pid) / 2**20
-        role = "leader" if node == running.talk.leader else "follower"
-        what = f"RssAnon of the {role} {node.name}, {bench.sizes.members_max:,} members"
-        bench.add(Figure("crowd", what, mib, "MiB", most(200)))
+    leader = running.talk.leader.name
+    mib = {n.name: machine.memory_bytes(n.pid) / 2**20 for n in running.cluster.nodes}
+    followers = max(used for name, used in mib.items() if name != leader)
+    for whose, used in (("the leader", mib[leader]), ("the larger follower", followers)):
+        what = f"RssAnon of {whose}, {bench.sizes.members_max:,} members"
+        bench.add(Figure("crowd", what, used, "MiB", most(200), more={"all_mib": mib}))
     each = (connected - empty) / connections / 1024
     bench.add(Figure("crowd", f"of it, a connection (of {connections})", each, "KiB"))

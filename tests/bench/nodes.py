@@ -15,7 +15,6 @@ import sys
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
-from bench import machine
 from harness.poll import until
 
 HOLDFAST: Final = (sys.executable, "-P", "-m", "holdfast.server")
@@ -153,11 +152,3 @@ class Cluster:
     def _has_new_pid(self, node: Node) -> bool:
         self.look()
         return self.named(node.name).pid != node.pid
-
-    def cpu_seconds(self) -> dict[str, float]:
-        """Processor time of each running node so far."""
-        found = {}
-        for node in self.nodes:
-            with contextlib.suppress(OSError):
-                found[node.name] = machine.cpu_seconds(node.pid)
-        return found

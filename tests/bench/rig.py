@@ -14,10 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
+import grpc
+import grpc.aio
+
 from bench import machine
 from bench.figures import Effort, Figure, Goal, quantile
 from bench.nodes import Cluster
 from bench.sizes import Sizes
+from bench.spent import Snapshot, Spent, between
 from bench.talk import Talk
 
 INITIAL_DELAY_MS = 1_000
@@ -42,8 +46,8 @@ class Measured(Protocol):
     def leader_name(self) -> str:
         """Which of them leads."""
 
-    def cpu_seconds(self) -> dict[str, float]:
-        """Processor time of each running node so far."""
+    def pids(self) -> dict[str, int]:
+        """Process id of each node, by its name."""
 
 
 class Running(NamedTuple):
@@ -57,59 +61,67 @@ class Running(NamedTuple):
         """Which node leads, as found last."""
         return self.talk.leader.name
 
-    def cpu_seconds(self) -> dict[str, float]:
-        """Processor time of each running node so far."""
-        return self.cluster.cpu_seconds()
+    def pids(self) -> dict[str, int]:
+        """Process id of each node, by its name."""
+        return {node.name: node.pid for node in self.cluster.nodes}
 
 
 class Watch:
-    """Effort since `begin`; read by `effort`."""
+    """What nodes and load have used since it was made."""
 
     def __init__(self, running: Measured) -> None:
-        self._running = running
-        self._leader = running.leader_name
-        self.begin()
+        self._leader, self._pids = running.leader_name, running.pids()
+        switches = self._switches()  # reading them costs time of our own: outside of the stretch
+        self._before = Snapshot(*self._clocks(), switches)
 
-    def begin(self) -> None:
-        """Start over."""
-        self._nodes = self._running.cpu_seconds()
-        self._own, self._busy = time.process_time(), machine.busy_seconds()
-        self._at = time.perf_counter()
+    def _clocks(self) -> tuple[float, float, float, dict[str, float]]:
+        nodes = {}
+        for name, pid in self._pids.items():
+            with contextlib.suppress(OSError):  # a node that was killed meanwhile
+                nodes[name] = machine.cpu_seconds(pid)
+        return time.perf_counter(), time.process_time(), machine.busy_seconds(), nodes
+
+    def _switches(self) -> dict[str, dict[int, int]]:
+        return {name: machine.switches(pid) for name, pid in self._pids.items()}
+
+    def spent(self) -> Spent:
+        """All of it."""
+        clocks = self._clocks()
+        after = Snapshot(*clocks, self._switches())
+        return between(self._before, after, self._leader, machine.load())
 
     def effort(self) -> Effort:
         """Cores that were used since then, by whom."""
-        seconds = time.perf_counter() - self._at
-        now = self._running.cpu_seconds()
-        used = {name: now[name] - before for name, before in self._nodes.items() if name in now}
-        leader = used.get(self._leader, 0.0) / seconds
-        others = sum(used.values()) / seconds - leader
-        client = (time.process_time() - self._own) / seconds
-        busy = (machine.busy_seconds() - self._busy) / seconds
-        foreign = max(0.0, busy - leader - others - client)
-        return Effort(seconds, leader, others, client, foreign, machine.load())
+        return self.spent().effort
 
 
 class Work(NamedTuple):
-    """What a closed loop did: seconds of every call, in order of completion, and the effort."""
+    """What a closed loop did: seconds of every call, in order of completion, and what it took."""
 
     times: list[float]
-    effort: Effort
+    spent: Spent
+
+    @property
+    def effort(self) -> Effort:
+        """The same in cores."""
+        return self.spent.effort
 
     @property
     def rate(self) -> float:
         """Calls per second."""
-        return len(self.times) / self.effort.seconds
+        return len(self.times) / self.spent.seconds
 
 
 @dataclass(slots=True)
 class Bench:
-    """One run."""
+    """One run. `lacking`: parts of rows whose calls the nodes do not know, and what they said."""
 
     sizes: Sizes
     folder: Path
     say: Say
     peers: bool = False
     figures: list[Figure] = field(default_factory=list)
+    lacking: dict[str, str] = field(default_factory=dict)
 
     @contextlib.asynccontextmanager
     async def cluster(
@@ -143,6 +155,7 @@ class Bench:
         goal: Goal | None = None,
         each: int = 1,
         system: str = "holdfast",
+        shape: str = "",
     ) -> None:
         """Keep what a closed loop did. `each`: operations that one call holds."""
         operations = len(work.times) * each
@@ -155,11 +168,22 @@ class Bench:
                 goal,
                 quantile(work.times, 0.5) * 1000,
                 quantile(work.times, 0.99) * 1000,
-                work.effort.leader * work.effort.seconds / operations * 1e6,
+                work.spent.cost(operations),
                 work.effort,
                 system,
+                shape,
             )
         )
+
+    async def attempt(self, row: str, what: str, part: Awaitable[None]) -> None:
+        """Measure a part of a row; note in `lacking` if the nodes do not know its calls."""
+        try:
+            await part
+        except grpc.aio.AioRpcError as error:
+            if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
+                raise
+            self.lacking[f"{row}: {what}"] = f"the nodes do not have the call: {error.details()}"
+            self.say(f"{row}: {what}: the nodes do not have the call")
 
     async def closed(
         self, running: Measured, callers: int, one: Callable[[int], Awaitable[None]]
@@ -168,7 +192,7 @@ class Bench:
         await _loop(callers, one, self.sizes.warm_up_s)
         watch = Watch(running)
         times = await _loop(callers, one, self.sizes.seconds)
-        return Work(times, watch.effort())
+        return Work(times, watch.spent())
 
 
 async def _loop(callers: int, one: Callable[[int], Awaitable[None]], seconds: float) -> list[float]:

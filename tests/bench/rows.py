@@ -7,6 +7,7 @@ from typing import Final
 
 from bench import (
     assigning,
+    bare,
     changes,
     expiring,
     faults,
@@ -19,6 +20,7 @@ from bench import (
 from bench.rig import Bench
 
 ROWS: Final[dict[str, Callable[[Bench], Awaitable[None]]]] = {
+    "bare": bare.bare,
     "replace": changes.replacement,
     "commit": changes.commits,
     "many": changes.many,

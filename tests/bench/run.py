@@ -63,6 +63,7 @@ async def measure(bench: Bench, names: list[str]) -> dict[str, str]:
         except Exception as error:  # noqa: BLE001 - the other rows are still worth having
             failed[name] = f"{type(error).__name__}: {error}"
             bench.say(f"{name}: FAILED: {failed[name]}")
+    failed |= bench.lacking
     return failed
 
 
@@ -90,6 +91,7 @@ def main() -> int:
     disk(bench)
     table.write(folder / "bench.json", conditions | {"failed": failed}, bench.figures)
     print(f"\n{table.render(bench.figures)}\n")
+    print(f"what an operation costs:\n\n{table.render_costs(bench.figures)}\n")
     for name, why in failed.items():
         print(f"not measured: {name}: {why}")
     print(f"conditions and all figures: {folder / 'bench.json'}")

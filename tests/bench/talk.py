@@ -10,12 +10,12 @@ import asyncio
 import contextlib
 import time
 from collections.abc import AsyncIterator
-from typing import Final, NamedTuple, TypeVar, cast
+from typing import Final, NamedTuple, Protocol, TypeVar, cast
 
 import grpc
 import grpc.aio
 
-from bench.nodes import Cluster, Node
+from bench.nodes import Credentials, Node
 from holdfast.v1 import admin_pb2, admin_pb2_grpc, errors_pb2, group_pb2_grpc, offset_pb2_grpc
 
 OPTIONS: Final = (
@@ -52,6 +52,17 @@ class Line(NamedTuple):
     admin: admin_pb2_grpc.AdminServiceAsyncStub
 
 
+async def served(empty: grpc.aio.StreamStreamCall[Request, Response]) -> None:
+    """Wait for the end of a stream without messages; raises AioRpcError if nodes do not have it.
+
+    Asked before a stream is used: one that ends while it is written to tells INTERNAL instead.
+    """
+    code, details = await empty.code(), await empty.details()
+    if code is not grpc.StatusCode.OK:
+        sent, last = await empty.initial_metadata(), await empty.trailing_metadata()
+        raise grpc.aio.AioRpcError(code, sent, last, details)
+
+
 async def read(call: grpc.aio.StreamStreamCall[Request, Response]) -> Response:
     """The next message of a stream. Raises EOFError if the node has ended it."""
     message = await call.read()
@@ -60,10 +71,24 @@ async def read(call: grpc.aio.StreamStreamCall[Request, Response]) -> Response:
     return cast("Response", message)
 
 
+class Serving(Protocol):
+    """Nodes that serve, and what their clients show."""
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        """Those that run."""
+
+    def named(self, name: str) -> Node:
+        """The node of this name."""
+
+    def credentials(self) -> Credentials:
+        """What a client shows."""
+
+
 class Talk:
     """Lines to the nodes of a cluster."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Serving) -> None:
         shown = cluster.credentials()
         self._cluster = cluster
         self._credentials = grpc.ssl_channel_credentials(shown.ca, shown.key, shown.certificate)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+REST: Final = "the rest of the row"
+"""Under which it is noted that nodes lack a call which no single figure of the row stands for."""
 
 
 class Goal(NamedTuple):

@@ -12,12 +12,12 @@ import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple, Self
 
 from harness.poll import until
 
-HOLDFAST: Final = (sys.executable, "-P", "-m", "holdfast.server")
 START_S: Final = 60.0
 STOP_S: Final = 30.0
 
@@ -39,14 +39,28 @@ class Credentials(NamedTuple):
     certificate: bytes
 
 
+class Program(NamedTuple):
+    """How `holdfast` is started. `environment`: None is this process's own."""
+
+    command: tuple[str, ...]
+    environment: Mapping[str, str] | None = None
+
+
+OWN: Final = Program((sys.executable, "-m", "holdfast.server"))
+
+
 class Cluster:
     """Running nodes; a context manager that leaves neither processes nor data behind."""
 
     def __init__(
-        self, directory: Path, settings: dict[str, int] | None = None, count: int = 3
+        self,
+        directory: Path,
+        settings: dict[str, int] | None = None,
+        count: int = 3,
+        program: Program = OWN,
     ) -> None:
         self.directory, self._home = directory, directory / "cluster"
-        self._settings, self._count = settings or {}, count
+        self._settings, self._count, self._program = settings or {}, count, program
         self._processes: list[subprocess.Popen[bytes]] = []
         self.nodes: tuple[Node, ...] = ()
 
@@ -66,7 +80,7 @@ class Cluster:
 
     def start(self) -> None:
         """Start all nodes and wait until they serve. Raises RuntimeError if they do not."""
-        command = [*HOLDFAST, "cluster", "start", "--nodes", str(self._count)]
+        command = ["cluster", "start", "--nodes", str(self._count)]
         command += ["--dir", str(self._home)]
         for key, value in self._settings.items():
             command += ["--set", f"{key}={value}"]
@@ -82,11 +96,12 @@ class Cluster:
             raise RuntimeError(f"the cluster did not start: {said}")
         self.look()
 
-    def _spawn(self, command: list[str]) -> subprocess.Popen[bytes]:
+    def _spawn(self, arguments: list[str]) -> subprocess.Popen[bytes]:
         with (self.directory / "cluster.log").open("ab") as log:
             process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
-            )
+                [*self._program.command, *arguments], env=self._program.environment,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True,
+            )  # fmt: skip
         self._processes.append(process)
         return process
 
@@ -147,7 +162,7 @@ class Cluster:
 
     def launch(self, node: Node) -> None:
         """Start one node's process, as an operator would."""
-        self._spawn([*HOLDFAST, "node", "--config", str(node.directory / "node.toml")])
+        self._spawn(["node", "--config", str(node.directory / "node.toml")])
 
     def _has_new_pid(self, node: Node) -> bool:
         self.look()

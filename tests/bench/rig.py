@@ -19,7 +19,7 @@ import grpc.aio
 
 from bench import machine
 from bench.figures import Effort, Figure, Goal, quantile
-from bench.nodes import Cluster
+from bench.nodes import OWN, Cluster, Program
 from bench.sizes import Sizes
 from bench.spent import Snapshot, Spent, between
 from bench.talk import Talk
@@ -31,12 +31,17 @@ INITIAL_DELAY_MS = 1_000
 class Say:
     """Prints progress with the seconds since the start and the load average."""
 
-    def __init__(self) -> None:
-        self._began = time.monotonic()
+    def __init__(self, label: str = "", began: float | None = None) -> None:
+        self._label = label
+        self._began = time.monotonic() if began is None else began
+
+    def within(self, label: str) -> Say:
+        """The same clock, with a label before each text."""
+        return Say(f"{label}: ", self._began)
 
     def __call__(self, text: str) -> None:
         seconds = time.monotonic() - self._began
-        print(f"[{seconds:6.1f} s, load {machine.load():4.1f}] {text}", flush=True)
+        print(f"[{seconds:6.1f} s, load {machine.load():4.1f}] {self._label}{text}", flush=True)
 
 
 class Measured(Protocol):
@@ -114,12 +119,16 @@ class Work(NamedTuple):
 
 @dataclass(slots=True)
 class Bench:
-    """One run. `lacking`: parts of rows whose calls the nodes do not know, and what they said."""
+    """One run. `program`: what starts the nodes, if not this checkout's.
+
+    `lacking`: parts of rows whose calls the nodes do not know, and what they said.
+    """
 
     sizes: Sizes
     folder: Path
     say: Say
     peers: bool = False
+    program: Program | None = None
     figures: list[Figure] = field(default_factory=list)
     lacking: dict[str, str] = field(default_factory=dict)
 
@@ -129,7 +138,7 @@ class Bench:
     ) -> AsyncIterator[Running]:
         """Three nodes for one row; gone afterwards."""
         wanted = {"group.initial_rebalance_delay_ms": INITIAL_DELAY_MS, **(settings or {})}
-        cluster = Cluster(self.folder / "run" / row, wanted)
+        cluster = Cluster(self.folder / "run" / row, wanted, program=self.program or OWN)
         try:
             await asyncio.to_thread(cluster.__enter__)
             talk = Talk(cluster)
@@ -182,7 +191,7 @@ class Bench:
         except grpc.aio.AioRpcError as error:
             if error.code() is not grpc.StatusCode.UNIMPLEMENTED:
                 raise
-            self.lacking[f"{row}: {what}"] = f"the nodes do not have the call: {error.details()}"
+            self.lacking[f"{row}: {what}"] = "the nodes do not have the call"
             self.say(f"{row}: {what}: the nodes do not have the call")
 
     async def closed(

@@ -1,9 +1,12 @@
-"""The rows by name, in the order in which they run."""
+"""The rows by name, in the order in which they run, and running them."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
+
+import grpc.aio
 
 from bench import (
     assigning,
@@ -17,6 +20,7 @@ from bench import (
     rebalances,
     starting,
 )
+from bench.figures import REST
 from bench.rig import Bench
 
 ROWS: Final[dict[str, Callable[[Bench], Awaitable[None]]]] = {
@@ -36,3 +40,24 @@ ROWS: Final[dict[str, Callable[[Bench], Awaitable[None]]]] = {
     "hostile": hostile.hostile,
     "etcd": peers.etcd,
 }
+
+
+async def measure(bench: Bench, names: Sequence[str]) -> dict[str, str]:
+    """Run rows one after another; what went wrong, by row. `bench.lacking` has what they lack."""
+    failed: dict[str, str] = {}
+    for name in names:
+        bench.say(f"{name}: {(ROWS[name].__doc__ or '').splitlines()[0]}")
+        try:
+            async with asyncio.timeout(bench.sizes.row_seconds_max):
+                await bench.attempt(name, REST, ROWS[name](bench))
+        except Exception as error:  # noqa: BLE001 - the other rows are still worth having
+            failed[name] = _why(error)
+            bench.say(f"{name}: FAILED: {failed[name]}")
+    return failed
+
+
+def _why(error: Exception) -> str:
+    """In one line; gRPC's own text has many."""
+    if isinstance(error, grpc.aio.AioRpcError):
+        return f"{error.code().name}: {error.details()}"
+    return f"{type(error).__name__}: {error}"

@@ -7,24 +7,28 @@ Results: a table, and bench-out/bench.json. docs/performance.md says how each ro
 from __future__ import annotations
 
 import argparse
-import asyncio
 import contextlib
 import shutil
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import uvloop
 
-from bench import machine, table
+from bench import against, machine, sides, table
+from bench.checkouts import ROOT, NotUsable, find
+from bench.comparison import A, B, Turn, compare
 from bench.figures import Figure, quantile
 from bench.rig import Bench, Say
-from bench.rows import ROWS
+from bench.rows import ROWS, measure
 from bench.sizes import FULL, QUICK, Sizes
 
+PAIRS = 4
 
-def arguments() -> argparse.Namespace:
-    """Read the command line."""
+
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
+    """Read the command line; exits with code 2 if it makes no sense."""
     about = "\n".join(
         f"  {name:<12}{(row.__doc__ or '').splitlines()[0]}" for name, row in ROWS.items()
     )
@@ -39,10 +43,19 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--kills", type=int, help="how often the leader is killed; default 10")
     parser.add_argument("--peers", action="store_true", help="fetch etcd if it is not on PATH")
     parser.add_argument("--out", type=Path, default=Path("bench-out"), help="default: bench-out")
-    given = parser.parse_args()
+    parser.add_argument(
+        "--against", type=Path, metavar="PATH",
+        help="set this checkout's load against the nodes of another and of this one in turn",
+    )  # fmt: skip
+    parser.add_argument("--pairs", type=int, help="with --against: turns of each; default 4")
+    given = parser.parse_args(words)
+    known = against.COMPARABLE if given.against else tuple(ROWS)
     for name in given.rows:
-        if name not in ROWS:
-            parser.error(f"there is no row {name!r}; there are: {' '.join(ROWS)}")
+        if name not in known:
+            where = "with --against " if name in ROWS else ""
+            parser.error(f"{where}there is no row {name!r}; there are: {' '.join(known)}")
+    if given.pairs is not None and (not given.against or given.pairs < 1):
+        parser.error("--pairs needs --against, and a number of at least 1")
     return given
 
 
@@ -50,21 +63,6 @@ def sizes(given: argparse.Namespace) -> Sizes:
     """How much is to be done."""
     chosen = QUICK if given.quick else FULL
     return chosen.with_kills(given.kills) if given.kills else chosen
-
-
-async def measure(bench: Bench, names: list[str]) -> dict[str, str]:
-    """Run rows one after another; what went wrong, by row."""
-    failed: dict[str, str] = {}
-    for name in names:
-        bench.say(f"{name}: {(ROWS[name].__doc__ or '').splitlines()[0]}")
-        try:
-            async with asyncio.timeout(bench.sizes.row_seconds_max):
-                await ROWS[name](bench)
-        except Exception as error:  # noqa: BLE001 - the other rows are still worth having
-            failed[name] = f"{type(error).__name__}: {error}"
-            bench.say(f"{name}: FAILED: {failed[name]}")
-    failed |= bench.lacking
-    return failed
 
 
 def disk(bench: Bench) -> None:
@@ -75,18 +73,15 @@ def disk(bench: Bench) -> None:
     bench.add(Figure("disk", what, p50, "ms", p50_ms=p50, p99_ms=p99))
 
 
-def main() -> int:
-    """Run it; 0: all rows were measured, 1: some were not, 130: interrupted."""
-    given = arguments()
-    folder = given.out.resolve()
-    folder.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+def measured(given: argparse.Namespace, folder: Path) -> int:
+    """Measure this checkout; 0: all rows were measured, 1: some were not, 130: interrupted."""
     bench = Bench(sizes(given), folder, Say(), peers=given.peers)
     conditions = machine.conditions(folder) | {"quick": given.quick}
     failed: dict[str, str] = {"run": "interrupted"}
     disk(bench)
     with contextlib.suppress(KeyboardInterrupt):
         failed = uvloop.run(measure(bench, given.rows or list(ROWS)))
+        failed |= bench.lacking
     shutil.rmtree(folder / "run", ignore_errors=True)
     disk(bench)
     table.write(folder / "bench.json", conditions | {"failed": failed}, bench.figures)
@@ -96,6 +91,41 @@ def main() -> int:
         print(f"not measured: {name}: {why}")
     print(f"conditions and all figures: {folder / 'bench.json'}")
     return 130 if "run" in failed else int(bool(failed))
+
+
+def compared(given: argparse.Namespace, folder: Path) -> int:
+    """Compare two checkouts; 0: done, 1: a turn failed, 2: not a checkout, 130: interrupted.
+
+    What the other checkout cannot do is named, and is no failure.
+    """
+    try:
+        checkouts = {A: find(given.against), B: find(ROOT)}
+    except NotUsable as error:
+        print(f"./dev bench --against {given.against}: {error}", file=sys.stderr)
+        return 2
+    run = against.Against(checkouts, sizes(given), given.quick, folder, Say())
+    conditions = against.conditions(run)
+    turns: list[Turn] = []
+    interrupted = True
+    with contextlib.suppress(KeyboardInterrupt):
+        uvloop.run(run.run(given.rows or against.COMPARABLE, given.pairs or PAIRS, turns))
+        interrupted = False
+    shutil.rmtree(folder / "run", ignore_errors=True)
+    found = compare(turns)
+    sides.write(folder / "against.json", conditions, turns, found)
+    print(f"\n{sides.text(checkouts, turns, found)}")
+    print(f"{'interrupted; ' if interrupted else ''}all turns: {folder / 'against.json'}")
+    failed = any(turn.failed or (turn.side != A and turn.lacking) for turn in turns)
+    return 130 if interrupted else int(failed)
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Run it; the exit code."""
+    given = arguments(words)
+    folder = given.out.resolve()
+    folder.mkdir(parents=True, exist_ok=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    return compared(given, folder) if given.against else measured(given, folder)
 
 
 if __name__ == "__main__":

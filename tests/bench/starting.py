@@ -69,8 +69,8 @@ def _start(bench: Bench) -> None:
         with _Admin(node.address, shown) as stub:
             until(lambda: _serves(stub, made.last_index), "the node serves", within_s=WITHIN_S)
         seconds = time.perf_counter() - began
-        what = f"from {made.events:,} events, {made.tail:,} of them replayed, until it serves"
-        bench.add(Figure("start", what, seconds, "s", most(10)))
+        what, more = f"from {made.events:,} events, until it serves", {"replayed": made.tail}
+        bench.add(Figure("start", what, seconds, "s", most(10), more=dict(more)))
 
 
 def _make(bench: Bench, node: Node, cluster_id: str) -> Made:

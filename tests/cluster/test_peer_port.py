@@ -12,7 +12,7 @@ import pytest
 from cluster.processes import PATIENCE_SECONDS, RunningCluster, poll, refused, running
 from harness.strangers import strangers
 from holdfast.raft.peer_names import node_dns_name, node_uri
-from holdfast.raft.transport import METHOD
+from holdfast.raft.transport.streams import METHOD
 from holdfast.server.certificates import Authority, issue, make_authority
 from holdfast.server.config import load
 from holdfast.v1.admin_pb2 import DescribeClusterRequest

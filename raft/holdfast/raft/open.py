@@ -29,7 +29,7 @@ from holdfast.raft.segment_calls import METHOD as SEGMENTS
 from holdfast.raft.segment_calls import SegmentSource
 from holdfast.raft.snapshots import StateSnapshots
 from holdfast.raft.thread import EngineThread
-from holdfast.raft.transport import GrpcTransport, PeerTls
+from holdfast.raft.transport.streams import GrpcTransport, PeerTls
 from holdfast.storage.directory import DataDirectory
 from holdfast.storage.errors import DirectoryRefused, Refusal
 from holdfast.storage.failpoints import FailpointJournal

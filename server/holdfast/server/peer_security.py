@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from holdfast.raft.peer_names import missing_names, old_node_uri, uris_of
-from holdfast.raft.transport import PeerTls
+from holdfast.raft.transport.streams import PeerTls
 from holdfast.server.config import ConfigError
 from holdfast.server.security import read_pem
 

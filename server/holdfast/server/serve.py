@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.raft.api import EngineStopped, RaftError, Settings
 from holdfast.raft.open import ReplicaConfig, open_replica
-from holdfast.raft.transport import TransportFailed
+from holdfast.raft.transport.streams import TransportFailed
 from holdfast.server import cluster_file, collector
 from holdfast.server.config import CannotStart
 from holdfast.server.node import Node, bind

@@ -13,7 +13,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from holdfast.raft.transport import PeerTls
+from holdfast.raft.transport.streams import PeerTls
 from holdfast.server.config import load
 from holdfast.server.peer_security import peer_tls
 from holdfast.server.security import principal_of

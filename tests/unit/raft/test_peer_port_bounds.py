@@ -23,7 +23,7 @@ from harness.poll import until
 from harness.strangers import context, strangers
 from holdfast.raft import peer_options
 from holdfast.raft.messages import VoteGranted
-from holdfast.raft.transport import METHOD, SERVICE, GrpcTransport, PeerTls
+from holdfast.raft.transport.streams import METHOD, SERVICE, GrpcTransport, PeerTls
 from unit.raft.peer_authority import Authority
 from unit.raft.test_transport import Nodes, Recorder, addresses
 

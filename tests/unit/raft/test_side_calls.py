@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import pytest
 
 from holdfast.raft.messages import BadMessage, VoteGranted
-from holdfast.raft.transport import Answer, GrpcTransport, PeerTls
+from holdfast.raft.transport.streams import Answer, GrpcTransport, PeerTls
 from unit.raft.peer_authority import Authority
 from unit.raft.test_transport import DEADLINE, Nodes, Recorder, addresses
 

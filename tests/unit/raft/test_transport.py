@@ -13,7 +13,7 @@ import pytest
 
 from holdfast.raft import frames
 from holdfast.raft.messages import BadMessage, Message, VoteGranted
-from holdfast.raft.transport import GrpcTransport, PeerTls, TransportFailed
+from holdfast.raft.transport.streams import GrpcTransport, PeerTls, TransportFailed
 from unit.raft.peer_authority import Authority
 
 DEADLINE = 20.0

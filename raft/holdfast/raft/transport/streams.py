@@ -29,6 +29,7 @@ from holdfast.raft.messages import BadMessage, Message, decode, encode
 from holdfast.raft.peer_names import certificate_problem, node_dns_name
 from holdfast.raft.peer_trouble import Trouble
 from holdfast.raft.peer_version import told, version_problem
+from holdfast.raft.transport.wrong_port import WrongPort
 
 logger = logging.getLogger(__name__)
 
@@ -39,8 +40,6 @@ NODE_KEY: Final = "holdfast-node"
 TO_KEY: Final = "holdfast-to"
 """Whom the dialler means: a wrong address must not bring one node what belongs to another."""
 
-_NOT_APPLIED: Final = (("holdfast-outcome", "not-applied"),)
-"""S5: nothing was done. To a client also the sign that these are a node's words, not gRPC's."""
 
 OUTGOING_BYTES_MAX: Final = 32 << 20
 INCOMING_BYTES_MAX: Final = 64 << 20
@@ -264,7 +263,7 @@ class GrpcTransport:
             answer = partial(self._answer, method)
             handlers[method] = grpc.stream_stream_rpc_method_handler(answer)
         for_peers = grpc.method_handlers_generic_handler(SERVICE[1:], handlers)
-        for_others = _WrongPort(self._node_id, self._clients_at)
+        for_others = WrongPort(self._node_id, self._clients_at)
         self._server.add_generic_rpc_handlers((for_peers, for_others))
         try:
             self._bind(self._server)
@@ -445,31 +444,3 @@ class GrpcTransport:
 def _shown(told: str, most: int = _SHOWN_CHARACTERS) -> str:
     """What somebody else told, for a sentence: one line, no control characters, so many of it."""
     return repr(told[:most])
-
-
-class _WrongPort(grpc.GenericRpcHandler):
-    """A client has a wrong address: every call but the peers' is told the right one."""
-
-    def __init__(self, node_id: str, clients_at: str) -> None:
-        """`clients_at`: where this node serves clients, host:port; empty if it is not known."""
-        where = clients_at or "its client_address"
-        self._sentence = (
-            f"this is the peer port of node {node_id!r}, where the nodes speak to each other; "
-            f"clients connect to {where}"
-        )
-        handler: grpc.RpcMethodHandler[bytes, bytes]
-        handler = grpc.stream_stream_rpc_method_handler(self._refuse)
-        self._handler = handler
-
-    def service(
-        self, handler_call_details: grpc.HandlerCallDetails
-    ) -> grpc.RpcMethodHandler[bytes, bytes]:
-        """Whatever the method is: as a stream, so that no thread waits for a first message."""
-        del handler_call_details
-        return self._handler
-
-    def _refuse(self, requests: Iterator[bytes], context: grpc.ServicerContext) -> Iterator[bytes]:
-        del requests
-        context.set_trailing_metadata(_NOT_APPLIED)
-        context.abort(grpc.StatusCode.UNIMPLEMENTED, self._sentence)
-        yield b""  # never reached: makes this an iterator, which the handler has to return

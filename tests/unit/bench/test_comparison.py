@@ -45,11 +45,17 @@ def line_of(found: Comparison, measure: str) -> Line:
 
 
 def test_the_sides_take_turns_within_every_pair() -> None:
-    """A B A B: a mood of the machine meets both; `bare` is nobody's and runs once a pair."""
-    one_pair = [("bare", BARE), ("commit", A), ("commit", B), ("assign", A), ("assign", B)]
-    assert list(plan(["bare", "commit", "assign"], 2)) == [
-        *((0, *turn) for turn in one_pair),
-        *((1, *turn) for turn in one_pair),
+    """A B A B of one row: a mood of the machine meets both, and so does what ran before.
+
+    `bare` is nobody's and runs once a pair.
+    """
+    assert list(plan(["bare", "commit"], 2)) == [
+        (0, "bare", BARE),
+        (1, "bare", BARE),
+        (0, "commit", A),
+        (0, "commit", B),
+        (1, "commit", A),
+        (1, "commit", B),
     ]
 
 

@@ -38,7 +38,7 @@ SESSIONS = "tests/unit/server/test_sessions.py::"
 # --- reads and the log ---
 
 
-@seeded("S10 c", Simulated(("I7", "I1"), "frozen-leaders", seeds=6))
+@seeded("S10 c", Simulated(("I7", "I1"), "frozen-leaders", seeds=16))
 def read_without_a_barrier() -> Iterator[None]:
     """Whoever believes to lead answers at once: no lease is asked for, and no majority."""
     with replaced(Replica, "lease_valid", lambda self: bool(self.leading_term)):

@@ -217,7 +217,9 @@ def test_a_member_is_used_once(shell: Shell) -> None:
 
 
 @both
-@pytest.mark.parametrize("call", ["next_owned", "wait_stopped"])
+@pytest.mark.parametrize(
+    "call", ["next_owned", "wait_stopped", "leave", "restart", "begin_restart", "committed"]
+)
 def test_a_member_that_was_not_started_says_so_and_does_not_wait_for_ever(
     shell: Shell, call: str
 ) -> None:

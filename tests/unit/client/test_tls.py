@@ -324,6 +324,16 @@ def test_files_that_cannot_work_are_refused_when_anything_is_made_of_them(
             asyncio.run(refused(make))
 
 
+@pytest.mark.parametrize("wrong", ["local/client", True, ("ca.pem", "cert.pem", "key.pem")])
+def test_credentials_of_another_kind_are_refused_when_anything_is_made_of_them(
+    wrong: Any,  # noqa: ANN401 - what nobody should pass
+) -> None:
+    """The command's --tls takes a directory, so that is what people try first."""
+    for shell in (aio, sync):
+        with pytest.raises(TypeError, match=r"credentials.*Tls\("):
+            shell.Admin("a:1", credentials=wrong)
+
+
 def test_files_that_work_are_taken_and_no_certificate_is_needed(tmp_path: Path) -> None:
     ca = issue("ca")
     good = files(tmp_path / "good", ca, issue("me", ca))

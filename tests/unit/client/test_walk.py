@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -23,6 +24,7 @@ from holdfast.client.errors import (
 from holdfast.client.outcome import judge
 from holdfast.client.request_ids import RequestIds
 from holdfast.client.signals import FailureKind
+from unit.client.fake_cluster import fake_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -171,6 +173,20 @@ def test_a_call_that_nobody_serves_there_may_have_gone_to_a_peer_port() -> None:
     assert "peer port" in str(by_grpc.error)
     assert "client_address" in str(by_grpc.error)
     assert "upgrade" in str(by_grpc.error)
+
+
+def test_a_peer_port_among_the_endpoints_is_passed_over() -> None:
+    """One address that answers is enough, wherever in the list it stands."""
+
+    async def scenario() -> None:
+        async with fake_cluster(2) as (group, (wrong, right)):
+            group.leader = right.address
+            not_here = (StatusCode.UNIMPLEMENTED, (("holdfast-outcome", "not-applied"),))
+            group.refuse["ListTopics"] = [not_here]
+            async with Admin([wrong.address, right.address]) as admin:
+                assert await admin.list_topics()
+
+    asyncio.run(scenario())
 
 
 @pytest.mark.parametrize(

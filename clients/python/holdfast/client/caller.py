@@ -14,7 +14,7 @@ import grpc
 import grpc.aio
 
 from holdfast.client import unreached
-from holdfast.client.channel import Tls, open_channel
+from holdfast.client.channel import Tls, check_kind, open_channel
 from holdfast.client.clock import boot_ms, left_ms
 from holdfast.client.endpoints import Endpoints, parse
 from holdfast.client.errors import OutcomeUnknown, Unavailable
@@ -75,6 +75,7 @@ class Caller:
         on_acknowledged: Witness | None = None,
     ) -> None:
         self.endpoints = Endpoints(parse(endpoints))
+        check_kind(credentials)
         if isinstance(credentials, Tls):
             check_files(credentials)
         self.ids = RequestIds()
@@ -258,6 +259,9 @@ class Caller:
             subject=f"{type(request).__name__} at {address}",
             request_id=_request_id(request),
         )
+        if verdict.kind is FailureKind.FATAL and verdict.move and len(self.endpoints.addresses) > 1:
+            delay = self.endpoints.failed(address)
+            return self._retry(Unavailable(str(verdict.error)), delay)
         if verdict.kind is not FailureKind.RETRY:
             return Failure(verdict.kind, verdict.error)
         if verdict.leader:  # daily life: another node leads now

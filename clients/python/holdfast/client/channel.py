@@ -61,6 +61,15 @@ Credentials: TypeAlias = Tls | grpc.ChannelCredentials | None
 """How to prove who we are; None: no TLS at all, which a node accepts on loopback only."""
 
 
+def check_kind(credentials: Credentials) -> None:
+    """Raises TypeError for what is none of the three, before anything is connected."""
+    if credentials is not None and not isinstance(credentials, Tls | grpc.ChannelCredentials):
+        raise TypeError(
+            "credentials is a Tls, a grpc.ChannelCredentials or None, not "
+            f'{credentials!r}: write Tls("DIR/ca.pem", "DIR/certificate.pem", "DIR/key.pem").'
+        )
+
+
 def open_channel(address: str, credentials: Credentials) -> grpc.aio.Channel:
     """A channel to one node; it connects when it is first used."""
     if credentials is None:

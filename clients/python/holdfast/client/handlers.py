@@ -12,7 +12,7 @@ import inspect
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.client.errors import HoldfastError
+from holdfast.client.errors import HoldfastError, TopicNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
@@ -99,5 +99,14 @@ class Handlers:
             if isinstance(error, HoldfastError) and not partition.owned:
                 # Refused because the partition was lost, which ends this handler anyway.
                 _LOGGER.info("The handler of %s/%d ended: %s", *partition.name, error)
+            elif isinstance(error, TopicNotFound) and _names(error, partition.name):
+                # The topic was deleted by force. The group leader looks at its topics again soon.
+                _LOGGER.warning("The handler of %s/%d has ended: %s", *partition.name, error)
             else:
                 self._failed(error)
+
+
+def _names(error: TopicNotFound, name: TopicPartition) -> bool:
+    """Whether the refusal is about this very partition, and not about what a program mistyped."""
+    topic, number = name
+    return f"{topic}/{number}" in str(error).replace(",", " ").replace(":", " ").split()

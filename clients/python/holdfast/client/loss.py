@@ -42,8 +42,8 @@ def by_clock(lease: Lease, now_ms: int, stalled_ms: int, *, letting_go: bool) ->
     if before_the_end and stalled_ms >= max(lease.length_ms // _STALL_PART, _STALL_MS_MIN):
         return LostReason(
             "clock",
-            f"the event loop did not run for {stalled_ms / 1000:.1f} s: move code that blocks it "
-            "into asyncio.to_thread; if there is none, the process or its machine stood still",
+            f"the event loop did not run for {stalled_ms / 1000:.1f} s: the process or its machine "
+            "stood still, or, in asyncio, code blocked the loop: move it into asyncio.to_thread",
         )
     if lease.ended_by_rebalance and letting_go:
         limit_s = lease.rebalance_ms * 8 // 10 / 1000

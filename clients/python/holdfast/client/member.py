@@ -260,7 +260,7 @@ class Member:
 
         Raises OutcomeUnknown when the group has not confirmed it, or what stopped the member.
         """
-        check_here(self._process, "Member")
+        self._check_started()
         self._session.leave(boot_ms())
         await self._end()
 
@@ -274,7 +274,7 @@ class Member:
 
     def begin_restart(self) -> None:
         """Begin what `restart` does and return at once; `wait_stopped` tells what came of it."""
-        check_here(self._process, "Member")
+        self._check_started()
         self._session.restart(boot_ms())
         self._pump()
 
@@ -311,7 +311,7 @@ class Member:
         self, partitions: Iterable[tuple[str, int]] = (), *, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> dict[TopicPartition, Offset]:
         """Committed offsets of the partitions (none named: of all); never committed: left out."""
-        check_here(self._process, "Member")
+        self._check_started()
         check_timeout(timeout_ms)
         response = await self._caller.call(
             offset_messages.fetch_request(self.settings.group, partitions),

@@ -82,7 +82,9 @@ def judge(
     if outcome == NOT_APPLIED and trailing.get(RETRY_KEY) == "no":
         fatal = InvalidArgument(text)  # the same call would end so again
     if fatal is not None:
-        return Verdict(FailureKind.FATAL, fatal, move=False, leader=leader)
+        # A node's own words that this call is not served there: another address may be right.
+        move = code is StatusCode.UNIMPLEMENTED and outcome == NOT_APPLIED
+        return Verdict(FailureKind.FATAL, fatal, move=move, leader=leader)
     error: HoldfastError = (
         Unavailable(text)
         if outcome == NOT_APPLIED

@@ -194,6 +194,7 @@ class Member:
     def begin_restart(self) -> None:
         """Begin what `restart` does and return at once; also from a signal handler."""
         check_here(self._process, "Member")
+        self._member._check_started()  # noqa: SLF001 - the same class in two shells
         THREAD.soon(self._member.begin_restart)
 
     def wait_stopped(self) -> None:

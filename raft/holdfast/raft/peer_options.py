@@ -22,6 +22,9 @@ IDLE_MS: Final = 1_000
 after the handshake, which must therefore be shorter than this."""
 STREAMS_MAX: Final = 16
 """Calls of one connection; a peer makes one."""
+CONNECT_MS: Final = 1_000
+"""One attempt of a dialler. Each is a new channel (`transport`), so gRPC's pauses between attempts
+of one channel are never met: a peer that comes back is found after `REDIAL_SECONDS`."""
 
 COMMON: Final[tuple[Option, ...]] = (
     ("grpc.max_receive_message_length", frames.PACKET_BYTES_MAX),
@@ -37,10 +40,10 @@ COMMON: Final[tuple[Option, ...]] = (
 )
 DIALLER: Final[tuple[Option, ...]] = (
     *COMMON,
-    # A peer that comes back must be found within an election, not after gRPC's seconds.
-    ("grpc.initial_reconnect_backoff_ms", 50),
-    ("grpc.min_reconnect_backoff_ms", 50),
-    ("grpc.max_reconnect_backoff_ms", 250),
+    # How long one attempt to connect may take, whatever its name says: TCP, TLS and HTTP/2. Longer
+    # than a link with a long round trip or a busy machine takes; a packet that was lost is sent
+    # again after a second, by the system or by the next attempt.
+    ("grpc.min_reconnect_backoff_ms", CONNECT_MS),
     ("grpc.use_local_subchannel_pool", 1),
 )
 

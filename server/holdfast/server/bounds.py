@@ -15,7 +15,7 @@ from google.protobuf.descriptor import FieldDescriptor
 
 from holdfast.server import wire
 from holdfast.server.faults import malformed
-from holdfast.server.wire import Counter, Field, TooMany
+from holdfast.server.wire import PLAIN_MESSAGE_BYTES, Counter, Field, TooMany
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -145,7 +145,7 @@ class Bounds:
         self._fields = fields_of(message)
         self._lists = tuple(field for field in self._fields.values() if field.most is not None)
         items = sum(field.most or 0 for field in walk(self._fields.values()))
-        self._fields_max = items * _FIELDS_EACH + SINGLE_FIELDS_MAX
+        self._items_max = items
         self._first_bytes = tuple(_first_bytes(walk(self._fields.values())))
         any_size = self._name in _OF_ANY_SIZE
         own = min(PLAIN_BYTES_MAX + items * _ITEM_BYTES, _LIST_BYTES_MAX)
@@ -157,12 +157,18 @@ class Bounds:
         if len(raw) <= COUNTED_FROM or self._cannot_be_too_many(raw):
             return
         try:
-            Counter(raw, self._fields_max).count(self._fields)
+            Counter(raw, self._fields_max(raw)).count(self._fields)
         except TooMany as error:
             more = members_max() - MEMBERS_MAX if _names_members(error.field) else 0
             if more <= 0:
                 raise self._too_many(error.field) from None
             self._check_more(raw, more)
+
+    def _fields_max(self, raw: bytes, more: int = 0) -> int:
+        """How many fields the count may meet in a rightful message of this length."""
+        items = self._items_max + more
+        looked_into = min(items, len(raw) // PLAIN_MESSAGE_BYTES)
+        return items * _FIELDS_EACH + looked_into * PLAIN_FIELDS_MAX + SINGLE_FIELDS_MAX
 
     def _cannot_be_too_many(self, raw: bytes) -> bool:
         """Each item begins with a certain byte; if there are few of it, there are few items.
@@ -175,7 +181,7 @@ class Bounds:
 
     def _check_more(self, raw: bytes, more: int) -> None:
         try:
-            Counter(raw, self._fields_max + more * _FIELDS_EACH, more).count(self._fields)
+            Counter(raw, self._fields_max(raw, more), more).count(self._fields)
         except TooMany as error:
             raise self._too_many(error.field, more) from None
 
@@ -212,6 +218,8 @@ class Bounds:
 
 _FIELDS_EACH: Final = 2
 """Fields that are counted for an item: itself, and on the average one more in it."""
+PLAIN_FIELDS_MAX: Final = 5
+"""Fields of an item without lists, at most. They are counted only where the item is long."""
 
 
 def _first_bytes(fields: Iterable[Field]) -> Iterator[tuple[tuple[bytes, ...], int]]:

@@ -211,6 +211,23 @@ def test_fields_that_are_no_items_are_bounded_too(raw: bytes) -> None:
         BOUNDS["JoinGroupRequest"].check_bytes(raw)
 
 
+def test_fields_of_long_items_are_those_of_the_contract() -> None:
+    items = [field.message_type for field in ALL.values() if field.message_type]
+    plain = [item for item in items if not list(lists_in(item, ""))]
+    assert max(len(item.fields) for item in plain) == bounds.PLAIN_FIELDS_MAX
+
+
+@pytest.mark.parametrize("more", [0, 2_000])
+def test_as_many_long_items_as_are_allowed_pass(more: int) -> None:
+    """S7: with a large `log.entry_bytes_max`, assignments may be long and many, all fields set."""
+    count = ITEMS_MAX["SyncGroupRequest.assignments"] + more
+    long = b"x" * (wire.PLAIN_MESSAGE_BYTES + 1)
+    one = g.SyncGroupRequestAssignment(member_id="m", assignment=long)
+    raw = g.SyncGroupRequest(group_id="g", assignments=[one] * count).SerializeToString()
+
+    BOUNDS["SyncGroupRequest"].check_bytes(raw, lambda: count)
+
+
 HALVES = [b"\xff" * 20, key(5) + varint(1 << 40), b"\x2a", b"\x2f", b"\x2a\xff"]
 
 

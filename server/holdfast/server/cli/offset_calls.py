@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
+from holdfast.server.bounds import OFFSETS_MAX
 from holdfast.server.cli.connect import Cluster, code_name
 from holdfast.server.cli.ending import fail, print_json
 from holdfast.server.cli.options import (
@@ -23,7 +24,7 @@ from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import offset_pb2 as o
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 Made = TypeVar("Made")
 
@@ -131,28 +132,53 @@ def commit_all(
         code = e.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION
         refuse_any((str(place), code, _why(code)) for place in unknown)
         return
-    request = o.OffsetCommitRequest(
-        group_id=group_id,
-        topics=by_topic(
-            sorted(wanted),
-            lambda topic, places: o.OffsetCommitRequestTopic(
-                name=topic,
-                partitions=[
-                    o.OffsetCommitRequestPartition(
-                        partition_index=place.partition,
-                        committed_offset=wanted[place],
-                        committed_metadata=metadata or None,
-                    )
-                    for place in places
-                ],
+    def request(places: Iterable[Place]) -> o.OffsetCommitRequest:
+        return o.OffsetCommitRequest(
+            group_id=group_id,
+            topics=by_topic(
+                places,
+                lambda topic, places: o.OffsetCommitRequestTopic(
+                    name=topic,
+                    partitions=[
+                        o.OffsetCommitRequestPartition(
+                            partition_index=place.partition,
+                            committed_offset=wanted[place],
+                            committed_metadata=metadata or None,
+                        )
+                        for place in places
+                    ],
+                ),
             ),
-        ),
-    )
-    response = cluster.change("OffsetCommit", request)
+        )
+
+    response: o.OffsetCommitResponse = change_all(cluster, "OffsetCommit", request, sorted(wanted))
     if as_json:
         show_json(response)
     _explain_members(group_id, response)
     conclude(response, "committed", as_json=as_json)
+
+
+def change_all(
+    cluster: Cluster,
+    method: str,
+    request: Callable[[Sequence[Place]], Any],
+    places: Sequence[Place],
+) -> Any:  # noqa: ANN401 - the method's answer
+    """Change offsets of any number, in calls of as many as one may have; answers put together.
+
+    Each call is all or nothing for itself, so it is told how far they came, in case one fails.
+    """
+    whole = None
+    for first in range(0, len(places), OFFSETS_MAX):
+        some = places[first : first + OFFSETS_MAX]
+        response = cluster.change(method, request(some))
+        if whole is None:
+            whole = response
+        else:
+            whole.MergeFrom(response)
+        if len(places) > OFFSETS_MAX:
+            say(f"answered up to {some[-1]}: {first + len(some)} of {len(places)}", err=True)
+    return whole
 
 
 def _refuse_members(cluster: Cluster, group_id: str) -> None:

@@ -16,6 +16,7 @@ from holdfast.server.cli.names import group_name
 from holdfast.server.cli.offset_calls import (
     Place,
     by_topic,
+    change_all,
     commit_all,
     conclude,
     fetch,
@@ -39,7 +40,7 @@ from holdfast.server.cli.times import ago_log
 from holdfast.v1 import offset_pb2 as o
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
 
 @click.group()
@@ -211,17 +212,22 @@ def delete(
         show_plan(plan, as_json=as_json)
         warn_of_members(cluster, group_id, as_json=as_json)
         return
-    request = o.OffsetDeleteRequest(
-        group_id=group_id,
-        topics=by_topic(
-            chosen,
-            lambda topic, places: o.OffsetDeleteRequestTopic(
-                name=topic,
-                partitions=[o.OffsetDeleteRequestPartition(partition_index=n) for _, n in places],
+
+    def request(places: Iterable[Place]) -> o.OffsetDeleteRequest:
+        return o.OffsetDeleteRequest(
+            group_id=group_id,
+            topics=by_topic(
+                places,
+                lambda topic, places: o.OffsetDeleteRequestTopic(
+                    name=topic,
+                    partitions=[
+                        o.OffsetDeleteRequestPartition(partition_index=n) for _, n in places
+                    ],
+                ),
             ),
-        ),
-    )
-    response = cluster.change("OffsetDelete", request)
+        )
+
+    response: o.OffsetDeleteResponse = change_all(cluster, "OffsetDelete", request, list(chosen))
     if as_json:
         show_json(response)
     refuse(response, "group", group_id)

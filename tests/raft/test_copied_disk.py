@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.cluster import HEARTBEAT, Cluster
-from holdfast.raft.messages import Append, Recalled, Witness
+from holdfast.raft.messages import Append, Recall, Recalled, Witness
 
 if TYPE_CHECKING:
     from harness.journal import Snapshot
@@ -158,6 +158,24 @@ def test_s21_a_copy_from_before_a_rebuild_is_an_older_copy(rebuilds_before: int)
     copy.put_back()
     assert rebuilds(c, "B")
     assert converges(c, "A", "B")
+
+
+def test_s21_a_question_that_a_broken_connection_took_away_is_asked_again() -> None:
+    """Each peer first speaks of the disk that is there now; what it knows of this one is asked."""
+    c = formed()
+    rebuilt(c, "B")
+    copy = Copy(c, "B")
+    rebuilt(c, "B")
+    changed(c)
+    copy.put_back()
+    for peer in "AC":
+        c.network.connect(peer, "B")
+        c.engine(peer).overlay.settle()
+        c.network.deliver(peer, "B")
+        c.engine("B").overlay.settle()
+        assert [type(message) for message in c.network.waiting("B", peer)][-1] is Recall
+        c.network.cut("B", peer)
+    assert rebuilds(c, "B")
 
 
 def test_s21_a_copy_from_the_bootstrap_is_old_for_who_never_saw_that_disk() -> None:

@@ -145,13 +145,16 @@ class Memory:
         """Say to a peer what is remembered of it: first of all on a new connection, or if asked.
 
         `incarnation`: the disk that it asks for. Of one that it had earlier this node knows that
-        it must hold what its later ones held: else it was put back.
+        it must hold what its later ones held: else it was put back. Of an unknown one it knows
+        nothing, and says so: what is told of another disk is no answer.
         """
         remembered = self._of[peer]
         if incarnation in remembered.former:
             word = Recalled(incarnation, *remembered.ever, remembered.ever_voted)
-        else:
+        elif not incarnation or remembered.incarnation in {"", incarnation}:
             word = Recalled(remembered.incarnation, *remembered.held, remembered.vote_term)
+        else:
+            word = Recalled(incarnation, 0, 0, 0)
         self._ctx.outbox.post(peer, word)
 
 
@@ -200,7 +203,6 @@ class Comparison:
         self._patient_until = ctx.now() + ctx.settings.election_max
         self._next_at = 0.0
         self._silent = set(ctx.seam.peers)
-        self._asked: set[str] = set()
         self._acked: dict[int, int] = {}
         self._voted: dict[int, str] = {}
         ctx.outbox.on_shown = self.shown
@@ -237,12 +239,12 @@ class Comparison:
 
     def on_recalled(self, peer: str, told: Recalled) -> None:
         """A peer remembers more than the disk does: rebuild, instead of voting (S19)."""
-        if self._needed and not self._concerns(told) and peer not in self._asked:
-            self._asked.add(peer)  # it spoke of another disk of this node: does it know this one?
+        if self._needed and not self._concerns(told):
+            # It spoke of another disk of this node: does it know this one?
             self._ctx.outbox.post(peer, Recall(self._disk.incarnation))
             return
         self._silent.discard(peer)
-        if not self._needed or not self._concerns(told):
+        if not self._needed:
             return
         lost = self._lost_entry(told) or self._lost_vote(peer, told)
         if lost:

@@ -198,7 +198,9 @@ _ALL: Final = (
         "bytes",
         "",
         "How many bytes of a node's memory the state may take, about. Above it nothing new is "
-        "taken in; what members that are there need may be a quarter more.",
+        "taken in; what members that are there need may be a quarter more. Answers kept for "
+        "repeated requests count: with less than 2 kB for each of dedupe.requests_max, many "
+        "commits alone may reach it, and are then refused.",
     ),
     Setting(
         "topic.partitions_max",

@@ -26,7 +26,8 @@ def changed(*words: str) -> tuple[Result, list[int]]:
     async def story() -> tuple[Result, list[int]]:
         async with served() as node:
             offset = Offset(7, -1, "", 0)
-            offsets = PMap({TopicPartition("t", n): offset for n in range(MANY)})
+            places = (TopicPartition("t", n) for n in range(MANY))
+            offsets = PMap[TopicPartition, Offset]((place, offset) for place in places)
             state = node.replica.state
             node.replica.state = state._replace(
                 groups=PMap({"g": Group("g", state="Empty", offsets=offsets)}),

@@ -132,6 +132,7 @@ def commit_all(
         code = e.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION
         refuse_any((str(place), code, _why(code)) for place in unknown)
         return
+
     def request(places: Iterable[Place]) -> o.OffsetCommitRequest:
         return o.OffsetCommitRequest(
             group_id=group_id,

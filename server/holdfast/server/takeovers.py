@@ -14,7 +14,7 @@ from collections import Counter
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.coordinator.events import InstanceReleased, StaticMemberReplaced
+from holdfast.coordinator.events import InstanceReleased, MemberJoined, StaticMemberReplaced
 from holdfast.coordinator.ids import Position
 from holdfast.coordinator.rejections import FencedInstanceId
 from holdfast.raft.history import NotHeld
@@ -59,6 +59,7 @@ class Counts:
     def __init__(self) -> None:
         self._takeovers: dict[MemberId, _Takeover] = {}
         self._released: dict[MemberId, None] = {}
+        self._came: dict[MemberId, None] = {}
         self._counts: Counter[tuple[GroupId, InstanceId]] = Counter()
 
     def __len__(self) -> int:
@@ -71,9 +72,21 @@ class Counts:
             del self._released[next(iter(self._released))]
         self._forget(member_id)
 
-    def replaced(self, takeover: _Takeover) -> None:
-        """A member was replaced."""
+    def came(self, member_id: MemberId) -> None:
+        """A member took its instance id: whatever it does from here on is told."""
+        self._came[member_id] = None
+        if len(self._came) > KEPT_MAX:
+            del self._came[next(iter(self._came))]
+
+    def replaced(self, takeover: _Takeover, predecessor_ms: int) -> None:
+        """A member was replaced; `predecessor_ms` is the event's.
+
+        Of a holder that came before what is known here, the release may lie before it too. The
+        event tells: after a release, and only then or before any grant, nobody may act any more.
+        """
         if takeover.old in self._takeovers or takeover.old in self._released:
+            return
+        if not predecessor_ms and takeover.old not in self._came:
             return
         self._takeovers[takeover.old] = takeover
         self._counts[takeover.group_id, takeover.instance_id] += 1
@@ -167,37 +180,30 @@ class Takeovers:
 
     async def _read_from(self, at: Position | None) -> None:
         """Up to the end; what is applied meanwhile is seen as it is applied, and here again."""
-        came: set[MemberId] = set()
         last = self._replica.state.applied_index
         while True:
             page = await self._history.read(at, PAGE_RECORDS)
             for _, content in page.records:
-                self._note_message(_message(content), came)
+                self._note_message(_message(content))
             if page.end or page.next.index > last:
                 return
             at = page.next
             await asyncio.sleep(0)
 
-    def _note_message(self, record: EventRecord, came: set[MemberId]) -> None:
-        """One record that was read back. `came`: who came within what was read.
-
-        Of a holder that came before that, the release may lie before it too. The event tells: after
-        a release, and only then or before any grant, nobody may act any more.
-        """
+    def _note_message(self, record: EventRecord) -> None:
+        """One record that was read back."""
         body = record.event.WhichOneof("body")
         if body == "instance_released":
             self._counts.released(record.event.instance_released.member_id)
-        elif body == "member_joined":
-            came.add(record.event.member_joined.member_id)
+        elif body == "member_joined" and record.event.member_joined.instance_id:
+            self._counts.came(record.event.member_joined.member_id)
         elif body == "static_member_replaced":
             event = record.event.static_member_replaced
-            came.add(event.new_member_id)
-            if event.predecessor_ms or event.old_member_id in came:
-                self._counts.replaced(
-                    _Takeover(
-                        record.log_time_ms, record.group_id, event.instance_id, event.old_member_id
-                    )
-                )
+            taken = _Takeover(
+                record.log_time_ms, record.group_id, event.instance_id, event.old_member_id
+            )
+            self._counts.replaced(taken, event.predecessor_ms)
+            self._counts.came(event.new_member_id)
 
     # --- the replica's listener ---
 
@@ -216,10 +222,14 @@ class Takeovers:
             match record.event:
                 case InstanceReleased(member_id=member_id):
                     self._counts.released(member_id)
-                case StaticMemberReplaced(instance_id=instance_id, old_member_id=old):
-                    self._counts.replaced(
-                        _Takeover(record.log_time_ms, record.group_id, instance_id, old)
+                case MemberJoined(member_id=member_id, instance_id=instance_id) if instance_id:
+                    self._counts.came(member_id)
+                case StaticMemberReplaced() as event:
+                    taken = _Takeover(
+                        record.log_time_ms, record.group_id, event.instance_id, event.old_member_id
                     )
+                    self._counts.replaced(taken, event.predecessor_ms)
+                    self._counts.came(event.new_member_id)
 
     def on_stopped(self, reason: str) -> None:
         """Nothing more will be asked here."""

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from holdfast.v1 import extras_pb2 as x
 
 MINUTE_MS = 60_000
+LEFT_MS = 10_000
+"""How long a holder that had not released might still act."""
 
 
 def taken(number: int, at_ms: int = 0, instance: str = "i") -> takeovers._Takeover:
@@ -38,7 +40,7 @@ def taken(number: int, at_ms: int = 0, instance: str = "i") -> takeovers._Takeov
 def test_what_is_older_than_the_window_does_not_count() -> None:
     counts = Counts()
     for number in range(10):
-        counts.replaced(taken(number, number * MINUTE_MS))
+        counts.replaced(taken(number, number * MINUTE_MS), LEFT_MS)
     assert counts.count("g", "i", 9 * MINUTE_MS) == 10
     assert counts.count("g", "i", WINDOW_MS + 4 * MINUTE_MS) == 5
     assert counts.count("g", "other", 9 * MINUTE_MS) == 0
@@ -48,7 +50,7 @@ def test_what_is_older_than_the_window_does_not_count() -> None:
 def test_s12_a_release_makes_the_next_swap_a_planned_restart() -> None:
     counts = Counts()
     counts.released("i-1")
-    counts.replaced(taken(1))
+    counts.replaced(taken(1), LEFT_MS)
     assert counts.count("g", "i", 0) == 0
 
 
@@ -61,7 +63,7 @@ def test_an_event_that_is_told_twice_counts_once_and_a_release_may_be_learned_la
     rng.shuffle(told)
     counts = Counts()
     for takeover in told:
-        counts.replaced(takeover)
+        counts.replaced(takeover, LEFT_MS)
     counts.sort()
     assert counts.count("g", "i", 20) == 20
     counts.released("i-7")
@@ -73,7 +75,7 @@ def test_memory_is_bounded_and_the_oldest_is_forgotten_first() -> None:
     counts = Counts()
     for number in range(KEPT_MAX + 100):
         counts.released(f"gone-{number}")
-        counts.replaced(taken(number, number, instance=f"i{number}"))
+        counts.replaced(taken(number, number, instance=f"i{number}"), LEFT_MS)
     assert len(counts) == KEPT_MAX
     assert len(counts._released) == KEPT_MAX
     assert len(counts._counts) == KEPT_MAX
@@ -144,6 +146,23 @@ def test_s12_a_release_before_what_is_read_back_still_makes_a_planned_restart() 
         assert anew._reading is not None
         await anew._reading
         assert anew.count("g", "i1") == 0
+
+    asyncio.run(story())
+
+
+def test_s12_a_release_that_is_not_known_here_still_makes_a_planned_restart() -> None:
+    """The node was restarted between release and swap, and the release is out of reach."""
+
+    async def story() -> None:
+        world = await World().lead()
+        joined = await world.member("i1")
+        await world.ask(beating("i1", joined, release=True))
+        before = len(world.replica.records)
+        anew = Takeovers(world.replica, FakeHistory(world.replica))
+        await world.join("i1")
+        await world.join("i1")
+        anew.on_applied(world.replica.records[before:], 1)
+        assert anew.count("g", "i1") == 1, "the second one came without a release"
 
     asyncio.run(story())
 

@@ -22,9 +22,11 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 
     from holdfast.coordinator.deadlines import Due
-    from holdfast.coordinator.ids import GroupId
+    from holdfast.coordinator.ids import GroupId, MemberId
     from holdfast.coordinator.volatile import DeadlineKey
     from holdfast.server.replica_like import ReplicaLike
+
+    Heard = Callable[[Sequence[tuple[GroupId, MemberId]]], Awaitable[None]]
 
 logger = logging.getLogger(__name__)
 
@@ -46,9 +48,9 @@ class Firing:
         replica: ReplicaLike,
         submit: Callable[[DeadlineFired], None],
         now_ms: Callable[[], int],
-        heard: Callable[[], Awaitable[None]] | None = None,
+        heard: Heard | None = None,
     ) -> None:
-        """`heard`: returns when the heartbeats that have been read are heard."""
+        """`heard`: returns when the heartbeats of these members that have come are heard."""
         self._replica, self._submit, self._now_ms = replica, submit, now_ms
         self._heard = heard
         self._fired: list[Due] = []
@@ -90,7 +92,7 @@ class Firing:
 
     async def _hand_over_at_once(self, due: Sequence[Due]) -> None:
         """Deadlines of rounds: members wait for them."""
-        if await self._is_followed(len(due)):
+        if await self._is_followed(due, ()):
             for first in range(0, len(due), SESSIONS_A_TURN):
                 self._hand_over(due[first : first + SESSIONS_A_TURN])
                 await asyncio.sleep(0)
@@ -105,7 +107,8 @@ class Firing:
         count = len(self._fired)
         if not count:
             return
-        followed = await self._is_followed(count)
+        members = [(each.group_id, each.key.member_id) for each in self._fired]
+        followed = await self._is_followed(self._fired[:count], members)
         due, self._fired = self._fired[:count], self._fired[count:]
         for each in due:
             if followed:
@@ -113,16 +116,18 @@ class Firing:
             else:
                 self._waiting.discard((each.group_id, each.key))
 
-    async def _is_followed(self, count: int) -> bool:
-        """Hear what has arrived, then make sure of a majority (S9 a, b)."""
+    async def _is_followed(
+        self, due: Sequence[Due], members: Sequence[tuple[GroupId, MemberId]]
+    ) -> bool:
+        """Hear what has come, of these members to its end; then look for a majority (S9 a, b)."""
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         if self._heard is not None:
-            await self._heard()
+            await self._heard(members)
         try:
             await self._replica.quorum_probe()
         except RaftError as error:
-            logger.info("%d deadlines fired, but this node leads no more: %s", count, error)
+            logger.info("%d deadlines fired, but this node leads no more: %s", len(due), error)
             return False
         return True
 

@@ -157,9 +157,9 @@ class Pushes:
     ) -> g.HeartbeatBatchResponse:
         """Answer a batch; of large ones a few at a time, for their calls take up memory."""
         if len(batch.requests) <= LARGE_BATCH:
-            with self._unheard.hearing() as heard:
+            with self._unheard.hearing(batch.requests) as heard:
                 return await self._answered(stream, batch, context, heard)
-        with self._unheard.hearing() as heard:
+        with self._unheard.hearing(batch.requests) as heard:
             async with self._large:
                 return await self._answered(stream, batch, context, heard)
 

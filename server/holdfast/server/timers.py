@@ -14,12 +14,13 @@ from holdfast.server.clock import Watchdog, boot_ms
 from holdfast.server.firing import Firing
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable
 
     from holdfast.coordinator.commands import DeadlineFired
     from holdfast.coordinator.effects import Effect
     from holdfast.coordinator.ids import GroupId
     from holdfast.coordinator.volatile import DeadlineKey
+    from holdfast.server.firing import Heard
     from holdfast.server.replica_like import ReplicaLike
 
 logger = logging.getLogger(__name__)
@@ -36,9 +37,9 @@ class Timers:
         replica: ReplicaLike,
         submit: Callable[[DeadlineFired], None],
         now_ms: Callable[[], int] = boot_ms,
-        heard: Callable[[], Awaitable[None]] | None = None,
+        heard: Heard | None = None,
     ) -> None:
-        """`heard`: returns when the heartbeats that have been read are heard (S9)."""
+        """`heard`: returns when the heartbeats of some members that have come are heard (S9)."""
         self._now_ms = now_ms
         self._firing = Firing(replica, submit, now_ms, heard)
         self._deadlines = Deadlines()

@@ -17,6 +17,7 @@ from holdfast.server.firing import (
     Firing,
 )
 from holdfast.server.unheard import Unheard
+from holdfast.v1.group_pb2 import HeartbeatRequest
 
 if TYPE_CHECKING:
     import pytest
@@ -73,6 +74,11 @@ class Bench:
             if len(self.handed) >= count:
                 return
             await self._wait(0)
+
+
+def beats_of(*numbers: int) -> list[HeartbeatRequest]:
+    """Heartbeats of members of the large group, as a batch holds them."""
+    return [HeartbeatRequest(group_id="large", member_id=f"m-{number}") for number in numbers]
 
 
 def session(number: int) -> Due:
@@ -201,11 +207,43 @@ def test_s9_a_batch_that_has_arrived_is_heard_to_its_end_before_a_session_ends(
 
     async def story() -> None:
         with contextlib.ExitStack() as later:
-            with unheard.hearing():
+            with unheard.hearing(beats_of(0)):
                 bench.firing.fire([session(0)])
                 await bench.turns(10)
                 assert not bench.handed
-                later.enter_context(unheard.hearing())
+                later.enter_context(unheard.hearing(beats_of(0)))
+            await bench.until_handed(1)
+            assert len(bench.handed) == 1
+
+    asyncio.run(story())
+
+
+def test_s9_batches_of_strangers_hold_up_no_session_s_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else one caller with large batches without end keeps every dead member of the cluster."""
+    bench, unheard = Bench(monkeypatch), Unheard()
+    bench.firing = Firing(
+        cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, unheard.heard
+    )
+
+    async def story() -> None:
+        with unheard.hearing(beats_of(1, 2)), unheard.hearing([HeartbeatRequest(group_id="x")]):
+            bench.firing.fire([session(0)])
+            await bench.until_handed(1)
+            assert [fired.key.member_id for fired in bench.handed] == ["m-0"]
+
+    asyncio.run(story())
+
+
+def test_s9_no_batch_holds_up_the_deadline_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A join phase waits for joins, which no batch of heartbeats brings."""
+    bench, unheard = Bench(monkeypatch), Unheard()
+    bench.firing = Firing(
+        cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, unheard.heard
+    )
+
+    async def story() -> None:
+        with unheard.hearing(beats_of(0)):
+            bench.firing.fire([Due("large", DeadlineKey(ROUND), arming=1, renewals=0)])
             await bench.until_handed(1)
             assert len(bench.handed) == 1
 

@@ -19,6 +19,7 @@ from holdfast.coordinator.commands import (
     DeleteOffsets,
     DeleteTopics,
     JoinGroup,
+    LeaveGroup,
     LeavingMember,
     SyncGroup,
 )
@@ -332,3 +333,32 @@ def test_s23_the_defaults_are_far_above_the_goals() -> None:
     assert most.members >= 10 * 10_000
     assert most.partitions >= 10 * 100_000
     assert most.state_bytes >= 5 * (10_000 * usage.MEMBER_BYTES + 19_000 * usage.GROUP_BYTES)
+
+
+def test_s7_a_group_goes_on_however_far_a_ceiling_was_lowered(cluster: Cluster) -> None:
+    """An assignment that is no larger leaves the record of what moved, and is never refused."""
+    cluster.stable("i1", "i2")
+    padded(cluster)
+    cluster.sets(state_bytes_max=65_536)
+    assert cluster.used.state_bytes > 3 * 65_536
+
+    cluster.join("i1", "i1-1")
+    cluster.join("i2", "i2-1")
+    generation = cluster.group.generation
+    cluster.sync("i1-1", {"i1-1": b"i2-1", "i2-1": b"i1-1"}, instance_id="i1")
+
+    assert cluster.synced().error is None
+    assert cluster.group.generation == generation
+
+
+def test_s7_a_call_that_removes_somebody_is_never_refused(cluster: Cluster) -> None:
+    """Its stored answer names everybody who was asked for: it may be long, and goes with time."""
+    cluster.stable("i1")
+    padded(cluster)
+    cluster.sets(state_bytes_max=65_536)
+    strangers = [LeavingMember("x" * 200 + str(number), None) for number in range(60)]
+    everybody = (LeavingMember("i1-1", "i1"), *strangers)
+    command = LeaveGroup(cluster.caller(_request_id(1, 1)), "g", everybody, operator=True)
+    cluster.submit(command)
+
+    assert not cluster.group.members

@@ -8,9 +8,9 @@ never refused: a full cluster can be emptied, and its groups go on.
 Bytes have a reserve above their ceiling, for a group that is there cannot do without some growth:
 its members offer more when they join again, its leader's assignments are larger than the last ones.
 Newcomers stop at the ceiling. Commits that only overwrite, whose stored answers fill the table of
-requests, have an eighth more, members that are there a quarter; an assignment that is no larger
-than the last one has twice that, for the record of what moved. Calls that free something are not
-stopped by the little that they leave behind.
+requests, have an eighth more, members that are there a quarter. An assignment that is no larger
+than the last one is never refused for the record of what moved, nor is what frees something for the
+answer that it leaves behind: else a ceiling that was lowered would break groups that go on.
 """
 
 from __future__ import annotations
@@ -119,11 +119,12 @@ def _extra(draft: Draft, since: Mark, command: Growing, grown: Usage) -> int | N
         case JoinGroup():
             return _extra_of_join(since, command, grown)
         case SyncGroup():
-            return HALVES if _assigned(draft.found) > _assigned(since.found) else 2 * HALVES
+            return HALVES if _assigned(draft.found) > _assigned(since.found) else None
         case CommitOffsets():
             return 0 if _offsets_grew(draft, since) else 1
         case _:
-            return HALVES if grown.state_bytes > LITTLE_BYTES else None
+            frees = min(grown.groups, grown.topics, grown.members) < 0
+            return None if frees or grown.state_bytes <= LITTLE_BYTES else HALVES
 
 
 def _extra_of_join(since: Mark, command: JoinGroup, grown: Usage) -> int | None:

@@ -311,8 +311,8 @@ class Member:
         self, partitions: Iterable[tuple[str, int]] = (), *, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> dict[TopicPartition, Offset]:
         """Committed offsets of the partitions (none named: of all); never committed: left out."""
-        self._check_started()
         check_timeout(timeout_ms)
+        self._check_started()
         response = await self._caller.call(
             offset_messages.fetch_request(self.settings.group, partitions),
             offset_pb2.OffsetFetchResponse,

@@ -14,6 +14,7 @@ from unit.client.driver import (
     ILLEGAL_GENERATION,
     NONE,
     REBALANCE_IN_PROGRESS,
+    UNKNOWN_MEMBER_ID,
     Driver,
     claim_of,
     join_answer,
@@ -148,15 +149,55 @@ def test_one_eager_assignor_in_the_list_makes_the_member_eager() -> None:
     assert not driver.owns()
 
 
-def test_t3_a_generation_that_passed_while_parked_takes_everything() -> None:
+def test_t3_a_generation_that_passed_while_parked_takes_nothing_from_a_healthy_member() -> None:
+    """The join phase has closed, and the heartbeat's answer has overtaken the join's."""
     driver = stable(0)
     driver.next_heartbeat(REBALANCE_IN_PROGRESS)
     driver.next_heartbeat(ILLEGAL_GENERATION)
-    (lost,) = driver.told
-    assert isinstance(lost, Lost)
+    assert driver.told == []
+    assert driver.owns(), "as if that answer had been lost: the lease bounds it"
     assert driver.is_waiting(JOIN)
     rejoin(driver, 3, 0)
-    assert driver.told_last == Assigned(partitions(0), Grant("m-1", 3, 8, 0))
+    nothing_new = Assigned((), Grant("m-1", 3, 8, 0))
+    assert driver.told == [nothing_new], "kept all the time, under the first grant's token"
+    assert driver.owns()
+
+
+@pytest.mark.parametrize(("session_ms", "rebalance_ms"), [(10_000, 60_000), (60_000, 10_000)])
+def test_s11_a_generation_that_passed_while_parked_ends_every_renewal(
+    session_ms: int, rebalance_ms: int
+) -> None:
+    """Left behind or not: owned for 0.8 of the shorter time since the last good heartbeat."""
+    settings = cooperative(session_timeout_ms=session_ms, rebalance_timeout_ms=rebalance_ms)
+    driver = stable(0, settings=settings)
+    driver.next_heartbeat(NONE)
+    good_ms = driver.now
+    driver.advance(10)
+    push = group_pb2.HeartbeatPush(
+        group_id="g", member_id="m-1", generation_id=1, error_code=REBALANCE_IN_PROGRESS
+    )
+    driver.session.pushed(push, driver.now)
+    driver.take()
+    driver.next_heartbeat(ILLEGAL_GENERATION)
+    request = driver.waiting(JOIN)[1]
+    driver.advance(good_ms + 7_999 - driver.now)
+    assert driver.owns()
+    assert not driver.is_waiting(HEARTBEAT)
+    assert driver.waiting(JOIN)[1] == request, "the same join again (S17)"
+    driver.advance(1)
+    assert isinstance(driver.told_last, Lost)
+    assert driver.told_last.reason.kind == "clock"
+    assert not driver.owns()
+
+
+def test_t2_a_join_that_tells_of_a_removal_takes_everything_after_a_generation_passed() -> None:
+    driver = stable(0)
+    driver.next_heartbeat(REBALANCE_IN_PROGRESS)
+    driver.next_heartbeat(ILLEGAL_GENERATION)
+    driver.answer(JOIN, group_pb2.JoinGroupResponse(error_code=UNKNOWN_MEMBER_ID))
+    assert isinstance(driver.told_last, Lost)
+    assert not driver.owns()
+    assert driver.waiting(JOIN)[1].member_id == ""
 
 
 def test_s11_the_lease_ends_ownership_while_a_join_is_parked() -> None:

@@ -148,10 +148,28 @@ class Membership:
             self._depart(self._way_out, now_ms, error)
 
     def _generation_passed(self, now_ms: int) -> None:
-        """T3: keep the member id, drop the generation."""
+        """T3: keep the member id, drop the generation; what is owned is lost, or, here, bounded.
+
+        Heartbeats and joins travel on streams of their own. When a join phase closes, the answer to
+        a heartbeat of the old generation can come before the answer to the join that is parked: the
+        same words to a member that is in the new generation and to one that the group has left
+        behind. While a join is parked, they end the heartbeats (so nothing renews the lease), and
+        not the ownership. Nobody else can be given anything before S11's clock has ended it:
+
+        - The group has our join. Then it is as if the heartbeat's answer had been lost: a
+          cooperative assignor gives to nobody what a join claims, and an eager member holds nothing
+          while it joins. Should the join's answer never come, the group gives up a member that is
+          silent for a session since the join phase (we stop 0.8 of one after a heartbeat accepted
+          before it) or has not synced for a rebalance timeout (0.8 of one, since a NONE before it).
+        - The group has not our join. It went on without us, so it has waited for our rebalance
+          timeout, at least, since a moment after the last heartbeat answered NONE was sent: here
+          ownership had ended at 0.8 of it. Only a static member is kept like that; another one is
+          removed, and told UNKNOWN_MEMBER_ID, as whoever an operator removes (S12).
+
+        In any other phase no join is under way that could be the new generation's.
+        """
         self._joining.identity = Identity(member_id=self.identity.member_id)
         if self.phase is Phase.JOINING:
-            self.ownership.forfeit(loss.GENERATION_PASSED)
             self._joining.generation_passed(now_ms)
         else:
             self._start_over(loss.GENERATION_PASSED, now_ms)

@@ -18,7 +18,7 @@ from holdfast.client.channel import Tls, check_kind, open_channel
 from holdfast.client.clock import boot_ms, left_ms
 from holdfast.client.endpoints import Endpoints, parse
 from holdfast.client.errors import OutcomeUnknown, Unavailable
-from holdfast.client.forked import check_here, here, is_child
+from holdfast.client.forked import check_here, here, is_child, is_here
 from holdfast.client.outcome import CLIENT_ID_KEY, LEADER_KEY, judge
 from holdfast.client.reach import Reach
 from holdfast.client.request_ids import RequestIds
@@ -91,7 +91,12 @@ class Caller:
         self._stubs: dict[str, tuple[object, ...]] = {}
 
     async def close(self) -> None:
-        """Close all channels; calls in flight are cancelled, and further ones are refused."""
+        """Close all channels; calls in flight are cancelled, and further ones are refused.
+
+        Not in the child of a fork: they are its parent's, and gRPC ends a process that tries.
+        """
+        if not is_here(self._process):
+            return
         self._closed = True
         await self._roster.close()
         channels = list(self._channels.values())

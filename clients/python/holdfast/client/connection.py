@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 
 from holdfast.client.arguments import check_callables, check_client_id
 from holdfast.client.caller import Caller
+from holdfast.client.forked import here, is_here
 from holdfast.client.heartbeats import HeartbeatStream
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Connection:
         client_id: str | None = None,
         on_acknowledged: Witness | None = None,
     ) -> None:
+        self._process = here()
         check_client_id(client_id)
         check_callables(on_acknowledged=on_acknowledged)
         self.caller = Caller(
@@ -88,7 +90,12 @@ class Connection:
         return tuple(member.health() for member in self._members)
 
     async def close(self) -> None:
-        """End the stream and all channels; calls in flight are cancelled."""
+        """End the stream and all channels; calls in flight are cancelled.
+
+        Does nothing in the child of a fork, as the end of a member's or an Admin's block.
+        """
+        if not is_here(self._process):
+            return
         self.heartbeats.close()
         await self.caller.close()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import threading
 from typing import TYPE_CHECKING, Any
@@ -9,13 +10,13 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
-from harness.poll import until
-from holdfast.client import Fenced, OutcomeUnknown, OwnershipLost, Unavailable
+from harness.poll import until, until_async
+from holdfast.client import Fenced, Member, OutcomeUnknown, OwnershipLost, Unavailable
 from holdfast.client.signals import Settings
 from holdfast.v1 import extras_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.both_shells import Shell, cluster
-from unit.client.fake_cluster import said
+from unit.client.fake_cluster import fake_cluster, said
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -198,6 +199,47 @@ def test_the_block_s_own_error_is_kept_and_says_what_had_stopped_the_member(shel
     assert "KeyError('no room')" in "".join(caught.value.__notes__)
 
 
+@both
+def test_another_error_is_not_lost_behind_a_fenced_commit_that_was_caught(shell: Shell) -> None:
+    with (  # noqa: PT012 - from the end of the block
+        cluster() as (group, node),
+        pytest.raises(KeyError, match="no room"),
+        shell.member(node.address, instance_id="i-1", on_lost=full, **QUICK) as member,
+    ):
+        owns_all(member)
+        group.commit_code = ErrorCode.ERROR_CODE_FENCED_INSTANCE_ID
+        with pytest.raises(Fenced):
+            member.commit({("t", 0): 1})
+        until(lambda: member.stopped, "the end")
+
+
+# --- lost is lost ---
+
+
+@both
+def test_s11_a_partition_that_was_lost_is_not_owned_again_under_the_same_grant(
+    shell: Shell,
+) -> None:
+    """Another one comes with on_assigned: whoever still works on the old one must not act."""
+    lost: list[HeldPartition] = []
+    assigned: list[HeldPartition] = []
+    settings = QUICK | {"session_timeout_ms": 1_000}
+    with cluster() as (group, node):
+        member = shell.member(
+            node.address, on_assigned=assigned.extend, on_lost=lost.extend, **settings
+        )
+        with member:
+            owns_all(member)
+            group.heartbeat_code = ErrorCode.ERROR_CODE_COORDINATOR_LOAD_IN_PROGRESS
+            until(lambda: len(lost) == 4, "the loss by the clock")
+            group.heartbeat_code = ErrorCode.ERROR_CODE_NONE
+            until(lambda: len(assigned) == 8, "ownership again")
+            assert len(group.requests["JoinGroup"]) == 1, "by a heartbeat, at the same grant"
+            assert [one.owned for one in assigned] == [False] * 4 + [True] * 4
+            with pytest.raises(OwnershipLost, match="no heartbeat was accepted"):
+                lost[0].check()
+
+
 # --- used once ---
 
 
@@ -218,7 +260,7 @@ def test_a_member_is_used_once(shell: Shell) -> None:
 
 @both
 @pytest.mark.parametrize(
-    "call", ["next_owned", "wait_stopped", "leave", "restart", "begin_restart", "committed"]
+    "call", ["next_owned", "wait_stopped", "leave", "restart", "begin_restart"]
 )
 def test_a_member_that_was_not_started_says_so_and_does_not_wait_for_ever(
     shell: Shell, call: str
@@ -291,6 +333,39 @@ def test_t5_the_end_of_the_block_waits_for_the_pause_too(
         until(lambda: not held[0].owned, "the loss")
     assert member.stopped
     assert asked
+
+
+def test_t5_a_cancellation_cuts_the_pause_short_and_leaves_nothing_open() -> None:
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            member = Member(node.address, instance_id="i-1", **QUICK)
+
+            async def worker() -> None:
+                async with member:
+                    await until_async(lambda: member.assignment, "the assignment")
+                    fence(group, takeovers=9)
+                    await until_async(lambda: member.health().fenced, "the fencing")
+
+            task = asyncio.create_task(worker())
+            await until_async(lambda: member.health().fenced, "the fencing")
+            for _ in range(50):  # turns of the loop: the end of the block waits by then
+                await asyncio.sleep(0)
+            task.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await task
+            assert member.stopped
+            with pytest.raises(Unavailable, match="was closed"):
+                await member.committed()
+
+    asyncio.run(scenario())
+
+
+@both
+def test_a_member_that_left_before_it_was_started_is_not_waited_for(shell: Shell) -> None:
+    member = shell.member("127.0.0.1:1", **QUICK)
+    member.leave()
+    with pytest.raises(RuntimeError, match="has not been started"):
+        member.next_owned()
 
 
 # --- why it was lost ---

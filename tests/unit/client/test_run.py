@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.poll import until_async
-from holdfast.client import Fenced, Member, Partition, TopicNotFound, handlers
+from holdfast.client import (
+    Fenced,
+    Member,
+    OwnershipLost,
+    Partition,
+    TopicNotFound,
+    handlers,
+)
 from holdfast.v1 import extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.fake_cluster import fake_cluster, said
@@ -371,6 +378,87 @@ def test_on_revoked_that_is_cancelled_from_inside_does_not_hang_the_member() -> 
             with pytest.raises(RuntimeError, match="on_revoked was cancelled from inside"):
                 async with Member(node.address, on_revoked=on_revoked, **QUICK) as member:
                     await until_async(lambda: member.assignment, "the assignment")
+            assert goodbyes(group) == 1
+
+    run(scenario())
+
+
+def test_a_refusal_in_a_task_group_of_the_handler_is_one_all_the_same() -> None:
+    """A TaskGroup raises an ExceptionGroup; the partition was lost, and that is all."""
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            begun: list[int] = []
+            raised: list[type[Exception]] = []
+
+            async def work(partition: Partition) -> None:
+                await partition.wait_revoked()
+                partition.check()
+
+            async def handler(partition: Partition) -> None:
+                begun.append(partition.number)
+                try:
+                    async with asyncio.TaskGroup() as tasks:
+                        tasks.create_task(work(partition))
+                except ExceptionGroup as error:
+                    raised.append(type(error.exceptions[0]))
+                    raise
+
+            async with Member(node.address, **QUICK) as member:
+                running = asyncio.create_task(member.run(handler))
+                await until_async(lambda: len(begun) == 4, "the handlers")
+                group.heartbeat_code = ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID
+                await until_async(lambda: len(group.requests["JoinGroup"]) > 1, "the second join")
+                group.heartbeat_code = ErrorCode.ERROR_CODE_NONE
+                await until_async(lambda: len(begun) >= 8 or running.done(), "the handlers again")
+                assert set(raised) == {OwnershipLost}
+                await member.leave()
+                await running
+
+    run(scenario())
+
+
+def test_a_handler_that_is_cancelled_from_inside_ends_the_member_loudly() -> None:
+    """Else its partition would be owned on, with nobody who works on it."""
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+
+            async def handler(_: Partition) -> None:
+                task = asyncio.create_task(asyncio.Event().wait())
+                await asyncio.sleep(0)
+                task.cancel()
+                await task
+
+            async with Member(node.address, **QUICK) as member:
+                with pytest.raises(
+                    RuntimeError, match=r"handler of t/\d was cancelled from inside"
+                ):
+                    await member.run(handler)
+            assert goodbyes(group) == 1
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("call", ["leave", "restart", "wait_stopped"])
+@pytest.mark.parametrize("where", ["handler", "on_assigned"])
+def test_what_would_wait_for_itself_is_refused(call: str, where: str) -> None:
+    """The member stops when no code of the program runs any more: so that code cannot wait."""
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+
+            async def ask(_: object) -> None:
+                await getattr(member, call)()
+
+            async def idle(partition: Partition) -> None:
+                await partition.wait_revoked()
+
+            told: dict[str, Any] = {"on_assigned": ask} if where == "on_assigned" else {}
+            member = Member(node.address, **told, **QUICK)
+            async with member:
+                with pytest.raises(RuntimeError, match=f"{call} waits until.*wait for itself"):
+                    await member.run(ask if where == "handler" else idle)
             assert goodbyes(group) == 1
 
     run(scenario())

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
+from concurrent.futures import CancelledError
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from harness.poll import until
 from holdfast.client import OwnershipLost, sync
+from holdfast.client.lease import Lease
+from holdfast.client.threads import UserThread
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.both_shells import Shell, cluster
 
@@ -141,7 +145,11 @@ def until_threads(
     stopper.join(WITHIN_S)
 
 
-@pytest.mark.parametrize("error", [KeyError("no room"), SystemExit(3)])
+@pytest.mark.parametrize(
+    "error",
+    [KeyError("no room"), SystemExit(3), StopIteration(), CancelledError()],
+    ids=lambda error: type(error).__name__,
+)
 def test_a_thread_that_raises_ends_the_member_with_its_error_after_leaving(
     error: BaseException,
 ) -> None:
@@ -153,13 +161,31 @@ def test_a_thread_that_raises_ends_the_member_with_its_error_after_leaving(
     expected = KeyError if isinstance(error, KeyError) else RuntimeError
     with cluster() as (group, node):
         with (
-            pytest.raises(expected, match=r"no room|SystemExit"),
+            pytest.raises(expected, match=r"no room|SystemExit|StopIteration|CancelledError"),
             sync.Member(node.address, **QUICK) as member,
         ):
             member.run(handler)
         assert goodbyes(group) == 1
     with cluster() as (_, node), sync.Member(node.address, **QUICK) as member:
         until(lambda: member.assignment, "the loop's thread lives on")
+
+
+@pytest.mark.parametrize("error", [StopIteration(), CancelledError()], ids=repr)
+def test_what_asyncio_would_swallow_of_a_callback_in_a_thread_ends_the_member(
+    error: Exception,
+) -> None:
+    """`next(empty)`, or the result of a cancelled future: the thread's error must not get lost."""
+
+    def on_assigned(_: Sequence[sync.Partition]) -> None:
+        raise error
+
+    with cluster() as (group, node):
+        member = sync.Member(node.address, on_assigned=on_assigned, **QUICK)
+        member.start()
+        until(lambda: member.stopped, "the end")
+        with pytest.raises(RuntimeError, match=type(error).__name__):
+            member.wait_stopped()
+        assert goodbyes(group) == 1
 
 
 def test_a_thread_of_a_lost_partition_is_waited_for_before_it_is_worked_on_again() -> None:
@@ -205,3 +231,77 @@ def test_ownership_lost_of_a_partition_that_is_owned_is_an_error_like_any_other(
         sync.Member(node.address, **QUICK) as member,
     ):
         member.run(handler)
+
+
+@pytest.mark.parametrize("call", ["leave", "restart", "wait_stopped"])
+@pytest.mark.parametrize("where", ["handler", "on_assigned"])
+def test_what_would_wait_for_itself_is_refused(call: str, where: str) -> None:
+    """A thread cannot be cancelled: it would wait for ever, and so would all that wait for it."""
+
+    def ask(_: object) -> None:
+        getattr(member, call)()
+
+    def idle(partition: sync.Partition) -> None:
+        partition.wait_revoked()
+
+    with cluster() as (group, node):
+        told: dict[str, Any] = {"on_assigned": ask} if where == "on_assigned" else {}
+        member = sync.Member(node.address, **told, **QUICK)
+        with (
+            pytest.raises(RuntimeError, match=f"{call} waits until.*wait for itself"),
+            member,
+        ):
+            member.run(ask if where == "handler" else idle)
+        assert goodbyes(group) == 1
+
+
+# --- asked from threads of the user ---
+
+
+def test_s11_a_thread_that_asks_while_the_loop_forgets_gets_an_answer() -> None:
+    class Torn(Lease):
+        """The loop's thread forgets after the first look."""
+
+        def __getattribute__(self, name: str) -> Any:  # noqa: ANN401 - of any attribute
+            value = super().__getattribute__(name)
+            if name == "_accepted_ms":
+                self._accepted_ms = None
+            return value
+
+    lease = Torn(10_000, 60_000)
+    lease.confirmed(5)
+    assert lease.ends_at_ms == 8_005
+    assert lease.ends_at_ms is None
+
+
+def test_the_assignment_can_be_asked_for_while_the_loop_changes_it() -> None:
+    with cluster() as (_, node), sync.Member(node.address, **QUICK) as member:
+        until(lambda: len(member.assignment) == 4, "the assignment")
+        held = member._member._holding._held
+        last = [*held][-1]
+
+        class Going(sync.Partition):
+            """The loop's thread takes another away while this one is looked at."""
+
+            @property
+            def owned(self) -> bool:
+                held.pop(last, None)
+                return True
+
+        one = member.assignment[0]
+        held[one.name] = Going(one.topic, one.number, one.grant, one._session)
+        assert len(member.assignment) >= 3
+
+
+def test_callbacks_are_called_also_after_the_end_of_the_block_was_interrupted() -> None:
+    """A second Ctrl-C ends the wait, not the member: who still waits for it would for ever."""
+
+    async def scenario() -> None:
+        thread = UserThread("callbacks")
+        async with asyncio.timeout(WITHIN_S):
+            assert await thread.call(lambda: 1) == 1
+            thread.close()
+            assert await thread.call(lambda: 2) == 2
+        thread.close()
+
+    asyncio.run(scenario())

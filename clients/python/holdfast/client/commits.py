@@ -14,11 +14,12 @@ from holdfast.client.uncertain import Uncertain
 from holdfast.v1 import offset_pb2
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from holdfast.client.caller import Caller
     from holdfast.client.errors import HoldfastError
     from holdfast.client.partition import Offset
+    from holdfast.client.protocol import TopicPartition
     from holdfast.client.session import Session
 
 
@@ -66,3 +67,15 @@ class Commits:
         session.refused(code, identity, response.holdfast, boot_ms())
         extras, about = response.holdfast, f", commit of {names}"
         return final_error(code, extras, session.settings, identity, log_time_ms, about=about)
+
+    async def committed(
+        self, partitions: Iterable[tuple[str, int]], timeout_ms: int
+    ) -> dict[TopicPartition, Offset]:
+        """As `Member.committed`."""
+        check_timeout(timeout_ms)
+        response = await self._caller.call(
+            offset_messages.fetch_request(self._session.settings.group, partitions),
+            offset_pb2.OffsetFetchResponse,
+            timeout_ms=timeout_ms,
+        )
+        return offset_messages.fetched(response)

@@ -25,6 +25,14 @@ SLOW_S: Final = 10.0
 """After so long without an end, people hear of handlers that others wait for."""
 
 
+def would_wait_for_itself(call: str) -> str:
+    """What a callback or a handler hears that calls what waits for its own end."""
+    return (
+        f"{call} waits until no callback and no handler of the member runs, and this is one: it "
+        "would wait for itself. Call begin_restart() here and return, or have other code do it."
+    )
+
+
 class Handlers:
     """Tasks by partition. `failed` hears what a handler raised; `cancels`: a task can be."""
 
@@ -50,6 +58,15 @@ class Handlers:
         task = asyncio.create_task(work, name=f"holdfast {partition.topic}/{partition.number}")
         self._running[partition.name] = partition, task
         task.add_done_callback(lambda _: self._running.pop(partition.name, None))
+
+    def check_outside(self, teller: asyncio.Task[None] | None, call: str) -> None:
+        """Raises RuntimeError in a handler, and in a callback, which the `teller` calls.
+
+        The member stops when none of them runs: so none of them can wait for that.
+        """
+        inside = (teller, *(running for _, running in self._running.values()))
+        if asyncio.current_task() in inside:
+            raise RuntimeError(would_wait_for_itself(call))
 
     def lost(self, names: Iterable[TopicPartition]) -> None:
         """These are not owned any more: whoever can be stopped is."""
@@ -95,8 +112,18 @@ class Handlers:
                     "block the heartbeats. holdfast.client.sync runs plain functions in threads."
                 )
             await work
+        except asyncio.CancelledError as error:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            wrapped = RuntimeError(
+                f"The handler of {partition.topic}/{partition.number} was cancelled from inside: "
+                f"{error!r}"
+            )
+            wrapped.__cause__ = error
+            self._failed(wrapped)
         except Exception as error:  # noqa: BLE001 - the user's code; raised by `run`
-            if isinstance(error, HoldfastError) and not partition.owned:
+            if _is_refusal(error) and not partition.owned:
                 # Refused because the partition was lost, which ends this handler anyway.
                 _LOGGER.info("The handler of %s/%d ended: %s", *partition.name, error)
             elif isinstance(error, TopicNotFound) and _names(error, partition.name):
@@ -110,3 +137,10 @@ def _names(error: TopicNotFound, name: TopicPartition) -> bool:
     """Whether the refusal is about this very partition, and not about what a program mistyped."""
     topic, number = name
     return f"{topic}/{number}" in str(error).replace(",", " ").replace(":", " ").split()
+
+
+def _is_refusal(error: Exception) -> bool:
+    """Whether it is the client's own word; a TaskGroup in the handler puts that into a group."""
+    if isinstance(error, ExceptionGroup):
+        return all(_is_refusal(each) for each in error.exceptions)
+    return isinstance(error, HoldfastError)

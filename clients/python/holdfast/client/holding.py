@@ -35,8 +35,9 @@ class Holding(Generic[PartitionT]):
 
     @property
     def owned(self) -> tuple[PartitionT, ...]:
-        """What may be acted on at this moment."""
-        return tuple(partition for partition in self._held.values() if partition.owned)
+        """What may be acted on at this moment; from any thread."""
+        held = tuple(self._held.values())  # in one step: the loop's thread may change it meanwhile
+        return tuple(partition for partition in held if partition.owned)
 
     def warn(self, told: Revoke | Lost) -> None:
         """At once, however long the user's turn takes to come: work on these has to stop."""

@@ -40,11 +40,13 @@ class Lease:
     @property
     def ends_at_ms(self) -> int | None:
         """The moment from which nothing may be owned; None: nothing is owned at all."""
-        if self._accepted_ms is None or self._confirmed_ms is None:
+        # Each is read once: threads of the user ask while the loop's thread may forget.
+        accepted_ms, confirmed_ms = self._accepted_ms, self._confirmed_ms
+        if accepted_ms is None or confirmed_ms is None:
             return None
         return min(
-            self._accepted_ms + self.session_ms * 8 // 10,
-            self._confirmed_ms + self.rebalance_ms * 8 // 10,
+            accepted_ms + self.session_ms * 8 // 10,
+            confirmed_ms + self.rebalance_ms * 8 // 10,
         )
 
     @property

@@ -10,9 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
-from holdfast.client import offsets as offset_messages
 from holdfast.client.arguments import assignors_of, check_callables, checked, topic_names
-from holdfast.client.call_arguments import check_timeout
 from holdfast.client.caller import CALL_TIMEOUT_MS
 from holdfast.client.clock import boot_ms
 from holdfast.client.commits import Commits
@@ -39,7 +37,7 @@ from holdfast.client.signals import (
 )
 from holdfast.client.telling import Telling
 from holdfast.coordinator.assignors import RangeAssignor, StickyAssignor
-from holdfast.v1 import group_pb2, offset_pb2
+from holdfast.v1 import group_pb2
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
@@ -142,7 +140,7 @@ class Member:
         self._timer: asyncio.TimerHandle | None = None
         self._stopped = asyncio.Event()
         self._error: BaseException | None = None
-        self._has_raised = False
+        self._has_raised = self._fenced_commit = False
 
     async def __aenter__(self) -> Self:
         self.start()
@@ -157,17 +155,25 @@ class Member:
         if not is_here(self._process):
             return  # a copy, in the child of a fork: the membership is its parent's to end
         if self._session.pausing and (error is None or isinstance(error, Exception)):
-            await self._stopped.wait()  # the program must not come back at once (final.pause_ms)
+            await self._pause()
         known = self._has_raised
         try:
             await self.restart()
         except Exception as failure:
-            # An unconfirmed goodbye heals by itself, and what the program knows is not told twice.
-            # Both are in the logger already.
+            # Logged already. An unconfirmed goodbye heals by itself; nothing is told twice.
+            known |= self._fenced_commit and isinstance(failure, Fenced)
             if error is not None and error is not failure and not known:
                 error.add_note(f"The member had stopped before: {failure!r}")
             elif error is None and not known and not self._left_unheard:
                 raise
+
+    async def _pause(self) -> None:
+        """The program must not come back at once (final.pause_ms); a cancellation cuts it short."""
+        try:
+            await self._stopped.wait()
+        except asyncio.CancelledError:
+            await asyncio.gather(self.restart(), return_exceptions=True)  # in the logger already
+            raise
 
     # --- who we are ----------------------------------------------------------------------------
 
@@ -261,6 +267,7 @@ class Member:
         Raises OutcomeUnknown when the group has not confirmed it, or what stopped the member.
         """
         self._check_started()
+        self._handlers.check_outside(self._teller, "leave")
         self._session.leave(boot_ms())
         await self._end()
 
@@ -269,6 +276,8 @@ class Member:
 
         Raises as `leave` does.
         """
+        check_here(self._process, "Member")
+        self._handlers.check_outside(self._teller, "restart")
         self.begin_restart()
         await self._end()
 
@@ -281,6 +290,7 @@ class Member:
     async def wait_stopped(self) -> None:
         """Wait until the member has stopped; raises what stopped it, if that was not asked for."""
         self._check_started()
+        self._handlers.check_outside(self._teller, "wait_stopped")
         await self._stopped.wait()
         self._raise_what_stopped_it()
 
@@ -304,21 +314,15 @@ class Member:
         refusal = await self._commits.commit(offsets, request_id, timeout_ms)
         if refusal is not None:
             self._pump()
-            self._has_raised |= isinstance(refusal, Fenced)
+            self._fenced_commit |= isinstance(refusal, Fenced)
             raise refusal
 
     async def committed(
         self, partitions: Iterable[tuple[str, int]] = (), *, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> dict[TopicPartition, Offset]:
         """Committed offsets of the partitions (none named: of all); never committed: left out."""
-        check_timeout(timeout_ms)
-        self._check_started()
-        response = await self._caller.call(
-            offset_messages.fetch_request(self.settings.group, partitions),
-            offset_pb2.OffsetFetchResponse,
-            timeout_ms=timeout_ms,
-        )
-        return offset_messages.fetched(response)
+        check_here(self._process, "Member")
+        return await self._commits.committed(partitions, timeout_ms)
 
     # --- performing what the session decides -----------------------------------------------------
 
@@ -327,7 +331,7 @@ class Member:
 
     def _check_started(self) -> None:
         check_here(self._process, "Member")
-        if self._session.phase is Phase.NEW:
+        if self._teller is None:
             raise RuntimeError("The Member has not been started: use `with`, or call start().")
 
     def _pump(self) -> None:

@@ -79,11 +79,12 @@ class HeldPartition:
     def owned(self) -> bool:
         """Whether this process may act on the partition at this moment, by the clock (S11).
 
-        Still true while `on_revoked` runs, for the work in hand; a loop asks `revoking`.
+        Still true while `on_revoked` runs, for the work in hand; a loop asks `revoking`. False for
+        good once it was lost: what comes back, comes as another one with `on_assigned`.
         """
-        session = self._session
+        session, lost = self._session, self.going.reason is not None
         held = session.ownership.held.get(self.name) is self.grant and session.owns(boot_ms())
-        return held and is_here(self.going.process)
+        return held and not lost and is_here(self.going.process)
 
     @property
     def revoking(self) -> bool:

@@ -13,6 +13,7 @@ from holdfast.client import aio
 from holdfast.client.arguments import check_callables
 from holdfast.client.caller import CALL_TIMEOUT_MS
 from holdfast.client.forked import check_here, here, is_here
+from holdfast.client.handlers import would_wait_for_itself
 from holdfast.client.partition import ThreadPartition
 from holdfast.client.threads import THREAD, UserThread
 
@@ -72,8 +73,8 @@ class Connection:
 class Member:
     """A member of a group: `with Member(...) as member`; arguments and errors as `aio.Member`.
 
-    Callbacks are plain functions; they may call `commit`, but not `leave` or `restart`, which wait
-    for them.
+    Callbacks are plain functions. They and handlers may call `commit` and `begin_restart`; `leave`,
+    `restart` and `wait_stopped` wait for them, and so are a RuntimeError there.
     """
 
     def __init__(
@@ -89,6 +90,7 @@ class Member:
     ) -> None:
         check_callables(on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
         self._callbacks = UserThread("holdfast-callbacks")
+        self._workers: set[UserThread] = set()
         where = endpoints.shared if isinstance(endpoints, Connection) else endpoints
 
         def make() -> _Inner:
@@ -176,19 +178,23 @@ class Member:
 
         async def handle(partition: ThreadPartition) -> None:
             thread = UserThread(f"holdfast {partition.topic}/{partition.number}")
+            self._workers.add(thread)
             try:
                 await thread.call(partial(handler, partition))
             finally:
+                self._workers.remove(thread)
                 thread.close()
 
         THREAD.run(self._member.run(cast("Any", handle)))
 
     def leave(self) -> None:
         """Leave the group for good: the partitions go to others at once."""
+        self._check_outside("leave")
         THREAD.run(self._member.leave())
 
     def restart(self) -> None:
         """Stop for a planned restart: a static member keeps its place, a dynamic one leaves."""
+        self._check_outside("restart")
         THREAD.run(self._member.restart())
 
     def begin_restart(self) -> None:
@@ -199,6 +205,7 @@ class Member:
 
     def wait_stopped(self) -> None:
         """Wait until the member has stopped; raises what stopped it, if that was not asked for."""
+        self._check_outside("wait_stopped")
         THREAD.run(self._member.wait_stopped())
 
     def commit(
@@ -217,6 +224,10 @@ class Member:
     ) -> dict[TopicPartition, Offset]:
         """Committed offsets of the partitions (none named: of all); never committed: left out."""
         return THREAD.run(self._member.committed(partitions, timeout_ms=timeout_ms))
+
+    def _check_outside(self, call: str) -> None:
+        if any(thread.is_current() for thread in (self._callbacks, *self._workers)):
+            raise RuntimeError(would_wait_for_itself(call))
 
     def _in_thread(
         self, listener: Listener | None

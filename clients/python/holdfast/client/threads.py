@@ -11,15 +11,23 @@ import asyncio
 import atexit
 import os
 import threading
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
+from functools import partial
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+    from typing import TypeAlias
+
+    _Calls: TypeAlias = SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None]
 
 ResultT = TypeVar("ResultT")
 _END_SECONDS_MAX = 5.0
+_RUNNING = threading.local()
+_ALTERED = (StopIteration, CancelledError)
+"""What asyncio would not hand on as it is: one no future takes, the other reads as a cancellation
+of whoever awaits it."""
 
 
 class LoopThread:
@@ -84,31 +92,49 @@ class UserThread:
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._calls: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()
+        self._calls: _Calls | None = None
 
     async def call(self, act: Callable[[], ResultT]) -> ResultT:
         """Have it called there; what it raises is raised here."""
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, name=self._name, daemon=True)
-            self._thread.start()
         done: Future[ResultT] = Future()
-        self._calls.put((done, act))
+        with self._lock:
+            if self._calls is None:
+                self._calls = SimpleQueue()
+                serve = partial(self._serve, self._calls)
+                threading.Thread(target=serve, name=self._name, daemon=True).start()
+            self._calls.put((done, act))
         return await asyncio.wrap_future(done)
 
     def close(self) -> None:
-        """The thread ends after the calls that it has got."""
-        self._calls.put(None)
+        """The thread ends after the calls that it has got; a later call begins another one."""
+        with self._lock:
+            if self._calls is not None:
+                self._calls.put(None)
+            self._calls = None
 
-    def _serve(self) -> None:
-        while (item := self._calls.get()) is not None:
+    def is_current(self) -> bool:
+        """Whether this runs in a call of this thread's."""
+        return getattr(_RUNNING, "thread", None) is self
+
+    def _serve(self, calls: _Calls) -> None:
+        _RUNNING.thread = self
+        while (item := calls.get()) is not None:
             done, act = item
-            done.set_running_or_notify_cancel()
-            try:
-                done.set_result(act())
-            except Exception as error:  # noqa: BLE001 - the user's code; raised where it is awaited
-                done.set_exception(error)
-            except BaseException as error:  # noqa: BLE001 - as above; as it is, it ended the loop
-                wrapped = RuntimeError(f"{error!r} was raised in the thread {self._name!r}")
-                wrapped.__cause__ = error
-                done.set_exception(wrapped)
+            if done.set_running_or_notify_cancel():
+                self._do(done, act)
+
+    def _do(self, done: Future[Any], act: Callable[[], Any]) -> None:
+        try:
+            done.set_result(act())
+        except _ALTERED as error:
+            done.set_exception(self._wrapped(error))
+        except Exception as error:  # noqa: BLE001 - the user's code; raised where it is awaited
+            done.set_exception(error)
+        except BaseException as error:  # noqa: BLE001 - as above; as it is, it ended the loop
+            done.set_exception(self._wrapped(error))
+
+    def _wrapped(self, error: BaseException) -> RuntimeError:
+        wrapped = RuntimeError(f"{error!r} was raised in the thread {self._name!r}")
+        wrapped.__cause__ = error
+        return wrapped

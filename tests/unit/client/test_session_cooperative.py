@@ -9,7 +9,7 @@ import pytest
 from holdfast.client.protocol import read_share
 from holdfast.client.signals import Assigned, Grant, Lost, Revoke, Settings
 from holdfast.coordinator.assignors import Assignor, CooperativeAssignor, RangeAssignor
-from holdfast.v1 import admin_pb2, group_pb2
+from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 from unit.client.driver import (
     ILLEGAL_GENERATION,
     NONE,
@@ -323,3 +323,23 @@ def test_the_second_sync_answer_of_a_round_is_dropped(answered_first: bool) -> N
     driver.session.answered(other.call, sync_answer(0), driver.now)
     driver.take()
     assert driver.told == [Assigned(partitions(0), Grant("m-1", 1, 7, 0))]
+
+
+def test_t6_a_commit_that_is_refused_before_the_sync_is_answered_begins_no_other_round() -> None:
+    """The group waits for the syncs of this very round.
+
+    Whoever works on and tries the commit again and again would cancel the sync each time; a group
+    leader would hold up everybody.
+    """
+    driver = stable(0)
+    driver.next_heartbeat(REBALANCE_IN_PROGRESS)
+    driver.joined(generation=2, protocol="cooperative-sticky")
+    sync, _ = driver.waiting(SYNC)
+    extras = extras_pb2.ResponseExtras()
+    driver.session.refused(REBALANCE_IN_PROGRESS, driver.session.identity, extras, driver.now)
+    driver.take()
+    assert driver.waiting(SYNC)[0] == sync
+    assert not driver.is_waiting(JOIN)
+    driver.advance(0)
+    driver.heartbeat(REBALANCE_IN_PROGRESS)
+    assert driver.is_waiting(JOIN), "a heartbeat that says so means the next round"

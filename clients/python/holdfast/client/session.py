@@ -181,8 +181,14 @@ class Session(Membership):
         extras: extras_pb2.ResponseExtras,
         now_ms: int,
     ) -> None:
-        """Another call of this member (a commit) sent under `identity` was refused with `code`."""
+        """Another call of this member (a commit) sent under `identity` was refused with `code`.
+
+        REBALANCE_IN_PROGRESS before our sync is answered speaks of this very round, and begins no
+        other: as Kafka's client has it, the sync or a heartbeat tells if there is one.
+        """
         current = identity == self.identity and self.phase in IN_GROUP
+        if code == ErrorCode.ERROR_CODE_REBALANCE_IN_PROGRESS and self.phase is Phase.SYNCING:
+            return
         if current and code in OF_THE_MEMBERSHIP:
             self._settle(now_ms)
             self._membership_refused(code, extras, now_ms)

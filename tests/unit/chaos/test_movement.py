@@ -206,6 +206,30 @@ def test_a_join_that_is_repeated_after_its_member_was_removed_makes_it_anew() ->
     assert s.judged("I9").violations == []
 
 
+@pytest.mark.parametrize("gone", [True, False])
+def test_a_join_whose_member_was_swapped_out_and_its_successor_removed_makes_it_anew(
+    gone: bool,  # noqa: FBT001 - a table of cases
+) -> None:
+    """S14: the process that slept meanwhile repeats its join. Nothing is left that it finds."""
+    s = settled()
+    s.entry(opened(), joined("c.1"), request_id="r1")
+    s.entry(started(2, "a.1", "b", "c.1"))
+    s.entry(assigned(2, {"a.1": [0], "b": [1]}))
+    s.entry(replaced("c.1", "c.2"), request_id="r2")
+    left = ["a.1", "b"]
+    if gone:
+        s.entry(opened(), MembersRemoved(("c.2",), "scaled down"), request_id="op")
+    else:
+        left.append("c.2")
+        s.entry(opened(), joined("d"), request_id="r3")
+    s.entry(started(3, *left))
+    s.entry(assigned(3, {"a.1": [0], "b": [1]}))
+    s.entry(opened(), joined("c.3"), request_id="r1")
+
+    found = whats(s.judged("I9"))
+    assert ("though request r1 had been served before" in found) != gone
+
+
 # --- moves ---
 
 

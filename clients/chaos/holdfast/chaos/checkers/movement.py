@@ -131,9 +131,14 @@ class _Wishes:
 
 
 def _forget_the_gone(served: dict[str, int], made: dict[str, set[str]], record: Recorded) -> None:
-    """A join that is repeated after its member was taken out makes a member anew (S14)."""
+    """A join that is repeated after its member was taken out makes a member anew (S14).
+
+    So does one whose member was swapped out, once the last of those that took its place is gone.
+    """
     fields = record.fields
     joined = fields.get("new_member_id") or fields.get("member_id")
+    if record.kind == "StaticMemberReplaced":
+        made[fields["new_member_id"]] |= made.pop(fields["old_member_id"], set())
     if record.kind in {"MemberJoined", "StaticMemberReplaced", "MemberUpdated"} and joined:
         made[joined].update(record.request_ids)
     elif record.kind == "GenerationStarted":

@@ -360,14 +360,6 @@ def test_t5_a_cancellation_cuts_the_pause_short_and_leaves_nothing_open() -> Non
     asyncio.run(scenario())
 
 
-@both
-def test_a_member_that_left_before_it_was_started_is_not_waited_for(shell: Shell) -> None:
-    member = shell.member("127.0.0.1:1", **QUICK)
-    member.leave()
-    with pytest.raises(RuntimeError, match="has not been started"):
-        member.next_owned()
-
-
 # --- why it was lost ---
 
 

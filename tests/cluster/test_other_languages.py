@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "docs" / "examples" / "node" / "member.js"
-PACKAGES = ("@grpc/grpc-js", "@grpc/proto-loader")
+PACKAGES = ("@grpc/grpc-js", "@grpc/proto-loader", "protobufjs")
 WITHIN_S = 60
 
 

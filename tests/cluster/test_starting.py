@@ -8,12 +8,35 @@ import signal
 import socket
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
-from cluster.processes import INSECURE, holdfast, poll, refused, running
+from cluster.processes import INSECURE, PATIENCE_SECONDS, holdfast, poll, refused, running
 from harness.children import environment
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+@contextmanager
+def begun(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
+    """A command that runs until the block ends; what it says is left out."""
+    command = [sys.executable, "-m", "holdfast.server", *arguments]
+    quiet = subprocess.DEVNULL
+    process = subprocess.Popen(command, env=environment(), stdout=quiet, stderr=quiet)
+    try:
+        yield process
+    finally:
+        process.terminate()
+        process.wait(PATIENCE_SECONDS)
+
+
+def lays_out(data: Path) -> bool:
+    """Whether a node has made its empty environments there."""
+    return (data / "state").exists() and not (data / "unfinished").exists()
 
 
 def edited(file: Path, *changes: tuple[str, str]) -> Path:
@@ -360,3 +383,59 @@ def test_a_copied_folder_beside_the_nodes_is_no_node(tmp_path: Path) -> None:
     told = refused("cluster", "start", "--dir", str(tmp_path / "c"))
 
     assert f"Move {tmp_path}/c/node-1.old out of" in told
+
+
+def test_a_node_that_never_got_the_data_counts_as_one_without(tmp_path: Path) -> None:
+    """S19: one lost disk after the other: a directory that began to rebuild helps nobody."""
+    with running(tmp_path / "c", 3, *INSECURE) as cluster:
+        cluster.settled()
+    for name in ("node-2", "node-3"):
+        shutil.rmtree(tmp_path / "c" / name / "data")
+    data = cluster.data("node-2")
+    with begun("node", "--config", str(cluster.file("node-2")), "--rebuild"):
+        poll(lambda: lays_out(data), "it rebuilds")
+    before = (tmp_path / "c" / "node-1" / "node.log").read_text()
+    start = ("cluster", "start", "--dir", str(tmp_path / "c"))
+    plainly, other = refused(*start), refused(*start, "--rebuild", "node-3")
+    (tmp_path / "c" / "node-3").rename(tmp_path / "elsewhere")
+    folder = refused(*start)
+
+    for sentence in (plainly, other, folder):
+        assert "the data of node-2 and node-3 is not there" in sentence
+        assert f"{data} began to rebuild, and never got the data" in sentence
+    assert f"{tmp_path}/c/node-3/data is missing or empty" in plainly
+    assert f"{tmp_path}/c/node-3/node.toml is missing" in folder
+    assert (tmp_path / "c" / "node-1" / "node.log").read_text() == before
+
+
+def test_what_brings_a_node_back_is_told_only_where_it_can(tmp_path: Path) -> None:
+    """S19: one disk is lost and another node cannot start: there is nobody to rebuild from."""
+    with running(tmp_path / "c", 3, *INSECURE) as cluster:
+        cluster.settled()
+    shutil.rmtree(tmp_path / "c" / "node-2" / "data")
+    shutil.rmtree(tmp_path / "c" / "node-3" / "data")
+    shutil.copytree(tmp_path / "c" / "node-1" / "data", tmp_path / "c" / "node-3" / "data")
+    done = holdfast("cluster", "start", "--dir", str(tmp_path / "c"))
+
+    assert done.returncode == 1
+    assert "2 of 3 nodes are needed" in done.stderr
+    assert "rebuild it while the others serve" not in done.stdout
+    assert "cluster start --dir" not in done.stdout
+
+
+def test_a_start_that_is_interrupted_before_it_serves_has_not_succeeded(tmp_path: Path) -> None:
+    """S19, S21: two damaged disks are set aside, so nobody leads; 130 is the shells' interrupt."""
+    with running(tmp_path / "c", 3, *INSECURE) as cluster:
+        cluster.settled()
+    assert cluster.process.returncode == 0
+    for name in ("node-2", "node-3"):
+        (cluster.data(name) / "raft" / "data.mdb").write_bytes(b"damaged" * 4096)
+    logs = [tmp_path / "c" / name / "node.log" for name in ("node-2", "node-3")]
+    with begun("cluster", "start", "--dir", str(tmp_path / "c")) as process:
+        poll(lambda: all("set aside" in log.read_text() for log in logs), "both rebuild")
+        process.send_signal(signal.SIGINT)
+        ended = process.wait()
+
+    assert ended == 130
+    told = refused("cluster", "start", "--dir", str(tmp_path / "c"))
+    assert "the data of node-2 and node-3 is not there" in told

@@ -1,7 +1,9 @@
 // A member of a Holdfast group by hand, for those who write a client: docs/other-languages.md explains each step.
 //
-//     npm install @grpc/grpc-js @grpc/proto-loader
+//     npm install @grpc/grpc-js @grpc/proto-loader protobufjs
 //     node member.js 127.0.0.1:7400 indexers documents [instance id]        (without TLS: a loopback cluster only)
+//
+// It reads the contract from the repository's folder proto. Copied elsewhere, it has to be told where that is: HOLDFAST_PROTO=/path/to/proto
 'use strict';
 const crypto = require('node:crypto'), os = require('node:os'), path = require('node:path');
 const grpc = require('@grpc/grpc-js'), loader = require('@grpc/proto-loader'), protobuf = require('protobufjs');

@@ -35,6 +35,10 @@ class Address(NamedTuple):
 
 def parse_address(text: str) -> Address:
     """Read `host:port`; raises ValueError with a sentence."""
+    if "/" in text:
+        raise ValueError(
+            f"{shown(text)!r} is a URL or a path; write host:port, with nothing before or after it"
+        )
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isascii() or not port.isdigit():

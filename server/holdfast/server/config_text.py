@@ -75,7 +75,7 @@ _EXITS: Final = """
 | 2 | wrong usage, or a missing extra |
 | 3 | no node answered |
 | 4 | the outcome is unknown: look, then repeat |
-| 130 | interrupted before anything began |
+| 130 | interrupted before anything began, or before a local cluster served |
 
 A command over several names, members or partitions does what can be done, and ends with 1 if any
 was refused. `holdfast cluster start` ends with 0 when it was asked to stop (SIGINT, SIGTERM), also

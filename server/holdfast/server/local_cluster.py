@@ -22,6 +22,8 @@ from holdfast.server.address import is_taken
 from holdfast.server.config import CannotStart, Tls, load
 from holdfast.server.grpc_options import channel_options
 from holdfast.server.layout import CLIENT_FOLDER, FORMED_NAME
+from holdfast.server.local_disks import Disks
+from holdfast.server.node_log import NodeLog
 from holdfast.server.security import channel_credentials
 from holdfast.storage.directory import is_empty
 from holdfast.v1 import admin_pb2, admin_pb2_grpc
@@ -55,13 +57,19 @@ class LocalCluster:
         self._rebuild = frozenset(rebuild)
         self._configs = {file.resolve(): load(file, {}, ()) for file in files}
         self._formed = self._directory / FORMED_NAME
+        self._disks = Disks(self._directory, list(self._configs.values()))
+        self._logs = {c.name: NodeLog(self._directory / c.name) for c in self._configs.values()}
         self._processes: dict[str, subprocess.Popen[bytes]] = {}
         self._out: dict[str, str] = {}
         """The nodes that could not start, and why: a sentence each."""
+        self._advice: list[str] = []
+        """What brings them back, told when a majority serves: before, it may not help."""
         self._asked_to_stop = self._announced = False
 
-    def run(self) -> None:
+    def run(self) -> bool:
         """Start, report, and wait for SIGINT or SIGTERM. Raises CannotStart, without a majority.
+
+        Returns whether it has served: it may be told to stop before that.
 
         A cluster is new until all its nodes have served once: the nodes are told to bootstrap,
         which one that has data does not. Later a node without data is refused (S19).
@@ -70,8 +78,9 @@ class LocalCluster:
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
         self._refuse_copied_folders()
-        self._refuse_rebuilds()
-        self._refuse_lost_majority()
+        self._disks.refuse_rebuilds(self._rebuild, formed=self._formed.exists())
+        if self._formed.exists():
+            self._disks.refuse_lost_majority()
         try:
             self._refuse_taken_ports()
             self._leave_out_absent()
@@ -79,6 +88,7 @@ class LocalCluster:
             self._await_serving()
             self._announce()
             self._watch()
+            return self._announced
         finally:
             if self._announced:
                 (self._directory / cluster_file.NAME).unlink(missing_ok=True)
@@ -97,50 +107,6 @@ class LocalCluster:
                     f"{file.parent} out of {self._directory}"
                 )
 
-    def _refuse_rebuilds(self) -> None:
-        """Before a node runs: what --rebuild cannot mean, or would cost."""
-        most = (self._nodes - 1) // 2
-        for name in sorted(self._rebuild):
-            config = next((c for c in self._configs.values() if c.name == name), None)
-            if config is None:
-                known = ", ".join(each.name for each in self._configs.values())
-                raise CannotStart(f"--rebuild {name}: there is no such node; the nodes are {known}")
-            if not is_empty(config.data_dir):
-                raise CannotStart(_has_data(name, config.data_dir))
-        if len(self._rebuild) > most:
-            raise CannotStart(
-                f"--rebuild may name {most} of {self._nodes} nodes at most: what they fetch must "
-                "be with the others, and a majority has to have kept its data"
-            )
-        if self._rebuild and not self._formed.exists():
-            raise CannotStart(
-                f"the cluster in {self._directory} has never served, so there is nothing to "
-                "rebuild from. Leave --rebuild out"
-            )
-
-    def _refuse_lost_majority(self) -> None:
-        """Before a node runs and a rebuild is offered: nobody would have what is to be fetched."""
-        lost = [c for c in self._configs.values() if is_empty(c.data_dir)]
-        kept = len(self._configs) - len(lost)
-        if self._nodes > 1 and self._formed.exists() and kept < self._needed:
-            names = " and ".join(config.name for config in lost)
-            raise CannotStart(
-                f"the data of {names} is not there: {', '.join(str(c.data_dir) for c in lost)}. "
-                f"{self._needed} of {self._nodes} nodes are needed, with their data, and fewer "
-                "cannot rebuild the others. Check that the right disks are mounted, or put these "
-                "back; a new, empty cluster begins in another --dir"
-            )
-
-    @property
-    def _needed(self) -> int:
-        """A majority."""
-        return self._nodes // 2 + 1
-
-    @property
-    def _nodes(self) -> int:
-        """How many nodes the cluster has, whether or not they are here."""
-        return len({peer.name for config in self._configs.values() for peer in config.peers})
-
     def _refuse_taken_ports(self) -> None:
         """What answers at our nodes' addresses has to be our nodes, not who was there before."""
         for config in self._configs.values():
@@ -155,12 +121,10 @@ class LocalCluster:
 
     def _leave_out_absent(self) -> None:
         """A formed cluster may have lost a whole folder."""
-        configs = self._configs.values()
-        here = {config.name for config in configs}
-        for name in sorted({peer.name for c in configs for peer in c.peers} - here):
+        for name in self._disks.absent:
             file = self._directory / name / "node.toml"
             self._leave_out(name, f"{file} is missing, and what lies beside it may be as well")
-            self._say(
+            self._advice.append(
                 f"put back {file} and the certificates; if its data is lost, go on then as for an "
                 f"empty disk: {self._start_rebuilding(name)}"
             )
@@ -171,13 +135,13 @@ class LocalCluster:
         told = "; ".join(f"{each} could not start: {words}" for each, words in self._out.items())
         if not self._formed.exists():
             raise CannotStart(told)
-        if self._nodes == 1:
+        if self._disks.count == 1:
             raise CannotStart(told)
-        if self._nodes - len(self._out) < self._needed:
+        if self._disks.count - len(self._out) < self._disks.needed:
             raise CannotStart(
-                f"{told}. The cluster cannot serve: {self._needed} of {self._nodes} nodes are "
-                "needed, with their data. Bring back what these lack; --rebuild helps only where "
-                "a majority has its data"
+                f"{told}. The cluster cannot serve: {self._disks.needed} of {self._disks.count} "
+                "nodes are needed, with their data. Bring back what these lack; --rebuild "
+                "helps only where a majority has its data"
             )
         self._say(f"{name} could not start: {why}")
 
@@ -186,7 +150,7 @@ class LocalCluster:
             command = [sys.executable, "-P", "-m", "holdfast.server", "node", "--config", str(file)]
             command += ["--bootstrap"] if bootstrap else []
             command += ["--rebuild"] if config.name in self._rebuild else []
-            with (file.parent / "node.log").open("ab") as log:
+            with self._logs[config.name].begin() as log:
                 self._processes[config.name] = subprocess.Popen(  # noqa: S603 - our own program
                     command,
                     stdin=subprocess.DEVNULL,
@@ -207,13 +171,29 @@ class LocalCluster:
                 for name in self._ended():
                     waiting.pop(name, None)
                 if time.monotonic() > until:
-                    raise CannotStart(
-                        f"{', '.join(waiting)} did not serve within {START_SECONDS:.0f} s; see "
-                        f"{self._directory}/<name>/node.log"
-                    )
+                    self._stop()  # so that their disks can be asked
+                    raise CannotStart(self._not_serving(list(waiting)))
                 time.sleep(LOOK_SECONDS)
-        if not waiting and not self._out:
+        if waiting:
+            return
+        if not self._out:
             self._formed.touch()
+        for line in self._advice:
+            self._say(line)
+
+    def _not_serving(self, waiting: Sequence[str]) -> str:
+        """What is known of each node for which the start waited in vain; the nodes are stopped."""
+        lacking = self._disks.lacking() if self._formed.exists() else {}
+        some = len(lacking) <= self._disks.count - self._disks.needed
+        whence = "from the others" if some else "and waits for a majority with data"
+        told = [f"{', '.join(waiting)} did not serve within {START_SECONDS:.0f} s"]
+        for name in waiting:
+            log = self._logs[name]
+            doing = f" rebuilds {whence}, and" if name in lacking else ""
+            warned = log.last_warning()
+            words = f'warned last: "{warned}"' if warned else "has warned of nothing"
+            told.append(f"{name}{doing} {words} (see {log.path})")
+        return "; ".join(told)
 
     def _ended(self) -> list[str]:
         """The nodes that have ended since the last look, each told with what brings it back."""
@@ -221,22 +201,24 @@ class LocalCluster:
         for config in self._configs.values():
             name = config.name
             if name not in self._out and self._processes[name].poll() is not None:
-                self._leave_out(name, self._last_words(name))
+                self._leave_out(name, self._logs[name].last_words())
                 if is_empty(config.data_dir):
-                    self._say_how_to_rebuild(name)
+                    self._advice += self._ways_to_rebuild(name)
                 else:
-                    self._say(self._bringing_back(name))
+                    self._advice.append(self._bringing_back(name))
                 found.append(name)
         return found
 
     def _bringing_back(self, name: str) -> str:
         return f"bring it back with: {self._node_command(name)}"
 
-    def _say_how_to_rebuild(self, name: str) -> None:
-        self._say("if its disk was lost or replaced, rebuild it from the others while they serve:")
-        self._say(f"    {self._node_command(name)} --rebuild")
-        self._say("or end this, and start all together:")
-        self._say(f"    {self._start_rebuilding(name)}")
+    def _ways_to_rebuild(self, name: str) -> list[str]:
+        return [
+            f"if the disk of {name} was lost or replaced, rebuild it while the others serve:",
+            f"    {self._node_command(name)} --rebuild",
+            "or end this, and start all together:",
+            f"    {self._start_rebuilding(name)}",
+        ]
 
     def _node_command(self, name: str) -> str:
         file = self._directory / name / "node.toml"
@@ -261,13 +243,6 @@ class LocalCluster:
     def _client_tls(self) -> Tls:
         folder = self._directory / CLIENT_FOLDER
         return Tls(folder / "ca.pem", folder / "certificate.pem", folder / "key.pem")
-
-    def _last_words(self, name: str) -> str:
-        with contextlib.suppress(OSError):
-            lines = (self._directory / name / "node.log").read_text(errors="replace").splitlines()
-            if lines:
-                return lines[-1].removeprefix("holdfast: ")
-        return "it left no word"
 
     def _announce(self) -> None:
         if self._asked_to_stop:
@@ -309,7 +284,7 @@ class LocalCluster:
     def _manner(self, name: str, returncode: int) -> str:
         if returncode < 0:
             return f"signal {signal.Signals(-returncode).name}"
-        return f"exit code {returncode}; {self._last_words(name)}"
+        return f"exit code {returncode}; {self._logs[name].last_words()}"
 
     def _stop(self) -> None:
         """Pass the stop on, and wait; what outlives its bound is killed."""
@@ -325,19 +300,6 @@ class LocalCluster:
                 self._say(f"process {process.pid} did not stop within {bound:.0f} s; killed")
                 process.kill()
                 process.wait()
-
-
-def _has_data(name: str, data: Path) -> str:
-    """A directory that a node can use is not emptied by an option; and a wrong name costs nothing.
-
-    A damaged one needs no option: its node sets the damage aside and rebuilds (S21).
-    """
-    here = shlex.quote(str(data))
-    return (
-        f"--rebuild {name}: {data} is not empty, and --rebuild touches no data. If this node's "
-        "data must not be used (an older copy was put back, or another's), move it away and repeat "
-        f"the command: mv {here} {shlex.quote(f'{data}.old')}. Else leave --rebuild out"
-    )
 
 
 def _serves(stub: admin_pb2_grpc.AdminServiceStub) -> bool:

@@ -28,7 +28,7 @@ from holdfast.storage.errors import (
     Refusal,
     WriteRefused,
 )
-from holdfast.storage.journal import Entry, HardState, JournalBatch, JournalImage
+from holdfast.storage.journal import Entry, HardState, Identity, JournalBatch, JournalImage
 from holdfast.storage.journal_rules import Outline, advance, fault_of, outline_of
 from holdfast.storage.records import (
     RecordDamaged,
@@ -210,6 +210,13 @@ def _read_named(path: Path, txn: lmdb.Transaction[bytes], database: lmdb._Databa
         )
     except RecordDamaged as error:
         raise JournalDamaged(path, None, str(error)) from error
+
+
+def read_identity(
+    path: Path, txn: lmdb.Transaction[bytes], databases: Databases
+) -> Identity | None:
+    """Whose disk it is, without a walk through the entries. Raises `JournalDamaged`."""
+    return _read_named(path, txn, databases[NAMED]).identity
 
 
 def _body(stored: dict[bytes, bytes], name: bytes) -> object:

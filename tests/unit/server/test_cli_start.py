@@ -20,13 +20,16 @@ FIRST = (
 
 
 class Idle:
-    """A cluster that was asked to stop before it started."""
+    """A cluster that was asked to stop when it had served."""
+
+    served = True
 
     def __init__(self, *_arguments: object) -> None:
         """As the real one is made."""
 
-    def run(self) -> None:
+    def run(self) -> bool:
         """Nothing."""
+        return self.served
 
 
 @pytest.fixture
@@ -75,3 +78,15 @@ def test_insecure_loopback_is_named_where_the_nodes_have_certificates(
     assert start(tmp_path / "local", "--nodes", "1") == ""
 
     assert "already: --insecure-loopback. " in start(tmp_path / "local", "--insecure-loopback")
+
+
+def test_a_cluster_that_never_served_does_not_end_as_one_that_was_stopped(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The shells' convention: 130 is an interrupt."""
+    monkeypatch.setattr(cluster, "LocalCluster", Idle)
+    monkeypatch.setattr(Idle, "served", False)
+    ended = CliRunner().invoke(main, ["cluster", "start", "--dir", str(tmp_path / "local")])
+
+    assert ended.exit_code == 130
+    assert "before the cluster served" in ended.stderr

@@ -51,6 +51,7 @@ LONG = "x" * 70_000
         (("log", "tail", "--group", LONG), "at most 512"),
         (("settings", "set", LONG), "write NAME=VALUE"),
         (("offsets", "commit", "g", LONG), "write TOPIC:PARTITION=OFFSET"),
+        (("topic", "list", "--address", "http://127.0.0.1:9400"), "is a URL or a path"),
         (("topic", "list", "--address", LONG), "is no address"),
     ],
 )

@@ -17,6 +17,7 @@ from holdfast.server.cli.options import as_json, asks_cluster, refuse, show_json
 from holdfast.server.cli.plain import plain
 from holdfast.server.cli.speaking import say
 from holdfast.server.config import CannotStart, ConfigError
+from holdfast.server.entry import INTERRUPTED
 from holdfast.server.local_cluster import LocalCluster
 from holdfast.v1 import admin_pb2 as a
 
@@ -58,7 +59,7 @@ def start(
     A cluster that has served before starts with a majority of its nodes: one that cannot start is
     reported, with the command that brings it back. Ends with 0 when it was asked to stop, whatever
     became of single nodes meanwhile: a death is reported when it happens. Ends with 1 if the
-    cluster could not start.
+    cluster could not start, with 130 if it was asked to stop before it served.
     """
     try:
         wanted = partial(layout.plan, int(nodes), port_base, overrides, insecure=insecure_loopback)
@@ -70,9 +71,11 @@ def start(
                 layout.lay_out(directory, planned or wanted())
             else:
                 _say_ignored(directory, layout.existing(directory))
-            LocalCluster(directory, layout.existing(directory), say, rebuild).run()
+            served = LocalCluster(directory, layout.existing(directory), say, rebuild).run()
     except (ConfigError, CannotStart) as error:
         fail(str(error))
+    if not served:
+        fail("told to stop before the cluster served", INTERRUPTED)
 
 
 def _say_ignored(directory: Path, files: Sequence[Path]) -> None:

@@ -1,0 +1,98 @@
+"""Which nodes of a local cluster have their data, and what a start refuses before a node runs.
+
+What one node lacks the others must have, and a majority of all (S19): else a rebuild ends never.
+"""
+
+from __future__ import annotations
+
+import shlex
+from typing import TYPE_CHECKING
+
+from holdfast.server.config import CannotStart
+from holdfast.storage.directory import is_empty
+from holdfast.storage.stage import lacks_data
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+    from pathlib import Path
+
+    from holdfast.server.config import NodeConfig
+
+
+class Disks:
+    """The data directories of a local cluster's nodes. Looks only."""
+
+    def __init__(self, directory: Path, configs: Sequence[NodeConfig]) -> None:
+        """`configs`: those that are there; they name the nodes that are not."""
+        self._directory, self._configs = directory, configs
+        names = {peer.name for config in configs for peer in config.peers}
+        self.count = len(names)
+        """How many nodes the cluster has, whether or not they are here."""
+        self.needed = self.count // 2 + 1
+        """A majority."""
+        self.absent = sorted(names - {config.name for config in configs})
+        """The nodes whose configuration is not there."""
+
+    def lacking(self) -> dict[str, str]:
+        """The nodes that lack their data, and what of it each lacks. No node may run."""
+        found = {name: f"{self._directory / name}/node.toml is missing" for name in self.absent}
+        lost = lacks_data([config.data_dir for config in self._configs])
+        for config in self._configs:
+            if config.data_dir in lost:
+                found[config.name] = _lack(config.data_dir)
+        return dict(sorted(found.items()))
+
+    def refuse_rebuilds(self, rebuild: Collection[str], *, formed: bool) -> None:
+        """Raise CannotStart for what --rebuild cannot mean, or would cost."""
+        most = (self.count - 1) // 2
+        for name in sorted(rebuild):
+            config = next((each for each in self._configs if each.name == name), None)
+            if config is None:
+                known = ", ".join(each.name for each in self._configs)
+                raise CannotStart(f"--rebuild {name}: there is no such node; the nodes are {known}")
+            if not is_empty(config.data_dir):
+                raise CannotStart(_has_data(name, config.data_dir))
+        if len(rebuild) > most:
+            raise CannotStart(
+                f"--rebuild may name {most} of {self.count} nodes at most: what they fetch must "
+                "be with the others, and a majority has to have kept its data"
+            )
+        if rebuild and not formed:
+            raise CannotStart(
+                f"the cluster in {self._directory} has never served, so there is nothing to "
+                "rebuild from. Leave --rebuild out"
+            )
+
+    def refuse_lost_majority(self) -> None:
+        """Raise CannotStart if nobody would have what is to be fetched, named or not."""
+        lacking = self.lacking() if self.count > 1 else {}
+        if self.count - len(lacking) < self.needed:
+            raise CannotStart(
+                f"the data of {_and(list(lacking))} is not there: {'; '.join(lacking.values())}. "
+                f"{self.needed} of {self.count} nodes are needed, with their data, and fewer "
+                "cannot rebuild the others. Check that the right disks are mounted, or put these "
+                "back; a new, empty cluster begins in another --dir"
+            )
+
+
+def _and(names: list[str]) -> str:
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+
+
+def _lack(data: Path) -> str:
+    if is_empty(data):
+        return f"{data} is missing or empty"
+    return f"{data} began to rebuild, and never got the data"
+
+
+def _has_data(name: str, data: Path) -> str:
+    """A directory that a node can use is not emptied by an option; and a wrong name costs nothing.
+
+    A damaged one needs no option: its node sets the damage aside and rebuilds (S21).
+    """
+    here = shlex.quote(str(data))
+    return (
+        f"--rebuild {name}: {data} is not empty, and --rebuild touches no data. If this node's "
+        "data must not be used (an older copy was put back, or another's), move it away and repeat "
+        f"the command: mv {here} {shlex.quote(f'{data}.old')}. Else leave --rebuild out"
+    )

@@ -1,0 +1,104 @@
+"""Whether stopped nodes' directories hold what the nodes acknowledged, asked before a node runs.
+
+A disk that rebuilds (S19) has files and lacks the data. A child process reads, for a damaged file
+can kill whoever reads it (S21). As a program, `python -m holdfast.storage.stage DIR` prints the
+stage: that of the stored identity, "" if there is none, "unknown" if it cannot be told.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import lmdb
+
+from holdfast.storage.check import JOURNAL_FOLDER, STATE_FOLDER
+from holdfast.storage.directory import LOCK_NAME, is_empty
+from holdfast.storage.environment import open_databases, open_environment, reading
+from holdfast.storage.errors import StorageError
+from holdfast.storage.lmdb_journal import DATABASE_NAMES, read_identity
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+UNKNOWN: Final = "unknown"
+SECONDS_MAX: Final = 30.0
+"""How long a disk may take to tell."""
+_EXIT_USAGE: Final = 2
+
+
+def lacks_data(directories: Iterable[Path]) -> set[Path]:
+    """Those whose node is no voter of a formed cluster, so that it has nothing to give to others.
+
+    Absent or empty; set aside as damaged; or rebuilding. What cannot be judged (damaged, in use, a
+    stranger's) is not among them: its node says what it is. Changes nothing.
+    """
+    asked = list(directories)
+    children = {path: _asking(path) for path in asked if not is_empty(path)}
+    return {path for path in asked if path not in children or _lacks(children[path])}
+
+
+def _asking(path: Path) -> subprocess.Popen[str]:
+    command = [sys.executable, "-P", "-m", "holdfast.storage.stage", str(path)]
+    return subprocess.Popen(  # noqa: S603 - our own module, no shell
+        command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    )
+
+
+def _lacks(child: subprocess.Popen[str]) -> bool:
+    """A child that dies, or takes too long, has told nothing."""
+    try:
+        told, _ = child.communicate(timeout=SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        child.communicate()
+        return False
+    return child.returncode == 0 and told.strip() in {"", "rebuilding"}
+
+
+def stored_stage(directory: Path) -> str:
+    """The stage, read in this process: a damaged file may kill it."""
+    try:
+        lock = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        lock = -1
+    except OSError:
+        return UNKNOWN
+    try:
+        if lock >= 0:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        return _stage_in(directory)
+    except (OSError, lmdb.Error, StorageError):
+        return UNKNOWN
+    finally:
+        if lock >= 0:
+            os.close(lock)
+
+
+def _stage_in(directory: Path) -> str:
+    present = [(directory / name).exists() for name in (JOURNAL_FOLDER, STATE_FOLDER)]
+    if not all(present):
+        return "" if any(present) or any(directory.glob("*.damaged-*")) else UNKNOWN
+    path = directory / JOURNAL_FOLDER
+    with open_environment(path, readonly=True) as environment:
+        databases = open_databases(environment, DATABASE_NAMES)
+        with reading(environment) as txn:
+            identity = read_identity(path, txn, databases)
+    return identity.stage if identity else ""
+
+
+def main(arguments: list[str]) -> int:
+    """Ask one directory, as a program."""
+    if len(arguments) != 1:
+        sys.stderr.write("usage: python -m holdfast.storage.stage DIRECTORY\n")
+        return _EXIT_USAGE
+    sys.stdout.write(stored_stage(Path(arguments[0])) + "\n")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -39,10 +39,12 @@ def test_only_a_voters_disk_has_the_data(tmp_path: Path, stage: str, *, lacks: b
 
 
 def test_what_is_not_there_lacks_its_data(tmp_path: Path) -> None:
-    """S19: absent, empty, and damage that was moved aside, before anything took its place."""
+    """S19: absent, empty, damage that was moved aside, a layout that was cut off."""
     (tmp_path / "empty").mkdir()
     (tmp_path / "aside" / "raft.damaged-1").mkdir(parents=True)
-    paths = [tmp_path / name for name in ("absent", "empty", "aside")]
+    (tmp_path / "cut" / "raft.new").mkdir(parents=True)
+    (tmp_path / "cut" / "unfinished").touch()
+    paths = [tmp_path / name for name in ("absent", "empty", "aside", "cut")]
     kept = laid_out(tmp_path / "kept", "member")
 
     assert lacks_data([*paths, kept]) == set(paths)

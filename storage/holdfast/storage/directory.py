@@ -61,6 +61,7 @@ def is_empty(path: Path) -> bool:
     segments = path / SEGMENTS_FOLDER
     sealed = segments.is_dir() and any(segments.iterdir())
     nothing = {*_IGNORED, *laid_out, SEGMENTS_FOLDER}
+    nothing.update(each.name for pattern in _LEFTOVERS for each in path.glob(pattern))
     return not sealed and {each.name for each in path.iterdir()} <= nothing
 
 

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.ids import GroupId, InstanceId, MemberId
     from holdfast.coordinator.rejections import Rejection
     from holdfast.server.replica_like import HistoryLike, ReplicaLike
+    from holdfast.v1 import events_pb2 as ev
     from holdfast.v1 import extras_pb2 as x
 
 logger = logging.getLogger(__name__)
@@ -198,12 +199,19 @@ class Takeovers:
         elif body == "member_joined" and record.event.member_joined.instance_id:
             self._counts.came(record.event.member_joined.member_id)
         elif body == "static_member_replaced":
-            event = record.event.static_member_replaced
-            taken = _Takeover(
-                record.log_time_ms, record.group_id, event.instance_id, event.old_member_id
-            )
-            self._counts.replaced(taken, event.predecessor_ms)
-            self._counts.came(event.new_member_id)
+            self._count_swap(record, record.event.static_member_replaced)
+
+    def _count_swap(
+        self,
+        record: EventRecord | Record,
+        event: ev.StaticMemberReplaced | StaticMemberReplaced,
+    ) -> None:
+        """Of a record that was read back, or applied just now: their fields have the same names."""
+        taken = _Takeover(
+            record.log_time_ms, record.group_id, event.instance_id, event.old_member_id
+        )
+        self._counts.replaced(taken, event.predecessor_ms)
+        self._counts.came(event.new_member_id)
 
     # --- the replica's listener ---
 
@@ -225,11 +233,7 @@ class Takeovers:
                 case MemberJoined(member_id=member_id, instance_id=instance_id) if instance_id:
                     self._counts.came(member_id)
                 case StaticMemberReplaced() as event:
-                    taken = _Takeover(
-                        record.log_time_ms, record.group_id, event.instance_id, event.old_member_id
-                    )
-                    self._counts.replaced(taken, event.predecessor_ms)
-                    self._counts.came(event.new_member_id)
+                    self._count_swap(record, event)
 
     def on_stopped(self, reason: str) -> None:
         """Nothing more will be asked here."""

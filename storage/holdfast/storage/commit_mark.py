@@ -10,16 +10,14 @@ file; nothing of LMDB.
 
 from __future__ import annotations
 
-import logging
-import os
 import struct
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from holdfast.storage.unsynced_file import UnsyncedFile
+
 if TYPE_CHECKING:
     from pathlib import Path
-
-logger = logging.getLogger(__name__)
 
 MARK_FILE = "last-commit"
 _NUMBER = struct.Struct(">Q")
@@ -31,9 +29,7 @@ class CommitMark:
 
     def __init__(self, folder: Path) -> None:
         """Open or make it. Raises OSError."""
-        self._path = folder / MARK_FILE
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        self._works = True
+        self._file = UnsyncedFile(folder / MARK_FILE)
 
     def note(self, number: int) -> None:
         """The transaction with this number is durable.
@@ -41,16 +37,11 @@ class CommitMark:
         A mark that cannot be written says too little from now on, never anything wrong: the node
         goes on, and its peers' memory still guards it.
         """
-        try:
-            os.pwrite(self._file, _mark(number), 0)
-        except OSError as error:
-            if self._works:
-                logger.warning("%s cannot be written (%s): see to the disk", self._path, error)
-            self._works = False
+        self._file.write(_mark(number))
 
     def close(self) -> None:
         """Let go of the file."""
-        os.close(self._file)
+        self._file.close()
 
 
 def read_mark(folder: Path) -> int:

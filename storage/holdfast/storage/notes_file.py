@@ -7,16 +7,14 @@ Knows bytes and a file; nothing of what they say.
 
 from __future__ import annotations
 
-import logging
-import os
 import struct
 from typing import TYPE_CHECKING
 from zlib import crc32
 
+from holdfast.storage.unsynced_file import UnsyncedFile
+
 if TYPE_CHECKING:
     from pathlib import Path
-
-logger = logging.getLogger(__name__)
 
 NOTES_NAME = "peers"
 _HEAD = struct.Struct(">II")
@@ -28,13 +26,11 @@ class NotesFile:
 
     def __init__(self, folder: Path) -> None:
         """Open or make the file. Raises OSError."""
-        self._path = folder / NOTES_NAME
-        self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        self._works = True
+        self._file = UnsyncedFile(folder / NOTES_NAME)
 
     def read(self) -> bytes:
         """What was last written whole; nothing, if there is no such thing. Raises OSError."""
-        packed = self._path.read_bytes()
+        packed = self._file.path.read_bytes()
         if len(packed) < _HEAD.size:
             return b""
         length, checksum = _HEAD.unpack_from(packed)
@@ -43,13 +39,8 @@ class NotesFile:
 
     def write(self, content: bytes) -> None:
         """Replace what was written; where that fails, the node goes on without it."""
-        try:
-            os.pwrite(self._file, _HEAD.pack(len(content), crc32(content)) + content, 0)
-        except OSError as error:
-            if self._works:
-                logger.warning("%s cannot be written (%s): see to the disk", self._path, error)
-            self._works = False
+        self._file.write(_HEAD.pack(len(content), crc32(content)) + content)
 
     def close(self) -> None:
         """Let go of the file."""
-        os.close(self._file)
+        self._file.close()

@@ -19,33 +19,14 @@ from holdfast.client import (
 from holdfast.v1 import extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.fake_cluster import fake_cluster, said
+from unit.client.run_parts import QUICK, goodbyes, run
 
 if TYPE_CHECKING:
-    from collections.abc import Coroutine, Sequence
+    from collections.abc import Sequence
 
     from unit.client.fake_cluster import FakeGroup
 
-WITHIN_S = 20
-QUICK: dict[str, Any] = {
-    "group": "g",
-    "topics": ["t"],
-    "session_timeout_ms": 6_000,
-    "heartbeat_interval_ms": 20,
-}
 REBALANCE = ErrorCode.ERROR_CODE_REBALANCE_IN_PROGRESS
-
-
-def run(work: Coroutine[Any, Any, None]) -> None:
-    async def limited() -> None:
-        async with asyncio.timeout(WITHIN_S):
-            await work
-
-    asyncio.run(limited())
-
-
-def goodbyes(group: FakeGroup) -> int:
-    releases = [one for one in group.requests["Heartbeat"] if one.holdfast.release]
-    return len(releases) + len(group.requests["LeaveGroup"])
 
 
 async def announce(group: FakeGroup, member: Member) -> None:

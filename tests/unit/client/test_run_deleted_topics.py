@@ -10,7 +10,7 @@ from harness.poll import until_async
 from holdfast.client import Member, Partition, TopicNotFound
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.fake_cluster import fake_cluster, said
-from unit.client.test_run import QUICK, run
+from unit.client.run_parts import QUICK, run
 
 
 def test_a_commit_for_a_topic_that_was_deleted_ends_the_handler_and_not_the_member(

@@ -15,25 +15,14 @@ from holdfast.client.lease import Lease
 from holdfast.client.threads import UserThread
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.both_shells import Shell, cluster
+from unit.client.run_parts import QUICK, WITHIN_S, goodbyes
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from unit.client.fake_cluster import FakeGroup
 
-WITHIN_S = 20
-QUICK: dict[str, Any] = {
-    "group": "g",
-    "topics": ["t"],
-    "session_timeout_ms": 6_000,
-    "heartbeat_interval_ms": 20,
-}
 REBALANCE = ErrorCode.ERROR_CODE_REBALANCE_IN_PROGRESS
-
-
-def goodbyes(group: FakeGroup) -> int:
-    releases = [one for one in group.requests["Heartbeat"] if one.holdfast.release]
-    return len(releases) + len(group.requests["LeaveGroup"])
 
 
 # --- revoking, wait_revoked ---

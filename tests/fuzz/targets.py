@@ -190,7 +190,9 @@ def _history_line(data: bytes) -> None:
 
 _REQUESTS: Final[dict[type[Message], Callable[[Any], object]]] = {
     g.JoinGroupRequest: lambda r: requests.join_group(r, CALLER, "fresh"),
-    g.SyncGroupRequest: lambda r: requests.sync_group(r, CALLER),
+    g.SyncGroupRequest: lambda r: requests.sync_group(
+        r, CALLER, tuple(requests.assigned(r.assignments))
+    ),
     g.HeartbeatRequest: lambda r: requests.heartbeat(r, CALLER),
     g.LeaveGroupRequest: lambda r: requests.leave_group(
         r, CALLER, tuple(requests.leaving(r.members))

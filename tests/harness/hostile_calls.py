@@ -24,7 +24,7 @@ import grpc
 import grpc.aio
 
 from holdfast.client.channel import OPTIONS
-from holdfast.server.bounds import ITEMS_MAX, MEMBERS_MAX, OFFSETS_MAX
+from holdfast.server.bounds import ITEMS_MAX, LEAVING_MAX, MEMBERS_MAX, OFFSETS_MAX
 from holdfast.server.shares import WATCHES_EACH_MAX
 from holdfast.server.translate.requests import SUBSCRIBED_MAX
 from holdfast.v1 import admin_pb2 as a
@@ -79,7 +79,7 @@ def _commit(more: int = 0) -> Any:  # noqa: ANN401 - as above
 def _leave(more: int = 0) -> Any:  # noqa: ANN401 - as above
     ghosts = [
         g.LeaveGroupRequestMember(member_id=f"ghost-{number}")
-        for number in range(MEMBERS_MAX + more)
+        for number in range(LEAVING_MAX + more)
     ]
     return g.LeaveGroupRequest(group_id=GROUP, members=ghosts)
 

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.commands import Caller, Command
     from holdfast.coordinator.ids import CallId
-    from holdfast.server.actors import Actors
+    from holdfast.server.actors import Actors, Waiting
     from holdfast.server.calls import Answered
     from holdfast.server.nodes import Nodes
     from holdfast.server.reads import Reads
@@ -104,17 +104,25 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
 
     async def _asked_in_slices(
         self, makers: Iterable[Callable[[CallId], Command]]
-    ) -> list[Answered | BaseException]:
+    ) -> list[Answered | Exception]:
         """Have many commands decided, some in each turn of the loop; all are waited for."""
-        calls: list[asyncio.Future[Answered]] = []
+        begun: list[Waiting | Exception] = []
         try:
             async for make in Slices(COMMANDS_MAX).of(makers):
-                calls.append(asyncio.ensure_future(self._actors.ask(make)))  # noqa: PERF401 - if this is cancelled, those that were begun are, too
-            return await asyncio.gather(*calls, return_exceptions=True)
+                begun.append(self._begun(make))  # noqa: PERF401 - if this is cancelled, those that were begun are, too
+            return [await _outcome(each) for each in begun]
         except asyncio.CancelledError:
-            for call in calls:
-                call.cancel()
+            for each in begun:
+                if not isinstance(each, Exception):
+                    self._actors.give_up(each)
             raise
+
+    def _begun(self, make: Callable[[CallId], Command]) -> Waiting | Exception:
+        """A command on its way; what is wrong with one says nothing of the others."""
+        try:
+            return self._actors.offer(make)
+        except Exception as error:  # noqa: BLE001 - raised when all have an answer
+            return error
 
     def _deleting(
         self, name: str, request: a.DeleteGroupsRequest, context: Context
@@ -257,13 +265,23 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         return self._callers.of(call, request, extras, context)
 
 
-def _deleted(got: Sequence[Answered | BaseException]) -> list[replies.NamedResult]:
+async def _outcome(begun: Waiting | Exception) -> Answered | Exception:
+    """What became of a command, once that is known."""
+    if isinstance(begun, Exception):
+        return begun
+    try:
+        return await begun.future
+    except Exception as error:  # noqa: BLE001 - as in `_begun`
+        return error
+
+
+def _deleted(got: Sequence[Answered | Exception]) -> list[replies.NamedResult]:
     """What became of each group; raises if that is not known of all (S5).
 
     One of them that was refused must not have the others called not deleted.
     """
-    faults = [one for one in got if isinstance(one, BaseException)]
-    answers = [one.reply for one in got if not isinstance(one, BaseException)]
+    faults = [one for one in got if isinstance(one, Exception)]
+    answers = [one.reply for one in got if not isinstance(one, Exception)]
     results = [r for reply in answers for r in cast("replies.NamedReply", reply).results]
     if not faults:
         return results

@@ -18,10 +18,11 @@ from holdfast.server.answers import encoded
 from holdfast.server.bounds import Bounds
 from holdfast.server.faults import CallFailed, malformed
 from holdfast.server.grpc_options import MESSAGE_FLOOR, MESSAGE_MARGIN
+from holdfast.server.pace import Pace
 from holdfast.server.shares import Shares
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 
     from holdfast.server.answering import Context
 
@@ -39,9 +40,14 @@ class InForce(NamedTuple):
     """How many members the largest group may have."""
 
 
-def checking(server: grpc.aio.Server, in_force: InForce) -> grpc.aio.Server:
-    """What to hand to the generated `add_...Servicer_to_server`: the server behind a check."""
-    return cast("grpc.aio.Server", _Door(server, in_force))
+def checking(
+    server: grpc.aio.Server, in_force: InForce, pace: Pace | None = None
+) -> grpc.aio.Server:
+    """What to hand to the generated `add_...Servicer_to_server`: the server behind a check.
+
+    `pace`: what long calls wait for.
+    """
+    return cast("grpc.aio.Server", _Door(server, in_force, pace or Pace()))
 
 
 STREAMS_EACH_MAX: Final = 16
@@ -49,6 +55,15 @@ STREAMS_EACH_MAX: Final = 16
 STREAMS_MAX: Final = 20_000
 SHORT_BYTES: Final = 1_024
 """Shorter requests in flight are bounded by their number alone (`grpc_options`)."""
+UNPACED: Final = frozenset(
+    {"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"}
+    | {"FindCoordinator", "Check"}
+)
+"""Methods whose short requests wait for nothing: a member's life hangs on them. All other ones keep
+to the pace whatever their length, since they may ask for much with few bytes."""
+_CALLERS_FAULT: Final = frozenset(
+    {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED}
+)
 IN_FLIGHT_EACH_MAX: Final = 32 << 20
 IN_FLIGHT_MAX: Final = 256 << 20
 """Bytes of requests of one connection, and of all, that are not answered yet."""
@@ -57,8 +72,8 @@ IN_FLIGHT_MAX: Final = 256 << 20
 class _Door:
     """The part of a server that the generated functions use."""
 
-    def __init__(self, server: grpc.aio.Server, in_force: InForce) -> None:
-        self._server, self._in_force = server, in_force
+    def __init__(self, server: grpc.aio.Server, in_force: InForce, pace: Pace) -> None:
+        self._server, self._in_force, self._pace = server, in_force, pace
         self._streams = Shares(
             "streams", STREAMS_EACH_MAX, STREAMS_MAX, "one stream serves many members; share it"
         )
@@ -76,7 +91,7 @@ class _Door:
         """Register a service's methods, each behind a check of its requests."""
         described = descriptor_pool.Default().FindServiceByName(service)
         checked = {
-            name: self._checked(each, Bounds(described.methods_by_name[name].input_type))
+            name: self._checked(name, each, Bounds(described.methods_by_name[name].input_type))
             for name, each in methods.items()
         }
         self._server.add_generic_rpc_handlers(
@@ -85,19 +100,95 @@ class _Door:
 
     def _checked(
         self,
+        name: str,
         method: Any,  # noqa: ANN401 - of any shape
         bounds: Bounds,
     ) -> grpc.RpcMethodHandler[Any, Any]:
         decode = _decoding(method.request_deserializer, bounds, self._in_force)
         if method.unary_unary:
-            unary = _single(method.unary_unary, decode, self._bytes)
+            waits_from = SHORT_BYTES if name in UNPACED else -1
+            unary = self._single(method.unary_unary, decode, waits_from)
             return grpc.unary_unary_rpc_method_handler(unary, None, encoded)
         if method.unary_stream:
-            watch = _single(method.unary_stream, decode, self._bytes)
+            watch = self._watch(method.unary_stream, decode)
             return grpc.unary_stream_rpc_method_handler(watch, None, encoded)
-        # A stream's requests are decoded while its method reads them, so the method hears of it.
-        stream = _counted(method.stream_stream, self._streams)
-        return grpc.stream_stream_rpc_method_handler(stream, decode, encoded)
+        stream = self._stream(method.stream_stream, decode)
+        return grpc.stream_stream_rpc_method_handler(stream, None, encoded)
+
+    def _single(self, serve: Serve, decode: Decode, waits_from: int) -> Callable[..., Any]:
+        """A method with one request. One that is longer than `waits_from` keeps to the pace."""
+
+        async def run(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - any response, or none
+            if len(raw) > waits_from:
+                return await self._paced(context, paced(raw, context))
+            return await served(raw, context)
+
+        async def served(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - as above
+            try:
+                request = decode(raw)
+            except CallFailed as error:
+                await end(context, error)
+            return await serve(request, context)
+
+        async def paced(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - as above
+            who = context.peer()
+            with self._bytes.held(who, len(raw)):
+                await self._pace.turn(who)
+                return await self._pace.timed(who, served(raw, context), len(raw))
+
+        return run
+
+    def _watch(self, serve: Serve, decode: Decode) -> Callable[..., Any]:
+        """A method that goes on by itself after one request; its beginning keeps to the pace."""
+
+        async def watch(raw: bytes, context: Context) -> None:
+            await self._pace.turn(context.peer())
+            await serve(decode(raw), context)
+
+        async def run(raw: bytes, context: Context) -> None:
+            await self._paced(context, watch(raw, context))
+
+        return run
+
+    def _stream(self, serve: Serve, decode: Decode) -> Callable[..., Any]:
+        """A method that is a stream; so many of one connection are served at a time."""
+
+        async def stream(raws: AsyncIterator[bytes], context: Context) -> None:
+            who = context.peer()
+            with self._streams.held(who):
+                await serve(self._decoded(raws, who, decode), context)
+
+        async def run(raws: AsyncIterator[bytes], context: Context) -> None:
+            await self._paced(context, stream(raws, context))
+
+        return run
+
+    async def _paced(self, context: Context, call: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - as above
+        """Carry out a call, end it if its caller may not have it, and note which of the two."""
+        try:
+            got = await call
+        except CallFailed as error:
+            self._pace.refused(context.peer())
+            await end(context, error)
+        except grpc.aio.AbortError:
+            if context.code() in _CALLERS_FAULT:
+                self._pace.refused(context.peer())
+            raise
+        self._pace.served(context.peer())
+        return got
+
+    async def _decoded(
+        self, raws: AsyncIterator[bytes], who: str, decode: Decode
+    ) -> AsyncIterator[Any]:
+        """A stream's requests; its method hears of one that cannot be read, and ends the stream."""
+        async for raw in raws:
+            if len(raw) <= SHORT_BYTES:
+                yield decode(raw)
+            else:
+                await self._pace.turn(who)
+                with self._pace.step(who, len(raw)):
+                    request = decode(raw)
+                yield request
 
 
 def _decoding(decode: Decode, bounds: Bounds, in_force: InForce) -> Decode:
@@ -133,38 +224,3 @@ def _check_length(raw: bytes, bounds: Bounds, in_force: InForce) -> None:
             f"{MESSAGE_MARGIN} more, but never below {MESSAGE_FLOOR}), so nothing was done. "
             "Split it, or raise the setting",
         )
-
-
-def _single(serve: Serve, decode: Decode, in_flight: Shares) -> Callable[..., Any]:
-    """A method with one request."""
-
-    async def run(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - any response, or none
-        if len(raw) > SHORT_BYTES:
-            return await counted(raw, context)
-        try:
-            request = decode(raw)
-        except CallFailed as error:
-            await end(context, error)
-        return await serve(request, context)
-
-    async def counted(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - as above
-        try:
-            with in_flight.held(context.peer(), len(raw)):
-                return await serve(decode(raw), context)
-        except CallFailed as error:
-            await end(context, error)
-
-    return run
-
-
-def _counted(serve: Serve, streams: Shares) -> Callable[..., Any]:
-    """A method that is a stream; so many of one connection are served at a time."""
-
-    async def run(requests: Any, context: Context) -> Any:  # noqa: ANN401 - it writes by itself
-        try:
-            with streams.held(context.peer()):
-                return await serve(requests, context)
-        except CallFailed as error:
-            await end(context, error)
-
-    return run

@@ -65,9 +65,10 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     @answered(g.SyncGroupResponse)
     async def SyncGroup(self, request: g.SyncGroupRequest, context: Context) -> g.SyncGroupResponse:
         """Hand in the assignment, or wait for one's own."""
+        assigned = await collected(requests.assigned(request.assignments))
         got = await self._actors.ask(
             lambda call: requests.sync_group(
-                request, self._callers.of(call, request, request.holdfast, context)
+                request, self._callers.of(call, request, request.holdfast, context), assigned
             )
         )
         reply = cast("replies.SyncReply", got.reply)

@@ -33,6 +33,7 @@ from holdfast.server.log_service import LogService
 from holdfast.server.nodes import Nodes
 from holdfast.server.offset_service import OffsetService
 from holdfast.server.open_files import connections_max
+from holdfast.server.pace import Pace
 from holdfast.server.pushes import Pushes
 from holdfast.server.reads import Reads
 from holdfast.server.security import server_credentials
@@ -77,7 +78,7 @@ class Node:
         self.stopped_because: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._led_out = asyncio.Event()
         self._stopping = False
-        unheard = Unheard()
+        unheard, self._pace = Unheard(), Pace()
         self.timers = Timers(replica, self._submit, heard=unheard.heard)
         nodes = {peer.name: str(peer.client_address) for peer in config.peers}
         forming = FormCluster(config.cluster_id, config.settings)
@@ -85,7 +86,9 @@ class Node:
         self._callers = Callers()
         self._reads = Reads(replica, self.actors)
         self.takeovers = Takeovers(replica, history)
-        self.pushes = Pushes(replica, self.actors, self._callers, self.takeovers, unheard)
+        self.pushes = Pushes(
+            replica, self.actors, self._callers, self.takeovers, unheard, self._pace
+        )
         self._sweeps = Sweeps(replica, self.actors)
         self._log = LogService(replica, history, self._reads, self._callers)
         self._health = Health(replica)
@@ -109,13 +112,13 @@ class Node:
     async def start(self) -> None:
         """Begin to serve on the port that is bound already."""
         server = self._server
-        door = checking(server, InForce(self._message_bytes_max, self._members_max))
+        door = checking(server, InForce(self._message_bytes_max, self._members_max), self._pace)
         group_pb2_grpc.add_GroupServiceServicer_to_server(
             GroupService(self.replica, self.actors, self._callers, self.pushes, self.takeovers),
             door,
         )
         offset_pb2_grpc.add_OffsetServiceServicer_to_server(
-            OffsetService(self.actors, self._reads, self._callers, self.takeovers), door
+            OffsetService(self.actors, self._reads, self._callers, self.takeovers, self._pace), door
         )
         nodes = Nodes(self.replica, self.config.peers, self._peer_troubles)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(

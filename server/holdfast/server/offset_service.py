@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from holdfast.server.actors import Actors
+    from holdfast.server.pace import Pace
     from holdfast.server.reads import Reads
     from holdfast.server.takeovers import Takeovers
 
@@ -28,10 +29,15 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
     """Committed offsets."""
 
     def __init__(
-        self, actors: Actors, reads: Reads, callers: Callers, takeovers: Takeovers
+        self,
+        actors: Actors,
+        reads: Reads,
+        callers: Callers,
+        takeovers: Takeovers,
+        pace: Pace,
     ) -> None:
         self._actors, self._reads, self._callers = actors, reads, callers
-        self._takeovers = takeovers
+        self._takeovers, self._pace = takeovers, pace
 
     @answered(o.OffsetCommitResponse)
     async def OffsetCommit(
@@ -63,7 +69,7 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         await ordered.serve(
             requests,
             context,
-            lambda request: self._commit(request, context),
+            lambda request: self._pace.timed(context.peer(), self._commit(request, context)),
             o.OffsetCommitRequest.ByteSize,
         )
 

@@ -17,6 +17,7 @@ from holdfast.coordinator import events as ev
 from holdfast.coordinator.commands import Caller
 from holdfast.server.answering import end
 from holdfast.server.faults import CallFailed, Refused
+from holdfast.server.pace import Pace
 from holdfast.server.slices import chunks
 from holdfast.server.translate import requests, responses
 from holdfast.server.unheard import Unheard
@@ -97,11 +98,13 @@ class Pushes:
         callers: Callers,
         takeovers: Takeovers,
         unheard: Unheard | None = None,
+        pace: Pace | None = None,
     ) -> None:
-        """`unheard`: told of each batch while it is being heard (S9)."""
+        """`unheard`: told of each batch while it is being heard (S9). `pace`: what it costs."""
         self._replica, self._actors, self._callers = replica, actors, callers
         self._takeovers = takeovers
         self._unheard = unheard or Unheard()
+        self._pace = pace or Pace()
         self._large = asyncio.Semaphore(LARGE_AT_ONCE)
         self._streams: dict[GroupId, dict[_Stream, None]] = defaultdict(dict)
 
@@ -122,8 +125,10 @@ class Pushes:
     async def _read(
         self, stream: _Stream, batches: AsyncIterator[g.HeartbeatBatch], context: Context
     ) -> None:
+        who = context.peer()
         async for batch in batches:
-            await stream.put(await self._answer(stream, batch, context))
+            answering = self._answer(stream, batch, context)
+            await stream.put(await self._pace.timed(who, answering))
         stream.close()
 
     @property

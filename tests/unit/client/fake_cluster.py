@@ -49,6 +49,7 @@ class FakeGroup:
         self.mute = False  # heartbeats on the stream are heard and not answered
         self.refuse_stream: list[tuple[grpc.StatusCode, tuple[tuple[str, str], ...]]] = []
         self.commit_code: ErrorCode.ValueType = NONE
+        self.commits_taken: int | None = None  # so many, and then no commit is answered any more
         self.offsets: dict[tuple[str, int], tuple[int, str]] = {}
         self.requests: dict[str, list[Any]] = defaultdict(list)
         self.client_ids: set[str] = set()
@@ -197,6 +198,10 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
 
     async def OffsetCommit(self, request: Any, context: Any) -> Any:
         await self.group.enter("OffsetCommit", request, context)
+        if self.group.commits_taken is not None:
+            self.group.commits_taken -= 1
+            if self.group.commits_taken < 0:
+                await context.abort(grpc.StatusCode.UNAVAILABLE, "no answer", ())
         code = self.group.commit_code
         topics = []
         for topic in request.topics:

@@ -27,6 +27,7 @@ from holdfast.client import (
 )
 from holdfast.client import admin as admin_shell
 from holdfast.client.call_arguments import GROUP_STATES, GROUP_TYPES
+from holdfast.client.offsets import PARTITIONS_MAX
 from holdfast.coordinator.state import CLASSIC, COMPLETING, EMPTY, PREPARING, STABLE
 from unit.client.fake_cluster import fake_cluster
 from unit.server.nodes import Served, join, served
@@ -75,6 +76,21 @@ def test_offsets_are_set_read_and_forgotten_from_outside() -> None:
         assert admin.offsets("tool", [T1]) == {T1: Offset(7, "note")}
         assert admin.delete_offsets("tool", [T0]) == {T0: None}
         assert admin.offsets("tool") == {T1: Offset(7, "note")}
+
+    by_both(story)
+
+
+def test_offsets_of_any_number_are_set_and_forgotten_in_as_many_calls_as_it_takes() -> None:
+    many: dict[tuple[str, int], Offset | int] = {
+        ("t", number): Offset(number) for number in range(PARTITIONS_MAX + 2)
+    }
+
+    def story(admin: sync.Admin) -> None:
+        admin.create_topics({"t": len(many)})
+        assert admin.commit_offsets("tool", many) == dict.fromkeys(many)
+        assert admin.offsets("tool") == many
+        assert admin.delete_offsets("tool", many) == dict.fromkeys(many)
+        assert admin.offsets("tool") == {}
 
     by_both(story)
 

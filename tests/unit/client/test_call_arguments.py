@@ -108,7 +108,8 @@ def test_what_can_be_committed_is_taken() -> None:
     }
     sent = {
         (topic.name, part.partition_index, part.committed_offset, part.committed_metadata)
-        for topic in offset_messages.to_commit(given)
+        for request in offset_messages.outside_commit_requests("g", given)
+        for topic in request.topics
         for part in topic.partitions
     }
     assert sent == {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from typing import TYPE_CHECKING, Any, TypeVar
+from uuid import UUID
 
 import grpc
 import pytest
@@ -18,10 +19,13 @@ from holdfast.client import (
     OutcomeUnknown,
     OwnershipLost,
     Partition,
+    Rejected,
     TopicPartition,
     Unavailable,
     UnknownMember,
 )
+from holdfast.client.offsets import PARTITIONS_MAX
+from holdfast.server.bounds import OFFSETS_MAX
 from holdfast.v1 import group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.fake_cluster import fake_cluster
@@ -263,6 +267,66 @@ def test_s5_a_commit_of_unknown_outcome_is_repeated_with_its_id_and_then_told() 
             assert ids == {caught.value.request_id}
 
     run(scenario())
+
+
+def test_s14_a_commit_in_several_calls_is_repeated_with_the_same_ids() -> None:
+    """One call takes so many partitions. Each call has an id of its own, and of the same moment."""
+    many = {("t", number): number for number in range(2 * PARTITIONS_MAX + 1)}
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)), member_of([node.address]) as member:
+            await take(member, 4)
+            given = str(UUID(int=7 << 80 | 0x7 << 76 | 0b10 << 62))
+            for _ in range(2):
+                await member.commit(many, request_id=given)
+            sent = group.requests["OffsetCommit"]
+            sizes = [sum(len(topic.partitions) for topic in each.topics) for each in sent]
+            assert sizes == 2 * [PARTITIONS_MAX, PARTITIONS_MAX, 1]
+            ids = [UUID(each.holdfast.request_id) for each in sent]
+            assert str(ids[0]) == given
+            assert ids[:3] == ids[3:]
+            assert len(set(ids)) == 3
+            assert {each.int >> 80 for each in ids} == {7}
+            assert {each.version for each in ids} == {7}
+            assert len(await member.committed()) == len(many)
+
+    run(scenario())
+
+
+def test_s14_a_later_part_of_unknown_outcome_names_the_id_of_the_whole() -> None:
+    many = {("t", number): number for number in range(PARTITIONS_MAX + 1)}
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)), member_of([node.address]) as member:
+            await take(member, 4)
+            group.commits_taken = 1
+            with pytest.raises(OutcomeUnknown) as caught:
+                await member.commit(many, timeout_ms=500)
+            first, second, *_ = [
+                each.holdfast.request_id for each in group.requests["OffsetCommit"]
+            ]
+            assert caught.value.request_id == first != second
+
+    run(scenario())
+
+
+def test_a_part_that_is_refused_is_the_last() -> None:
+    many = {("t", number): number for number in range(2 * PARTITIONS_MAX)}
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)), member_of([node.address]) as member:
+            await take(member, 4)
+            group.commit_code = ErrorCode.ERROR_CODE_OFFSET_METADATA_TOO_LARGE
+            with pytest.raises(Rejected):
+                await member.commit(many)
+            assert len(group.requests["OffsetCommit"]) == 1
+
+    run(scenario())
+
+
+def test_parts_are_as_large_as_one_call_may_be() -> None:
+    """The client knows no module of the server, so only a test can hold the two together."""
+    assert PARTITIONS_MAX == OFFSETS_MAX
 
 
 def test_s13_a_commit_is_repeated_as_whom_it_was_sent_and_not_as_who_one_has_become() -> None:

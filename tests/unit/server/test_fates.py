@@ -256,6 +256,9 @@ class NeverRead:
 
     trailing: Mapping[str, str] = {}
 
+    def peer(self) -> str:
+        return "ipv4:127.0.0.1:1"
+
     async def write(self, _: object) -> None:
         await asyncio.get_running_loop().create_future()
 

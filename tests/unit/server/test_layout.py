@@ -22,13 +22,14 @@ if TYPE_CHECKING:
 
 
 class Idle:
-    """A cluster that was asked to stop before it started."""
+    """A cluster that served and was told to stop, all at once."""
 
     def __init__(self, *_arguments: object) -> None:
         """As the real one is made."""
 
-    def run(self) -> None:
-        """Nothing."""
+    def run(self) -> bool:
+        """It has served."""
+        return True
 
 
 class CutOffError(Exception):

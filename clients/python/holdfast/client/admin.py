@@ -227,22 +227,28 @@ class Admin:
     ) -> OffsetResults:
         """Set offsets from outside, of a group that nobody is in; it is made if it is not there.
 
+        More than 1,000 partitions go out in several calls, each all or nothing for itself.
+
         Raises GroupNotEmpty while the group has members (J5): only they may commit then. Raises
         ValueError or TypeError for an offset that cannot be (it is 0 or more); then none is sent.
         """
-        request = offset_messages.outside_commit_request(group_named(group), offsets)
-        answer = await self._change(request, offset_pb2.OffsetCommitResponse)
-        results = _offset_results(answer)
-        refuse_members(group, results)
+        results: dict[TopicPartition, HoldfastError | None] = {}
+        for request in list(offset_messages.outside_commit_requests(group_named(group), offsets)):
+            answer = await self._change(request, offset_pb2.OffsetCommitResponse)
+            results |= _offset_results(answer)
+            refuse_members(group, results)
         return by_name(results, results)
 
     async def delete_offsets(
         self, group: str, partitions: Iterable[tuple[str, int]]
     ) -> OffsetResults:
-        """Forget offsets; refused for topics that a member subscribes to (J24)."""
-        request = offset_messages.delete_request(group_named(group), partitions)
-        answer = await self._change(request, offset_pb2.OffsetDeleteResponse)
-        results = _offset_results(answer)
+        """Forget offsets; refused for topics that a member subscribes to (J24).
+
+        More than 1,000 partitions go out in several calls, each all or nothing for itself.
+        """
+        results: dict[TopicPartition, HoldfastError | None] = {}
+        for request in list(offset_messages.delete_requests(group_named(group), partitions)):
+            results |= _offset_results(await self._change(request, offset_pb2.OffsetDeleteResponse))
         return by_name(results, results)
 
     # --- topics --------------------------------------------------------------------------------

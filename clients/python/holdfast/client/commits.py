@@ -6,10 +6,11 @@ from typing import TYPE_CHECKING
 
 from holdfast.client import offsets as offset_messages
 from holdfast.client.call_arguments import check_timeout
-from holdfast.client.clock import boot_ms
+from holdfast.client.clock import boot_ms, left_ms
 from holdfast.client.errors import OutcomeUnknown, Unavailable
 from holdfast.client.final import final_error
 from holdfast.client.phases import Phase
+from holdfast.client.request_ids import id_of_part
 from holdfast.client.uncertain import Uncertain
 from holdfast.v1 import offset_pb2
 
@@ -20,7 +21,9 @@ if TYPE_CHECKING:
     from holdfast.client.errors import HoldfastError
     from holdfast.client.partition import Offset
     from holdfast.client.protocol import TopicPartition
+    from holdfast.client.requests import Identity
     from holdfast.client.session import Session
+    from holdfast.v1.errors_pb2 import ErrorCode
 
 
 class Commits:
@@ -39,7 +42,8 @@ class Commits:
     ) -> HoldfastError | None:
         """As `Member.commit`; what it was refused with is not raised but answered."""
         check_timeout(timeout_ms)
-        topics = offset_messages.to_commit(offsets)
+        deadline = boot_ms() + timeout_ms
+        parts = offset_messages.to_commit(offsets)
         session = self._session
         identity = self._uncertain.identity_of(request_id) or session.identity
         if not identity.can_heartbeat:
@@ -49,23 +53,36 @@ class Commits:
                 else "The member is in no generation; commit when it is assigned again."
             )
         chosen_id = request_id or await self._caller.new_request_id(timeout_ms)
-        request = offset_messages.commit_request(session.settings, identity, topics, chosen_id)
-        try:
-            response = await self._caller.call(
-                request, offset_pb2.OffsetCommitResponse, timeout_ms=timeout_ms
-            )
-        except OutcomeUnknown:
-            self._uncertain.keep(chosen_id, identity)
-            raise
+        for number, part in enumerate(parts):
+            part_id = id_of_part(chosen_id, number)
+            request = offset_messages.commit_request(session.settings, identity, part, part_id)
+            try:
+                response = await self._caller.call(
+                    request, offset_pb2.OffsetCommitResponse, timeout_ms=left_ms(deadline)
+                )
+            except OutcomeUnknown as error:
+                self._uncertain.keep(chosen_id, identity)
+                error.request_id = error.request_id and chosen_id
+                raise
+            if refused := offset_messages.refusals(response):
+                self._uncertain.settle(chosen_id)
+                return self._refusal(response, refused, identity)
         self._uncertain.settle(chosen_id)
-        refused = offset_messages.refusals(response)
-        if not refused:
-            return None
+        return None
+
+    def _refusal(
+        self,
+        response: offset_pb2.OffsetCommitResponse,
+        refused: Mapping[TopicPartition, ErrorCode.ValueType],
+        identity: Identity,
+    ) -> HoldfastError:
+        """What a refusal means to the membership, and what is raised for it."""
+        session, extras = self._session, response.holdfast
         code = next(iter(refused.values()))
         names = ", ".join(f"{topic}/{number}" for topic, number in refused)
         log_time_ms = self._caller.ids.log_time_ms(boot_ms())
-        session.refused(code, identity, response.holdfast, boot_ms())
-        extras, about = response.holdfast, f", commit of {names}"
+        session.refused(code, identity, extras, boot_ms())
+        about = f", commit of {names}"
         return final_error(code, extras, session.settings, identity, log_time_ms, about=about)
 
     async def committed(

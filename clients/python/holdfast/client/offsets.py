@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from holdfast.client.call_arguments import offsets_to_commit, partitions_listed
 from holdfast.client.errors import from_code
@@ -12,16 +12,22 @@ from holdfast.v1 import extras_pb2, offset_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from holdfast.client.requests import Identity
     from holdfast.client.signals import Settings
+
+Item = TypeVar("Item")
+
+
+PARTITIONS_MAX: Final = 1_000
+"""Partitions of one call, as the service bounds them; more go out in several."""
 
 
 def commit_request(
     settings: Settings,
     identity: Identity,
-    topics: Sequence[offset_pb2.OffsetCommitRequestTopic],
+    offsets: Mapping[TopicPartition, Offset],
     request_id: str,
 ) -> offset_pb2.OffsetCommitRequest:
     """A commit under the member's present identity."""
@@ -30,27 +36,39 @@ def commit_request(
         generation_id_or_member_epoch=identity.generation,
         member_id=identity.member_id,
         group_instance_id=settings.instance_id,
-        topics=topics,
+        topics=_topics(offsets),
         holdfast=extras_pb2.RequestExtras(request_id=request_id),
     )
 
 
-def outside_commit_request(
+def outside_commit_requests(
     group: str, offsets: Mapping[tuple[str, int], Offset | int]
-) -> offset_pb2.OffsetCommitRequest:
-    """A commit by somebody who is no member (J1, J4). Raises as `to_commit`."""
-    return offset_pb2.OffsetCommitRequest(group_id=group, topics=to_commit(offsets))
+) -> Iterator[offset_pb2.OffsetCommitRequest]:
+    """Commits by somebody who is no member (J1, J4). Raises as `to_commit`."""
+    for some in to_commit(offsets):
+        yield offset_pb2.OffsetCommitRequest(group_id=group, topics=_topics(some))
 
 
 def to_commit(
     offsets: Mapping[tuple[str, int], Offset | int],
-) -> list[offset_pb2.OffsetCommitRequestTopic]:
-    """Offsets topic by topic; a plain number has no words of its own.
+) -> list[Mapping[TopicPartition, Offset]]:
+    """Offsets in as many parts as there are calls, always one; a plain number has no metadata.
 
     Raises ValueError for an offset that cannot be, TypeError for what is none, each by partition.
     """
+    return [dict(some) for some in _parts(sorted(offsets_to_commit(offsets).items()))]
+
+
+def _parts(items: Sequence[Item]) -> list[Sequence[Item]]:
+    firsts = range(0, max(len(items), 1), PARTITIONS_MAX)
+    return [items[first : first + PARTITIONS_MAX] for first in firsts]
+
+
+def _topics(
+    offsets: Mapping[TopicPartition, Offset],
+) -> list[offset_pb2.OffsetCommitRequestTopic]:
     by_topic: dict[str, list[offset_pb2.OffsetCommitRequestPartition]] = {}
-    for (topic, number), offset in sorted(offsets_to_commit(offsets).items()):
+    for (topic, number), offset in offsets.items():
         partition = offset_pb2.OffsetCommitRequestPartition(
             partition_index=number,
             committed_offset=offset.value,
@@ -63,19 +81,20 @@ def to_commit(
     ]
 
 
-def delete_request(
+def delete_requests(
     group: str, partitions: Iterable[tuple[str, int]]
-) -> offset_pb2.OffsetDeleteRequest:
+) -> Iterator[offset_pb2.OffsetDeleteRequest]:
     """Forget the offsets of these partitions. Raises as `partitions_listed`."""
-    by_topic: dict[str, list[offset_pb2.OffsetDeleteRequestPartition]] = {}
-    for topic, number in partitions_listed(partitions):
-        partition = offset_pb2.OffsetDeleteRequestPartition(partition_index=number)
-        by_topic.setdefault(topic, []).append(partition)
-    topics = [
-        offset_pb2.OffsetDeleteRequestTopic(name=topic, partitions=some)
-        for topic, some in by_topic.items()
-    ]
-    return offset_pb2.OffsetDeleteRequest(group_id=group, topics=topics)
+    for some in _parts(list(partitions_listed(partitions))):
+        by_topic: dict[str, list[offset_pb2.OffsetDeleteRequestPartition]] = {}
+        for topic, number in some:
+            partition = offset_pb2.OffsetDeleteRequestPartition(partition_index=number)
+            by_topic.setdefault(topic, []).append(partition)
+        topics = [
+            offset_pb2.OffsetDeleteRequestTopic(name=topic, partitions=listed)
+            for topic, listed in by_topic.items()
+        ]
+        yield offset_pb2.OffsetDeleteRequest(group_id=group, topics=topics)
 
 
 def codes(

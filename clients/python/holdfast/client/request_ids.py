@@ -52,3 +52,13 @@ class RequestIds:
         random = self._random_bits(_RANDOM_BITS)
         high, low = random >> 62, random & ((1 << 62) - 1)
         return str(UUID(int=moment << 80 | 0x7 << 76 | high << 64 | 0b10 << 62 | low))
+
+
+def id_of_part(request_id: str, number: int) -> str:
+    """The id of a call's further part, from 1; the call's own for part 0, and "" of none.
+
+    The same call repeated has the same parts, so each of them is still executed once (S14).
+    """
+    if not request_id or not number:
+        return request_id
+    return str(UUID(int=UUID(request_id).int ^ number))

@@ -90,7 +90,15 @@ def _subscription(metadata: bytes) -> Sequence[str] | None:
     return subscription.topics
 
 
-def sync_group(request: g.SyncGroupRequest, caller: c.Caller) -> c.SyncGroup:
+def assigned(assignments: Iterable[g.SyncGroupRequestAssignment]) -> Iterator[Assigned]:
+    """What a leader hands in, one by one, for there may be much."""
+    for each in assignments:
+        yield Assigned(each.member_id, each.assignment)
+
+
+def sync_group(
+    request: g.SyncGroupRequest, caller: c.Caller, assignments: tuple[Assigned, ...]
+) -> c.SyncGroup:
     """SyncGroup."""
     named = request.HasField("protocol_name")
     return c.SyncGroup(
@@ -101,7 +109,7 @@ def sync_group(request: g.SyncGroupRequest, caller: c.Caller) -> c.SyncGroup:
         instance_id=_instance_id(request),
         protocol_type=request.protocol_type if request.HasField("protocol_type") else None,
         protocol_name=request.protocol_name if named else None,
-        assignments=tuple(Assigned(a.member_id, a.assignment) for a in request.assignments),
+        assignments=assignments,
     )
 
 

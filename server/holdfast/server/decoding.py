@@ -120,7 +120,7 @@ class _Door:
 
         async def run(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - any response, or none
             if len(raw) > waits_from:
-                return await self._paced(context, paced(raw, context))
+                return await self._paced(context, paced(raw, context), len(raw))
             return await served(raw, context)
 
         async def served(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - as above
@@ -163,16 +163,19 @@ class _Door:
 
         return run
 
-    async def _paced(self, context: Context, call: Coroutine[Any, Any, Any]) -> Any:  # noqa: ANN401 - as above
-        """Carry out a call, end it if its caller may not have it, and note which of the two."""
+    async def _paced(self, context: Context, call: Coroutine[Any, Any, Any], size: int = 0) -> Any:  # noqa: ANN401 - as above
+        """Carry out a call, end it if its caller may not have it, and note which of the two.
+
+        `size`: the bytes of its request.
+        """
         try:
             got = await call
         except CallFailed as error:
-            self._pace.refused(context.peer())
+            self._pace.refused(context.peer(), size)
             await end(context, error)
         except grpc.aio.AbortError:
             if context.code() in _CALLERS_FAULT:
-                self._pace.refused(context.peer())
+                self._pace.refused(context.peer(), size)
             raise
         self._pace.served(context.peer())
         return got

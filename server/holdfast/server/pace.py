@@ -33,7 +33,7 @@ FREE_S: Final = 0.001
 """Seconds of the loop that any call may take for nothing: several times what a usual one takes."""
 AHEAD_S: Final = 0.02
 """Seconds of the loop that a caller may take at once after a rest: who calls seldom never waits."""
-BYTE_S: Final = 1e-8
+BYTE_S: Final = 3e-8
 """Seconds a byte of a request counts beside the call's own steps: by then it has been received,
 decrypted and copied, in part by threads that the loop shares a processor with."""
 KEPT_MAX: Final = 1_024
@@ -107,10 +107,11 @@ class Pace:
         paid_at = max(account.paid_at, now - AHEAD_S / SHARE) + seconds / SHARE
         account.paid_at = min(paid_at, now + WAIT_S_MAX)
 
-    def refused(self, who: str) -> None:
-        """One of this caller's calls was ended early, for what it asked."""
+    def refused(self, who: str, size: int = 0) -> None:
+        """One of this caller's calls was ended early, for what it asked. `size`: as of `timed`."""
         account = self._account(who)
-        self.charge(who, min(REFUSED_S * 2.0**account.refusals, REFUSED_S_MAX))
+        seconds = (REFUSED_S + size * BYTE_S) * 2.0**account.refusals
+        self.charge(who, min(seconds, REFUSED_S_MAX))
         account.refusals += account.refusals < _DOUBLED_MAX
 
     def served(self, who: str) -> None:

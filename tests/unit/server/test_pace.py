@@ -301,8 +301,8 @@ def test_what_is_refused_is_noted_and_what_is_served_is_forgiven(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     notes: list[str] = []
-    monkeypatch.setattr(pacing.Pace, "refused", lambda _self, _who: notes.append("refused"))
-    monkeypatch.setattr(pacing.Pace, "served", lambda _self, _who: notes.append("served"))
+    monkeypatch.setattr(pacing.Pace, "refused", lambda *_: notes.append("refused"))
+    monkeypatch.setattr(pacing.Pace, "served", lambda *_: notes.append("served"))
 
     async def story() -> None:
         async with served() as node:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-COMMANDS_MAX: Final = 50
+COMMANDS_MAX: Final = 20
 """Commands of one call that are decided in one turn of the loop: each goes to the log."""
 
 RequestT = TypeVar("RequestT", bound="Message")

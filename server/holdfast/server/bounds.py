@@ -35,7 +35,7 @@ MEMBERS_MAX: Final = 10_000
 LEAVING_MAX: Final = 2_000
 """Members that a leave or a removal names, which is decided in one go: about 2 microseconds each.
 Whoever means all of a group's members, or those of a prefix, names none of them."""
-OFFSETS_MAX: Final = 1_000
+OFFSETS_MAX: Final = 500
 """Partitions of one commit or deletion, which is decided in one go: about 10 microseconds each."""
 
 ITEMS_MAX: Final[Mapping[str, int]] = {

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 Item = TypeVar("Item")
 
-MADE_MAX: Final = 200
+MADE_MAX: Final = 100
 """Items of a slice from each of which a message is made, or a decision: 10 to 40 microseconds."""
-SEEN_MAX: Final = 1_000
+SEEN_MAX: Final = 500
 """Items of a slice that are only looked at, or moved: 1 to 4 microseconds."""
 
 

@@ -227,7 +227,7 @@ class Admin:
     ) -> OffsetResults:
         """Set offsets from outside, of a group that nobody is in; it is made if it is not there.
 
-        More than 1,000 partitions go out in several calls, each all or nothing for itself.
+        More than 500 partitions go out in several calls, each all or nothing for itself.
 
         Raises GroupNotEmpty while the group has members (J5): only they may commit then. Raises
         ValueError or TypeError for an offset that cannot be (it is 0 or more); then none is sent.
@@ -244,7 +244,7 @@ class Admin:
     ) -> OffsetResults:
         """Forget offsets; refused for topics that a member subscribes to (J24).
 
-        More than 1,000 partitions go out in several calls, each all or nothing for itself.
+        More than 500 partitions go out in several calls, each all or nothing for itself.
         """
         results: dict[TopicPartition, HoldfastError | None] = {}
         for request in list(offset_messages.delete_requests(group_named(group), partitions)):

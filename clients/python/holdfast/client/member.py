@@ -306,10 +306,10 @@ class Member:
         """Record how far the work has come, under the present generation.
 
         After OutcomeUnknown, call again with the error's `request_id`: it goes out as whom it was
-        sent first (uncertain.py). Raises Rejected (the group has moved on, or a partition's offset
-        was refused), Unavailable, OutcomeUnknown; ValueError or TypeError for an offset that cannot
-        be (it is 0 or more), before anything is sent. More than 1,000 partitions go out in several
-        calls, one after the other; the first that is refused ends it, and those before it stand.
+        sent first (uncertain.py). More than 500 partitions go out in several calls; the first one
+        that is refused ends it, and those before it stand. Raises Rejected (the group has moved on,
+        or an offset was refused), Unavailable, OutcomeUnknown; ValueError or TypeError for an
+        offset that cannot be (it is 0 or more), before anything is sent.
         """
         check_here(self._process, "Member")
         refusal = await self._commits.commit(offsets, request_id, timeout_ms)

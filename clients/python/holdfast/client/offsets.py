@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 
-PARTITIONS_MAX: Final = 1_000
+PARTITIONS_MAX: Final = 500
 """Partitions of one call, as the service bounds them; more go out in several."""
 
 

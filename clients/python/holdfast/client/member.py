@@ -306,10 +306,9 @@ class Member:
         """Record how far the work has come, under the present generation.
 
         After OutcomeUnknown, call again with the error's `request_id`: it goes out as whom it was
-        sent first (uncertain.py). More than 500 partitions go out in several calls; the first one
-        that is refused ends it, and those before it stand. Raises Rejected (the group has moved on,
-        or an offset was refused), Unavailable, OutcomeUnknown; ValueError or TypeError for an
-        offset that cannot be (it is 0 or more), before anything is sent.
+        sent first (uncertain.py). More than 500 partitions go out in several calls; those before
+        one that is refused stand. Raises Rejected (the group has moved on, or an offset was
+        refused), Unavailable, OutcomeUnknown; ValueError or TypeError for what is no offset.
         """
         check_here(self._process, "Member")
         refusal = await self._commits.commit(offsets, request_id, timeout_ms)

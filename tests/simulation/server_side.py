@@ -135,11 +135,11 @@ class ServerCall:
         elif handler.unary_stream is not None:
             await handler.unary_stream(raw, self)
         else:
-            await handler.stream_stream(self._incoming(handler.request_deserializer), self)
+            await handler.stream_stream(self._incoming(), self)
 
-    async def _incoming(self, decode: Callable[[bytes], Any]) -> AsyncIterator[Any]:
+    async def _incoming(self) -> AsyncIterator[bytes]:
         while (raw := await self._requests.get()) is not END:
-            yield decode(raw)
+            yield raw
 
     # --- what a method uses of `grpc.aio.ServicerContext` ---
 
@@ -161,6 +161,10 @@ class ServerCall:
     def invocation_metadata(self) -> Trailing:
         """What the client sent beside the request."""
         return self._metadata
+
+    def code(self) -> grpc.StatusCode:
+        """What the call was ended with; OK as long as it was not."""
+        return self._status.code
 
     def peer(self) -> str:
         """The client's address."""

@@ -25,6 +25,11 @@ def boot_ms() -> int:
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
+def boot_s() -> float:
+    """The same in seconds, to the nanosecond."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME)
+
+
 class Watchdog:
     """Measures stalls of the loop and tells `on_stall` their length in milliseconds."""
 

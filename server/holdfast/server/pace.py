@@ -12,8 +12,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
+
+from holdfast.server.clock import boot_s
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator
@@ -57,12 +58,11 @@ class Pace:
 
     def __init__(
         self,
-        now: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = boot_s,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        took: Callable[[], float] = time.perf_counter,
     ) -> None:
-        """`took`: a clock that measures the steps of calls; all in seconds."""
-        self._now, self._sleep, self.clock = now, sleep, took
+        """`now`: a clock in seconds, which also measures the steps of calls."""
+        self.now, self._sleep = now, sleep
         self._accounts: dict[str, _Account] = {}
 
     def __len__(self) -> int:
@@ -76,10 +76,10 @@ class Pace:
         account = self._accounts.get(who)
         if account is None:
             return
-        if account.paid_at <= self._now() and not account.queue.locked():
+        if account.paid_at <= self.now() and not account.queue.locked():
             return
         async with account.queue:
-            while (left := account.paid_at - self._now()) > 0:
+            while (left := account.paid_at - self.now()) > 0:
                 await self._sleep(left)
 
     async def timed(self, who: str, call: Coroutine[Any, Any, Result], size: int = 0) -> Result:
@@ -92,18 +92,18 @@ class Pace:
     @contextlib.contextmanager
     def step(self, who: str, size: int) -> Iterator[None]:
         """A single step of a call, which the body is. `size`: as of `timed`."""
-        began = self.clock()
+        began = self.now()
         try:
             yield
         finally:
-            seconds = self.clock() - began + size * BYTE_S - FREE_S
+            seconds = self.now() - began + size * BYTE_S - FREE_S
             if seconds > 0:
                 self.charge(who, seconds)
 
     def charge(self, who: str, seconds: float) -> None:
         """Have this caller's next long call wait for so much of the loop that it has taken."""
         account = self._account(who)
-        now = self._now()
+        now = self.now()
         paid_at = max(account.paid_at, now - AHEAD_S / SHARE) + seconds / SHARE
         account.paid_at = min(paid_at, now + WAIT_S_MAX)
 
@@ -130,7 +130,7 @@ class Pace:
     def _forget(self) -> None:
         """Those that owe nothing; whoever owes something was here a moment ago."""
         if len(self._accounts) >= KEPT_MAX:
-            now = self._now()
+            now = self.now()
             self._accounts = {
                 who: account
                 for who, account in self._accounts.items()
@@ -154,7 +154,7 @@ class _Steps(Generic[Result]):
     def __await__(self) -> Generator[Any, Any, Result]:
         resume: Callable[[Any], Any] = self._call.send
         value: Any = None
-        clock = self._pace.clock
+        clock = self._pace.now
         while True:
             began = clock()
             try:

@@ -43,7 +43,7 @@ class Clock:
         await asyncio.sleep(0)
 
     def pace(self) -> Pace:
-        return Pace(lambda: self.now, self.sleep, lambda: self.now)
+        return Pace(lambda: self.now, self.sleep)
 
     async def work(self, seconds: float) -> str:
         """A call of one step."""
@@ -217,7 +217,7 @@ def test_a_call_that_waits_for_its_pace_can_be_cancelled_and_the_next_one_goes_o
         async def stuck(_: float) -> None:
             await never.wait()
 
-        held = Pace(lambda: clock.now, stuck, lambda: clock.now)
+        held = Pace(lambda: clock.now, stuck)
         held.charge("a", 0.4)
         waiting = [asyncio.ensure_future(held.turn("a")) for _ in range(2)]
         await asyncio.sleep(0)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     MembersMax = Callable[[], int]
     """How many members the largest group may have at this moment (`group.max_size`, S23)."""
 
-BEATS_MAX: Final = 10_000
+BEATS_MAX: Final = 2_000
 """Heartbeats in one message of a stream."""
 MEMBERS_MAX: Final = 10_000
 """Members that a sync names, or as many as the group may have (`group.max_size`)."""

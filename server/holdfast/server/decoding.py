@@ -47,7 +47,7 @@ def checking(
 
     `pace`: what long calls wait for.
     """
-    return cast("grpc.aio.Server", _Door(server, in_force, pace or Pace()))
+    return cast("grpc.aio.Server", _Door(server, in_force, Pace() if pace is None else pace))
 
 
 STREAMS_EACH_MAX: Final = 16
@@ -57,13 +57,11 @@ SHORT_BYTES: Final = 1_024
 """Shorter requests in flight are bounded by their number alone (`grpc_options`)."""
 UNPACED: Final = frozenset(
     {"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"}
+    | {"HeartbeatStream"}
     | {"FindCoordinator", "Check"}
 )
 """Methods whose short requests wait for nothing: a member's life hangs on them. All other ones keep
 to the pace whatever their length, since they may ask for much with few bytes."""
-_CALLERS_FAULT: Final = frozenset(
-    {grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.RESOURCE_EXHAUSTED}
-)
 IN_FLIGHT_EACH_MAX: Final = 32 << 20
 IN_FLIGHT_MAX: Final = 256 << 20
 """Bytes of requests of one connection, and of all, that are not answered yet."""
@@ -112,7 +110,8 @@ class _Door:
         if method.unary_stream:
             watch = self._watch(method.unary_stream, decode)
             return grpc.unary_stream_rpc_method_handler(watch, None, encoded)
-        stream = self._stream(method.stream_stream, decode)
+        # Of a heartbeat that waits nobody knows that it has come, and a session could end (S9).
+        stream = self._stream(method.stream_stream, decode, paced=name not in UNPACED)
         return grpc.stream_stream_rpc_method_handler(stream, None, encoded)
 
     def _single(self, serve: Serve, decode: Decode, waits_from: int) -> Callable[..., Any]:
@@ -121,20 +120,24 @@ class _Door:
         async def run(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - any response, or none
             if len(raw) > waits_from:
                 return await self._paced(context, paced(raw, context), len(raw))
-            return await served(raw, context)
-
-        async def served(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - as above
             try:
                 request = decode(raw)
             except CallFailed as error:
                 await end(context, error)
             return await serve(request, context)
 
+        async def served(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - as above
+            return await serve(decode(raw), context)
+
         async def paced(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - as above
-            who = context.peer()
-            with self._bytes.held(who, len(raw)):
-                await self._pace.turn(who)
-                return await self._pace.timed(who, served(raw, context), len(raw))
+            if len(raw) <= SHORT_BYTES:
+                return await in_turn(raw, context)
+            with self._bytes.held(context.peer(), len(raw)):
+                return await in_turn(raw, context)
+
+        async def in_turn(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - as above
+            await self._pace.turn(context.peer())
+            return await self._pace.timed(context.peer(), served(raw, context), len(raw))
 
         return run
 
@@ -150,16 +153,17 @@ class _Door:
 
         return run
 
-    def _stream(self, serve: Serve, decode: Decode) -> Callable[..., Any]:
+    def _stream(self, serve: Serve, decode: Decode, *, paced: bool) -> Callable[..., Any]:
         """A method that is a stream; so many of one connection are served at a time."""
-
-        async def stream(raws: AsyncIterator[bytes], context: Context) -> None:
-            who = context.peer()
-            with self._streams.held(who):
-                await serve(self._decoded(raws, who, decode), context)
+        decoded = self._in_turn if paced else _decoded
 
         async def run(raws: AsyncIterator[bytes], context: Context) -> None:
-            await self._paced(context, stream(raws, context))
+            who = context.peer()
+            try:
+                with self._streams.held(who):
+                    await serve(decoded(raws, who, decode), context)
+            except CallFailed as error:
+                await end(context, error)
 
         return run
 
@@ -171,19 +175,20 @@ class _Door:
         try:
             got = await call
         except CallFailed as error:
-            self._pace.refused(context.peer(), size)
+            if error.status is grpc.StatusCode.INVALID_ARGUMENT:
+                self._pace.refused(context.peer(), size)
             await end(context, error)
         except grpc.aio.AbortError:
-            if context.code() in _CALLERS_FAULT:
+            if context.code() is grpc.StatusCode.INVALID_ARGUMENT:
                 self._pace.refused(context.peer(), size)
             raise
         self._pace.served(context.peer())
         return got
 
-    async def _decoded(
+    async def _in_turn(
         self, raws: AsyncIterator[bytes], who: str, decode: Decode
     ) -> AsyncIterator[Any]:
-        """A stream's requests; its method hears of one that cannot be read, and ends the stream."""
+        """A stream's requests, of which long ones keep to the pace."""
         async for raw in raws:
             if len(raw) <= SHORT_BYTES:
                 yield decode(raw)
@@ -192,6 +197,12 @@ class _Door:
                 with self._pace.step(who, len(raw)):
                     request = decode(raw)
                 yield request
+
+
+async def _decoded(raws: AsyncIterator[bytes], _who: str, decode: Decode) -> AsyncIterator[Any]:
+    """A stream's requests; its method hears of one that cannot be read, and ends the stream."""
+    async for raw in raws:
+        yield decode(raw)
 
 
 def _decoding(decode: Decode, bounds: Bounds, in_force: InForce) -> Decode:

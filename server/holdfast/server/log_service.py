@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.events import Record
     from holdfast.raft.history import Page
     from holdfast.server.answering import Callers, Context
+    from holdfast.server.pace import Pace
     from holdfast.server.reads import Reads
     from holdfast.server.replica_like import HistoryLike, ReplicaLike
 
@@ -42,8 +43,8 @@ PAGE_BYTES: Final = 1 << 20
 IDLE_SECONDS: Final = 5.0
 """A watcher to whom nothing happens is told so often how far the log is."""
 REST_EACH_S: Final = 0.004
-"""Seconds that a watch rests after a message for each watch of this node: what comes meanwhile goes
-into its next message, so that many watches cost the node little more than few."""
+"""Seconds that a watch rests at the end of the log for each watch of this node: what comes
+meanwhile goes into its next message, so that many watches cost the node little more than few."""
 
 
 class Sent(NamedTuple):
@@ -64,10 +65,11 @@ class LogService(LogServiceServicer):
         history: HistoryLike,
         reads: Reads,
         callers: Callers,
+        pace: Pace,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self._replica, self._history, self._reads = replica, history, reads
-        self._callers = callers
+        self._callers, self._pace = callers, pace
         advice = "end one of them, or watch at another node, for any node serves watches"
         self._shares = Shares("watches", WATCHES_EACH_MAX, WATCHES_MAX, advice)
         self._idle_seconds = idle_seconds
@@ -99,7 +101,7 @@ class LogService(LogServiceServicer):
         try:
             with self._shares.held(self._callers.principal(context)):
                 self._watchers[bell] = None
-                async for message in self._messages(request, bell):
+                async for message in self._messages(request, bell, context.peer()):
                     await context.write(message)
         except (CallFailed, Refused) as error:
             await end(context, error)
@@ -112,7 +114,7 @@ class LogService(LogServiceServicer):
             self._watchers.pop(bell, None)
 
     async def _messages(
-        self, request: lg.WatchRequest, bell: asyncio.Event
+        self, request: lg.WatchRequest, bell: asyncio.Event, who: str
     ) -> AsyncIterator[lg.WatchResponse]:
         """The first message comes at once, so that the caller knows from where it can resume."""
         group = request.group_id if request.HasField("group_id") else None
@@ -122,15 +124,17 @@ class LogService(LogServiceServicer):
         speak_at = clock()
         while not self._stopping:
             bell.clear()
-            page = await self._page(at, group, PAGE_RECORDS)
+            await self._pace.turn(who)
+            page = await self._pace.timed(who, self._page(at, group, PAGE_RECORDS))
             at = page.next
             if page.records or clock() >= speak_at:
                 yield lg.WatchResponse(
                     records=page.records, next=_message(at), holdfast=await self._extras()
                 )
                 speak_at = clock() + self._idle_seconds
+            if page.end:
                 await asyncio.sleep(REST_EACH_S * len(self._watchers))
-            await (_rung(bell, speak_at) if page.end else asyncio.sleep(0))
+                await _rung(bell, speak_at)
         raise stopping()
 
     async def _page(self, start: Position | None, group: str | None, wanted: int) -> Sent:

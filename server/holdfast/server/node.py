@@ -86,11 +86,9 @@ class Node:
         self._callers = Callers()
         self._reads = Reads(replica, self.actors)
         self.takeovers = Takeovers(replica, history)
-        self.pushes = Pushes(
-            replica, self.actors, self._callers, self.takeovers, unheard, self._pace
-        )
+        self.pushes = Pushes(replica, self.actors, self._callers, self.takeovers, unheard)
         self._sweeps = Sweeps(replica, self.actors)
-        self._log = LogService(replica, history, self._reads, self._callers)
+        self._log = LogService(replica, history, self._reads, self._callers, self._pace)
         self._health = Health(replica)
         boundaries = Boundaries(replica, self.actors)
         listeners = (self._reads, self.pushes, self._health, self._sweeps, boundaries, self._log)

@@ -24,7 +24,7 @@ Result = TypeVar("Result")
 SHARE: Final = 0.1
 """Of the loop's time, for one caller's long calls."""
 WAIT_S_MAX: Final = 5.0
-"""Seconds that a caller waits at most, whatever it took: clients' deadlines are longer."""
+"""Seconds that a call waits at most when its turn has come, whatever its caller took."""
 REFUSED_S: Final = 0.002
 REFUSED_S_MAX: Final = 0.5
 """Seconds of the loop that a refusal counts for: it is dear in gRPC, and a long message that is
@@ -65,7 +65,9 @@ class Pace:
         self.now, self._sleep = now, sleep
         self._accounts: dict[str, _Account] = {}
 
-    def __len__(self) -> int:
+    @property
+    def remembered(self) -> int:
+        """How many callers it has an account of."""
         return len(self._accounts)
 
     async def turn(self, who: str) -> None:
@@ -79,7 +81,8 @@ class Pace:
         if account.paid_at <= self.now() and not account.queue.locked():
             return
         async with account.queue:
-            while (left := account.paid_at - self.now()) > 0:
+            until = min(account.paid_at, self.now() + WAIT_S_MAX)
+            while (left := until - self.now()) > 0:
                 await self._sleep(left)
 
     async def timed(self, who: str, call: Coroutine[Any, Any, Result], size: int = 0) -> Result:
@@ -110,6 +113,8 @@ class Pace:
     def refused(self, who: str, size: int = 0) -> None:
         """One of this caller's calls was ended early, for what it asked. `size`: as of `timed`."""
         account = self._account(who)
+        if account.paid_at + WAIT_S_MAX < self.now():
+            account.refusals = 0  # the last one was long ago
         seconds = (REFUSED_S + size * BYTE_S) * 2.0**account.refusals
         self.charge(who, min(seconds, REFUSED_S_MAX))
         account.refusals += account.refusals < _DOUBLED_MAX
@@ -162,6 +167,7 @@ class _Steps(Generic[Result]):
             except StopIteration as ended:
                 return cast("Result", ended.value)
             finally:
+                value = None  # an exception would keep the call's frames, and they its request
                 self._took(clock() - began)
             try:
                 value = yield awaited

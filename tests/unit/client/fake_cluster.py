@@ -50,6 +50,7 @@ class FakeGroup:
         self.refuse_stream: list[tuple[grpc.StatusCode, tuple[tuple[str, str], ...]]] = []
         self.commit_code: ErrorCode.ValueType = NONE
         self.commits_taken: int | None = None  # so many, and then no commit is answered any more
+        self.commits_end_as: tuple[tuple[str, str], ...] = ()
         self.offsets: dict[tuple[str, int], tuple[int, str]] = {}
         self.requests: dict[str, list[Any]] = defaultdict(list)
         self.client_ids: set[str] = set()
@@ -201,7 +202,9 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
         if self.group.commits_taken is not None:
             self.group.commits_taken -= 1
             if self.group.commits_taken < 0:
-                await context.abort(grpc.StatusCode.UNAVAILABLE, "no answer", ())
+                await context.abort(
+                    grpc.StatusCode.UNAVAILABLE, "no answer", self.group.commits_end_as
+                )
         code = self.group.commit_code
         topics = []
         for topic in request.topics:

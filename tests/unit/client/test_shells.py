@@ -310,6 +310,21 @@ def test_s14_a_later_part_of_unknown_outcome_names_the_id_of_the_whole() -> None
     run(scenario())
 
 
+def test_s5_a_later_part_that_was_not_taken_leaves_the_outcome_of_the_whole_unknown() -> None:
+    """Parts before it are recorded, so nobody may say that nothing happened."""
+    many = {("t", number): number for number in range(PARTITIONS_MAX + 1)}
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)), member_of([node.address]) as member:
+            await take(member, 4)
+            group.commits_taken = 1
+            group.commits_end_as = (("holdfast-outcome", "not-applied"),)
+            with pytest.raises(OutcomeUnknown, match="1 of 2 parts of the commit are recorded"):
+                await member.commit(many, timeout_ms=500)
+
+    run(scenario())
+
+
 def test_a_part_that_is_refused_is_the_last() -> None:
     many = {("t", number): number for number in range(2 * PARTITIONS_MAX)}
 

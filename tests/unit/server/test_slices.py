@@ -193,7 +193,7 @@ def test_the_loop_has_its_turn_after_so_many_items(call: str) -> None:
     turns = asyncio.run(story())
     made = [count for count in turns.items if count <= most]
     assert items - most <= sum(made) <= 3 * items, "looked at, put in order, and made into messages"
-    assert all(count <= slices.SEEN_MAX for count in turns.items)
+    assert max(turns.items) <= max(most, slices.SEEN_MAX)
 
 
 def test_an_answer_is_of_one_state_whatever_happens_between_its_slices() -> None:

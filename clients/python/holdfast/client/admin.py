@@ -26,7 +26,7 @@ from holdfast.client.call_arguments import (
 )
 from holdfast.client.caller import CALL_TIMEOUT_MS, Caller
 from holdfast.client.clock import boot_ms, left_ms
-from holdfast.client.errors import from_code
+from holdfast.client.errors import HoldfastError, from_code
 from holdfast.client.results import (
     by_name,
     described,
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from holdfast.client.channel import Credentials
-    from holdfast.client.errors import HoldfastError
     from holdfast.client.partition import Offset
     from holdfast.client.protocol import TopicPartition
     from holdfast.client.witness import Witness
@@ -56,6 +55,9 @@ PAGE_SIZE: Final = 1_000
 """Groups or topics that are asked for at a time."""
 
 AnswerT = TypeVar("AnswerT", bound="Message")
+OffsetAnswer = TypeVar(
+    "OffsetAnswer", offset_pb2.OffsetCommitResponse, offset_pb2.OffsetDeleteResponse
+)
 
 
 class Admin:
@@ -162,7 +164,7 @@ class Admin:
         everyone: bool = False,
         reason: str | None = None,
     ) -> Results:
-        """Remove members in one step: one rebalance however many they are (G14).
+        """Remove members in one step: one rebalance however many they are (G14), 2,000 by name.
 
         Name them by `instance_ids` and `member_ids`, or by `instance_prefix` (every static member
         whose instance id begins so), or say `everyone`: one of the three. Who has announced a
@@ -232,12 +234,8 @@ class Admin:
         Raises GroupNotEmpty while the group has members (J5): only they may commit then. Raises
         ValueError or TypeError for an offset that cannot be (it is 0 or more); then none is sent.
         """
-        results: dict[TopicPartition, HoldfastError | None] = {}
-        for request in list(offset_messages.outside_commit_requests(group_named(group), offsets)):
-            answer = await self._change(request, offset_pb2.OffsetCommitResponse)
-            results |= _offset_results(answer)
-            refuse_members(group, results)
-        return by_name(results, results)
+        requests = list(offset_messages.outside_commit_requests(group_named(group), offsets))
+        return await self._change_all(requests, offset_pb2.OffsetCommitResponse, group)
 
     async def delete_offsets(
         self, group: str, partitions: Iterable[tuple[str, int]]
@@ -246,9 +244,32 @@ class Admin:
 
         More than 500 partitions go out in several calls, each all or nothing for itself.
         """
-        results: dict[TopicPartition, HoldfastError | None] = {}
-        for request in list(offset_messages.delete_requests(group_named(group), partitions)):
-            results |= _offset_results(await self._change(request, offset_pb2.OffsetDeleteResponse))
+        requests = list(offset_messages.delete_requests(group_named(group), partitions))
+        return await self._change_all(requests, offset_pb2.OffsetDeleteResponse)
+
+    async def _change_all(
+        self,
+        requests: Sequence[offset_pb2.OffsetCommitRequest | offset_pb2.OffsetDeleteRequest],
+        answer: type[OffsetAnswer],
+        committed: str = "",
+    ) -> OffsetResults:
+        """One call after the other; what became of those before one that fails is not lost.
+
+        `committed`: the group, if its members may not be there (J5).
+        """
+        results: OffsetResults = {}
+        for number, request in enumerate(requests):
+            try:
+                some = _offset_results(await self._change(request, answer))
+                if committed:
+                    refuse_members(committed, some)
+            except HoldfastError as error:
+                if not number:
+                    raise
+                left = (name for one in requests[number:] for name in offset_messages.named(one))
+                results |= dict.fromkeys(left, error)
+                break
+            results |= some
         return by_name(results, results)
 
     # --- topics --------------------------------------------------------------------------------

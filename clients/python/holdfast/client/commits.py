@@ -64,6 +64,15 @@ class Commits:
                 self._uncertain.keep(chosen_id, identity)
                 error.request_id = error.request_id and chosen_id
                 raise
+            except Unavailable as error:
+                if not number:
+                    raise
+                self._uncertain.keep(chosen_id, identity)
+                raise OutcomeUnknown(
+                    f"{number} of {len(parts)} parts of the commit are recorded, and the next one "
+                    f"is not: {error} Call again with this request id.",
+                    request_id=chosen_id or None,
+                ) from error
             if refused := offset_messages.refusals(response):
                 self._uncertain.settle(chosen_id)
                 return self._refusal(response, refused, identity)

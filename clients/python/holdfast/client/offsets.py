@@ -97,6 +97,15 @@ def delete_requests(
         yield offset_pb2.OffsetDeleteRequest(group_id=group, topics=topics)
 
 
+def named(
+    request: offset_pb2.OffsetCommitRequest | offset_pb2.OffsetDeleteRequest,
+) -> Iterator[TopicPartition]:
+    """The partitions that a call is about."""
+    for topic in request.topics:
+        for partition in topic.partitions:
+            yield TopicPartition(topic.name, partition.partition_index)
+
+
 def codes(
     response: offset_pb2.OffsetCommitResponse | offset_pb2.OffsetDeleteResponse,
 ) -> dict[TopicPartition, ErrorCode.ValueType]:

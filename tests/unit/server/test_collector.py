@@ -1,7 +1,10 @@
 """Cyclic garbage is looked for less often once a node serves, and still found."""
 
 import gc
+import sys
 import weakref
+
+import pytest
 
 from holdfast.server import collector
 
@@ -15,14 +18,16 @@ class Knot:
 
 def test_a_serving_node_still_frees_cycles_but_searches_seldom() -> None:
     """Design 12, memory: what is made after the start is not left out."""
-    before = gc.get_threshold()
+    before, turn_s = gc.get_threshold(), sys.getswitchinterval()
     try:
         collector.settle()
         made = weakref.ref(Knot())
         assert gc.get_threshold() == (collector.YOUNG_MAX, *collector.SEARCHES_A_STEP)
         assert gc.get_freeze_count() > 0
+        assert sys.getswitchinterval() == pytest.approx(collector.TURN_S)
         gc.collect()
         assert made() is None
     finally:
         gc.unfreeze()
         gc.set_threshold(*before)
+        sys.setswitchinterval(turn_s)

@@ -163,7 +163,7 @@ MALFORMED = [
 def test_a_malformed_field_is_named_with_its_limit(
     one: RunningCluster, field: str, changes: dict[str, Any], limit: str
 ) -> None:
-    """Design §4: INVALID_ARGUMENT names field and limit; S5: it says that nothing happened."""
+    """INVALID_ARGUMENT names field and limit; S5: it says that nothing happened."""
     stub = group_stub(one)
     status = failed(lambda: stub.JoinGroup(join(**changes), timeout=PATIENCE_SECONDS))
 
@@ -271,7 +271,7 @@ def opened(address: str, garbage: bytes) -> socket.socket:
 
 
 def test_a_client_cannot_speak_as_a_node(three: RunningCluster) -> None:
-    """Design §5: who a peer is, its certificate says; a client's is refused on the peer port."""
+    """Who a peer is, its certificate says (ADR 11); a client's is refused on the peer port."""
     leader = three.leader()
     pretended = three.follower()
     before = three.describe(leader)

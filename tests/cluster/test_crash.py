@@ -154,7 +154,7 @@ def stable_crew(cluster: RunningCluster) -> Crew:
 
 
 def test_no_acknowledged_commit_is_lost(aftermath: Aftermath) -> None:
-    """Design §12: an OffsetFetch after the faults tells at least what was acknowledged last."""
+    """An OffsetFetch after the faults tells at least what was acknowledged last."""
     last = {acked.place: acked.offset for acked in aftermath.witness}
 
     assert len(last) == 20

@@ -96,7 +96,7 @@ def test_reflection_lists_the_services(three: RunningCluster) -> None:
 
 
 def test_another_node_redirects_to_the_leader(three: RunningCluster) -> None:
-    """Design §4: NOT_COORDINATOR where there is an error_code, else UNAVAILABLE; both say where."""
+    """NOT_COORDINATOR where there is an error_code, else UNAVAILABLE; both say where."""
     leader = three.node(three.leader())["client_address"]
     channel = three.channel(three.follower())
     join, call = GroupServiceStub(channel).JoinGroup.with_call(static_join(), timeout=5.0)
@@ -186,7 +186,7 @@ def test_a_leader_without_a_cluster_is_loading(tmp_path: Path) -> None:
 
 
 def test_a_fetch_at_a_follower_may_be_stale_if_asked_so(three: RunningCluster) -> None:
-    """Design §4: such a read says index and age; without the wish it is refused."""
+    """Such a read says index and age; without the wish it is refused."""
     stub = OffsetServiceStub(three.channel(three.follower()))
     request = o.OffsetFetchRequest(groups=[o.OffsetFetchRequestGroup(group_id="x")])
     status = failed(lambda: stub.OffsetFetch(request, timeout=5.0))

@@ -32,7 +32,7 @@ def whole_log(cluster: RunningCluster, node: str) -> list[bytes]:
 
 
 def test_every_node_serves_the_same_log_and_a_watch_goes_on_elsewhere(tmp_path: Path) -> None:
-    """Design §4: resumable; S3: positions are the same everywhere. Sealing happens meanwhile."""
+    """A watch is resumable; S3: positions are the same everywhere. Sealing happens meanwhile."""
     with running(tmp_path / "c", 3, *INSECURE, *SMALL_SEGMENTS) as cluster:
         leader = cluster.leader()
         watch = LogServiceStub(cluster.channel(leader)).Watch(

@@ -139,7 +139,7 @@ def test_a_directory_that_is_somebody_elses_is_left_alone(tmp_path: Path) -> Non
     ("module", "extra"), [("uvloop", "server"), ("lmdb", "server"), ("grpc_health", "server")]
 )
 def test_a_missing_extra_is_told_with_the_command_to_install_it(module: str, extra: str) -> None:
-    """Design §2: the light client installs the command as well; it says what it lacks, code 2."""
+    """The light client installs the command as well; it says what it lacks, code 2."""
     code = f"import sys; sys.modules[{module!r}] = None; sys.argv = ['holdfast', 'node']\n"
     code += "from holdfast.server.entry import main; main()"
     done = subprocess.run(
@@ -169,7 +169,7 @@ def test_a_file_that_is_missing_is_named(tmp_path: Path) -> None:
 
 
 def test_a_dead_node_is_left_dead_and_comes_back_by_hand(tmp_path: Path) -> None:
-    """Design §11: reported, left dead; `holdfast node` brings it back and replaces its pid."""
+    """It is reported and left dead; `holdfast node` brings it back and replaces its pid."""
     with running(tmp_path / "c", 3, *INSECURE) as cluster:
         victim = cluster.leader()
         cluster.kill(victim)

@@ -231,7 +231,7 @@ def test_what_is_under_way_to_a_silent_peer_is_bounded_in_bytes() -> None:
 
 
 def test_a_stale_leader_is_told_the_term() -> None:
-    """1.1: the stock engine ignores it without a word."""
+    """E-14: the stock engine ignores it without a word."""
     c = Cluster()
     c.elect("A")
     c.isolate("A")
@@ -278,7 +278,7 @@ def test_d4_a_cut_is_one_batch_that_rewrites_nothing() -> None:
 
 
 def test_a_tail_is_kept_for_peers_that_lag_a_little() -> None:
-    """1.4: without one, a peer that is a few entries behind needs the whole snapshot."""
+    """E-15: without one, a peer that is a few entries behind needs the whole snapshot."""
     c = Cluster(settings=replace(SETTINGS, trailing_bytes=100_000))
     c.elect("A")
     c.isolate("C")

@@ -189,7 +189,7 @@ def test_s19_a_cluster_of_one_has_nobody_to_rebuild_from() -> None:
 
 
 def test_a_directory_of_another_node_is_refused() -> None:
-    """Design 6: it would vote twice."""
+    """It would vote twice."""
     c = Cluster("AB")
     c.crash("A")
     c.disks["A"], c.disks["B"] = c.disks["B"], c.disks["A"]

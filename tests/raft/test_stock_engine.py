@@ -116,7 +116,7 @@ def test_r9_a_forwarded_command_is_lost_without_a_word() -> None:
 
 
 def test_votes_are_counted_by_message() -> None:
-    """1.1: one vote that arrives twice elects a leader of five."""
+    """E-11: one vote that arrives twice elects a leader of five."""
     w = StockWorld("ABCDE")
     w.connect("AB")
     w.nodes["A"]._SyncObj__raftElectionDeadline = 0
@@ -128,7 +128,7 @@ def test_votes_are_counted_by_message() -> None:
 
 
 def test_a_follower_that_was_away_deposes_the_leader() -> None:
-    """1.1: no pre-vote; its timer is looked at before its messages are."""
+    """E-13: no pre-vote; its timer is looked at before its messages are."""
     w = StockWorld("ABC")
     w.connect("AB", "AC", "BC")
     w.elect("A", "ABC")

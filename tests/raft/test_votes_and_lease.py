@@ -304,7 +304,7 @@ def test_s10e_a_refused_pre_vote_tells_the_term(rules: Rules) -> str:
 
 @guards(Rule.VOTER_ONCE, harm="elected_by_one_voter")
 def test_a_vote_that_arrives_twice_counts_once(rules: Rules) -> str:
-    """1.1: the stock engine counts messages; five nodes, one voter, its vote arrives twice."""
+    """E-11: the stock engine counts messages; five nodes, one voter, its vote arrives twice."""
     c = Cluster("ABCDE", rules=rules)
     c.clock.advance(2)
     c.calm()
@@ -319,7 +319,7 @@ def test_a_vote_that_arrives_twice_counts_once(rules: Rules) -> str:
 
 @guards(Rule.PRE_VOTE, harm="leader_deposed")
 def test_a_follower_that_was_away_does_not_depose_the_leader(rules: Rules) -> str:
-    """1.1: stopped for 3 s and resumed, the stock engine's follower raises the term at once.
+    """E-13: stopped for 3 s and resumed, the stock engine's follower raises the term at once.
 
     The sticky vote protects the leader as well, but leaves the follower in a term of its own.
     """
@@ -350,7 +350,7 @@ def test_check_quorum_a_leader_that_nobody_answers_steps_down() -> None:
 
 @guards(Rule.ACK_TERM, harm="counted")
 def test_an_ack_of_another_term_does_not_count(rules: Rules) -> str:
-    """1.1: an ack of an older leadership, delayed, would commit what nobody holds."""
+    """E-12: an ack of an older leadership, delayed, would commit what nobody holds."""
     c = Cluster(rules=rules)
     c.elect("A")
     term = c.engine("A").status().term

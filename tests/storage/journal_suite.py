@@ -168,7 +168,7 @@ class JournalGuardSuite(JournalSuite):
     def test_a_batch_that_would_lose_something_is_refused_whole(
         self, disk: JournalDisk, batch: JournalBatch
     ) -> None:
-        """Design 5: truncating below commit and its like stop the node; nothing is written."""
+        """Truncating below commit and its like stop the node; nothing is written."""
         before = JournalBatch(
             append=entries(1, 3), hard_state=HardState(5, "a"), commit_index=2, identity=WHO
         )

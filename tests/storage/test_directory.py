@@ -128,7 +128,7 @@ def test_a_directory_with_a_past_is_not_new_whatever_the_flag_says(used: Path, g
 def test_anothers_directory_is_refused_even_if_its_state_is_damaged(
     used: Path, who: dict[str, str], expected: Refusal, name: str
 ) -> None:
-    """Design 6: rebuilding over another node's disk would destroy it."""
+    """Rebuilding over another node's disk would destroy it."""
     assert refusal(used, **who).refusal is expected
     (used / "state" / "data.mdb").write_bytes(b"")
 
@@ -159,7 +159,7 @@ with DataDirectory(Path(sys.argv[1]), cluster_id="cluster-1", node_id="node-1"):
 
 
 def test_two_processes_cannot_share_a_directory(used: Path) -> None:
-    """Design 6: the second is refused and told whom it met; it works once the first is dead."""
+    """The second is refused and told whom it met; it works once the first is dead."""
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, str(used)],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},

@@ -52,7 +52,7 @@ class ModelDisk(JournalDisk):
 
 
 class TestModelJournal(JournalSuite):
-    """Design 10: what the simulations run on keeps the same contract as LMDB."""
+    """What the simulations run on keeps the same contract as LMDB."""
 
     @pytest.fixture
     def disk(self) -> JournalDisk:
@@ -101,7 +101,7 @@ def disk_replaced_by(device: str, data_file: Path) -> Iterator[None]:
 def test_a_batch_that_may_not_be_durable_fails_for_good(
     tmp_path: Path, device: str, code: int, *, disk_full: bool
 ) -> None:
-    """Design 5: a failed fsync stops the node; a second try could call lost pages a success."""
+    """A failed fsync stops the node; a second try could call lost pages a success."""
     disk = LmdbDisk(tmp_path / "raft")
     journal = opened(disk, JournalBatch(append=entries(1, 2)))
 

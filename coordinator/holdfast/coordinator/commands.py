@@ -63,7 +63,7 @@ class JoinGroup:
 
 @dataclass(frozen=True, slots=True)
 class SyncGroup:
-    """SyncGroup v5. A null protocol type or name is refused (E8, §0.0)."""
+    """SyncGroup v5. A null protocol type or name is refused (E8)."""
 
     caller: Caller
     group_id: GroupId

@@ -28,7 +28,7 @@ class DescribedMember:
     """One member of a described group.
 
     `metadata` is that of the chosen protocol, and empty unless the group is Stable (K2).
-    `assignment` is the last one that was handed out and not abandoned (§0.0 K2, D10).
+    `assignment` is the last one that was handed out and not abandoned (K2, D10).
     `fencing_token` is None before the first grant. Timeouts are those in force, in milliseconds.
     """
 

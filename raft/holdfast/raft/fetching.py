@@ -1,4 +1,4 @@
-"""Fetches the sealed segments that this node lacks from its peers (design 6, S22).
+"""Fetches the sealed segments that this node lacks from its peers (S22).
 
 After the install of a snapshot the state is whole and the history is not: what the leader had
 sealed came by no stream. It is fetched in the background, on connections and threads of its own,

@@ -5,9 +5,9 @@ search is needed for it, and each one walks it. With Python's defaults the searc
 fifth of a change's processor time, and held up loop and engine alike while it ran.
 
 The loop, the engine and gRPC's threads take turns. A loop that always has something to do gives its
-turn away only when it is asked to; with Python's default of 5 ms each call and each entry waited for
-that several times, and with 2,000 heartbeats of nobody in a closed loop a commit took 140 ms instead
-of 30. Knows nothing of the node.
+turn away only when it is asked to. With Python's default of 5 ms each call and each entry waited
+for that several times: beside 2,000 heartbeats of nobody in a closed loop a commit took 140 ms
+instead of 30. Knows nothing of the node.
 """
 
 from __future__ import annotations

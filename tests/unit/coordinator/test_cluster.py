@@ -278,7 +278,7 @@ def test_k12_a_round_without_members_still_belongs_to_somebody(desk: Desk) -> No
 
 
 def test_k10_empty_group_goes_with_its_pending_ids(desk: Desk) -> None:
-    """§0.0: a group that has only pending ids is deleted, and the ids are gone."""
+    """A group that has only pending ids is deleted, and the ids are gone."""
     desk.happened("g", GroupCreated())
     key = DeadlineKey(PENDING, "m1")
     desk.volatile = desk.volatile._replace(

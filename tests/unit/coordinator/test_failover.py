@@ -127,7 +127,7 @@ print(hashlib.sha256(told.encode()).hexdigest())
 
 
 def test_the_core_does_not_depend_on_hash_order() -> None:
-    """Design §3: deterministic under any PYTHONHASHSEED, or replicas would differ."""
+    """It is deterministic under any PYTHONHASHSEED, or replicas would differ."""
     tests = Path(__file__).parents[2]
     roots = os.pathsep.join([str(tests), *sys.path])
     digests = {

@@ -110,7 +110,7 @@ def test_c_an_explicit_id_is_checked(
 
 
 def test_fenced_names_the_holder(calls: Calls) -> None:
-    """§7.4: the loser of two twins must be able to say who won."""
+    """The loser of two twins must be able to say who won."""
     calls.stable("i1")
     calls.core.advance(5_000)
     calls.join("i1", fresh="i1-x", client_id="winner")

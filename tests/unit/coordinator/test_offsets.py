@@ -350,7 +350,7 @@ def test_j30_simple_group_ages_offset_by_offset(desk: Desk) -> None:
 
 
 def test_j32_bettered_an_empty_group_without_offsets_is_kept_for_the_retention(desk: Desk) -> None:
-    """§8 item 11; Kafka would delete it at the next sweep, and generations would start over."""
+    """Kafka would delete it at the next sweep, and generations would start over."""
     desk.stable_group("g", member("a", "t"))
     everybody_leaves(desk, "a")
     assert sweep(desk, WEEK_MS - 1) == ()

@@ -62,7 +62,7 @@ def test_k1_stable_group(desk: Desk) -> None:
 
 
 def test_k2_the_last_assignment_is_shown_also_while_not_stable(desk: Desk) -> None:
-    """§0.0 K2 and transcript describe_in_every_state: no metadata, and nothing for new members."""
+    """K2 and transcript describe_in_every_state: no metadata, and nothing for new members."""
     desk.stable_group("g", member("a", "t"))
     desk.happened("g", AGAIN, member("b", "t"))
     assert queries.describe_group(desk.state, "g").protocol_data == ""

@@ -3,7 +3,7 @@
 `harness.core` judges after each step: invariants of the state (S6), the leader-local part (S16),
 one answer a call, a decision that is a function, deadlines that agree with what is armed (S9), and
 the log replayed from cuts. At the end everybody falls silent, and then nothing may remain: no
-parked call (KAFKA-14422), no member (S9: "it lives for ever"), no deadline.
+parked call (KAFKA-14422), no member (S9: it would live for ever), no deadline.
 """
 
 import os

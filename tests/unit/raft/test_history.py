@@ -228,7 +228,7 @@ def install(places: Places, sealed: int, last: int) -> None:
 
 
 def test_segments_that_were_sealed_elsewhere_are_a_gap_and_are_not_skipped(places: Places) -> None:
-    """Design §6: every node's history is whole or names the missing range."""
+    """Every node's history is whole or names the missing range."""
     install(places, sealed=50, last=60)
 
     for start in (Position(1, 0), Position(20, 1), Position(21, 0), Position(50, 1)):

@@ -1,4 +1,4 @@
-"""How long an entry lingers for a crowd (design 3: group commit; the rule is in `outbox`)."""
+"""How long an entry lingers for a crowd: group commit; the rule is in `outbox`."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ async def test_parts_of_one_turn_share_an_entry_and_learn_their_index(world: Wor
 
 @in_loop
 async def test_what_comes_while_entries_are_under_way_shares_the_next_one(world: World) -> None:
-    """Design 3, group commit: an idle log makes nobody wait, a busy one takes many at once."""
+    """Group commit: an idle log makes nobody wait, a busy one takes many at once."""
     await world.lead()
     futures = []
     for name in ("a", "b", "c", "d", "e"):
@@ -74,7 +74,7 @@ async def test_what_comes_while_entries_are_under_way_shares_the_next_one(world:
 @in_loop
 @each_part_fills_an_entry
 async def test_a_full_entry_waits_for_no_other_but_for_a_bound(world: World) -> None:
-    """Design 3: what would fill an entry need not wait for company; S7 bounds what is under way."""
+    """What would fill an entry need not wait for company; S7 bounds what is under way."""
     await world.lead()
     for name in ("a", "b", "c"):
         world.replica.propose(part(name))

@@ -17,7 +17,7 @@ class Knot:
 
 
 def test_a_serving_node_still_frees_cycles_but_searches_seldom() -> None:
-    """Design 12, memory: what is made after the start is not left out."""
+    """Memory: what is made after the start is not left out."""
     before, turn_s = gc.get_threshold(), sys.getswitchinterval()
     try:
         collector.settle()

@@ -41,7 +41,6 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
 
 
 def test_set_wins_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
-    """Design §11."""
     environment = {"HOLDFAST_NODE_NAME": "by-env", "HOLDFAST_RAFT_HEARTBEAT_MS": "70"}
     config = loaded(tmp_path, GOOD, environment, "node.name=by-set")
 

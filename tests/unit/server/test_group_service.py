@@ -74,7 +74,7 @@ def test_a_member_id_begins_with_the_instance_or_the_clients_name() -> None:
 
 
 def test_another_node_answers_not_coordinator_and_names_the_leader() -> None:
-    """Design §4: where the response has a top-level code; trailing metadata in any case."""
+    """Where the response has a top-level code; trailing metadata in any case."""
 
     async def story() -> None:
         async with served(leading=False) as node:
@@ -198,7 +198,7 @@ async def two_members(node: Served) -> tuple[g.JoinGroupResponse, g.JoinGroupRes
 def test_what_is_malformed_is_named_with_its_limit(
     request_: g.JoinGroupRequest, field: str
 ) -> None:
-    """Design §4: INVALID_ARGUMENT where Kafka has no code for it."""
+    """INVALID_ARGUMENT where Kafka has no code for it."""
 
     async def story() -> None:
         async with served() as node:

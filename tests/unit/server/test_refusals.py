@@ -27,7 +27,7 @@ def sample(kind: type[Rejection]) -> Rejection:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_rejection_has_its_row(kind: type[Rejection]) -> None:
-    """Design §9: one table, total."""
+    """One table, total."""
     assert isinstance(TABLE[kind], Coded | Status)
 
 
@@ -73,7 +73,7 @@ def test_nothing_refused_is_none() -> None:
 def test_what_is_no_answer_of_the_protocol_is_a_status(
     rejection: Rejection, status: grpc.StatusCode, outcome: str
 ) -> None:
-    """Design §4, S5, S15, S17."""
+    """S5, S15, S17."""
     with pytest.raises(CallFailed) as failed:
         code_of(rejection)
 

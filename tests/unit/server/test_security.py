@@ -58,7 +58,6 @@ DNS = x509.DNSName("worker.example")
 def test_the_principal_is_the_first_uri_then_dns_name_then_common_name(
     names: tuple[x509.GeneralName, ...], common_name: str, principal: str
 ) -> None:
-    """Design §4."""
     assert principal_of(certificate(common_name, *names)) == principal
 
 

@@ -54,7 +54,7 @@ def test_a_batch_is_answered_as_many_and_in_order() -> None:
 
 
 def test_members_are_told_at_once_that_a_join_phase_opened() -> None:
-    """Design §4: REBALANCE_IN_PROGRESS is pushed when RebalanceStarted is applied."""
+    """REBALANCE_IN_PROGRESS is pushed when RebalanceStarted is applied."""
 
     async def story() -> None:
         async with served() as node:

@@ -109,7 +109,7 @@ def test_the_contract_has_no_event_that_the_core_lacks() -> None:
     )
 )
 def test_entries_of_many_groups_round_trip(given_entry: LogEntry) -> None:
-    """Group commit: parts and events keep their order (design 3)."""
+    """Group commit: parts and events keep their order."""
     payload = encode_entry(given_entry)
     assert decode_entry(payload) == given_entry
     whole = events_pb2.LogEntry.FromString(payload)
@@ -177,7 +177,7 @@ def test_settings_round_trip_and_do_not_depend_on_their_history(values: dict[str
 
 
 def test_maps_of_groups_and_clusters_are_left_to_their_own_records() -> None:
-    """A change in a group of 10,000 dirties its own record, not the group's (design 6)."""
+    """A change in a group of 10,000 dirties its own record, not the group's."""
     offsets: PMap[TopicPartition, Offset] = PMap({TopicPartition("t", 0): Offset(1, -1, "", 0)})
     full = Group("g", offsets=offsets, instances=PMap({"i": "m"}))
     assert encode_state(StateItem(("g",), full)) == encode_state(StateItem(("g",), Group("g")))

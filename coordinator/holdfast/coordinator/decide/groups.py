@@ -65,7 +65,7 @@ def _not_deletable(draft: Draft) -> Rejection | None:
 
 
 def delete_empty(draft: Draft, rule: str) -> None:
-    """Delete a group without members; member ids that were handed out for it are gone (§0.0)."""
+    """Delete a group without members; member ids that were handed out for it are gone."""
     for key in tuple(draft.volatile.armed):
         draft.cancel(key)
     draft.volatile = draft.volatile._replace(pending=PMap(), offered=PMap())

@@ -1,4 +1,4 @@
-"""PySyncObj made safe from outside (design 5). Others use `Engine` and `raft.api`."""
+"""PySyncObj made safe from outside (docs/adr/0001). Others use `Engine` and `raft.api`."""
 
 from holdfast.raft.engine.engine import Engine
 

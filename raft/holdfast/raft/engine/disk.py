@@ -102,7 +102,7 @@ class Disk:
 
 
 def _refuse_foreign(ctx: Context, stored: Identity) -> None:
-    """A directory of another node or cluster must not be served (design 6)."""
+    """A directory of another node or cluster must not be served: it would vote twice."""
     for what, here, there in (
         ("cluster", ctx.cluster_id, stored.cluster_id),
         ("node", ctx.node_id, stored.node_id),

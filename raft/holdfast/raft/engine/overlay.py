@@ -64,7 +64,7 @@ class Overlay(SyncObj):
     """One node. Tick thread only, except where a concern says otherwise.
 
     All attributes are set before `SyncObj.__init__`: what is set later it takes for replicated
-    state (the trap of the reference, 2).
+    state.
     """
 
     def __init__(self, setup: Setup) -> None:
@@ -171,7 +171,7 @@ class Overlay(SyncObj):
         return self.ctx.election_timeout()
 
     def _SyncObj__onBecomeLeader(self) -> None:
-        """1.1: the no-op counts here only when it is durable here, in a cluster of one as well."""
+        """E-5: the no-op counts here only when it is durable here, in a cluster of one as well."""
         self.replication.begin_to_lead()
         self.comparison.began_to_lead()
         super()._SyncObj__onBecomeLeader()
@@ -220,7 +220,7 @@ def _context(setup: Setup, seam: Seam, journal: EngineJournal, outbox: Outbox) -
 
 
 def _config(ctx: Context) -> SyncObjConf:
-    """Return the engine's settings; what is off here stays off (reference 8.10)."""
+    """Return the engine's settings; what is off here stays off (E-3, E-8, E-9)."""
     settings = ctx.settings
     return SyncObjConf(
         autoTick=False,

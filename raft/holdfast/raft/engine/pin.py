@@ -1,4 +1,4 @@
-"""Refuses to run on any PySyncObj but the one that was audited (reference: S5 of the design).
+"""Refuses to run on any PySyncObj but the one that was audited (docs/adr/0001).
 
 The overlay replaces private methods, so a release that moves one line could disarm it silently:
 the version and the SHA-256 of `syncobj.py` must be the ones that every test here ran on.

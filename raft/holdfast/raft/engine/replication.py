@@ -1,4 +1,4 @@
-"""The leader's side: what is sent to whom (D1, r6, r7, S7), and what an ack means (1.1).
+"""The leader's side: what is sent to whom (D1, r6, r7, S7), and what an ack means (E-12).
 
 Replaces the stock replication loop: no re-sending of what was sent, a window in bytes instead of
 none, long entries and snapshots in chunks that heartbeats pass between, every message with the

@@ -10,14 +10,14 @@ from enum import Enum
 
 
 class Rule(Enum):
-    """One per defence; the value names the safety rule or the row of the audit it belongs to."""
+    """One per defence; the value names the safety rule or the engine's defect (docs/rules)."""
 
     ACK_AFTER_FLUSH = "D5: an ack, a vote or the own count leaves only after the flush"
-    ACK_TERM = "1.1: an ack belongs to a term"
+    ACK_TERM = "E-12: an ack belongs to a term"
     ACK_NO_REWIND = "D1: an ack never moves the leader behind what it has sent"
     CUT_ON_CONFLICT = "D1: a follower cuts only what conflicts"
-    VOTER_ONCE = "1.1: votes are counted by voter"
-    PRE_VOTE = "1.1: nobody raises a term that it could not win"
+    VOTER_ONCE = "E-11: votes are counted by voter"
+    PRE_VOTE = "E-13: nobody raises a term that it could not win"
     S1_DROP = "S1: the engine drops what was decided in another term"
     S1_SKIP = "S1: every replica skips what was decided in another term"
     S3_AGREE = "S3: a node whose state differs from the majority's stops"

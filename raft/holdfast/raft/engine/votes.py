@@ -102,7 +102,7 @@ class Votes:
         self._ctx.seam.election_deadline = at
 
     def _ask_pre_votes(self) -> None:
-        """1.1: ask first, so that a node that cannot win deposes nobody."""
+        """E-13: ask first, so that a node that cannot win deposes nobody."""
         ctx, seam, journal = self._ctx, self._ctx.seam, self._ctx.journal
         seam.election_deadline = ctx.now() + ctx.election_timeout()
         self._pre_round += 1
@@ -163,7 +163,7 @@ class Votes:
             self._ctx.seam.engine_message(peer, message)
 
     def on_vote_granted(self, peer: str, vote: VoteGranted) -> None:
-        """1.1: a voter counts once, however often its vote arrives."""
+        """E-11: a voter counts once, however often its vote arrives."""
         seam = self._ctx.seam
         self._memory.on_vote(peer, vote.term)
         if not seam.is_candidate or vote.term != seam.term:

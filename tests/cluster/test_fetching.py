@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
+def spans(segments: Path) -> list[tuple[int, int]]:
+    """The first and the last entry of every finished segment, as its folder's name has them."""
+    names = [path.name for path in segments.iterdir() if path.name[0] != "."]
+    return sorted((int(name[:20]), int(name[21:])) for name in names)
+
+
 def test_s22_a_node_without_its_sealed_segments_has_a_whole_history_again(tmp_path: Path) -> None:
     """As after the install of a snapshot: state and journal are there, sealed events are not."""
     with running(tmp_path / "c", 3, *SMALL_SEGMENTS) as cluster:
@@ -23,7 +29,7 @@ def test_s22_a_node_without_its_sealed_segments_has_a_whole_history_again(tmp_pa
         segments = cluster.data(victim) / "segments"
         until(lambda: len(list(segments.glob("*/manifest.json"))) >= 2, "it seals")
         cluster.kill(victim)
-        lost = {path.name for path in segments.iterdir() if path.name[0] != "."}
+        lost = spans(segments)
         shutil.rmtree(segments)
         segments.mkdir()
         cluster.bring_back(victim)
@@ -31,9 +37,11 @@ def test_s22_a_node_without_its_sealed_segments_has_a_whole_history_again(tmp_pa
         until(lambda: whole_log(cluster, victim) == expected, "its history is whole again")
         cluster.kill(*cluster.names)
         verified = holdfast("log", "verify", "--node-dir", str(cluster.data(victim)))
-        found = {path.name for path in segments.iterdir() if path.name[0] != "."}
+        found = spans(segments)
 
     assert lost
     assert len(expected) >= 30
-    assert found >= lost
+    # A kill between a segment's sync and the drop of its records leaves them in the event log; the
+    # next start seals those anew, up to the last boundary: one segment may stand for two.
+    assert all(any(a <= first and last <= b for a, b in found) for first, last in lost), found
     assert verified.returncode == 0, verified.stdout + verified.stderr

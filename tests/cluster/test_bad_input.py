@@ -112,7 +112,7 @@ def test_a_bad_join_is_refused_with_its_code(
 
 
 def test_a_heartbeat_and_a_sync_of_nobody_are_refused(one: RunningCluster) -> None:
-    """Kafka answers UNKNOWN_MEMBER_ID for a group or member that is not there (F1)."""
+    """Kafka answers UNKNOWN_MEMBER_ID for a group or member that is not there (K-F1)."""
     stub = group_stub(one)
     beat = stub.Heartbeat(g.HeartbeatRequest(group_id="no-such-group", member_id="nobody"))
     sync = stub.SyncGroup(
@@ -127,7 +127,7 @@ def test_a_heartbeat_and_a_sync_of_nobody_are_refused(one: RunningCluster) -> No
 def test_offset_metadata_over_the_limit_is_refused_and_the_rest_is_kept(
     one: RunningCluster,
 ) -> None:
-    """Kafka: OFFSET_METADATA_TOO_LARGE for that partition, NONE for its neighbour (J14)."""
+    """Kafka: OFFSET_METADATA_TOO_LARGE for that partition, NONE for its neighbour (K-J14)."""
     request = commit_of(Place("bad-offsets", 0), 7, "")
     request.topics[0].partitions.add(
         partition_index=1, committed_offset=8, committed_metadata=OVER_LONG

@@ -200,7 +200,7 @@ def test_three_nodes_end_with_equal_digests(aftermath: Aftermath) -> None:
 
 
 def test_failovers_move_nothing_of_static_members(aftermath: Aftermath) -> None:
-    """Invariant I9, KIP-345: the assignment is state in the log; no election recomputes it."""
+    """INV-9, KIP-345: the assignment is state in the log; no election recomputes it."""
     assert aftermath.crew_after == aftermath.crew_before
     assert aftermath.lost == ()
     for left in aftermath.left.values():

@@ -185,7 +185,7 @@ def told(records: tuple[Record, ...]) -> dict[str, int]:
 
 
 def test_a_failover_by_itself_moves_nobody(cluster: RunningCluster) -> None:
-    """L3, L4: heartbeats go on at the same generation, and the share is the same."""
+    """K-L3, K-L4: heartbeats go on at the same generation, and the share is the same."""
     group = Group(cluster)
     first, second = stable(group)
     group.kill_leader()

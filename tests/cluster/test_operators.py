@@ -121,7 +121,7 @@ def test_two_dead_static_members_are_removed_by_one_rebalance(tmp_path: Path) ->
 
 
 def test_static_members_that_have_closed_are_removed_without_their_names(tmp_path: Path) -> None:
-    """S12, G24: to restart announced and to be retired after all is an ordinary day."""
+    """S12, K-G24: to restart announced and to be retired after all is an ordinary day."""
     with running(tmp_path / "c", 1, *INSECURE) as cluster:
         cluster.create_topic("t", 1)
         for whom in (("--instance-prefix", "w-"), ("--all",)):
@@ -191,7 +191,7 @@ def test_a_stop_that_was_asked_for_is_no_failure_even_if_a_node_died(tmp_path: P
 
 
 def test_a_name_that_is_not_there_is_told(tmp_path: Path) -> None:
-    """Kafka answers quietly (G1, J16); an operator who mistyped a name must hear of it."""
+    """Kafka answers quietly (K-G1, K-J16); an operator who mistyped a name must hear of it."""
     with running(tmp_path / "c", 1, *INSECURE) as cluster:
         asked = {
             command: cluster.ask(*command.split())

@@ -1,6 +1,6 @@
 """The power of all three nodes is cut under load, five times: nothing acknowledged is lost.
 
-S19, S21, faults F14 and F15. Where a file system can be mounted, everything is lost that was not
+S19, S21, FAULT-14, FAULT-15. Where a file system can be mounted, everything is lost that was not
 synced, or a part of it; where not, each node's next commit is cut short (cluster/power_supply.py).
 The second way needs nothing, so it is tried everywhere, twice more.
 """

@@ -122,7 +122,7 @@ class InProcess:
         self.core.submit(kafka_json.commit(request, caller))
         given = self.core.answers.pop(caller.call)
         assert isinstance(given, OffsetsReply)
-        if given.error is not None:  # no code of its own: each partition has it (J9)
+        if given.error is not None:  # no code of its own: each partition has it (K-J9)
             return {"topics": kafka_json.refused_partitions(request, given.error)}
         return {"topics": kafka_json.partitions(given)}
 

@@ -3,7 +3,7 @@
 A string that starts with `$` is a symbol: it stands for one id of this run, one-to-one over a whole
 transcript. `{"any_of": [...]}`, `{"if_leader": [...]}` and `"*"` stand where Kafka itself leaves it
 to chance. The client id of a member is not compared: after a static swap Kafka shows the old
-process, we the new one (a deliberate difference, bettered B10).
+process, we the new one (a deliberate difference, bettered K-B10).
 """
 
 from __future__ import annotations

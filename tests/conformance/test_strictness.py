@@ -31,7 +31,7 @@ def places(value: Json, at: tuple[Json, ...] = ()) -> Iterator[tuple[tuple[Json,
     """Every leaf of an answer, and every list, with the way to it."""
     if isinstance(value, dict):
         for key, each in value.items():
-            if key != "client_id":  # not compared (bettered B10)
+            if key != "client_id":  # not compared (bettered K-B10)
                 yield from places(each, (*at, key))
     elif isinstance(value, list):
         yield at, value

@@ -49,7 +49,7 @@ def test_each_deviation_is_a_difference() -> None:
 
 
 def test_unreadable_subscriptions_are_refused_and_wedge_nothing() -> None:
-    """J25 bettered: INCONSISTENT_GROUP_PROTOCOL, and a healthy member joins the same group."""
+    """K-J25 bettered: INCONSISTENT_GROUP_PROTOCOL, and a healthy member joins the same group."""
     transcript = load(HERE / "transcripts" / "unparsable_consumer_subscription.json")
     first = transcript["steps"][0]["do"]
     session = InProcess(transcript["config"], transcript["topics"])

@@ -132,7 +132,7 @@ class Calls:
         return self.submit(LeaveGroup(self.caller(), GROUP, members, operator))
 
     def remove(self, *, everyone: bool = False, prefix: str = "") -> tuple[Event, ...]:
-        """An operator removes members without naming them (G24)."""
+        """An operator removes members without naming them (K-G24)."""
         reason = "node retired"
         command = LeaveGroup(self.caller(), GROUP, (), True, everyone, prefix, reason)  # noqa: FBT003 - in order
         return self.submit(command)

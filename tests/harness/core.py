@@ -144,7 +144,7 @@ class Core:
         return self._adopt(group_id, decision)
 
     def fail_over(self) -> None:
-        """Another leader: what is not on the log is gone, parked calls end (L16, S16)."""
+        """Another leader: what is not on the log is gone, parked calls end (K-L16, S16)."""
         for volatile in self.volatile.values():
             for answer in _dismissed(volatile):
                 self._answer(answer)
@@ -171,7 +171,7 @@ class Core:
 
 
 def _dismissed(volatile: Volatile) -> Iterator[Answer]:
-    """What a node tells the parked calls of a group when it leads no more (L16, S5)."""
+    """What a node tells the parked calls of a group when it leads no more (K-L16, S5)."""
     for member_id, join in volatile.joins.items():
         if join.call != NOBODY:
             yield Answer(join.call, JoinReply(NotCoordinator(), member_id=member_id))

@@ -1,7 +1,7 @@
-"""Our search and Porcupine (github.com/anishathalye/porcupine) judge the same histories alike (I7).
+"""Our search and Porcupine judge the same histories alike (INV-7).
 
-Porcupine is a tool of this test only. Where Go is not installed, or the module cannot be had, the
-test is skipped and says why.
+Porcupine (github.com/anishathalye/porcupine) is a tool of this test only. Where Go is not
+installed, or the module cannot be had, the test is skipped and says why.
 """
 
 from __future__ import annotations

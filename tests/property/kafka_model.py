@@ -16,9 +16,9 @@ from property.kafka_parts import COMPLETING, EMPTY, PREPARING, STABLE, Group, Me
 
 Json = Any
 NEW_MEMBER_MS = 300_000
-"""A new member's first join may be parked so long (A21)."""
+"""A new member's first join may be parked so long (K-A21)."""
 SESSION_MS = range(200, 1_800_001)
-"""The bounds of the transcripts' base profile (I5)."""
+"""The bounds of the transcripts' base profile (K-I5)."""
 
 
 class Model(Table):
@@ -58,7 +58,7 @@ class Model(Table):
         return self._join_new(of, name, group, request)
 
     def _room(self, group: Group, request: Json) -> bool:
-        """I9-I12."""
+        """K-I9 to K-I12."""
         asked, instance = request["member_id"], request.get("group_instance_id")
         if self.ours and not asked and instance is not None:
             asked = group.instances.get(instance, "")
@@ -81,7 +81,7 @@ class Model(Table):
 
     @staticmethod
     def _consistent(group: Group | None, request: Json) -> bool:
-        """I1-I4."""
+        """K-I1 to K-I4."""
         if group is None or group.state == EMPTY:
             return bool(request["protocol_type"] and request["protocols"])
         if request["protocol_type"] != group.type:
@@ -99,7 +99,7 @@ class Model(Table):
 
     def _join_new(self, of: int, name: str, group: Group, request: Json) -> None:
         instance, fresh = request.get("group_instance_id"), self._fresh(of)
-        if instance is None:  # A1, A3
+        if instance is None:  # K-A1, K-A3
             group.pending.add(fresh)
             session = request["session_timeout_ms"]
             self.arm(name, "pending", fresh, session, lambda: self._pending_over(name, fresh))
@@ -115,14 +115,14 @@ class Model(Table):
 
     def _join_pending(self, of: int, name: str, group: Group, request: Json) -> None:
         if request.get("group_instance_id") is not None:
-            return self.refuse_join(of, "UNKNOWN_SERVER_ERROR")  # A10
+            return self.refuse_join(of, "UNKNOWN_SERVER_ERROR")  # K-A10
         asked = request["member_id"]
         group.pending.discard(asked)
         self.cancel(name, "pending", asked)
         return self._add(of, name, group, request, asked)
 
     def _add(self, of: int, name: str, group: Group, request: Json, member_id: str) -> None:
-        """A5, B1, B2, D2: a new member, and a rebalance."""
+        """K-A5, K-B1, K-B2, K-D2: a new member, and a rebalance."""
         member = Member(
             *(member_id, request.get("group_instance_id"), self.sent[of][0]),
             *(request["session_timeout_ms"], request["rebalance_timeout_ms"]),
@@ -141,7 +141,7 @@ class Model(Table):
         self.rebalance(name, group)
 
     def _join_known(self, of: int, name: str, group: Group, request: Json) -> None:
-        """A12-A20, B15-B18."""
+        """K-A12 to K-A20, K-B15 to K-B18."""
         asked = request["member_id"]
         error = self.stranger(group, asked, request.get("group_instance_id"))
         if error:
@@ -149,7 +149,7 @@ class Model(Table):
         member, leads = group.members[asked], group.leader == asked
         same = member.protocols == request["protocols"]
         if same and (group.state == COMPLETING or (group.state == STABLE and not leads)):
-            if self.ours:  # B17 bettered, and the session is renewed
+            if self.ours:  # K-B17 bettered, and the session is renewed
                 self._timeouts(member, request)
                 self.renew(name, member)
             return self.accept_join(of, group, member, listed=leads and group.state == COMPLETING)
@@ -169,7 +169,7 @@ class Model(Table):
             self.cancel(name, "session", member.member_id)
 
     def _replace(self, of: int, name: str, group: Group, request: Json, fresh: str) -> None:
-        """B3-B13, B19, B20: another process has the instance now."""
+        """K-B3 to K-B13, K-B19, K-B20: another process has the instance now."""
         old_id = group.instances[request["group_instance_id"]]
         old = group.members[old_id]
         self.refuse_join(old.join, "FENCED_INSTANCE_ID", old_id)
@@ -191,7 +191,7 @@ class Model(Table):
             group.owed.discard(old_id)
             if not group.owed:
                 self.cancel(name, "owed")
-        if not self.ours:  # B9: the first session is the old one's
+        if not self.ours:  # K-B9: the first session is the old one's
             self.renew(name, member)
         self._update(of, name, member, request)
         if self.ours:
@@ -203,7 +203,7 @@ class Model(Table):
             self.rebalance(name, group)
 
     def _moved(self, group: Group, old: Member, new: Member, *, leads: bool) -> bool:
-        """B8; B6 as we have it."""
+        """K-B8; K-B6 as we have it."""
         if self.vote(group) != group.protocol:
             return True
         topics = old.topics(group.protocol), new.topics(group.protocol)
@@ -212,7 +212,7 @@ class Model(Table):
     # --- rounds ---
 
     def rebalance(self, name: str, group: Group) -> None:
-        """Open a join phase, or look whether the open one can close (D4, D10, D12)."""
+        """Open a join phase, or look whether the open one can close (K-D4, K-D10, K-D12)."""
         if group.state == PREPARING:
             return self.settle_round(name, group)
         if group.state == COMPLETING:
@@ -235,7 +235,7 @@ class Model(Table):
         return self.arm(name, "round", "", group.timeout, lambda: self.close(name, group))
 
     def _hold(self, name: str, group: Group, delay: int, left: int) -> None:
-        """D1, D2: wait for company, and again when somebody came."""
+        """K-D1, K-D2: wait for company, and again when somebody came."""
 
         def over() -> None:
             if not group.added or not left:
@@ -254,12 +254,12 @@ class Model(Table):
             self.close(name, group)
 
     def close(self, name: str, group: Group) -> None:
-        """The join phase ends with whoever is there (D5-D9, A25)."""
+        """The join phase ends with whoever is there (K-D5 to K-D9, K-A25)."""
         self.cancel(name, "round")
         for absent in [m for m in group.members.values() if m.join is None and m.instance is None]:
             self.drop(name, group, absent.member_id)
         joining = group.joining
-        if group.members and not joining:  # D8
+        if group.members and not joining:  # K-D8
             again = max(group.timeout, 1_000) if self.ours else group.longest
             return self.arm(name, "round", "", again, lambda: self.close(name, group))
         group.generation += 1
@@ -277,7 +277,7 @@ class Model(Table):
     def _tell(self, name: str, group: Group) -> None:
         group.answered = {m.member_id for m in group.joining}
         for member in group.members.values():
-            if member.join is not None or not self.ours:  # D15, D16
+            if member.join is not None or not self.ours:  # K-D15, K-D16
                 group.owed.add(member.member_id)
                 of, member.join, member.new = member.join, None, False
                 leads = group.leader == member.member_id
@@ -293,7 +293,7 @@ class Model(Table):
 
     @staticmethod
     def vote(group: Group) -> str:
-        """D11, a tie by name."""
+        """K-D11, a tie by name."""
         lists: list[list[str]] = [[p["name"] for p in m.protocols] for m in group.members.values()]
         common = set.intersection(*map(set, lists))
         votes = Counter(next(n for n in names if n in common) for names in lists)
@@ -341,7 +341,7 @@ class Model(Table):
         return "REBALANCE_IN_PROGRESS" if group.state == PREPARING else None
 
     def _assign(self, name: str, group: Group, assignments: list[Json]) -> None:
-        """E5."""
+        """K-E5."""
         given = {each["member_id"]: each["assignment"] for each in assignments}
         group.state = STABLE
         for member in group.members.values():
@@ -352,7 +352,7 @@ class Model(Table):
                 self.renew(name, member)
 
     def overdue(self, name: str, group: Group) -> None:
-        """E10-E12."""
+        """K-E10 to K-E12."""
         for member_id in [each for each in group.owed if each in group.members]:
             self.drop(name, group, member_id)
         group.owed.clear()
@@ -373,7 +373,7 @@ class Model(Table):
         self.answer(of, {"error_code": error or "NONE"})
 
     def heard(self, name: str, member: Member) -> None:
-        """Renew a session that runs; a parked member's does not, with us (A23)."""
+        """Renew a session that runs; a parked member's does not, with us (K-A23)."""
         if not self.ours or (member.join is None and member.sync is None):
             self.renew(name, member)
 
@@ -382,7 +382,7 @@ class Model(Table):
         self.arm(name, "session", member_id, member.session, lambda: self._silent(name, member_id))
 
     def _silent(self, name: str, member_id: str) -> None:
-        """F9, F10, A21-A23."""
+        """K-F9, K-F10, K-A21 to K-A23."""
         group = self.groups[name]
         member = group.members[member_id]
         if not member.new and (member.join is not None or member.sync is not None):
@@ -413,7 +413,7 @@ class Model(Table):
         return None
 
     def _leave_one(self, name: str, group: Group | None, entry: Json) -> str:
-        """G4-G19."""
+        """K-G4 to K-G19."""
         if group is None:
             return "UNKNOWN_MEMBER_ID"
         asked, instance = entry.get("member_id", ""), entry.get("group_instance_id")

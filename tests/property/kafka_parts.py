@@ -168,7 +168,7 @@ class Table:
 
     @staticmethod
     def stranger(group: Group | None, member_id: str, instance: str | None) -> str | None:
-        """C1-C7, A12, F1: who may speak."""
+        """K-C1 to K-C7, K-A12, K-F1: who may speak."""
         if group is None:
             return "UNKNOWN_MEMBER_ID"
         if instance is not None:

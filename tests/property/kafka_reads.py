@@ -77,7 +77,7 @@ class Coordinator(Model):
         return {"topics": topics}
 
     def _commit_is_heard(self, request: Json, refusal: str | None) -> None:
-        """F12."""
+        """K-F12."""
         group = self.groups.get(request["group_id"])
         member = group.members.get(request.get("member_id", "")) if group else None
         known = any(
@@ -89,7 +89,7 @@ class Coordinator(Model):
             self.heard(request["group_id"], member)
 
     def _commit_error(self, group: Group | None, request: Json) -> str | None:
-        """J1-J13, C8-C11."""
+        """K-J1 to K-J13, K-C8 to K-C11."""
         generation = request.get("generation_id_or_member_epoch", -1)
         if group is None:
             return "GROUP_ID_NOT_FOUND" if generation >= 0 else None
@@ -130,7 +130,7 @@ class Coordinator(Model):
         return {"groups": groups}
 
     def delete_offsets(self, request: Json) -> Json:
-        """J22-J25."""
+        """K-J22 to K-J25."""
         group = self.groups.get(request["group_id"])
         if not request["group_id"]:
             return {"error_code": "INVALID_GROUP_ID", "topics": []}
@@ -194,7 +194,7 @@ class Coordinator(Model):
         }
 
     def list_groups(self, request: Json) -> Json:
-        """K8."""
+        """K-K8."""
         states = {each.lower() for each in request.get("states_filter") or []}
         types = {each.lower() for each in request.get("types_filter") or []}
         groups = [
@@ -225,7 +225,7 @@ class Coordinator(Model):
             results.append({"group_id": name, "error_code": error})
         return {"results": results}
 
-    # --- failover (L3-L6, L16, S16) ---
+    # --- failover (K-L3 to K-L6, K-L16, S16) ---
 
     def fail_over(self) -> None:
         """Another leader: what was parked ends, what is on our log goes on, timers start in full.
@@ -251,5 +251,5 @@ class Coordinator(Model):
             elif group.state == COMPLETING:
                 group.owed = group.answered & set(group.members)
                 self.arm(name, "owed", "", group.longest, partial(self.overdue, name, group))
-            if group.state in {COMPLETING, STABLE} and len(group.members) > self.max_size:  # I13
+            if group.state in {COMPLETING, STABLE} and len(group.members) > self.max_size:  # K-I13
                 self.arm(name, "size", "", 0, partial(self.rebalance, name, group))

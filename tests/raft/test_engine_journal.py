@@ -1,4 +1,4 @@
-"""The journal adapter: what is folded into one batch, and what a start finds (D3, D4)."""
+"""The journal adapter: what is folded into one batch, and what a start finds (E-3, E-4)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_nothing_is_durable_before_the_flush_and_all_of_it_after() -> None:
 
 
 def test_a_conflict_and_what_follows_it_are_one_batch() -> None:
-    """D4: at no moment does the disk hold neither the old entries nor the new ones."""
+    """E-4: at no moment does the disk hold neither the old entries nor the new ones."""
     disk = ModelJournal()
     journal = EngineJournal(disk)
     for _ in range(5):

@@ -1,4 +1,4 @@
-"""D1, D2, D5, r7, S7, S18: what enters a log, what leaves it, and what travels."""
+"""E-1, E-2, E-5, E-7, S7, S18: what enters a log, what leaves it, and what travels."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def test_d2_a_heartbeat_commits_only_what_it_verified() -> None:
 
 
 def test_d2_a_snapshot_chunk_commits_nothing() -> None:
-    """D2: the stock engine raises commit to its own tail on any chunk; the orphan was applied."""
+    """E-2: the stock engine raises commit to its own tail on any chunk; the orphan was applied."""
     c = Cluster()
     c.elect("A")
     c.isolate("A")
@@ -186,7 +186,7 @@ def test_r7_a_divergent_tail_is_repaired_in_rounds_per_term() -> None:
 
 @guards(Rule.S7_CHUNKS, harm="one_frame_blocks_the_link")
 def test_s7_a_long_entry_travels_in_chunks(rules: Rules) -> str:
-    """r6: the stock chunks raised in the follower; here each frame is bounded and acked."""
+    """E-10: the stock chunks raised in the follower; here each frame is bounded and acked."""
     c = Cluster(rules=rules, settings=SMALL)
     c.elect("A")
     c.put("A", "y" * 5000)
@@ -262,7 +262,7 @@ def test_d6_a_consumer_that_raises_holds_up_nobody() -> None:
 
 
 def test_d4_a_cut_is_one_batch_that_rewrites_nothing() -> None:
-    """D4: the stock journal is rewritten in place by every compaction."""
+    """E-4: the stock journal is rewritten in place by every compaction."""
     c = Cluster("A")
     c.elect("A")
     for i in range(20):

@@ -156,7 +156,7 @@ def test_no_module_of_the_raft_layer_imports_pickle() -> None:
 
 
 def test_an_entry_of_an_unknown_kind_stops_the_node() -> None:
-    """A pickled call, a membership change (r8), a code version: none of these exist here."""
+    """A pickled call, a membership change (E-8), a code version: none of these exist here."""
     c = Cluster("A")
     c.elect("A")
     c.engine("A").overlay.journal.append(b"\x02" + pickle.dumps(["add", "evil"]), 1)

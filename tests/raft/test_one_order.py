@@ -1,4 +1,4 @@
-"""S4: one FIFO, in order, bounded; only what is evolved may be cut. D6: nothing runs in a tick."""
+"""S4: one FIFO, in order, bounded; only what is evolved may be cut. E-6: nothing runs in a tick."""
 
 from __future__ import annotations
 

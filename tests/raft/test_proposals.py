@@ -51,7 +51,7 @@ def test_s1_every_replica_skips_what_a_broken_leader_let_through(rules: Rules) -
 
 
 def test_r9_a_follower_refuses_and_never_forwards() -> None:
-    """r9: the stock engine forwards once and forgets; here the caller is told at once."""
+    """E-9: the stock engine forwards once and forgets; here the caller is told at once."""
     c = Cluster()
     c.elect("A")
     proposal = c.put("B", "lost in flight")

@@ -1,4 +1,4 @@
-"""S18, D1: snapshots between engines: streamed, installed, broken off, and never half there."""
+"""S18, E-1: snapshots between engines: streamed, installed, broken off, and never half there."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
 """The stock engine's other defects, each shown on it: what the overlay closes is real.
 
-Those that lose acknowledged data (r1, r2, r4, the orphaned dump, the power cut) are in
-test_stock_losses, each beside the same schedule on ours; for these the overlay's tests are in
-test_log, test_proposals and test_votes_and_lease. Should one of these tests fail after an upgrade,
-a defect was repaired upstream: look before you pin.
+Those that lose acknowledged data (E-1 to E-5) are in test_stock_losses, each beside the same
+schedule on ours; for these the overlay's tests are in test_log, test_proposals and
+test_votes_and_lease. Should one of these tests fail after an upgrade, a defect was repaired
+upstream: look before you pin.
 """
 
 from __future__ import annotations

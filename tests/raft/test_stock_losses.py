@@ -1,8 +1,8 @@
 """The five ways in which the stock engine loses what it acknowledged, and the same on ours.
 
-r1, r2, r4, the orphaned dump and the power cut (elsewhere: D1, D2, D4, D3, D5): each first on
-PySyncObj as published, where the loss must be seen, then the same schedule on the overlay and its
-journal, where nothing may be lost. No lost message is needed for any of them.
+E-1, E-2, E-4, the orphaned dump (E-3) and the power cut (E-5): each first on PySyncObj as
+published, where the loss must be seen, then the same schedule on the overlay and its journal, where
+nothing may be lost. No lost message is needed for any of them.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def _quiet_engine_and_own_clock() -> Iterator[None]:
     pysyncobj.syncobj.monotonicTime = before
 
 
-# --- r1 (D1): the leader goes back, sends a tail again, and dies; C lags ---
+# --- E-1: the leader goes back, sends a tail again, and dies; C lags ---
 
 
 def test_r1_the_stock_engine_loses_acknowledged_commands() -> None:
@@ -110,7 +110,7 @@ def test_r1_the_overlay_loses_none_of_them() -> None:
     assert c.consumer("C").values == TEN
 
 
-# --- r2 (D2): a deposed leader with an entry of its own is sent a snapshot ---
+# --- E-2: a deposed leader with an entry of its own is sent a snapshot ---
 
 
 def test_r2_the_stock_engine_acknowledges_what_nobody_else_has() -> None:
@@ -168,7 +168,7 @@ def test_r2_the_overlay_tells_that_it_is_lost() -> None:
     assert c.consumer("A").values == c.consumer("B").values == [f"new{i}" for i in range(50)]
 
 
-# --- r4 (D4): kill -9 while the journal is cut at entry 500 of 1,000 ---
+# --- E-4: kill -9 while the journal is cut at entry 500 of 1,000 ---
 
 R4_STOCK = """
 import os, sys
@@ -225,7 +225,7 @@ def test_r4_our_journal_is_cut_whole_or_not_at_all(tmp_path: Path) -> None:
     journal.close()
 
 
-# --- the orphaned dump (D3): all are killed while they write their dumps ---
+# --- the orphaned dump (E-3): all are killed while they write their dumps ---
 
 
 def started(what: str, folder: Path) -> tuple[subprocess.Popen[str], list[str]]:
@@ -297,7 +297,7 @@ def test_orphaned_dump_the_overlay_reads_on_from_its_journal(
     assert [c.consumer(name).values for name in "ABC"] == [values] * 3
 
 
-# --- the power cut (D5) ---
+# --- the power cut (E-5) ---
 
 
 @pytest.fixture

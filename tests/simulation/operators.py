@@ -142,7 +142,7 @@ class OffsetReader:
 
 
 class LogWatcher:
-    """Watches the log and goes on at another node where it was, whatever happens (I10)."""
+    """Watches the log and goes on at another node where it was, whatever happens (INV-10)."""
 
     def __init__(self, process: Process, net: Net, recorder: Recorder, group: str) -> None:
         """`group` "" for all of them."""

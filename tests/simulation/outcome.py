@@ -179,7 +179,7 @@ def _healed_after(world: World) -> int | None:
 
 
 def _liveness(world: World) -> list[Broken]:
-    """I15: without faults the cluster is whole again in time, serves, and comes to one state."""
+    """INV-15: without faults the cluster is whole again in time, serves, and comes to one state."""
     after_us = _healed_after(world)
     late = after_us is None or after_us > HEALS_WITHIN_US
     if not late and not world.sick:
@@ -202,7 +202,7 @@ def _complaints(world: World) -> list[Broken]:
 
 
 def _judged(history: Sequence[Happening]) -> list[Broken]:
-    """I1 to I12; what a checker could not decide is no pass either."""
+    """INV-1 to INV-12; what a checker could not decide is no pass either."""
     judgement = judge(history)
     end_us = history[-1].at_us
     undecided = [Broken("undecided", end_us, sentence) for sentence in judgement.undecided]
@@ -210,7 +210,7 @@ def _judged(history: Sequence[Happening]) -> list[Broken]:
 
 
 def _gaps(history: Sequence[Happening]) -> list[Broken]:
-    """I10, and more: nothing is ever sealed here, so every node holds the log from its start."""
+    """INV-10, and more: nothing is ever sealed here, so every node holds the log from its start."""
     return [
         Broken("I10", each.at_us, f"{each.watch} was told of a gap, but nothing was ever sealed")
         for each in history

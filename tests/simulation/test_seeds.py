@@ -31,7 +31,7 @@ def results() -> dict[int, SeedResult]:
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_nothing_is_broken(results: dict[int, SeedResult], seed: int) -> None:
-    """I1 to I12, I15, no alarm, and nothing raised where nobody handles it."""
+    """INV-1 to INV-12, INV-15, no alarm, and nothing raised where nobody handles it."""
     violations = results[seed].violations
 
     assert not violations, f"./dev sim --seed {seed}: {violations[0]}"

@@ -1,8 +1,8 @@
 """One simulated world: three nodes, their clients, the network, and two phases.
 
 Safety: faults come by the list while everybody works. Healing: faults stop, and the cluster must
-recover within a deadline (I15), serve, and have lost nothing. A seed decides everything; the list
-of faults may be cut down, and everything else keeps its own chance (shrink.py relies on that).
+recover within a deadline (INV-15), serve, and have lost nothing. A seed decides everything; the
+list of faults may be cut down, and everything else keeps its own chance (shrink.py relies on that).
 """
 
 from __future__ import annotations
@@ -177,7 +177,7 @@ class World:
         self._finish()
 
     def _serve_on(self) -> None:
-        """A cluster that has healed gets things done (I15)."""
+        """A cluster that has healed gets things done (INV-15)."""
         reached = self.recorder.last_index
         asked = bool(self.crowd.alive)
         if self.shape.busy:  # what was told live may have been lost since: it is asked for again

@@ -58,7 +58,7 @@ def test_a_grant_begins_an_interval_with_its_entry_as_token() -> None:
 
 
 def test_a_planned_restart_is_a_gap_between_release_and_swap_and_no_move() -> None:
-    """S12: the release fences the old id; the swap (B3) grants the same again, by a new token."""
+    """S12: the release fences the old id; the swap (K-B3) grants the same again, by a new token."""
     log = stable()
     log.entry("g", released("a", "a1"), after_ms=1000)
     token = log.entry("g", swapped("a", "a1", "a2"), after_ms=300)

@@ -78,7 +78,7 @@ def _generations_that_lose_members(log: EventLog) -> None:
 
 
 def _assignments_that_are_wiped(log: EventLog) -> None:
-    """D10: a join phase that opens before the assignment is in; then a swap, which still grants."""
+    """K-D10: a join phase opens before the assignment is in; then a swap, which still grants."""
     two_static_members(log, "h")
     log.entry("h", round_opened("once more"))
     log.entry("h", generation(2, "a1", "b1"))

@@ -103,7 +103,7 @@ class JournalSuite(ABC):
         assert image.entries == entries(1, 2) + entries(3, 3, term=2)
 
     def test_a_cut_leaves_its_entry_as_anchor(self, disk: JournalDisk) -> None:
-        """D4: what follows the cut is not rewritten, so it cannot be lost."""
+        """E-4: what follows the cut is not rewritten, so it cannot be lost."""
         cut = JournalBatch(cut_to=(3, 1), commit_index=3)
 
         image = held(disk, JournalBatch(append=entries(1, 5)), cut)

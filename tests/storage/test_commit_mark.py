@@ -96,7 +96,7 @@ def test_s21_without_the_mark_such_a_flip_is_not_seen(path: Path) -> None:
 
 
 def test_s21_an_older_file_in_the_place_of_the_journal_is_damage(path: Path) -> None:
-    """F31, an old copy put back: it has forgotten votes and acks as a flip has."""
+    """FAULT-31, an old copy put back: it has forgotten votes and acks as a flip has."""
     old = (path / "raft" / "data.mdb").read_bytes()
     journal = LmdbJournal(path / "raft")
     journal.load()

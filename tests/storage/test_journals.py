@@ -176,7 +176,7 @@ def test_a_journal_of_a_newer_version_is_refused_not_damaged(tmp_path: Path) -> 
 
 
 def test_both_environments_sync_data_and_meta_page_at_each_commit(tmp_path: Path) -> None:
-    """D5: an acknowledgement rests on these; the power-cut tests take the order for granted."""
+    """E-5: an acknowledgement rests on these; the power-cut tests take the order for granted."""
     StateStore.create(tmp_path / "state")
     environments = [
         LmdbJournal(LmdbDisk(tmp_path / "raft").path)._environment,

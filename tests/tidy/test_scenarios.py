@@ -3,10 +3,11 @@
 `tests/conformance/scenarios.txt` has them all. One is played where its id stands
 
 - in the `catalogue` of a transcript, unless that `requires` what we leave out,
-- at the head of a story's prose, before a colon: `# B11, C13: the parked join …`,
+- at the head of a story's prose, before a colon: `# K-B11, K-C13: the parked join …`,
 - at the head of a test's docstring, likewise, or of its name: `test_b11_c13_the_parked_join`.
 
-`bettered` after an id says that we differ from Kafka on purpose. Folders whose D1 or E2 mean
+A transcript, as data, and a name have the bare id; prose has it as docs/rules/kafka.md does.
+`bettered` after an id says that we differ from Kafka on purpose. Folders where `test_d1_` means
 something else (the engine's defects) are not looked at.
 """
 
@@ -29,7 +30,7 @@ TESTS = (
     *("cluster", "conformance", "property"),
 )
 _SCENARIO = re.compile(r"[A-L]\d+")
-_HEAD_WORD = re.compile(r"[A-L]\d+|S\d+|KIP-\d+|bettered")
+_HEAD_WORD = re.compile(r"K-[A-L]\d+|S\d+|KIP-\d+|bettered")
 
 
 def scenarios(root: Path) -> dict[str, str]:
@@ -87,7 +88,7 @@ def head(line: str) -> list[str]:
     words = re.split(r"[,\s]+", line.partition(":")[0].strip())
     if ":" not in line or not all(map(_HEAD_WORD.fullmatch, words)):
         return []
-    return [word for word in words if _SCENARIO.fullmatch(word)]
+    return [word.removeprefix("K-") for word in words if word.startswith("K-")]
 
 
 def check(root: Path) -> list[str]:
@@ -120,13 +121,13 @@ def test_all_are_counted() -> None:
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """A tree in which A1 is played by a transcript, B2 by a story, C3 by a test, D4 listed."""
+    """A tree: A1 is played by a transcript, B2 by a story, C3 by a test, and D4 is listed."""
     for name, text in {
         "conformance/scenarios.txt": "# all\nA1 one\nB2 two\nC3 three\nD4 four\n",
         "conformance/not_applicable.toml": 'D4 = "no such thing"\n',
         "conformance/transcripts/t.json": '{"requires": [], "catalogue": ["A1"]}',
-        "stories/s.txt": "# Some words.\n# B2 bettered, S12: a rule.\njoin a\n----\n",
-        "unit/coordinator/test_x.py": 'def test_y() -> None:\n    """C3: a rule."""\n',
+        "stories/s.txt": "# Some words.\n# K-B2 bettered, S12: a rule.\njoin a\n----\n",
+        "unit/coordinator/test_x.py": 'def test_y() -> None:\n    """K-C3: a rule."""\n',
     }.items():
         path = tmp_path / "tests" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -143,9 +144,10 @@ def test_what_is_complete_passes(small: Path) -> None:
     [
         ("conformance/transcripts/t.json", '{"requires": [], "catalogue": []}'),
         ("conformance/transcripts/t.json", '{"requires": ["kafka_bug"], "catalogue": ["A1"]}'),
-        ("stories/s.txt", "# A rule (B2), told.\njoin a\n----\n"),
-        ("unit/coordinator/test_x.py", 'def test_y() -> None:\n    """A rule: C3."""\n'),
-        ("unit/coordinator/test_x.py", 'def help_c3() -> None:\n    """C3: a rule."""\n'),
+        ("stories/s.txt", "# A rule (K-B2), told.\njoin a\n----\n"),
+        ("stories/s.txt", "# B2: a rule without its prefix.\njoin a\n----\n"),
+        ("unit/coordinator/test_x.py", 'def test_y() -> None:\n    """A rule: K-C3."""\n'),
+        ("unit/coordinator/test_x.py", 'def help_c3() -> None:\n    """K-C3: a rule."""\n'),
         ("unit/coordinator/test_x.py", "def test_c3_c4_a_rule() -> None: ...\n"),
         ("unit/coordinator/test_x.py", "def test_c3_d4_a_rule() -> None: ...\n"),
         ("conformance/not_applicable.toml", 'D4 = " "\n'),

@@ -63,7 +63,7 @@ class JoinGroup:
 
 @dataclass(frozen=True, slots=True)
 class SyncGroup:
-    """SyncGroup v5. A null protocol type or name is refused (E8)."""
+    """SyncGroup v5. A null protocol type or name is refused (K-E8)."""
 
     caller: Caller
     group_id: GroupId
@@ -88,7 +88,7 @@ class Heartbeat:
 
 
 class LeavingMember(NamedTuple):
-    """One entry of a leave: by member id, by instance id, or both (G4-G12)."""
+    """One entry of a leave: by member id, by instance id, or both (K-G4 to K-G12)."""
 
     member_id: MemberId
     instance_id: InstanceId | None
@@ -100,7 +100,8 @@ class LeaveGroup:
     """LeaveGroup v5; `operator` marks AdminService.RemoveMembers (KIP-345).
 
     An operator may name no members, but mean `everyone`, or every static member whose instance id
-    begins with `prefix`: who that is, is seen when it is decided (G24). `reason` is for these two.
+    begins with `prefix`: who that is, is seen when it is decided (K-G24). `reason` is for these
+    two.
     """
 
     caller: Caller
@@ -141,7 +142,7 @@ class CallBroken:
 
 @dataclass(frozen=True, slots=True)
 class CommitOffsets:
-    """OffsetCommit v9; `generation` below 0 is a commit from outside a group (J1, C11)."""
+    """OffsetCommit v9; `generation` below 0 is a commit from outside a group (K-J1, K-C11)."""
 
     caller: Caller
     group_id: GroupId
@@ -170,7 +171,7 @@ class DeleteGroup:
 
 @dataclass(frozen=True, slots=True)
 class ExpireOffsets:
-    """A sweep over one group at `log_time_ms` (J26-J33); what goes is listed in the events."""
+    """A sweep over one group at `log_time_ms` (K-J26 to K-J33); the events list what goes."""
 
     group_id: GroupId
     log_time_ms: int

@@ -74,12 +74,12 @@ class SettingChange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GroupCreated:
-    """A group came into being: by a first join (A1, B1) or by a simple commit (J1)."""
+    """A group came into being: by a first join (K-A1, K-B1) or by a simple commit (K-J1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberJoined:
-    """A member is in the group (A5, B1). It has no assignment until one is stored."""
+    """A member is in the group (K-A5, K-B1). It has no assignment until one is stored."""
 
     member_id: MemberId
     instance_id: InstanceId | None
@@ -94,7 +94,10 @@ class MemberJoined:
 
 @dataclass(frozen=True, slots=True)
 class MemberUpdated:
-    """A known member rejoined with other protocols, timeouts or client (A16, A18, A20, B17)."""
+    """A known member rejoined with other protocols, timeouts or client.
+
+    Rules K-A16, K-A18, K-A20, K-B17.
+    """
 
     member_id: MemberId
     client_id: str
@@ -107,7 +110,7 @@ class MemberUpdated:
 
 @dataclass(frozen=True, slots=True)
 class StaticMemberReplaced:
-    """The whole swap in one event (KIP-345, B3): the old id is fenced, the new one bound.
+    """The whole swap in one event (KIP-345, K-B3): the old id is fenced, the new one bound.
 
     The assignment goes with the instance. `predecessor_ms`: how long the old holder may still act
     on what it was granted (S12); 0 after a release.
@@ -137,7 +140,7 @@ class InstanceReleased:
 class RebalanceStarted:
     """A join phase opened. `member_id`: who caused it, empty if nobody in particular.
 
-    `initial`: the round opened from Empty, so it waits out the initial delay (D1, D4).
+    `initial`: the round opened from Empty, so it waits out the initial delay (K-D1, K-D4).
     `timeout_ms`: how long the phase may last at most.
     """
 
@@ -151,8 +154,8 @@ class RebalanceStarted:
 class GenerationStarted:
     """A join phase closed with members; the number is on the log before anyone is told (S16).
 
-    `absent` are static members that did not rejoin and stay (D6); `removed` are dynamic ones that
-    were thrown out at the rebalance timeout (D5).
+    `absent` are static members that did not rejoin and stay (K-D6); `removed` are dynamic ones that
+    were thrown out at the rebalance timeout (K-D5).
     """
 
     generation: int
@@ -165,14 +168,14 @@ class GenerationStarted:
 
 @dataclass(frozen=True, slots=True)
 class GroupEmptied:
-    """A join phase closed with nobody left (D9); the generation grows, protocol and leader go."""
+    """A join phase closed with nobody left (K-D9); the generation grows, protocol and leader go."""
 
     generation: int
 
 
 @dataclass(frozen=True, slots=True)
 class AssignmentStored:
-    """The group leader's assignment for a generation: the grant of every member (E5)."""
+    """The group leader's assignment for a generation: the grant of every member (K-E5)."""
 
     generation: int
     assignments: tuple[Assigned, ...]
@@ -180,7 +183,7 @@ class AssignmentStored:
 
 @dataclass(frozen=True, slots=True)
 class MembersLeft:
-    """Members left by themselves, a batch in one event (G14)."""
+    """Members left by themselves, a batch in one event (K-G14)."""
 
     member_ids: tuple[MemberId, ...]
     reason: str
@@ -188,7 +191,7 @@ class MembersLeft:
 
 @dataclass(frozen=True, slots=True)
 class MembersRemoved:
-    """An operator removed members, a batch in one event (G23)."""
+    """An operator removed members, a batch in one event (K-G23)."""
 
     member_ids: tuple[MemberId, ...]
     reason: str
@@ -196,7 +199,7 @@ class MembersRemoved:
 
 @dataclass(frozen=True, slots=True)
 class MemberExpired:
-    """A member was not heard in time. `deadline`: `session`, `sync`, `join` (A21, E10, F9)."""
+    """A member was too late. `deadline`: `session`, `sync`, `join` (K-F9, K-E10, K-A21)."""
 
     member_id: MemberId
     deadline: str
@@ -204,7 +207,7 @@ class MemberExpired:
 
 @dataclass(frozen=True, slots=True)
 class MemberRefused:
-    """A known member was thrown out because the group is full (I10)."""
+    """A known member was thrown out because the group is full (K-I10)."""
 
     member_id: MemberId
 

@@ -132,7 +132,7 @@ def _changed(group: Group, event: GroupEvent, record: Record) -> Group:
 
 def _rebalance_started(group: Group, event: RebalanceStarted, record: Record) -> Group:
     members = group.members
-    if group.state == COMPLETING:  # D10: what was handed out before is abandoned
+    if group.state == COMPLETING:  # K-D10: what was handed out before is abandoned
         members = members.map_values(evolve_rebalances.abandon)
     opened = evolve_rebalances.opened(group, event, record)
     return opened._replace(
@@ -202,6 +202,6 @@ def _group_emptied(group: Group, event: GroupEmptied) -> Group:
 
 
 def _next_generation(group: Group, generation: int) -> None:
-    """Each closed join phase adds exactly one, and no number is issued twice (A25, S13)."""
+    """Each closed join phase adds exactly one, and no number is issued twice (K-A25, S13)."""
     if generation != group.generation + 1:
         raise InvariantBroken("A25", f"generation {generation} follows {group.generation}")

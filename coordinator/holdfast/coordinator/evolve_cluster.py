@@ -63,7 +63,7 @@ def _with_sizes(state: State, sizes: tuple[TopicSize, ...]) -> State:
 
 
 def topics_deleted(state: State, event: TopicsDeleted, _record: Record) -> State:
-    """Topics are gone; groups' offsets of them go by own events, group by group (J34)."""
+    """Topics are gone; groups' offsets of them go by own events, group by group (K-J34)."""
     topics = state.topics
     for name in event.names:
         topics = topics.remove(name)

@@ -128,7 +128,7 @@ def _replaced_requests(old: Member) -> tuple[RequestId, ...]:
 
 
 def _replaced(group: Group, event: StaticMemberReplaced, record: Record) -> Group:
-    """The whole swap (B3): assignment, place in the order and leadership go with the instance.
+    """The whole swap (K-B3): assignment, place in the order and leadership go with the instance.
 
     Who was never granted anything hands nothing over, so that is no grant (S13).
     """

@@ -83,7 +83,7 @@ def changed(before: Group, after: Group, event: GroupEvent) -> Group:
 
 
 def closed(before: Group, after: Group, removed: Sequence[MemberId], record: Record) -> Group:
-    """The join phase is over; `removed` did not come in time (D5)."""
+    """The join phase is over; `removed` did not come in time (K-D5)."""
     last = after.last_rebalance
     if last is None:
         return after
@@ -102,7 +102,7 @@ def assigned(before: Group, after: Group, record: Record) -> Group:
 
 
 def abandon(member: Member) -> Member:
-    """The member's assignment is abandoned (D10); what moves is told against it all the same."""
+    """The member's assignment is abandoned (K-D10); what moves is told against it all the same."""
     held = member.assignment or member.abandoned
     return member._replace(assignment=b"", abandoned=held)
 

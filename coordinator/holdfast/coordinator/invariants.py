@@ -60,7 +60,7 @@ def check_touched(before: Group | None, group: Group, member_ids: Iterable[Membe
     """Broken invariants of a group and of these members, in time that does not follow its size.
 
     `before`: the group before the events that touched them. Who was removed must have left no
-    instance behind (C1).
+    instance behind (K-C1).
     """
     found = [*_life(group), *_leadership(group)]
     places: set[int] = set()
@@ -138,7 +138,7 @@ def _speaks(member: Member, protocol_name: str | None) -> bool:
 
 
 def _instances(group: Group) -> Iterator[str]:
-    """Instances and static members are one to one: an identity is never held twice (I4, C1)."""
+    """Instances and static members are one to one: an identity is never held twice (K-I4, K-C1)."""
     static = {m.member_id: m.instance_id for m in group.members.values() if m.instance_id}
     if len(set(static.values())) != len(static):
         yield "C1: two members hold the same instance id"

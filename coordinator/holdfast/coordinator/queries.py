@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 class DescribedMember:
     """One member of a described group.
 
-    `metadata` is that of the chosen protocol, and empty unless the group is Stable (K2).
-    `assignment` is the last one that was handed out and not abandoned (K2, D10).
+    `metadata` is that of the chosen protocol, and empty unless the group is Stable (K-K2).
+    `assignment` is the last one that was handed out and not abandoned (K-K2, K-D10).
     `fencing_token` is None before the first grant. Timeouts are those in force, in milliseconds.
     """
 
@@ -48,7 +48,7 @@ class DescribedMember:
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
-    """One described group (K1-K3). With an error the state is Dead and the rest is empty.
+    """One described group (K-K1 to K-K3). With an error the state is Dead and the rest is empty.
 
     `rebalances`: the newest first. `quarantined`: why it is not served any more (S6), "" as a rule.
     """
@@ -80,7 +80,7 @@ class ListedGroup:
 
 @dataclass(frozen=True, slots=True)
 class FetchedOffset:
-    """The offset of one partition; -1 and no metadata if none is committed (J16)."""
+    """The offset of one partition; -1 and no metadata if none is committed (K-J16)."""
 
     partition: TopicPartition
     offset: int = -1
@@ -90,7 +90,7 @@ class FetchedOffset:
 
 
 def describe_group(state: State, group_id: GroupId, rebalances_max: int = 1) -> DescribedGroup:
-    """A group with its members, the oldest first; unknown: GroupIdNotFound and Dead (K3).
+    """A group with its members, the oldest first; unknown: GroupIdNotFound and Dead (K-K3).
 
     Of its last rebalances so many are told, of those that it remembers.
     """
@@ -164,7 +164,7 @@ def _token(state: State, member: Member) -> int | None:
 def list_groups(
     state: State, states: Iterable[str] = (), types: Iterable[str] = ()
 ) -> tuple[ListedGroup, ...]:
-    """Groups by id. No filter: all. Filters do not mind case; an unknown name fits nothing (K8)."""
+    """Groups by id. No filter: all. Case does not matter; an unknown name fits nothing (K-K8)."""
     wanted = Wanted.of(states, types)
     found = (list_group(group) for group in state.groups.values() if wanted.takes(group))
     return tuple(sorted(found, key=lambda listed: listed.group_id))
@@ -177,7 +177,7 @@ def list_group(group: Group) -> ListedGroup:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which groups a list is asked for (K8): words in lower case, none: all."""
+    """Which groups a list is asked for (K-K8): words in lower case, none: all."""
 
     states: frozenset[str]
     types: frozenset[str]
@@ -200,7 +200,8 @@ def fetch_offsets(
     """Offsets of the given partitions, in their order; none given: all that the group has, sorted.
 
     Never an error for a classic group: neither an unknown group nor whose member asks is looked at
-    (J16, J19). Offsets of a topic that is gone are not shown, though they may still be there (J34).
+    (K-J16, K-J19). Offsets of a topic that is gone are not shown, though they may still be there
+    (K-J34).
     """
     group = state.groups.get(group_id)
     if not partitions:

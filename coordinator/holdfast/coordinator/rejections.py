@@ -14,7 +14,7 @@ from holdfast.coordinator.ids import GroupId, InstanceId, MemberId
 
 @dataclass(frozen=True, slots=True)
 class InvalidGroupId:
-    """The group id is empty (I6), too long, or has control characters."""
+    """The group id is empty (K-I6), too long, or has control characters."""
 
     group_id: GroupId
     problem: str
@@ -30,7 +30,7 @@ class InvalidRequest:
 
 @dataclass(frozen=True, slots=True)
 class InvalidSessionTimeout:
-    """Outside the bounds of the settings (I5)."""
+    """Outside the bounds of the settings (K-I5)."""
 
     session_timeout_ms: int
     least_ms: int
@@ -39,21 +39,21 @@ class InvalidSessionTimeout:
 
 @dataclass(frozen=True, slots=True)
 class MemberIdRequired:
-    """Join again with this id (KIP-394, A1)."""
+    """Join again with this id (KIP-394, K-A1)."""
 
     member_id: MemberId
 
 
 @dataclass(frozen=True, slots=True)
 class UnknownMemberId:
-    """No such member; the client joins anew with an empty id (A12, F1)."""
+    """No such member; the client joins anew with an empty id (K-A12, K-F1)."""
 
     member_id: MemberId
 
 
 @dataclass(frozen=True, slots=True)
 class FencedInstanceId:
-    """Another process holds the instance id now; this one must stop (KIP-345, C1)."""
+    """Another process holds the instance id now; this one must stop (KIP-345, K-C1)."""
 
     instance_id: InstanceId
     holder: MemberId
@@ -63,7 +63,7 @@ class FencedInstanceId:
 
 @dataclass(frozen=True, slots=True)
 class IllegalGeneration:
-    """The call speaks of another generation (E2, F4)."""
+    """The call speaks of another generation (K-E2, K-F4)."""
 
     sent: int
     current: int
@@ -71,40 +71,40 @@ class IllegalGeneration:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceInProgress:
-    """A join phase is open: join again (F5), or sync first (J9)."""
+    """A join phase is open: join again (K-F5), or sync first (K-J9)."""
 
 
 @dataclass(frozen=True, slots=True)
 class InconsistentGroupProtocol:
-    """No protocol in common, another protocol type, or bytes that cannot be read (I1-I4)."""
+    """No protocol in common, another protocol type, or bytes that cannot be read (K-I1 to K-I4)."""
 
     problem: str
 
 
 @dataclass(frozen=True, slots=True)
 class GroupMaxSizeReached:
-    """The group is full (I10, I11)."""
+    """The group is full (K-I10, K-I11)."""
 
     group_size_max: int
 
 
 @dataclass(frozen=True, slots=True)
 class GroupIdNotFound:
-    """There is no such group (K13)."""
+    """There is no such group (K-K13)."""
 
     group_id: GroupId
 
 
 @dataclass(frozen=True, slots=True)
 class NonEmptyGroup:
-    """The group still has members (K12, J23)."""
+    """The group still has members (K-K12, K-J23)."""
 
     members: int
 
 
 @dataclass(frozen=True, slots=True)
 class GroupSubscribedToTopic:
-    """A member subscribes to the topic whose offsets should go (J24)."""
+    """A member subscribes to the topic whose offsets should go (K-J24)."""
 
     topic: str
 
@@ -123,7 +123,7 @@ class TopicInUse:
 
 @dataclass(frozen=True, slots=True)
 class OffsetMetadataTooLarge:
-    """The text beside an offset is over the limit, counted in characters (J14)."""
+    """The text beside an offset is over the limit, counted in characters (K-J14)."""
 
     length: int
     most: int
@@ -211,7 +211,7 @@ class RequestTooOld:
 
 @dataclass(frozen=True, slots=True)
 class NotCoordinator:
-    """This node lost the leadership while the call was parked (L16, S5); nothing was applied."""
+    """This node lost the leadership while the call was parked (K-L16, S5); nothing was applied."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,7 +67,7 @@ class HeartbeatReply:
 
 @dataclass(frozen=True, slots=True)
 class MemberResult:
-    """One entry of a leave or of a removal, in the order of the request (G16)."""
+    """One entry of a leave or of a removal, in the order of the request (K-G16)."""
 
     member_id: MemberId
     instance_id: InstanceId | None

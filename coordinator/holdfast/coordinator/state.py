@@ -26,7 +26,7 @@ PREPARING: Final = "PreparingRebalance"
 COMPLETING: Final = "CompletingRebalance"
 STABLE: Final = "Stable"
 DEAD: Final = "Dead"
-"""Group states by Kafka's names; Dead is only ever shown (K3), never stored."""
+"""Group states by Kafka's names; Dead is only ever shown (K-K3), never stored."""
 
 CLASSIC: Final = "classic"
 """The group type of the classic protocol."""
@@ -40,7 +40,7 @@ class Member(NamedTuple):
     `released`: its id is fenced by a planned restart (S12). `predecessor_ms`: how long an older
     holder may still act on the present grant (S12). `request_id`: of the join last served (S14).
     `since_ms`: log time at which this member id took its place. `abandoned`: what it held until its
-    assignment was abandoned (D10); until the next one, and only to tell what moved.
+    assignment was abandoned (K-D10); until the next one, and only to tell what moved.
     `replaced_requests`: of the joins whose members this one has replaced, the last ones (S14).
     """
 
@@ -83,7 +83,7 @@ class Offset(NamedTuple):
 class Change(NamedTuple):
     """Who came or went in a rebalance, by name: the instance id, else the member id.
 
-    `how`: `joined`, `left`, `removed` (by an operator), `expired`, or `refused` (I10).
+    `how`: `joined`, `left`, `removed` (by an operator), `expired`, or `refused` (K-I10).
     """
 
     name: str
@@ -152,8 +152,8 @@ class Rebalance(NamedTuple):
 class Group(NamedTuple):
     """One group. `version`: index of the last entry that changed it (S2). `seq`: of its last one.
 
-    `initial`: the open join phase began from Empty (D4). `round_timeout_ms`: how long it may last.
-    `rejoined`: while CompletingRebalance, who was answered when the generation started (S16).
+    `initial`: the open join phase began from Empty (K-D4). `round_timeout_ms`: how long it may
+    last. `rejoined`: while CompletingRebalance, who was answered when the generation started (S16).
     `state_since_ms`: log time of the last change of state. `predecessors_until_ms`: until when, in
     log time, a member that was replaced or removed may still act on an old grant (S12). Ids of
     replaced members are not kept: an unknown id is simply unknown, an instance id tells whom it

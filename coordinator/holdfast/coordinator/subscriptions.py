@@ -25,7 +25,7 @@ CONSUMER: Final = "consumer"
 
 
 def known(group: Group) -> bool:
-    """Whether the group's type tells its topics at all (J23)."""
+    """Whether the group's type tells its topics at all (K-J23)."""
     return group.protocol_type == CONSUMER
 
 
@@ -42,10 +42,10 @@ class Subscribed:
 
 
 def of(group: Group) -> Subscribed:
-    """What the group subscribes to (J24); nothing, for a type that does not tell.
+    """What the group subscribes to (K-J24); nothing, for a type that does not tell.
 
     Who cannot be read, and everybody before the first protocol is chosen, counts as subscribed to
-    every topic (J25). One look at each member, so ask once and not for each topic.
+    every topic (K-J25). One look at each member, so ask once and not for each topic.
     """
     if not known(group):
         return Subscribed(frozenset())

@@ -12,17 +12,17 @@ from holdfast.coordinator.ids import CallId, MemberId, RequestId
 from holdfast.coordinator.pmap import PMap
 
 SESSION: Final = "session"
-"""A member's session (F9); key: member id."""
+"""A member's session (K-F9); key: member id."""
 JOIN_GUARD: Final = "join"
-"""The first join of a new member may be parked for 5 minutes at most (A21); key: member id."""
+"""The first join of a new member may be parked for 5 minutes at most (K-A21); key: member id."""
 PENDING: Final = "pending"
-"""A member id that was handed out and not used yet (A7); key: member id."""
+"""A member id that was handed out and not used yet (K-A7); key: member id."""
 ROUND: Final = "round"
-"""The open join phase: initial delay or rebalance timeout (D1, D5); key: ""."""
+"""The open join phase: initial delay or rebalance timeout (K-D1, K-D5); key: ""."""
 SYNC: Final = "sync"
-"""Members answered in this generation must sync within the rebalance timeout (E10); key: ""."""
+"""Members answered in this generation must sync within the rebalance timeout (K-E10); key: ""."""
 OVERSIZE: Final = "oversize"
-"""A new leader found more members than the group may have (I13); fires at once; key: ""."""
+"""A new leader found more members than the group may have (K-I13); fires at once; key: ""."""
 
 
 class DeadlineKey(NamedTuple):
@@ -66,8 +66,8 @@ class Volatile(NamedTuple):
     `armed`: the arming number of each deadline that is running (S9). `renewals`: how often each
     member's session was renewed since it was armed. `awaiting_sync`: members that were answered in
     this generation and have not synced. `holding`: the initial delay runs, so the round does not
-    close early (D4); `delay_ms` is its present length, `delay_left_ms` what is left to prolong it
-    with (D2), and `added` whether somebody joined since it was armed. `calls`: whose call is
+    close early (K-D4); `delay_ms` is its present length, `delay_left_ms` what is left to prolong it
+    with (K-D2), and `added` whether somebody joined since it was armed. `calls`: whose call is
     parked. `offered`: the pending id that a request was given. `support`: how many members support
     each protocol, counted when first needed, so that a join need not look at them all.
     """

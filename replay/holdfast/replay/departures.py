@@ -21,7 +21,7 @@ from holdfast.coordinator.ids import MemberId
 class Departures(NamedTuple):
     """`how`: left, removed (by an operator, or absent when a join phase closed), expired, refused.
 
-    Refused: thrown out because the group was full (I10).
+    Refused: thrown out because the group was full (K-I10).
     """
 
     member_ids: tuple[MemberId, ...]

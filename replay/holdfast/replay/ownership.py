@@ -113,7 +113,7 @@ class Timeline:
             self._grant(member_id, self._partitions(content), record, 0)
 
     def _replaced(self, event: StaticMemberReplaced, record: Record) -> Iterator[Interval]:
-        """The swap (B3): what the instance holds goes on under the new id, with a new token."""
+        """The swap (K-B3): what the instance holds goes on under the new id, with a new token."""
         yield from self._end([event.old_member_id], "replaced")
         self.owners.pop(event.old_member_id, None)
         self.owners[event.new_member_id] = event.instance_id

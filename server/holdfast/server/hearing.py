@@ -29,7 +29,7 @@ Key = tuple[int, str, str | None]
 
 @dataclass(slots=True)
 class Heard:
-    """How a heartbeat was answered last. `session_timeout_ms` None: it is suspended (A23).
+    """How a heartbeat was answered last. `session_timeout_ms` None: it is suspended (K-A23).
 
     `response`: the reply as a message, once a service has made it.
     """

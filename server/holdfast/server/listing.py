@@ -42,7 +42,7 @@ class Lists:
     async def groups(
         self, state: State, request: a.ListGroupsRequest, extras: x.ResponseExtras
     ) -> a.ListGroupsResponse:
-        """Groups by id, of those that the filters let through (K8). Raises CallFailed."""
+        """Groups by id, of those that the filters let through (K-K8). Raises CallFailed."""
         page = pages.asked(_GROUPS, request.holdfast)
         wanted = Wanted.of(request.states_filter, request.types_filter)
 

@@ -1,6 +1,6 @@
 """Defects of elections, leases and replication: the overlay's deviations taken out one by one.
 
-Most of them make of the overlay what the stock engine does (D1 to D6). Their judges are the
+Most of them make of the overlay what the stock engine does (E-1 to E-6). Their judges are the
 scenarios of tests/raft, each written for one rule; whatever a run of clients can see as well is
 shown to the simulator in the other modules.
 """

@@ -1,4 +1,4 @@
-"""I8: a partition that two have, that nobody has, or that its living owner ignores, is found."""
+"""INV-8: a partition that two have, that nobody has, or that its living owner ignores, is found."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""I11: a request that takes effect twice, or is answered in two ways, is found."""
+"""INV-11: a request that takes effect twice, or is answered in two ways, is found."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""I1: two who may act on one partition at once are found; all that only looks like it is not."""
+"""INV-1: two who may act on one partition at once are found; all that only looks like it is not."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""I12: an expiry that comes too early, and one that never comes, are found."""
+"""INV-12: an expiry that comes too early, and one that never comes, are found."""
 
 from holdfast.chaos.history import Began, Watched
 from holdfast.coordinator.events import MemberExpired
@@ -168,7 +168,7 @@ def test_a_member_that_is_heard_lives() -> None:
 
 
 def test_a_call_that_waits_suspends_the_session() -> None:
-    """A23: parking does, and the session runs again with the answer."""
+    """K-A23: parking does, and the session runs again with the answer."""
     s = member()
     call = s.send("JoinGroup", member_id="a.1")
     keep_alive(s, 60, "b")

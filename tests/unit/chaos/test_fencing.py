@@ -1,4 +1,4 @@
-"""I5: whatever a fenced member still brings about is found, outside and inside."""
+"""INV-5: whatever a fenced member still brings about is found, outside and inside."""
 
 from typing import Any
 
@@ -183,7 +183,7 @@ NOW: dict[str, Any] = {"member_id": "a.1", "generation": 2}
 
 @pytest.mark.parametrize("op", ["Heartbeat", "SyncGroup"])
 def test_a_call_of_an_older_generation_that_is_accepted_is_found(op: str) -> None:
-    """F3, E3: who has not heard of the new generation must be told."""
+    """K-F4, K-E2: who has not heard of the new generation must be told."""
     s = two_generations()
     s.call(op, **OLD)
 
@@ -225,7 +225,7 @@ def test_a_heartbeat_on_its_way_while_a_generation_begins_may_be_of_either() -> 
 
 
 def test_a_commit_is_judged_at_its_position_whenever_it_was_on_its_way() -> None:
-    """F12: it was sent in generation 2, and recorded behind the beginning of generation 3."""
+    """K-F12: it was sent in generation 2, and recorded behind the beginning of generation 3."""
     s = two_generations()
     late = s.send("OffsetCommit", offsets=[["t", 0, 7]], **NOW)
     s.wait(1).entry(opened())
@@ -260,7 +260,7 @@ def test_a_call_under_somebody_elses_instance_is_found() -> None:
 
 
 def test_a_commit_of_no_generation_is_nobodys() -> None:
-    """C11: in an empty group the ids of such a commit are not looked at."""
+    """K-C11: in an empty group the ids of such a commit are not looked at."""
     s = two_generations()
     s.call("OffsetCommit", member_id="z", generation=-1, offsets=[["t", 0, 7]])
 

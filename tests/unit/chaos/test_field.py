@@ -107,7 +107,7 @@ def bench(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bench]:
 
 
 def test_nothing_is_written_down_once_the_logs_are_read(bench: Bench) -> None:
-    """I2: a change that was acknowledged after that is in none of them, and would look lost."""
+    """INV-2: a change that was acknowledged after that is in none of them, and would look lost."""
     bench.skip("_safety")
     bench.run()
     written = bench.written()
@@ -120,7 +120,7 @@ def test_nothing_is_written_down_once_the_logs_are_read(bench: Bench) -> None:
 
 
 def test_the_watches_end_before_the_logs_are_read(bench: Bench) -> None:
-    """I10: then the logs have whatever a watch delivered."""
+    """INV-10: then the logs have whatever a watch delivered."""
     bench.skip("_safety")
     bench.run()
 

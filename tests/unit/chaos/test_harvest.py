@@ -113,7 +113,7 @@ def test_a_record_stands_at_the_moment_at_which_it_was_decided() -> None:
 
 
 def test_a_wall_clock_that_is_wrong_moves_no_record() -> None:
-    """F9: ahead of what was seen, or behind the record before, it cannot be right."""
+    """FAULT-9: ahead of what was seen, or behind the record before, it cannot be right."""
     records = [logged(1, 10), logged(2, 99_999_999), logged(3, 1), logged(4, 40)]
 
     assert moments(records, {1: 10_500, 2: 20_500, 3: 30_500, 4: 40_500}) == [

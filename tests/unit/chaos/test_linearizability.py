@@ -1,4 +1,4 @@
-"""I7: stale, invented and lost answers are found, of offsets and of groups; bounds are reported."""
+"""INV-7: stale, invented and lost answers are found, of offsets and groups; bounds are reported."""
 
 from typing import Any
 

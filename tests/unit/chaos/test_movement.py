@@ -1,4 +1,4 @@
-"""I9: a rebalance without a cause, and a move that no balance needs, are found."""
+"""INV-9: a rebalance without a cause, and a move that no balance needs, are found."""
 
 import pytest
 
@@ -95,7 +95,7 @@ def test_a_rebalance_because_of_a_static_restart_is_found() -> None:
 
 
 def test_a_static_restart_that_asks_for_something_else_is_a_cause() -> None:
-    """B17, and our deviation: a swap whose topics differ starts a rebalance."""
+    """K-B6: a swap whose topics differ starts a rebalance here."""
     s = settled()
     s.entry(replaced("a.1", "a.2", protocols(("t", "u"))), opened("a.2"))
 
@@ -127,7 +127,7 @@ def test_a_leave_long_ago_is_no_cause() -> None:
 
 
 def test_a_leave_of_who_had_not_joined_yet_is_a_cause() -> None:
-    """G13: the open round waits for one less."""
+    """K-G13: the open round waits for one less."""
     s = settled()
     call = s.send("LeaveGroup", members=[["c", ""]])
     s.wait(1).entry(opened())
@@ -153,7 +153,7 @@ def test_a_follower_that_joins_again_unchanged_is_no_cause() -> None:
 
 
 def test_a_follower_that_claims_less_is_a_cause() -> None:
-    """A14, KIP-429: others wait for what it let go of. Its entry says so ahead of the beginning."""
+    """K-A14, KIP-429: others wait for what it let go of. Its entry says so before the beginning."""
     s = settled()
     s.call("JoinGroup", member_id="b", request_id="r1")
     s.entry(updated("b", claiming([])), opened("b"), request_id="r1")

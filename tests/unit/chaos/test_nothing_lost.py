@@ -1,4 +1,4 @@
-"""I2: an acknowledged change that is not in the log as it was acknowledged is found."""
+"""INV-2: an acknowledged change that is not in the log as it was acknowledged is found."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""I3: every number that must grow is seen to fall, and every one that is used twice."""
+"""INV-3: every number that must grow is seen to fall, and every one that is used twice."""
 
 from holdfast.chaos.history import Recorded
 from holdfast.coordinator.events import GroupDeleted, GroupEmptied

@@ -71,7 +71,7 @@ def test_a_clear_link_carries_both_ways() -> None:
 
 
 def test_what_waits_in_a_stalled_link_arrives_in_order_when_it_clears() -> None:
-    """F4, F5: a partition that says nothing; TCP repeats what was lost, so nothing is missing."""
+    """FAULT-4, FAULT-5: a partition says nothing; TCP repeats what was lost, so all arrives."""
 
     async def scene() -> tuple[list[bytes], bytes]:
         async with echo() as net:
@@ -131,7 +131,7 @@ def test_a_link_is_cut_after_so_many_bytes_and_then_whole_again() -> None:
 
 
 def test_a_slow_link_keeps_the_order() -> None:
-    """F8: delay and jitter never reorder a TCP connection."""
+    """FAULT-8: delay and jitter never reorder a TCP connection."""
 
     async def scene() -> bytes:
         async with echo() as net:

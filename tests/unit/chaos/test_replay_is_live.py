@@ -1,4 +1,4 @@
-"""I6: nodes that differ at one index are found, and a node that differs from the log itself."""
+"""INV-6: nodes that differ at one index are found, and a node that differs from the log itself."""
 
 from typing import Literal
 

@@ -1,4 +1,4 @@
-"""I10: whatever a watch leaves out, repeats, invents or tells differently is found."""
+"""INV-10: whatever a watch leaves out, repeats, invents or tells differently is found."""
 
 from holdfast.chaos.history import Recorded, Watched, WatchGap, WatchOpened
 from unit.chaos.scribe import Scribe, offsets, whats

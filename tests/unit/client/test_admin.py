@@ -62,7 +62,7 @@ def _told(address: str, story: Callable[[sync.Admin], None]) -> None:
 
 
 def test_offsets_are_set_read_and_forgotten_from_outside() -> None:
-    """J1, J4, J24: a simple group; each partition has a result of its own."""
+    """K-J1, K-J4, K-J24: a simple group; each partition has a result of its own."""
 
     def story(admin: sync.Admin) -> None:
         admin.create_topics({"t": 2})
@@ -113,7 +113,7 @@ def test_j22_offsets_of_no_group_cannot_be_deleted() -> None:
 
 
 def test_members_are_removed_and_each_is_answered() -> None:
-    """G1, G5, G23; by prefix and all, those that went are named."""
+    """K-G1, K-G5, K-G23; by prefix and all, those that went are named."""
 
     def story(admin: sync.Admin) -> None:
         results = admin.remove_members("g", instance_ids=["ghost"], member_ids=["other"])
@@ -272,7 +272,7 @@ def test_a_single_name_that_is_refused_raises_and_several_are_answered_by_name()
 
 
 def test_a_group_that_does_not_exist_is_said_by_each_call_about_one() -> None:
-    """G1, J16: the service answers as if it were there, or names a member."""
+    """K-G1, K-J16: the service answers as if it were there, or names a member."""
 
     def story(admin: sync.Admin) -> None:
         for call in (

@@ -44,7 +44,7 @@ def departing(method: str, instance_id: str | None) -> Driver:
 
 
 def test_h6_bettered_a_static_member_that_stops_releases_its_hold_and_does_not_leave() -> None:
-    """H6 bettered: Kafka's client says nothing at all, so its successor may have to wait (S12)."""
+    """K-H6 bettered: Kafka's client says nothing, so its successor may have to wait (S12)."""
     driver = departing("restart", "i-1")
 
     _, release = driver.waiting(HEARTBEAT)
@@ -55,7 +55,7 @@ def test_h6_bettered_a_static_member_that_stops_releases_its_hold_and_does_not_l
 
 
 def test_h7_a_static_member_that_leaves_for_good_names_its_instance() -> None:
-    """H7: with its instance id, so that a twin that took its place is not thrown out by it."""
+    """K-H7: with its instance id, so that a twin that took its place is not thrown out by it."""
     driver = departing("leave", "i-1")
 
     _, leave = driver.waiting(LEAVE)
@@ -80,7 +80,7 @@ def test_h7_a_static_member_that_leaves_for_good_names_its_instance() -> None:
 def test_g22_bettered_whatever_its_own_leave_is_answered_the_member_has_stopped(
     answer: group_pb2.LeaveGroupResponse,
 ) -> None:
-    """G22 bettered: it owned nothing any more when it asked; who is unknown has left already."""
+    """K-G22 bettered: it owned nothing any more when it asked; who is unknown has left already."""
     driver = departing("leave", None)
     driver.answer(LEAVE, answer)
 
@@ -88,7 +88,7 @@ def test_g22_bettered_whatever_its_own_leave_is_answered_the_member_has_stopped(
 
 
 def test_g25_an_operator_must_name_somebody() -> None:
-    """G25: an empty list is a mistake of the caller's, found before anything is sent."""
+    """K-G25: an empty list is a mistake of the caller's, found before anything is sent."""
 
     async def scenario() -> None:
         async with fake_cluster() as (group, (node,)), Admin(node.address) as admin:
@@ -100,7 +100,7 @@ def test_g25_an_operator_must_name_somebody() -> None:
 
 
 def test_g26_a_removal_walks_on_to_the_node_that_serves() -> None:
-    """G26, S14: asked again with the same request id; a refusal that will not change ends it."""
+    """K-G26, S14: asked again with the same request id; a refusal that will not change ends it."""
 
     async def scenario() -> None:
         async with fake_cluster() as (group, (node,)), Admin(node.address) as admin:

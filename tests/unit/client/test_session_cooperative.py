@@ -122,7 +122,7 @@ def test_a_process_that_was_started_again_joins_for_what_its_predecessor_claimed
     driver.answer(SYNC, sync_answer(user_data=JOIN_AGAIN))
     again = driver.waiting(JOIN)[1]
     assert again.member_id == "m-1"
-    assert again.protocols != first.protocols  # unchanged bytes would begin nothing (A14)
+    assert again.protocols != first.protocols  # unchanged bytes would begin nothing (K-A14)
     rejoin(driver, 2)
     assert not driver.is_waiting(JOIN)
 
@@ -227,7 +227,7 @@ def test_s11_after_self_fencing_a_heartbeat_of_the_next_generation_gives_nothing
 
 
 def test_s11_a_sync_that_never_arrives_ends_ownership_before_the_group_gives_up_waiting() -> None:
-    """D16: who has not synced a rebalance timeout after the join phase is removed at once.
+    """K-E10: who has not synced a rebalance timeout after the join phase is removed at once.
 
     Heartbeats of the new generation are answered NONE all the while; they must not count.
     """

@@ -1,4 +1,4 @@
-"""Joining and rejoining: rules T1-T7 of the Kafka client, the group leader's part (KIP-814)."""
+"""Joining and rejoining: T-1 to T-7 of the Kafka client, the group leader's part (KIP-814)."""
 
 from __future__ import annotations
 

@@ -402,7 +402,7 @@ def test_admin_answers_per_member() -> None:
             assert results["m"] is None
             assert isinstance(results["ghost"], UnknownMember)
             assert group.requests["RemoveMembers"][0].holdfast.request_id
-            with pytest.raises(ValueError, match="Name members"):  # G25
+            with pytest.raises(ValueError, match="Name members"):  # K-G25
                 await admin.remove_members("g")
 
     run(scenario())

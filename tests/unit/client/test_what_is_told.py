@@ -40,7 +40,7 @@ GO_ON = {
     REBALANCE_IN_PROGRESS,
     ErrorCode.ERROR_CODE_MEMBER_ID_REQUIRED,
 }
-"""After these answers to a join a member goes on (T1, T2); the shell keeps others from it."""
+"""After these answers to a join a member goes on (T-1, T-2); the shell keeps others from it."""
 
 
 def refusal(code: ErrorCode.ValueType) -> group_pb2.JoinGroupResponse:

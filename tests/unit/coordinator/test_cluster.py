@@ -1,4 +1,4 @@
-"""The cluster's own commands, and deleting groups (S23, K10-K13, I6)."""
+"""The cluster's own commands, and deleting groups (S23, K-K10 to K-K13, K-I6)."""
 
 from __future__ import annotations
 
@@ -157,7 +157,7 @@ def delete_topics(desk: Desk, command: DeleteTopics) -> tuple[list[object], tupl
 def test_a_topic_that_members_subscribe_to_is_kept_and_the_others_of_the_call_go(
     desk: Desk,
 ) -> None:
-    """GROUP_SUBSCRIBED_TO_TOPIC, as for its offsets (J24): whoever owns it would not be told."""
+    """GROUP_SUBSCRIBED_TO_TOPIC, as for its offsets (K-J24): whoever owns it would not be told."""
     desk.topics(t=2, u=2, v=1)
     desk.stable_group("g", member("m1", "t"), member("m2", "u"))
     found, events = delete_topics(desk, DeleteTopics(CALLER, ("t", "u", "v")))
@@ -173,7 +173,7 @@ def test_force_deletes_a_topic_that_members_subscribe_to(desk: Desk) -> None:
 
 
 def test_a_join_phase_counts_as_well_and_only_the_topics_that_are_named(desk: Desk) -> None:
-    """J25 is for offsets: there a doubt keeps everything, here it would keep every topic."""
+    """K-J25 is for offsets: there a doubt keeps everything, here it would keep every topic."""
     desk.topics(t=2, u=2)
     desk.rebalancing_group("g", member("m1", "t"))
     found, _ = delete_topics(desk, DeleteTopics(CALLER, ("t", "u")))

@@ -99,7 +99,7 @@ def test_s3_a_gap_in_the_sequence_is_seen(preparing: Calls) -> None:
 
 
 def test_d10_an_abandoned_round_takes_the_assignments_with_it(calls: Calls) -> None:
-    """While the join phase is open the last assignment shows; abandoned, it is gone (K2)."""
+    """While the join phase is open the last assignment shows; abandoned, it is gone (K-K2)."""
     calls.stable("i1", "i2")
     calls.join("i1", "i1-1")
     assert calls.member("i1-1").assignment == b"i1-1"

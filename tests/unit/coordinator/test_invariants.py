@@ -91,7 +91,7 @@ def test_s6_what_a_batch_has_broken_is_found_where_it_touched(name: str) -> None
 
 
 def test_s6_nobody_who_left_leaves_an_instance_behind() -> None:
-    """C1: it could never be taken over again."""
+    """K-C1: it could never be taken over again."""
     before = sound().groups["g"]
     (holder,) = [m for m in before.members.values() if m.instance_id]
     after = before._replace(members=before.members.remove(holder.member_id))

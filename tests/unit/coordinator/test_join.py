@@ -93,10 +93,10 @@ def test_a11_an_unknown_id_creates_no_group(calls: Calls) -> None:
 @pytest.mark.parametrize(
     ("instance_id", "member_id", "error"),
     [
-        ("i1", "nobody", FencedInstanceId),  # C2
-        ("i1", "i2-1", FencedInstanceId),  # C1
-        ("i9", "i1-1", UnknownMemberId),  # C3
-        (None, "nobody", UnknownMemberId),  # A12
+        ("i1", "nobody", FencedInstanceId),  # K-C2
+        ("i1", "i2-1", FencedInstanceId),  # K-C1
+        ("i9", "i1-1", UnknownMemberId),  # K-C3
+        (None, "nobody", UnknownMemberId),  # K-A12
     ],
 )
 def test_c_an_explicit_id_is_checked(

@@ -57,7 +57,7 @@ def test_a24_a_refused_join_names_no_protocol(calls: Calls) -> None:
 
 
 def test_b10_bettered_a_swap_shows_the_new_process(calls: Calls) -> None:
-    """B10 bettered: Kafka goes on showing the client id and host of the old one."""
+    """K-B10 bettered: Kafka goes on showing the client id and host of the old one."""
     calls.stable("i1")
     calls.join("i1", client_id="new-pod")
 
@@ -66,7 +66,7 @@ def test_b10_bettered_a_swap_shows_the_new_process(calls: Calls) -> None:
 
 
 def test_b21_bettered_a_swap_behind_the_leaders_sync_finds_a_stable_group(calls: Calls) -> None:
-    """B21 bettered: what was decided first counts, though it is not committed yet.
+    """K-B21 bettered: what was decided first counts, though it is not committed yet.
 
     Kafka takes the group for CompletingRebalance until the assignment is written, and starts over.
     """
@@ -95,7 +95,7 @@ def record(calls: Calls, event: Event) -> Record:
 
 
 def test_c14_nobody_who_is_not_there_can_be_swapped(calls: Calls) -> None:
-    """C14: the state refuses it, and stays as it was."""
+    """K-C14: the state refuses it, and stays as it was."""
     calls.stable("i1")
     event = StaticMemberReplaced("i1", "ghost", "i1-2", "c", "h", 10_000, 15_000, P, "", 0)
     before = calls.core.state
@@ -106,7 +106,7 @@ def test_c14_nobody_who_is_not_there_can_be_swapped(calls: Calls) -> None:
 
 
 def test_c15_an_instance_has_one_holder(calls: Calls) -> None:
-    """C15: the state refuses a second one, and stays as it was."""
+    """K-C15: the state refuses a second one, and stays as it was."""
     calls.stable("i1")
     calls.join("i2")
     again = MemberJoined("i1-9", "i1", "c", "h", 10_000, 15_000, "app", P, "")
@@ -121,7 +121,7 @@ def test_c15_an_instance_has_one_holder(calls: Calls) -> None:
 def test_e8_e9_before_a_protocol_is_chosen_any_name_may_be_right(
     calls: Calls, protocol_type: str, error: type
 ) -> None:
-    """E8, E9, E3: in a group's first join phase only the type is known, as in Kafka."""
+    """K-E8, K-E9, K-E3: in a group's first join phase only the type is known, as in Kafka."""
     calls.join("i1", fresh="i1-1")
     calls.sync("i1-1", protocol_type=protocol_type, protocol_name="whatever")
 
@@ -129,7 +129,7 @@ def test_e8_e9_before_a_protocol_is_chosen_any_name_may_be_right(
 
 
 def test_f13_the_deadline_of_a_member_that_is_gone_does_nothing(calls: Calls) -> None:
-    """F13: a session that fired before its member left, and is judged after that."""
+    """K-F13: a session that fired before its member left, and is judged after that."""
     calls.stable("i1", "i2")
     key = DeadlineKey(SESSION, "i2-1")
     arming = calls.volatile.armed[key]
@@ -153,7 +153,7 @@ def test_g3_a_leave_names_its_group(calls: Calls) -> None:
 def test_g16_g17_who_was_taken_out_by_an_earlier_entry_is_checked_like_anybody(
     calls: Calls,
 ) -> None:
-    """G16, G17: its id with another member's instance is fenced, alone it is unknown."""
+    """K-G16, K-G17: its id with another member's instance is fenced, alone it is unknown."""
     calls.stable("i1", "i2")
     entries = [("i2-1", "i2"), ("i2-1", "i1"), ("i2-1", "i2"), ("i2-1", None), ("", "i2")]
     calls.leave(*(LeavingMember(*entry) for entry in entries))
@@ -164,7 +164,7 @@ def test_g16_g17_who_was_taken_out_by_an_earlier_entry_is_checked_like_anybody(
 
 
 def test_i7_bettered_an_empty_group_id_writes_nothing(calls: Calls) -> None:
-    """I7 bettered: Kafka lets very old tools commit with it; here it names the cluster's log."""
+    """K-I7 bettered: Kafka lets very old tools commit with it; here it names the cluster's log."""
     calls.submit(CreateTopics(calls.caller(), (TopicSize("t", 1),)))
     offsets = (OffsetCommitted("t", 0, 1, -1, ""),)
     commit = CommitOffsets(calls.caller(), "", -1, "", None, offsets)
@@ -180,7 +180,7 @@ def test_i7_bettered_an_empty_group_id_writes_nothing(calls: Calls) -> None:
     assert queries.describe_group(calls.core.state, "").error == GroupIdNotFound("")
 
 
-# --- a lowered size limit (I13) ---
+# --- a lowered size limit (K-I13) ---
 
 
 def lower(calls: Calls, most: int) -> None:
@@ -224,7 +224,7 @@ def test_i13_a_limit_that_is_raised_in_time_is_the_one_that_counts(calls: Calls)
 
 
 def test_j24_an_offset_of_a_partition_that_is_not_there_cannot_be_deleted(calls: Calls) -> None:
-    """J24: as in a commit, that comes before the question who subscribes."""
+    """K-J24: as in a commit, that comes before the question who subscribes."""
     calls.submit(CreateTopics(calls.caller(), (TopicSize("t", 1),)))
     offsets = (OffsetCommitted("t", 0, 1, -1, ""),)
     calls.submit(CommitOffsets(calls.caller(), GROUP, -1, "", None, offsets))
@@ -249,7 +249,7 @@ def commit_with_id(calls: Calls, made_s: int) -> OffsetsReply:
 
 
 def test_f12_a_repeated_commit_keeps_the_session_too(calls: Calls) -> None:
-    """F12, S14: it is answered from the table, and its member just spoke (Kafka does it anew)."""
+    """K-F12, S14: it is answered from the table, and its member just spoke (Kafka does it anew)."""
     calls.submit(CreateTopics(calls.caller(), (TopicSize("t", 1),)))
     calls.stable("i1")
     calls.core.advance(6_000)
@@ -277,7 +277,7 @@ def test_f12_a_repeat_that_would_be_refused_now_keeps_no_session(calls: Calls) -
 
 
 def test_f12_a_commit_that_names_nothing_that_exists_keeps_no_session(calls: Calls) -> None:
-    """F12: Kafka answers it before the group is asked."""
+    """K-F12: Kafka answers it before the group is asked."""
     calls.submit(CreateTopics(calls.caller(), (TopicSize("t", 1),)))
     calls.stable("i1")
 

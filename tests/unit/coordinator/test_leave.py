@@ -41,16 +41,16 @@ def test_g4_to_g17_each_entry_has_its_result(calls: Calls) -> None:
     calls.stable("i1", "i2", "i3")
     calls.join(fresh="pending")
     calls.leave(
-        LeavingMember("", "i2"),  # G4
-        LeavingMember("", "i9"),  # G5
-        LeavingMember("", None),  # G6
-        LeavingMember("i1-1", "i3"),  # G8
-        LeavingMember("i3-1", "i9"),  # G9
-        LeavingMember("ghost", None),  # G11
-        LeavingMember("i3-1", None),  # G12
-        LeavingMember("pending", None),  # G13
-        LeavingMember("i3-1", None),  # G17
-        LeavingMember("i2-1", "i2"),  # G17: by another name
+        LeavingMember("", "i2"),  # K-G4
+        LeavingMember("", "i9"),  # K-G5
+        LeavingMember("", None),  # K-G6
+        LeavingMember("i1-1", "i3"),  # K-G8
+        LeavingMember("i3-1", "i9"),  # K-G9
+        LeavingMember("ghost", None),  # K-G11
+        LeavingMember("i3-1", None),  # K-G12
+        LeavingMember("pending", None),  # K-G13
+        LeavingMember("i3-1", None),  # K-G17
+        LeavingMember("i2-1", "i2"),  # K-G17: by another name
     )
 
     ok, unknown = type(None), UnknownMemberId

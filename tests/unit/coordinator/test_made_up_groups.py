@@ -1,4 +1,4 @@
-"""J32: what becomes of groups that were named and never got anywhere."""
+"""K-J32: what becomes of groups that were named and never got anywhere."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_j32_a_group_that_never_had_a_generation_goes_at_the_next_sweep(desk: De
 
 
 def test_j32_a_first_join_phase_that_nobody_finished_gave_no_generation(desk: Desk) -> None:
-    """D9 counts a join phase that closes with nobody in it; no member has seen that number."""
+    """K-D9 counts a join phase that closes with nobody in it; no member has seen that number."""
     desk.rebalancing_group("g", member("a", "t"))
     assert sweep(desk, WEEK_MS) == (), "its member is in its first join phase"
     desk.happened("g", MembersLeft(("a",), ""), GroupEmptied(1))

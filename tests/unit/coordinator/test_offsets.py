@@ -1,4 +1,4 @@
-"""Offsets: commit, delete, expire (J1-J34, C8-C11, F12)."""
+"""Offsets: commit, delete, expire (K-J1 to K-J34, K-C8 to K-C11, K-F12)."""
 
 from __future__ import annotations
 
@@ -238,7 +238,7 @@ def heard_again(desk: Desk, member_id: str, instance_id: str | None) -> bool:
 
 
 def test_f12_a_repeat_of_a_fenced_identity_renews_nobody(desk: Desk) -> None:
-    """C9: the instance has another member now, whose sign of life this is not."""
+    """K-C9: the instance has another member now, whose sign of life this is not."""
     desk.stable_group("g", member("a", "t", instance_id="i1"), member("b", "t"))
     assert heard_again(desk, "a", "i1")
     assert not heard_again(desk, "old", "i1")
@@ -410,7 +410,7 @@ def test_sweep_of_an_absent_group_does_nothing(desk: Desk) -> None:
 
 
 def test_a_member_that_cannot_be_read_subscribes_to_everything(desk: Desk) -> None:
-    """J25: None in place of topics, for the type `consumer`."""
+    """K-J25: None in place of topics, for the type `consumer`."""
     joined = member("a")
     unread = joined.protocols[0]._replace(topics=None)
     desk.stable_group("g", replace(joined, protocols=(unread,)))

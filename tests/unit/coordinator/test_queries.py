@@ -1,4 +1,4 @@
-"""Reads: describe, list and fetch (K1-K8, J16, J34, S23)."""
+"""Reads: describe, list and fetch (K-K1 to K-K8, K-J16, K-J34, S23)."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_k1_stable_group(desk: Desk) -> None:
 
 
 def test_k2_the_last_assignment_is_shown_also_while_not_stable(desk: Desk) -> None:
-    """K2 and transcript describe_in_every_state: no metadata, and nothing for new members."""
+    """K-K2 and transcript describe_in_every_state: no metadata, and nothing for new members."""
     desk.stable_group("g", member("a", "t"))
     desk.happened("g", AGAIN, member("b", "t"))
     assert queries.describe_group(desk.state, "g").protocol_data == ""

@@ -92,7 +92,7 @@ class Chaos:
         self.calls.leave(*members, operator=self.rng.random() < 0.3)
 
     def remove(self) -> None:
-        """Whoever is meant goes, in whatever state it is (G24)."""
+        """Whoever is meant goes, in whatever state it is (K-G24)."""
         prefix = self.rng.choice(["", "i", "i1", "i2", "i3"])
         group = self.calls.core.state.groups.get("g")
         meant = {

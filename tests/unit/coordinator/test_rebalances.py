@@ -1,4 +1,4 @@
-"""What is remembered of a group's last rebalances: why, who, when, and what moved (KIP-345, D10).
+"""What is remembered of a group's last rebalances: why, who, when, and what moved (KIP-345, K-D10).
 
 Operators explain a cluster by it, so it must be true of every way in which members come and go;
 and it never grows with the group. Each test also replays its log from cuts.
@@ -147,7 +147,7 @@ def test_how_a_member_went_is_told(consumers: Consumers, how: str) -> None:
 
 
 def test_who_missed_the_join_phase_has_expired(calls: Calls) -> None:
-    """D5: a dynamic member that does not come in time is in no event of its own."""
+    """K-D5: a dynamic member that does not come in time is in no event of its own."""
     for name in ("m1", "m2"):
         calls.join(fresh=name)
         calls.join(member_id=name)
@@ -181,7 +181,7 @@ def test_a_swap_moves_nothing_and_begins_nothing(consumers: Consumers) -> None:
 
 
 def test_an_abandoned_assignment_still_counts_as_the_last_one(consumers: Consumers) -> None:
-    """D10 wipes what members held when a round opens while the assignment is awaited."""
+    """K-D10 wipes what members held when a round opens while the assignment is awaited."""
     consumers.form(a=owning(0, 1))
     consumers.join("b")
     consumers.rejoin()

@@ -43,9 +43,9 @@ def test_e5_strangers_are_dropped_and_the_forgotten_get_nothing(completing: Call
         ({"protocol_name": None}, InconsistentGroupProtocol),
         ({"protocol_type": "other"}, InconsistentGroupProtocol),
         ({"protocol_name": "q"}, InconsistentGroupProtocol),
-        ({"generation": 7, "protocol_name": "q"}, IllegalGeneration),  # E2 before E9
-        ({"generation": 7, "protocol_name": None}, InconsistentGroupProtocol),  # E8 before all
-        ({"instance_id": "i9", "generation": 7}, UnknownMemberId),  # identity before E2
+        ({"generation": 7, "protocol_name": "q"}, IllegalGeneration),  # K-E2 before K-E9
+        ({"generation": 7, "protocol_name": None}, InconsistentGroupProtocol),  # K-E8 before all
+        ({"instance_id": "i9", "generation": 7}, UnknownMemberId),  # identity before K-E2
     ],
 )
 def test_e8_the_order_of_the_checks(
@@ -164,7 +164,7 @@ def test_a_heartbeat_is_never_on_the_log(calls: Calls) -> None:
 
 
 def test_a_parked_member_heartbeats_and_its_session_stays_suspended(calls: Calls) -> None:
-    """A heartbeat must not put a session under a member that is waiting for us (A23)."""
+    """A heartbeat must not put a session under a member that is waiting for us (K-A23)."""
     calls.stable("i1", "i2", session_ms=6_000, rebalance_ms=60_000)
     calls.join("i1", "i1-1", session_ms=6_000, rebalance_ms=60_000)
     calls.heartbeat("i1-1")

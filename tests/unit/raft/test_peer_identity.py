@@ -1,4 +1,4 @@
-"""Who a peer is, on real sockets and in both directions: the names in its certificate (F29).
+"""Who a peer is, on real sockets and in both directions: the names in its certificate (FAULT-29).
 
 In each test the wrong one does everything else right: it has the authority's signature, the host
 that is dialled, and says the right cluster and node of itself.

@@ -1,4 +1,4 @@
-"""What strangers can take of a node at its peer port: few connections, for a short time (F29).
+"""What strangers can take of a node at its peer port: few connections, for a short time (FAULT-29).
 
 Raw connections with any certificate of the authority, or none, beside peers that work. gRPC's
 bounds are made small here, so that they are reached.

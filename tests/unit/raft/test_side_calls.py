@@ -1,4 +1,4 @@
-"""Calls beside the peer streams: same identity, own connection, bounded (F29, S7, S18)."""
+"""Calls beside the peer streams: same identity, own connection, bounded (FAULT-29, S7, S18)."""
 
 from __future__ import annotations
 

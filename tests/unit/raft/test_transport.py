@@ -1,4 +1,4 @@
-"""The peer transport on real sockets: identity, cluster, epochs (F29)."""
+"""The peer transport on real sockets: identity, cluster, epochs (FAULT-29)."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_messages_pass_in_order_between_nodes_that_know_each_other(nodes: Nodes)
 def test_nobody_but_the_peer_itself_gets_a_stream(
     nodes: Nodes, cluster: str, claims: str, signed_for: str
 ) -> None:
-    """F29: identity is the certificate's, and the cluster's id is compared."""
+    """FAULT-29: identity is the certificate's, and the cluster's id is compared."""
     at, authority = addresses("a", "b", "honest"), Authority()
     nodes.start("b", at["b"], {"a": at["a"], "honest": at["honest"]}, tls=authority.node("b"))
     nodes.start(claims, at["a"], {"b": at["b"]}, cluster, authority.node(signed_for))

@@ -117,7 +117,7 @@ def test_g23_two_dead_members_are_removed_by_one_rebalance() -> None:
     [({"instance_prefix": "a-"}, ["a-1", "a-2"]), ({"all": True}, ["a-1", "a-2", "b-1"])],
 )
 def test_a_prefix_or_all_is_one_removal_too(request_: dict[str, object], gone: list[str]) -> None:
-    """Who is meant is seen when it is decided; the answer names them (G24)."""
+    """Who is meant is seen when it is decided; the answer names them (K-G24)."""
 
     async def story() -> None:
         async with served() as node:
@@ -135,7 +135,7 @@ def test_a_prefix_or_all_is_one_removal_too(request_: dict[str, object], gone: l
 def test_members_that_have_closed_are_removed_without_their_names(
     request_: dict[str, object],
 ) -> None:
-    """S12, G24: a restart that was announced ends nobody's right to remove the binding."""
+    """S12, K-G24: a restart that was announced ends nobody's right to remove the binding."""
 
     async def story() -> None:
         async with served() as node:
@@ -218,7 +218,7 @@ def test_a_removal_says_one_thing(request_: dict[str, object]) -> None:
 
 
 def test_the_leader_tells_how_much_of_a_session_is_left() -> None:
-    """A binding that lingers after a downgrade shows in that nobody speaks for it (H1)."""
+    """A binding that lingers after a downgrade shows in that nobody speaks for it (K-H1)."""
 
     async def story() -> None:
         async with served() as node:
@@ -231,7 +231,7 @@ def test_the_leader_tells_how_much_of_a_session_is_left() -> None:
 
 
 def test_a_parked_members_session_is_not_told() -> None:
-    """A23: it is suspended, so nothing is left or lost of it."""
+    """K-A23: it is suspended, so nothing is left or lost of it."""
 
     async def story() -> None:
         async with served() as node:

@@ -107,7 +107,7 @@ def test_opaque_assignments_tell_members() -> None:
 
 
 def test_a_member_that_is_not_heard_is_noted_with_the_time_left() -> None:
-    """H1: a static binding that lingers after a downgrade."""
+    """K-H1: a static binding that lingers after a downgrade."""
     extras = a.DescribedGroupMemberExtras(session_timeout_ms=45_000, session_left_ms=12_000)
     silent = a.DescribedGroupMember(member_id="m", group_instance_id="w-2", holdfast=extras)
     assert describing._note(silent, "") == "not heard for 33 s, expires in 12 s"

@@ -61,7 +61,7 @@ async def stable(trio: Trio) -> tuple[JoinReply, JoinReply]:
 
 
 def test_parked_joins_are_sent_again_and_are_the_same_joins() -> None:
-    """L5 bettered, S14, S16: a member that never heard of its id gets that one, and no other."""
+    """K-L5 bettered, S14, S16: a member that never heard of its id gets that one, and no other."""
 
     async def story(trio: Trio) -> None:
         leader, follower = await stable(trio)
@@ -85,7 +85,7 @@ def test_parked_joins_are_sent_again_and_are_the_same_joins() -> None:
 
 
 def test_parked_syncs_are_sent_again_and_find_their_generation() -> None:
-    """L5 bettered, S16: the generation was on the log before anybody was told."""
+    """K-L5 bettered, S16: the generation was on the log before anybody was told."""
 
     async def story(trio: Trio) -> None:
         leader, follower = await completing(trio)
@@ -113,7 +113,7 @@ async def completing(trio: Trio) -> tuple[JoinReply, JoinReply]:
 
 
 def test_no_generation_is_issued_twice() -> None:
-    """L5 bettered, S13: the leader dies after the round closed and before anybody was answered.
+    """K-L5 bettered, S13: the leader dies after the round closed and before anybody was answered.
 
     Kafka forgets such a generation, and gives its number to another one.
     """
@@ -149,7 +149,7 @@ def generations(trio: Trio) -> list[int]:
 
 @pytest.mark.parametrize("failovers", [1, 3])
 def test_a_failover_by_itself_moves_nobody(failovers: int) -> None:
-    """L3, L4, S16: no rebalance, no new generation, the same assignment, whoever leads."""
+    """K-L3, K-L4, S16: no rebalance, no new generation, the same assignment, whoever leads."""
 
     async def story(trio: Trio) -> None:
         leader, follower = await stable(trio)
@@ -166,7 +166,7 @@ def test_a_failover_by_itself_moves_nobody(failovers: int) -> None:
 
 
 def test_a_new_leader_gives_every_session_in_full_and_no_more() -> None:
-    """L4, S9: who was about to expire has a session again; who stays silent goes after it."""
+    """K-L4, S9: who was about to expire has a session again; who stays silent goes after it."""
 
     async def story(trio: Trio) -> None:
         leader, follower = await stable(trio)
@@ -210,7 +210,7 @@ async def alive(trio: Trio, member: JoinReply, for_ms: int) -> None:
 
 
 def test_a_sync_that_is_owed_is_owed_to_the_new_leader_too() -> None:
-    """E10, S16: expected of everyone who was answered, for a full timeout from the failover."""
+    """K-E10, S16: expected of everyone who was answered, for a full timeout from the failover."""
 
     async def story(trio: Trio) -> None:
         leader, follower = await completing(trio)
@@ -248,7 +248,7 @@ def test_what_was_not_committed_never_happened() -> None:
 
 
 def test_a_swap_whose_answer_was_lost_is_found_again() -> None:
-    """B22, S14: the same process asks the new leader, and is not taken for a twin of itself."""
+    """K-B22, S14: the same process asks the new leader, and is not taken for a twin of itself."""
 
     async def story(trio: Trio) -> None:
         leader, _ = await stable(trio)
@@ -266,7 +266,7 @@ def test_a_swap_whose_answer_was_lost_is_found_again() -> None:
 
 
 def test_a_group_over_a_lowered_limit_joins_again_under_a_new_leader() -> None:
-    """I13: the one cause for which a takeover opens a join phase, and the log says so."""
+    """K-I13: the one cause for which a takeover opens a join phase, and the log says so."""
 
     async def story(trio: Trio) -> None:
         leader, follower = await stable(trio)
@@ -286,7 +286,7 @@ def test_a_group_over_a_lowered_limit_joins_again_under_a_new_leader() -> None:
 
 
 def test_handed_out_ids_are_forgotten_and_asked_for_again() -> None:
-    """L6: an id that was not used yet was never on the log."""
+    """K-L6: an id that was not used yet was never on the log."""
 
     async def story(trio: Trio) -> None:
         await stable(trio)

@@ -116,7 +116,7 @@ def test_a_loop_that_has_too_much_to_do_is_left_alone_for_longer(
 def test_a_process_that_stood_still_ends_sessions_soon_after(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """S9, I12: an hour's suspension must not become three hours of pause."""
+    """S9, INV-12: an hour's suspension must not become three hours of pause."""
     bench = Bench(monkeypatch)
     bench.late_ms = 3_600_000
     asyncio.run(many_end(bench))

@@ -162,7 +162,7 @@ def test_a_proposal_that_was_refused_by_an_ex_leader_is_answered_not_coordinator
 
 
 def test_a_parked_sync_is_answered_not_coordinator_when_the_lead_is_lost() -> None:
-    """S5, L16: the caller repeats it, elsewhere, with the same request id."""
+    """S5, K-L16: the caller repeats it, elsewhere, with the same request id."""
 
     async def story() -> None:
         async with served() as node:
@@ -214,7 +214,7 @@ def test_what_is_malformed_is_named_with_its_limit(
 
 
 def test_an_empty_group_id_has_kafkas_code() -> None:
-    """I6."""
+    """K-I6."""
 
     async def story() -> None:
         async with served() as node:

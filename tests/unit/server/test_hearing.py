@@ -19,7 +19,7 @@ def heard(calls: Calls, hearing: Hearing, command: Heartbeat) -> tuple[object, o
 
 
 def test_a_heartbeat_from_memory_is_what_decide_would_answer() -> None:
-    """F1: an accepted one, with the instance id and without; each under its key."""
+    """K-F7: an accepted one, with the instance id and without; each under its key."""
     calls = Calls()
     calls.stable("i1", "i2")
     hearing = Hearing()
@@ -36,7 +36,7 @@ def test_a_heartbeat_from_memory_is_what_decide_would_answer() -> None:
 def test_who_is_refused_is_not_remembered(
     generation: int, member_id: str, instance_id: str | None
 ) -> None:
-    """F2-F4: a twin, an unknown member, a wrong generation: anybody can make up any number."""
+    """K-C5, K-F1, K-F4: a twin, an unknown member, a wrong generation; anybody can make them up."""
     calls = Calls()
     calls.stable("i1", "i2")
     command = Heartbeat(calls.caller(), "g", generation, member_id, instance_id)

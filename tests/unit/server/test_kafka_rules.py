@@ -54,7 +54,7 @@ async def every_call(node: Served) -> dict[str, str]:
 
 
 def test_a_node_that_has_lost_the_lead_sends_everybody_elsewhere() -> None:
-    """A13, E16, F3, G2, J13, L2 bettered: the group is not dead, it is served by another node.
+    """K-A13, K-E16, K-F3, K-G2, K-J13, K-L2 bettered: the group is not dead, another node has it.
 
     Kafka says COORDINATOR_NOT_AVAILABLE while it unloads a group.
     """
@@ -72,7 +72,7 @@ def test_a_node_that_has_lost_the_lead_sends_everybody_elsewhere() -> None:
 
 
 def test_a_node_that_never_led_serves_nobody() -> None:
-    """I8 bettered: it may know no leader yet, but it is no coordinator, and says that."""
+    """K-I8 bettered: it may know no leader yet, but it is no coordinator, and says that."""
 
     async def story() -> None:
         async with served(leading=False) as node:
@@ -85,7 +85,7 @@ def test_a_node_that_never_led_serves_nobody() -> None:
 
 
 def test_while_the_state_is_loaded_nothing_is_answered() -> None:
-    """L1, K7, F8 bettered: not even a heartbeat, since nobody knows whether its member is fenced.
+    """K-L1, K-K7, K-F8 bettered: not even a heartbeat, since nobody knows who is fenced.
 
     Kafka answers NONE to every heartbeat then; here nothing is served before the own no-op (S10).
     """
@@ -104,7 +104,7 @@ def test_while_the_state_is_loaded_nothing_is_answered() -> None:
 
 
 def test_groups_are_listed_by_the_node_that_leads_or_not_at_all() -> None:
-    """K9 bettered: one node has all groups, so no list is ever silently short of some."""
+    """K-K9 bettered: one node has all groups, so no list is ever silently short of some."""
 
     async def story() -> None:
         async with served() as node:
@@ -135,7 +135,7 @@ FAULTS = [
 
 @pytest.mark.parametrize(("fault", "said"), FAULTS)
 def test_a_new_group_that_could_not_be_written_is_not_there(fault: Exception, said: str) -> None:
-    """A2, F14, J43: the joiner is told what it can do, and never an id that nobody knows."""
+    """K-A2, K-F14, K-J43: the joiner is told what it can do, and never an id that nobody knows."""
 
     async def story() -> None:
         async with served() as node:
@@ -153,7 +153,7 @@ def test_a_new_group_that_could_not_be_written_is_not_there(fault: Exception, sa
 def test_a_swap_that_could_not_be_written_leaves_the_old_process(
     fault: Exception, said: str
 ) -> None:
-    """B7: nothing was adopted, so nothing has to be put back; the old id keeps working."""
+    """K-B7: nothing was adopted, so nothing has to be put back; the old id keeps working."""
 
     async def story() -> None:
         async with served() as node:
@@ -171,7 +171,7 @@ def test_a_swap_that_could_not_be_written_leaves_the_old_process(
 def test_an_assignment_that_could_not_be_written_can_be_sent_again(
     fault: Exception, said: str
 ) -> None:
-    """E6 bettered: nobody has seen it, so no rebalance is needed; followers go on waiting.
+    """K-E6 bettered: nobody has seen it, so no rebalance is needed; followers go on waiting.
 
     Kafka wipes all assignments, and starts over.
     """

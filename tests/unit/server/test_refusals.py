@@ -81,7 +81,7 @@ def test_what_is_no_answer_of_the_protocol_is_a_status(
 
 
 def test_a_call_that_was_parked_on_an_ex_leader_is_sent_elsewhere() -> None:
-    """S5, L16."""
+    """S5, K-L16."""
     with pytest.raises(Refused) as refused:
         code_of(r.NotCoordinator())
 

@@ -100,7 +100,7 @@ def test_s9b_an_expiry_is_proposed_only_after_a_quorum_probe() -> None:
 
 
 def test_a_silent_member_expires() -> None:
-    """F9: and its next call is told that it is unknown."""
+    """K-F9: and its next call is told that it is unknown."""
 
     async def story() -> None:
         world = await World().lead()
@@ -115,7 +115,7 @@ def test_a_silent_member_expires() -> None:
 
 
 def test_a_heartbeat_puts_the_expiry_off() -> None:
-    """F1, S9: the session runs from the last heartbeat, in full."""
+    """K-F7, S9: the session runs from the last heartbeat, in full."""
 
     async def story() -> None:
         world = await World().lead()
@@ -162,7 +162,7 @@ def test_an_unchanged_heartbeat_renews_the_session_as_a_decided_one_does() -> No
 
 
 def test_an_unchanged_heartbeat_is_decided_anew_once_anything_has_changed() -> None:
-    """F5: the first heartbeat after a join phase has opened must say so."""
+    """K-F5: the first heartbeat after a join phase has opened must say so."""
 
     async def story() -> None:
         world = await World().lead()

@@ -1,4 +1,4 @@
-"""What the server reads out of a `consumer` member's bytes (J25)."""
+"""What the server reads out of a `consumer` member's bytes (K-J25)."""
 
 from __future__ import annotations
 

@@ -315,7 +315,7 @@ def test_bytes_of_another_schema_version_are_refused(version: int) -> None:
 
 
 def test_an_event_of_an_unknown_kind_is_refused() -> None:
-    """L15 bettered: Kafka skips such a record; here nodes of two versions would part in silence."""
+    """K-L15 bettered: Kafka skips such a record; here two versions would part in silence."""
     unknown = b"\x0a\x02F9" + b"\xa2\x1f\x00"  # field 500, empty message
     part = b"\x22" + bytes([len(unknown)]) + unknown
     data = b"\x08\x01" + b"\x22" + bytes([len(part)]) + part

@@ -203,7 +203,7 @@ class Field:
             await battle.hold(*_PAUSE_S)
 
     async def _strike(self, battle: Battle, kind: Kind) -> None:
-        """One fault, and how the cluster heals from it (I15)."""
+        """One fault, and how the cluster heals from it (INV-15)."""
         began_us = boot_us()
         self._report.faults[kind.name] += 1
         try:
@@ -233,7 +233,7 @@ class Field:
         """No more faults: everybody leaves, the nodes come to rest, and their logs are read.
 
         Whatever is written down comes before the reading: what is acknowledged after it is in no
-        log that was read, and would look lost (I2).
+        log that was read, and would look lost (INV-2).
         """
         self._recorder.note(Phase(boot_us(), "healing"))
         if self._network is not None:

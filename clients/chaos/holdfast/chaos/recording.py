@@ -29,7 +29,7 @@ from holdfast.v1 import group_pb2
 def recorded(at_us: int, term: int, record: Record, *, payload: bool = True) -> Recorded:
     """The happening of a record that was applied at `at_us`; its entry had the Raft term `term`.
 
-    `payload`: keep the record's bytes too, for the checker that folds the log again (I6).
+    `payload`: keep the record's bytes too, for the checker that folds the log again (INV-6).
     """
     return Recorded(
         at_us,

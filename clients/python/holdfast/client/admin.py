@@ -164,15 +164,15 @@ class Admin:
         everyone: bool = False,
         reason: str | None = None,
     ) -> Results:
-        """Remove members in one step: one rebalance however many they are (G14), 2,000 by name.
+        """Remove members in one step: one rebalance however many they are (K-G14), 2,000 by name.
 
         Name them by `instance_ids` and `member_ids`, or by `instance_prefix` (every static member
         whose instance id begins so), or say `everyone`: one of the three. Who has announced a
-        restart goes as well (G24). Results are keyed by instance id for static members, else by
+        restart goes as well (K-G24). Results are keyed by instance id for static members, else by
         member id. A removed process that still runs may act until its next heartbeat: there only
         the fencing token excludes it (S12).
 
-        Raises ValueError when nobody is named (G25), IncompatibleServer when the service is older
+        Raises ValueError when nobody is named (K-G25), IncompatibleServer when the service is older
         than this call, GroupNotFound for a group that does not exist, UnknownMember for a single
         member that the group does not have.
         """
@@ -200,7 +200,7 @@ class Admin:
             for member in answer.members
         }
         if nobody_known(results):
-            await self.describe_groups(group)  # G1: of a group that is not there no member is known
+            await self.describe_groups(group)  # K-G1: no group, no members
         return by_name(results, members)
 
     async def trigger_rebalance(self, group: str, *, reason: str | None = None) -> None:
@@ -221,7 +221,7 @@ class Admin:
         answer = await self._read(request, offset_pb2.OffsetFetchResponse)
         found = offset_messages.fetched(answer)
         if not found:
-            await self.describe_groups(group)  # J16: nothing tells it from a group without any
+            await self.describe_groups(group)  # K-J16: nothing tells it from a group without any
         return found
 
     async def commit_offsets(
@@ -231,7 +231,7 @@ class Admin:
 
         More than 500 partitions go out in several calls, each all or nothing for itself.
 
-        Raises GroupNotEmpty while the group has members (J5): only they may commit then. Raises
+        Raises GroupNotEmpty while the group has members (K-J5): only they may commit then. Raises
         ValueError or TypeError for an offset that cannot be (it is 0 or more); then none is sent.
         """
         requests = list(offset_messages.outside_commit_requests(group_named(group), offsets))
@@ -240,7 +240,7 @@ class Admin:
     async def delete_offsets(
         self, group: str, partitions: Iterable[tuple[str, int]]
     ) -> OffsetResults:
-        """Forget offsets; refused for topics that a member subscribes to (J24).
+        """Forget offsets; refused for topics that a member subscribes to (K-J24).
 
         More than 500 partitions go out in several calls, each all or nothing for itself.
         """
@@ -255,7 +255,7 @@ class Admin:
     ) -> OffsetResults:
         """One call after the other; what became of those before one that fails is not lost.
 
-        `committed`: the group, if its members may not be there (J5).
+        `committed`: the group, if its members may not be there (K-J5).
         """
         results: OffsetResults = {}
         for number, request in enumerate(requests):

@@ -60,7 +60,7 @@ class Rejected(HoldfastError):
 
 
 class Fenced(Rejected):
-    """Another process holds this instance id: `holder`. Never rejoin by itself (KIP-345, T5).
+    """Another process holds this instance id: `holder`. Never rejoin by itself (KIP-345, T-5).
 
     `age_ms`: for how long that one had held it when it was told here; `since`: when that was, by
     this machine's wall clock (UTC). None where the service did not say. `takeovers`: how often the
@@ -165,7 +165,7 @@ OF_THE_MEMBERSHIP = frozenset(
         ErrorCode.ERROR_CODE_FENCED_INSTANCE_ID,
     }
 )
-"""Codes that speak about the member and not about the call: the session acts on them (T2-T6)."""
+"""Codes about the member and not about the call: the session acts on them (T-2 to T-6)."""
 
 _CLASSES: Mapping[ErrorCode.ValueType, type[Rejected]] = {
     ErrorCode.ERROR_CODE_UNKNOWN_SERVER_ERROR: ServerDefect,

@@ -61,7 +61,7 @@ class Joining:
         self._calls.resend(Kind.JOIN, now_ms)
 
     def generation_passed(self, now_ms: int) -> None:
-        """T3 while a join is parked: that join becomes the only sign of life (S17).
+        """T-3 while a join is parked: that join becomes the only sign of life (S17).
 
         The join phase may have closed and its answer be on the way: so no new round.
         """

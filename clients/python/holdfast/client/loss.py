@@ -67,7 +67,7 @@ def by_clock(lease: Lease, now_ms: int, stalled_ms: int, *, letting_go: bool) ->
 
 
 def unknown_member(lease: Lease, now_ms: int) -> LostReason:
-    """The group has answered UNKNOWN_MEMBER_ID: what can be told apart by the own clock (T2)."""
+    """The group has answered UNKNOWN_MEMBER_ID: what can be told apart by the own clock (T-2)."""
     silent_ms = lease.silent_ms(now_ms)
     if silent_ms is None or silent_ms < lease.session_ms:
         return LostReason(

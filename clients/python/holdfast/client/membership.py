@@ -116,7 +116,7 @@ class Membership:
     def _membership_refused(
         self, code: ErrorCode.ValueType, extras: extras_pb2.ResponseExtras, now_ms: int
     ) -> None:
-        """The group does not have us as we think: T2, T3, T6; everything else ends the session."""
+        """The group does not have us as we think: T-2, T-3, T-6; all else ends the session."""
         if code == ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID:
             self._joining.identity = Identity()
             self._start_over(loss.unknown_member(self.ownership.lease, now_ms), now_ms)
@@ -125,7 +125,7 @@ class Membership:
         elif code == ErrorCode.ERROR_CODE_REBALANCE_IN_PROGRESS:
             self._rebalance("the group rebalances", now_ms)
         else:
-            # FENCED_INSTANCE_ID (T5) is here on purpose: two twins that rejoin fence each other
+            # FENCED_INSTANCE_ID (T-5) is here on purpose: two twins that rejoin fence each other
             # for ever.
             self._refuse(code, extras, now_ms)
 
@@ -148,7 +148,7 @@ class Membership:
             self._depart(self._way_out, now_ms, error)
 
     def _generation_passed(self, now_ms: int) -> None:
-        """T3: keep the member id, drop the generation; what is owned is lost, or, here, bounded.
+        """T-3: keep the member id, drop the generation; what is owned is lost, or, here, bounded.
 
         Heartbeats and joins travel on streams of their own. When a join phase closes, the answer to
         a heartbeat of the old generation can come before the answer to the join that is parked: the
@@ -177,7 +177,7 @@ class Membership:
     # --- joining -------------------------------------------------------------------------------
 
     def _rebalance(self, reason: str, now_ms: int) -> None:
-        """T6: eager, let go of everything and join again; cooperative, keep it and join again.
+        """T-6: eager, let go of everything and join again; cooperative, keep it and join again.
 
         Ignored while that is under way.
         """
@@ -199,7 +199,7 @@ class Membership:
             self._join(now_ms)
 
     def _start_over(self, reason: LostReason, now_ms: int) -> None:
-        """T2, T3: the partitions are lost without a chance to commit; join as what we still are."""
+        """T-2, T-3: the partitions are lost without a last commit; join as what we still are."""
         self._joining.reason = reason.words
         self.ownership.forfeit(reason)
         self._pace.heartbeat_at_ms = None

@@ -44,7 +44,7 @@ def commit_request(
 def outside_commit_requests(
     group: str, offsets: Mapping[tuple[str, int], Offset | int]
 ) -> Iterator[offset_pb2.OffsetCommitRequest]:
-    """Commits by somebody who is no member (J1, J4). Raises as `to_commit`."""
+    """Commits by somebody who is no member (K-J1, K-J4). Raises as `to_commit`."""
     for some in to_commit(offsets):
         yield offset_pb2.OffsetCommitRequest(group_id=group, topics=_topics(some))
 

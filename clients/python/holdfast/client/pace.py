@@ -48,5 +48,5 @@ class Pace:
 
     @property
     def join_timeout_ms(self) -> int:
-        """T7: a join waits as long as a rebalance may take."""
+        """T-7: a join waits as long as a rebalance may take."""
         return self._settings.rebalance_timeout_ms + _JOIN_GRACE_MS

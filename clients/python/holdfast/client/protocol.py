@@ -65,7 +65,7 @@ def subscription_bytes(
     """A serialised ConsumerProtocolSubscription.
 
     An empty claim leaves no trace in the bytes, but for a cooperative assignor: there even "I own
-    nothing now" is news, and only changed bytes begin a rebalance (A14, A16).
+    nothing now" is news, and only changed bytes begin a rebalance (K-A14, K-A16).
     """
     message = group_pb2.ConsumerProtocolSubscription(topics=topics)
     if claim.partitions or (cooperative and claim.generation != GENERATION_UNKNOWN):

@@ -7,10 +7,10 @@ phases.py draws the states, membership.py has the moves between them; joining.py
 leadership.py, ownership.py, pace.py and starting.py have the parts, and here is what each answer
 and each event means to them.
 
-Rules: T1-T7 of the Kafka client (named where they stand; T8 has no counterpart, as nothing has to
-be polled), S11 ownership, S12 takeover and release, S14 request ids, S17 parked calls. An eager
-member lets go of everything before it joins; a cooperative one (KIP-429) keeps what it has, lets go
-of what the assignment leaves out, and joins again.
+Rules: T-1 to T-7 of the Kafka client (named where they stand; T-8 has no counterpart, as nothing
+has to be polled), S11 ownership, S12 takeover and release, S14 request ids, S17 parked calls. An
+eager member lets go of everything before it joins; a cooperative one (KIP-429) keeps what it has,
+lets go of what the assignment leaves out, and joins again.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ class Session(Membership):
         self._calls.forget(Kind.JOIN)
         self._joining.resend_at_ms = None
         if response.error_code == ErrorCode.ERROR_CODE_MEMBER_ID_REQUIRED:
-            # T1: nothing is revoked, and there is nothing to back off from.
+            # T-1: nothing is revoked, and there is nothing to back off from.
             self._joining.identity = Identity(member_id=response.member_id)
             self._joining.send_join(now_ms)
         elif response.error_code == ErrorCode.ERROR_CODE_NONE:
@@ -301,7 +301,7 @@ class Session(Membership):
         request = cast("group_pb2.HeartbeatRequest", sent.request)
         identity = self.identity
         if (request.member_id, request.generation_id) != (identity.member_id, identity.generation):
-            return  # T4: it speaks about an older life of this member
+            return  # T-4: it speaks about an older life of this member
         if response.error_code == ErrorCode.ERROR_CODE_NONE:
             self.ownership.confirmed(sent.sent_ms, identity.generation)
         elif response.error_code == ErrorCode.ERROR_CODE_REBALANCE_IN_PROGRESS:

@@ -51,7 +51,7 @@ class Assignor(Protocol):
         """Whether members must say what they owned.
 
         Those that need not keep silent: a changed claim is a changed subscription, and for a known
-        follower that means a rebalance (A16).
+        follower that means a rebalance (K-A16).
         """
         ...
 

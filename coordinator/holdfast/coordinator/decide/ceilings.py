@@ -140,7 +140,7 @@ def _extra_of_join(since: Mark, command: JoinGroup, grown: Usage) -> int | None:
 
 
 def _assigned(group: Group | None) -> int:
-    """Bytes of what the members have been given, also if that was abandoned (D10)."""
+    """Bytes of what the members have been given, also if that was abandoned (K-D10)."""
     members = group.members.values() if group else ()
     return sum(len(each.assignment) + len(each.abandoned) for each in members)
 

@@ -1,9 +1,9 @@
 """The cluster's own part of the log: topics, settings, and how it begins (S23).
 
 A deletion of topics says only that they are gone. Offsets belong to their groups' parts of the log,
-so each group lists in an event of its own which of them went along (J34): `offsets.expire` does it,
-which the node runs over the groups right after, and again at each sweep. Until then a fetch does
-not show them. Knows nothing of groups but their ids, and which topics they subscribe to.
+so each group lists in an event of its own which of them went along (K-J34): `offsets.expire` does
+it, which the node runs over the groups right after, and again at each sweep. Until then a fetch
+does not show them. Knows nothing of groups but their ids, and which topics they subscribe to.
 """
 
 from __future__ import annotations

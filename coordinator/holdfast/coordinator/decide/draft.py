@@ -166,7 +166,7 @@ class Draft:
         )
 
     def renew(self, member: Member) -> None:
-        """The member was heard: its session runs anew. One that is suspended stays so (A23)."""
+        """The member was heard: its session runs anew. One that is suspended stays so (K-A23)."""
         if DeadlineKey(SESSION, member.member_id) not in self.volatile.armed:
             return
         count = self.volatile.renewals.get(member.member_id, 0) + 1

@@ -1,4 +1,4 @@
-"""Groups as a whole: which ids they may have, and deleting them (I6, K10-K13).
+"""Groups as a whole: which ids they may have, and deleting them (K-I6, K-K10 to K-K13).
 
 Knows nothing of members' lives; those are in `decide.classic`.
 """
@@ -30,7 +30,7 @@ def invalid_group_id(group_id: GroupId) -> InvalidGroupId | None:
     """Why a group cannot have this id; None if it can.
 
     The empty id is refused for everything that writes, also where Kafka lets very old tools commit
-    with it (I7): in the log it names the cluster's own part.
+    with it (K-I7): in the log it names the cluster's own part.
     """
     if not group_id:
         return InvalidGroupId(group_id, "it is empty")
@@ -45,7 +45,7 @@ def invalid_group_id(group_id: GroupId) -> InvalidGroupId | None:
 
 
 def delete(draft: Draft, command: DeleteGroup) -> NamedReply:
-    """Delete a group that has no members, with its offsets (K10); else refuse (K12, K13).
+    """Delete a group that has no members, with its offsets (K-K10); else refuse (K-K12, K-K13).
 
     Deleting is also how an operator ends a quarantine, members or not (S6).
     """

@@ -1,4 +1,4 @@
-"""Offsets of a group: commit, delete, expire (J1-J34, C8-C11, F12).
+"""Offsets of a group: commit, delete, expire (K-J1 to K-J34, K-C8 to K-C11, K-F12).
 
 The order of checks is Kafka's: first whether the partition exists, then who commits, then what.
 Knows nothing of how members join; only who is a member now, and at which generation.
@@ -50,7 +50,7 @@ ENTRY_HEAD_BYTES: Final = 8_192
 
 
 def commit(draft: Draft, command: CommitOffsets) -> OffsetsReply:
-    """Commit what can be; one result a partition. A member's commit renews its session (F12)."""
+    """Commit what can be; one result a partition. A member's commit renews its session (K-F12)."""
     bad_id = invalid_group_id(command.group_id)
     if bad_id:
         return OffsetsReply(bad_id)
@@ -93,7 +93,7 @@ def _unknown_partition(state: State, place: OffsetCommitted | TopicPartition) ->
 
 
 def _too_large(offset: OffsetCommitted, most: int) -> Rejection | None:
-    """Characters count, not bytes, whatever the setting's name says (J14)."""
+    """Characters count, not bytes, whatever the setting's name says (K-J14)."""
     length = len(offset.metadata)
     return OffsetMetadataTooLarge(length, most) if length > most else None
 
@@ -116,10 +116,10 @@ def _commit_refusal(group: Group | None, command: CommitOffsets) -> Rejection | 
     if group is None:
         return GroupIdNotFound(command.group_id) if command.generation >= 0 else None
     if command.generation < 0 and group.state == EMPTY:
-        return None  # C11: the ids are not looked at at all
+        return None  # K-C11: the ids are not looked at at all
     if command.generation < 0 and not command.member_id and command.instance_id is None:
-        return UnknownMemberId(command.member_id)  # J5
-    stranger = identity.check(group, command.member_id, command.instance_id)  # C8, C9
+        return UnknownMemberId(command.member_id)  # K-J5
+    stranger = identity.check(group, command.member_id, command.instance_id)  # K-C8, K-C9
     if stranger:
         return stranger
     if command.generation != group.generation:
@@ -132,7 +132,7 @@ def _commit_rule(command: CommitOffsets) -> str:
 
 
 def heard_again(draft: Draft, command: CommitOffsets) -> None:
-    """F12: a commit that is repeated is as much a sign of life as the first, if it were accepted.
+    """K-F12: a commit that is repeated is as much a sign of life as the first, if it were accepted.
 
     Kafka executes it anew; here only its answer is old (S14).
     """
@@ -140,7 +140,7 @@ def heard_again(draft: Draft, command: CommitOffsets) -> None:
 
 
 def _renew(draft: Draft, command: CommitOffsets, results: tuple[PartitionResult, ...]) -> None:
-    """F12: a commit that the group accepts is a sign of life, also if single partitions fail.
+    """K-F12: a commit that the group accepts is a sign of life, also if single partitions fail.
 
     One that names no partition that exists says nothing to the group, as in Kafka.
     """
@@ -156,7 +156,7 @@ def _renew(draft: Draft, command: CommitOffsets, results: tuple[PartitionResult,
 
 
 def delete(draft: Draft, command: DeleteOffsets) -> OffsetsReply:
-    """Forget offsets of topics that nobody in the group subscribes to (J22-J25)."""
+    """Forget offsets of topics that nobody in the group subscribes to (K-J22 to K-J25)."""
     refusal = invalid_group_id(command.group_id) or _delete_refusal(draft.found, command)
     if refusal:
         return OffsetsReply(refusal)
@@ -192,7 +192,7 @@ def _kept(state: State, subscribed: Subscribed, place: TopicPartition) -> Reject
 
 
 def expire(draft: Draft, command: ExpireOffsets) -> None:
-    """Forget what nobody needs any more, and at last the group itself (J26-J34).
+    """Forget what nobody needs any more, and at last the group itself (K-J26 to K-J34).
 
     Log time rules, never a wall clock (S8). What goes is listed in the events.
     """
@@ -226,7 +226,7 @@ def _of_gone_topics(state: State, group: Group) -> Iterator[TopicPartition]:
 
 
 def _expired(group: Group, too_old_ms: int) -> Iterator[TopicPartition]:
-    """Offsets whose time is up; none while the group rebalances or its topics are unknown (J29)."""
+    """Offsets that are due; none while the group rebalances or its topics are unknown (K-J29)."""
     if group.state not in {EMPTY, STABLE}:
         return
     if group.state == STABLE and not subscriptions.known(group):
@@ -240,7 +240,7 @@ def _expired(group: Group, too_old_ms: int) -> Iterator[TopicPartition]:
 def _base_ms(group: Group, offset: Offset) -> int:
     """Since when an offset grows old.
 
-    J27: with its last member gone, the whole group starts to age together. A commit from outside
+    K-J27: with its last member gone, the whole group starts to age together. A commit from outside
     after that is younger, and kept in full; Kafka would let it go with the rest.
     """
     if group.state == EMPTY and group.protocol_type is not None:
@@ -259,7 +259,7 @@ _NEVER_TOLD: Final = 1
 
 
 def _group_expired(draft: Draft, too_old_ms: int) -> bool:
-    """J32 bettered: an empty group is kept for the retention time too, even without offsets.
+    """K-J32 bettered: an empty group is kept for the retention time too, even without offsets.
 
     So its generation does not start over under a client that pauses. One that never had a
     generation that a member was told has nothing to keep, and goes at once: else names that are

@@ -1,8 +1,8 @@
 """How many members support each protocol, kept up with the events instead of counted anew.
 
-A join is refused unless some protocol is supported by all members (I1); looking at each of 10,000
+A join is refused unless some protocol is supported by all members (K-I1); looking at each of 10,000
 members for each of 10,000 joins would take minutes. The counts are leader-local and derived:
-dropped when unsure, counted again when next asked for. Also the vote for a protocol (D11).
+dropped when unsure, counted again when next asked for. Also the vote for a protocol (K-D11).
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ def protocols_size(protocols: tuple[Protocol, ...]) -> int:
 
 
 def in_common(counts: Support, protocols: tuple[Protocol, ...], members: int) -> bool:
-    """Whether one of these protocols is supported by all of so many members (I1)."""
+    """Whether one of these protocols is supported by all of so many members (K-I1)."""
     return any(counts.names.get(protocol.name, 0) == members for protocol in protocols)
 
 
@@ -74,7 +74,7 @@ def same_names(one: tuple[Protocol, ...], other: tuple[Protocol, ...]) -> bool:
 
 
 def vote(members: Collection[Member], counts: Support) -> str:
-    """Choose the protocol of the next generation (D11).
+    """Choose the protocol of the next generation (K-D11).
 
     Candidates are supported by all members, each member votes for its first candidate, most votes
     win, and a tie goes by name.

@@ -1,4 +1,4 @@
-"""The follower's side: entries from a leader, verified before they count (D1, D2, r7, S7, S18).
+"""The follower's side: entries from a leader, verified before they count (E-1, E-2, E-7, S7, S18).
 
 Replaces the stock handler. It cuts only what conflicts, never below the commit index; commits only
 what the message has verified; a snapshot commits nothing but itself; a mismatch names where the
@@ -90,14 +90,14 @@ class Appending:
         self.reply(peer, self._verified + 1, success=True)
 
     def _conflict_begins(self, index: int, term: int) -> int:
-        """r7: go back over the whole term at once, but never below what is committed."""
+        """E-7: go back over the whole term at once, but never below what is committed."""
         journal, floor = self._ctx.journal, self._ctx.seam.commit_index + 1
         while index > floor and journal.term_at(index - 1) == term:
             index -= 1
         return max(index, floor)
 
     def _store(self, index: int, entries: tuple[LogEntry, ...]) -> None:
-        """D1: skip what is held, cut where the terms differ, append the rest."""
+        """E-1: skip what is held, cut where the terms differ, append the rest."""
         journal = self._ctx.journal
         if not self._ctx.on(Rule.CUT_ON_CONFLICT) and index <= journal.last_index:
             journal.truncate_unchecked(index)
@@ -113,7 +113,7 @@ class Appending:
             journal.append(entry.command, entry.term)
 
     def _commit(self, append: Append) -> None:
-        """D2: what the leader committed and this message verified, no more."""
+        """E-2: what the leader committed and this message verified, no more."""
         index = min(append.commit_index, self._verified)
         if index > self._ctx.seam.commit_index:
             self._ctx.seam.commit_index = index
@@ -231,7 +231,7 @@ class Installing:
         return self._sealed
 
     def tick(self) -> None:
-        """Go on behind a snapshot as soon as it is durable; the matching suffix is kept (D1)."""
+        """Go on behind a snapshot as soon as it is durable; the matching suffix is kept (E-1)."""
         sink, key = self._sink, self._cursor.key
         if key is not None and self._taken() > self._told:
             self._acknowledge(key)

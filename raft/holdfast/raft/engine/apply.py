@@ -1,4 +1,4 @@
-"""The apply loop: committed entries go into the FIFO of S4, and nothing is executed here (D6).
+"""The apply loop: committed entries go into the FIFO of S4, and nothing is executed here (E-6).
 
 What the engine calls applied means handed over. What may be cut, read or called ready is what the
 consumer has evolved, which it reports by `evolved`.

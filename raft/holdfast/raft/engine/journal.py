@@ -1,4 +1,4 @@
-"""PySyncObj's journal over ours: the log in memory, and one synced batch per flush (D3, D4, D5).
+"""PySyncObj's journal over ours: the log in memory, and one synced batch per flush (E-3, E-4, E-5).
 
 The engine wants a list that is never empty. Position 0 of this one is the anchor, the entry
 before the first that is held, so that engine index and journal index are the same number and
@@ -124,7 +124,7 @@ class EngineJournal(pysyncobj.journal.Journal):
         self._log[0] = (NO_OP, *self._log[0][1:])
 
     def rebase(self, index: int, term: int) -> None:
-        """Go on behind an installed snapshot; what matches it and follows it is kept (D1)."""
+        """Go on behind an installed snapshot; what matches it and follows it is kept (E-1)."""
         if self.term_at(index) == term:
             self.cut_to(index)
         else:

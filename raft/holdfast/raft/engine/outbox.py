@@ -1,4 +1,4 @@
-"""Nothing that shows durable state leaves the node before that state is durable (D5).
+"""Nothing that shows durable state leaves the node before that state is durable (E-5).
 
 PySyncObj's transport seam over ours: the engine's own dicts become typed messages here, and all
 but the leader's data are held until the flush. Several acks of one round share one sync.

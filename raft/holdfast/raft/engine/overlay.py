@@ -3,7 +3,8 @@
 Each override is a few lines that name what it closes and call the concern that does it. Kept of
 the stock engine: the election timer, the campaign, the granting of votes, the commit rule,
 check-quorum, the stamping of commands, and the order of a tick. Everything else is unreachable:
-pickled calls, dumps and forks (D3, D4), membership changes (r8), forwarding (r9), its transport.
+pickled calls, dumps and forks (E-3, E-4), membership changes (E-8), forwarding (E-9), its
+transport.
 """
 
 from __future__ import annotations
@@ -117,14 +118,14 @@ class Overlay(SyncObj):
         self.settle()
 
     def settle(self) -> None:
-        """D5: flush, then release what shows it."""
+        """E-5: flush, then release what shows it."""
         self.journal.flush()
         self.outbox.release()
 
     # -- the tick --------------------------------------------------------------------
 
     def _onTick(self, timeToWait: float = 0.0) -> None:
-        """D5: nothing counts before it is flushed. Then each concern's own time."""
+        """E-5: nothing counts before it is flushed. Then each concern's own time."""
         self.settle()
         self.installing.tick()
         self.agreement.tick()
@@ -152,16 +153,16 @@ class Overlay(SyncObj):
         self.settle()
 
     def _SyncObj__applyLogEntries(self) -> bool:
-        """D6, S4: hand over instead of applying here."""
+        """E-6, S4: hand over instead of applying here."""
         self.delivery.deliver()
         return False
 
     def _SyncObj__sendAppendEntries(self) -> None:
-        """D1, r6, r7, S7: the stock replication loop is gone."""
+        """E-1, E-10, E-7, S7: the stock replication loop is gone."""
         self.replication.send_round()
 
     def _SyncObj__tryLogCompaction(self) -> None:
-        """D3, D4: no dump, no fork, no rewriting; the journal is cut behind a snapshot (S4)."""
+        """E-3, E-4: no dump, no fork, no rewriting; the journal is cut behind a snapshot (S4)."""
         self.delivery.cut(self.replication.stream_floor)
 
     # -- role and term -----------------------------------------------------------------
@@ -197,11 +198,11 @@ class Overlay(SyncObj):
     # -- what must never run --------------------------------------------------------------
 
     def _SyncObj__loadDumpFile(self, clearJournal: bool) -> NoReturn:  # noqa: FBT001 - the engine's
-        """D3: there is no dump; the state is found by `SnapshotSource.latest`."""
+        """E-3: there is no dump; the state is found by `SnapshotSource.latest`."""
         raise AssertionError(f"the engine wants to load a dump (clearJournal={clearJournal})")
 
     def _SyncObj__doApplyCommand(self, command: bytes) -> NoReturn:
-        """D6, no pickle: nothing is executed in the tick thread."""
+        """E-6, no pickle: nothing is executed in the tick thread."""
         raise AssertionError(f"the engine wants to execute a command of {len(command)} bytes")
 
 

@@ -1,8 +1,8 @@
 """Proposals: bound to a term (S1), answered or handed on as unknown when the leadership ends (S5).
 
 Commands are a kind byte and, for proposals, the term in which the payload was decided. These two
-kinds are all there is: membership changes, code versions and pickled calls do not exist here (r8).
-A follower refuses instead of forwarding (r9).
+kinds are all there is: membership changes, code versions and pickled calls do not exist here (E-8).
+A follower refuses instead of forwarding (E-9).
 """
 
 from __future__ import annotations

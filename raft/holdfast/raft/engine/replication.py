@@ -1,4 +1,4 @@
-"""The leader's side: what is sent to whom (D1, r6, r7, S7), and what an ack means (E-12).
+"""The leader's side: what is sent to whom (E-1, E-10, E-7, S7), and what an ack means (E-12).
 
 Replaces the stock replication loop: no re-sending of what was sent, a window in bytes instead of
 none, long entries and snapshots in chunks that heartbeats pass between, every message with the
@@ -231,7 +231,7 @@ class Replication:
             progress.incarnation = ack.incarnation
 
     def _note_progress(self, progress: Progress, ack: Ack) -> None:
-        """D1: a success never moves `next` back; a reset never behind what is acknowledged."""
+        """E-1: a success never moves `next` back; a reset never behind what is acknowledged."""
         if ack.success:
             progress.landed(min(ack.next_index - 1, self._ctx.journal.last_index))
             if not self._ctx.on(Rule.ACK_NO_REWIND):

@@ -1,4 +1,4 @@
-"""Long things in chunks: entries over the chunk size (S7, r6) and snapshots (S18), in a window.
+"""Long things in chunks: entries over the chunk size (S7, E-10) and snapshots (S18), in a window.
 
 A stream has at most `WINDOW` chunks under way, so heartbeats wait behind no more than these.
 What is lost is sent again from the receiver's last word; a receiver that knows nothing of the

@@ -298,7 +298,7 @@ class GrpcTransport:
     def _check_peer(self, context: grpc.ServicerContext) -> str:
         """Who dialled, told this node's version before anything else.
 
-        Aborts the call if it is nobody of this cluster (F29), or of another version.
+        Aborts the call if it is nobody of this cluster (FAULT-29), or of another version.
         """
         metadata = {str(k): unquote(str(v)) for k, v in context.invocation_metadata()}
         peer = metadata.get(NODE_KEY, "")

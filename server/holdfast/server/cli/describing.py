@@ -85,7 +85,7 @@ def _owned(found: a.DescribedGroup, member: a.DescribedGroupMember) -> str:
 def _note(member: a.DescribedGroupMember, leader: str) -> str:
     """What is special: who assigns, who restarts, who is fought over, who is not heard any more.
 
-    A static binding that lingers, as after a downgrade to dynamic members (H1), shows in that
+    A static binding that lingers, as after a downgrade to dynamic members (K-H1), shows in that
     nobody speaks for it: its session runs out.
     """
     extra = member.holdfast

@@ -1,7 +1,7 @@
 """`holdfast offsets`: committed offsets of a group, for those who know `kafka-consumer-groups`.
 
 What changes them can be tried with `--dry-run`, which shows what would be done and does nothing.
-A group that has members lets only them commit, so setting and resetting want it stopped (J5).
+A group that has members lets only them commit, so setting and resetting want it stopped (K-J5).
 """
 
 from __future__ import annotations

@@ -146,7 +146,7 @@ def about(name: str, sentence: str, subject: str | None = None) -> str:
 
 
 def require_group(cluster: Cluster, group_id: str) -> None:
-    """End the command if there is no such group, where the service's answer does not tell (G1)."""
+    """End the command if there is no such group, where no answer of the service tells it (K-G1)."""
     response = cluster.call("DescribeGroups", a.DescribeGroupsRequest(groups=[group_id]))
     found = response.groups[0]
     if found.error_code == e.ERROR_CODE_GROUP_ID_NOT_FOUND:

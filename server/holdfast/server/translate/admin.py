@@ -63,7 +63,7 @@ def nameless(request: a.RemoveMembersRequest) -> int:
 def removed(
     reply: replies.LeaveReply, members: Iterable[a.RemovedMember]
 ) -> a.RemoveMembersResponse:
-    """RemoveMembers' answer, members in the order of the request (G16)."""
+    """RemoveMembers' answer, members in the order of the request (K-G16)."""
     return a.RemoveMembersResponse(
         error_code=code_of(reply.error), members=members, holdfast=extras(reply.error)
     )

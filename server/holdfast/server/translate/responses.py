@@ -88,7 +88,7 @@ def heard(answer: Heard) -> g.HeartbeatResponse:
 def leave_group(
     reply: replies.LeaveReply, members: Iterable[g.LeaveGroupResponseMember]
 ) -> g.LeaveGroupResponse:
-    """LeaveGroup's answer, members in the order of the request (G16)."""
+    """LeaveGroup's answer, members in the order of the request (K-G16)."""
     return g.LeaveGroupResponse(
         error_code=code_of(reply.error), members=members, holdfast=extras(reply.error)
     )
@@ -106,7 +106,7 @@ def left(result: replies.MemberResult) -> g.LeaveGroupResponseMember:
 def commit_offsets(
     reply: replies.OffsetsReply, request: o.OffsetCommitRequest
 ) -> o.OffsetCommitResponse:
-    """OffsetCommit's answer: it has no top-level error, so each partition carries it (J9)."""
+    """OffsetCommit's answer: it has no top-level error, so each partition carries it (K-J9)."""
     error = first_error(reply)
     if reply.error is not None:
         return refused_commit(request, code_of(reply.error), extras(error))

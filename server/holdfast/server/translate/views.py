@@ -37,7 +37,7 @@ _ASSIGNMENT: Final = Bounds(ConsumerProtocolAssignment.DESCRIPTOR)
 
 
 async def described(state: State, group_id: str, asked: Asked, room: Room, slices: Slices) -> bytes:
-    """A group with its members (K1-K3) and its last rebalances; raises CallFailed without room."""
+    """A group (K-K1 to K-K3) with its members and last rebalances; without room: CallFailed."""
     await slices.done(1 + asked.rebalances_max)
     found = queries.describe_head(state, group_id, asked.rebalances_max)
     made = Encoded(_head(found), room)
@@ -135,7 +135,7 @@ def _assigned(
 
 
 def listed(group: Group) -> a.ListedGroup:
-    """One line of ListGroups (K8)."""
+    """One line of ListGroups (K-K8)."""
     found = queries.list_group(group)
     return a.ListedGroup(
         group_id=found.group_id,
@@ -148,7 +148,7 @@ def listed(group: Group) -> a.ListedGroup:
 async def fetched(
     state: State, request: o.OffsetFetchRequestGroup, room: Room, slices: Slices
 ) -> Encoded:
-    """One group's offsets: those asked for in their order, or all (J16). Raises CallFailed."""
+    """One group's offsets: those asked for in their order, or all (K-J16). Raises CallFailed."""
     group = state.groups.get(request.group_id)
     by_topic: dict[str, Encoded] = {}
     if not request.topics:

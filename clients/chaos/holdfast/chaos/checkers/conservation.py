@@ -1,4 +1,4 @@
-"""I8: each partition of each subscribed topic of a Stable group is owned once, or for a reason not.
+"""INV-8: each partition of each subscribed topic of a Stable group has one owner, or a reason.
 
 Two questions. Of every assignment in the log: does it give each partition to exactly one member of
 the group that asked for its topic? And at the end, when faults are over: does every member that is
@@ -83,7 +83,7 @@ def _wrong(begun: _Begun, after: View, topics: Topics, counts: Counter[str]) -> 
 
 
 def _asked(begun: View, after: View) -> dict[str, set[str]]:
-    """The topics that each member asked for, when the generation began or since (a swap, B17)."""
+    """The topics that each member asked for, when the generation began or since (a swap, K-B6)."""
     found: dict[str, set[str]] = {}
     for view in (begun, after):
         for member in view.members.values():

@@ -1,4 +1,4 @@
-"""I11: a request has its effect exactly once, however often it is sent (S14, S15).
+"""INV-11: a request has its effect exactly once, however often it is sent (S14, S15).
 
 A one-shot request is in one entry of the log and nowhere else, and every answer to it tells the
 same; once it was acknowledged, no repetition is refused. A join makes one member, and another one

@@ -1,9 +1,9 @@
-"""I1: the intervals in which members may act never overlap for one partition (S11, S12).
+"""INV-1: the intervals in which members may act never overlap for one partition (S11, S12).
 
 An interval begins with a grant and ends with the earliest of: the surrender, the next grant of the
 same member without the partition, the moment until which its own clock lets it act. All on the one
 true clock. A static swap and an operator's removal are not leases: there the replaced holder's
-interval ends with the commit, and what it writes later is the token's business (I5).
+interval ends with the commit, and what it writes later is the token's business (INV-5).
 """
 
 from __future__ import annotations

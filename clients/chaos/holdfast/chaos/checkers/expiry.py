@@ -1,4 +1,4 @@
-"""I12: no session expires early, and none never (S8-S11).
+"""INV-12: no session expires early, and none never (S8-S11).
 
 Early: between the last accepted sign of life, or the beginning of the leader that expires it (S9),
 and the expiry lies a whole session timeout, by a clock that may be wrong by the history's
@@ -6,7 +6,7 @@ and the expiry lies a whole session timeout, by a clock that may be wrong by the
 
 Never: a member that gave no sign of life is gone before one leader has had, undisturbed by faults,
 its session timeout and a grace of two seconds to find out. A call that waits for its answer
-suspends the session (A23), and a new leader begins in full.
+suspends the session (K-A23), and a new leader begins in full.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""I5: fencing is total (S12, S13).
+"""INV-5: fencing is total (S12, S13).
 
 Outside: once the storage accepted a token for a (group, partition), it accepts no lower one for it;
 two members never write under one token; and the rightful holder is not refused. Inside: no request
 of a fenced member id has an effect or is answered as if the member were still there; and whoever
 is answered as a member was one, under this instance and in this generation, by the log: at the
-position of the answer, or, where an answer has none, at some moment before it (A21, F3, F12).
+position of the answer, or, where an answer has none, at some moment before it (K-A21, K-F4, K-F12).
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ def _recorded(
 def _as_member(call: Call) -> bool:
     """Whether a call was accepted as a member's.
 
-    A release counts in any generation (S12), and a commit without one is nobody's (C11).
+    A release counts in any generation (S12), and a commit without one is nobody's (K-C11).
     """
     if not call.alive or not call.member_id or call.invoked.arguments.get("release"):
         return False

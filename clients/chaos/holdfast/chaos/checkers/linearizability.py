@@ -1,4 +1,4 @@
-"""I7: reads and writes of group state are linearizable (no stale read).
+"""INV-7: reads and writes of group state are linearizable (no stale read).
 
 Committed offsets are registers: for each (group, topic, partition) an order is searched for that a
 single copy could have gone through (`wgl`, `offset_registers`). Membership and generations are

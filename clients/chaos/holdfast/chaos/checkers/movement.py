@@ -1,4 +1,4 @@
-"""I9: partitions move only if they must.
+"""INV-9: partitions move only if they must.
 
 A rebalance has a cause: somebody joined, went, asked for something else, the group leader came
 back, or an operator wanted it. A change of the leader is none, nor a static restart within its
@@ -109,7 +109,7 @@ def _rebalances(
 class _Wishes:
     """What members ask for, their claims included: a follower that changes it begins a rebalance.
 
-    So a cooperative member that joins again without what others wait for (A14, KIP-429).
+    So a cooperative member that joins again without what others wait for (K-A14, KIP-429).
     """
 
     def __init__(self) -> None:
@@ -175,7 +175,7 @@ def _cause(
 
 
 def _asks_for_more(view: View, record: Recorded) -> bool:
-    """A swap whose new holder asks for other topics or protocols (B17)."""
+    """A swap whose new holder asks for other topics or protocols (K-B6)."""
     if record.kind != "StaticMemberReplaced":
         return False
     old = view.members.get(record.fields["old_member_id"])
@@ -189,7 +189,7 @@ def _asks_for_more(view: View, record: Recorded) -> bool:
 
 
 def _wanted(call: Call, start: Recorded, leader: str) -> bool:
-    """An operator's wish, the group leader's return, or a leave before it had joined (G13)."""
+    """An operator's wish, the group leader's return, or a leave before it had joined (K-G13)."""
     if call.op not in {"TriggerRebalance", "LeaveGroup", "JoinGroup"}:
         return False
     if call.op == "JoinGroup" and not (leader == call.member_id == start.fields["member_id"]):

@@ -1,9 +1,9 @@
-"""I2: no acknowledged event is lost or reordered.
+"""INV-2: no acknowledged event is lost or reordered.
 
 What was acknowledged with a position is in the log at that position, with the request id that was
 acknowledged and the content that was asked for; a change that was sent after another one had been
 acknowledged stands behind it; and a group's records are consecutive, so nothing was cut out of the
-middle (S3). That the log is the same on all nodes is judged by its digests (I6).
+middle (S3). That the log is the same on all nodes is judged by its digests (INV-6).
 """
 
 from __future__ import annotations

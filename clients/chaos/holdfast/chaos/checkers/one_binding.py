@@ -1,4 +1,4 @@
-"""I4: at most one live binding per (group, instance id); a fenced member id never comes back.
+"""INV-4: at most one live binding per (group, instance id); a fenced member id never comes back.
 
 A scan of the log, record by record (KIP-345, S12), and of what DescribeGroups answered.
 """

@@ -1,7 +1,7 @@
-"""I3: indexes, terms, log time, group_seq, generations and fencing tokens only grow (S3, S8, S13).
+"""INV-3: indexes, terms, log time, group_seq, generations and fencing tokens only grow.
 
 None of them is ever reused: positions and tokens in the life of the cluster, generations and
-group_seq in the life of a group.
+group_seq in the life of a group (S3, S8, S13).
 """
 
 from __future__ import annotations

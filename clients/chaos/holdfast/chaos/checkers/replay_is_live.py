@@ -1,4 +1,4 @@
-"""I6: replay equals live (S3, S6). Equal digests at equal indexes, however a node got there.
+"""INV-6: replay equals live (S3, S6). Equal digests at equal indexes, however a node got there.
 
 Digests of all nodes are compared, those after a restart, an install and a replay among them. Where
 the history kept the records' bytes from the first one on, the log is folded once more, away from

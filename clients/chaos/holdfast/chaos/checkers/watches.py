@@ -1,4 +1,4 @@
-"""I10: a watch is ordered, without gap and duplicate, and resumable.
+"""INV-10: a watch is ordered, without gap and duplicate, and resumable.
 
 Whatever a watch delivers after a position is the log after this position, record by record, as far
 as it wants it (one group, or all). One that is told of a gap begins anew before it goes on.

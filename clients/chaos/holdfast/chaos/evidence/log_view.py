@@ -160,7 +160,7 @@ _REMOVALS: Final = frozenset({"MembersLeft", "MembersRemoved", "MemberExpired", 
 
 
 def removed_by(kind: str, fields: Fields) -> list[str]:
-    """The member ids that may never be used again after an event of this kind (S12, D5, I10)."""
+    """The member ids that may never be used again after such an event (S12, K-D5, K-I10)."""
     match kind:
         case "MembersLeft" | "MembersRemoved":
             return list(fields["member_ids"])

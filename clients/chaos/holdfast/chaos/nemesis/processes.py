@@ -72,7 +72,7 @@ async def pause_follower(battle: Battle) -> None:
 
 
 async def pause_follower_kill_leader(battle: Battle) -> int:
-    """The sequence in which stock PySyncObj loses what it acknowledged (D2, S19)."""
+    """The sequence in which stock PySyncObj loses what it acknowledged (E-2, S19)."""
     leader = await battle.target.leader()
     late = battle.random.choice(battle.target.others(leader))
     async with frozen(battle, "pause-follower", late):

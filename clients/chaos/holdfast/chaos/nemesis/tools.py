@@ -1,7 +1,7 @@
 """Faults that need a tool which not every machine has: strace to inject errors, libfaketime.
 
 strace fails or delays single system calls of a running node; libfaketime moves the wall clock of a
-node that is restarted under it, and no other clock (no lease may depend on the wall: S8, F9).
+node that is restarted under it, and no other clock (no lease may depend on the wall: S8, FAULT-9).
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class Observer:
     # --- watches ---
 
     async def _watch(self, watch: str, group: str, after: int) -> None:
-        """Follow the log from node to node, never a record twice and none left out (I10)."""
+        """Follow the log from node to node, never a record twice and none left out (INV-10)."""
         last, start = (after, _ORDINAL_MAX), Position(index=after + 1)
         for name in cycle(self._target.names):
             self._recorder.note(WatchOpened(boot_us(), watch, group, *last))

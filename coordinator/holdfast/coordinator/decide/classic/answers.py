@@ -9,7 +9,7 @@ from holdfast.coordinator.state import Group, Member, State
 
 
 def refused_join(error: Rejection, member_id: MemberId = "") -> JoinReply:
-    """An error answer: no generation, no protocol (A24). Which member id it has, varies."""
+    """An error answer: no generation, no protocol (K-A24). Which member id it has, varies."""
     return JoinReply(error, member_id=member_id)
 
 
@@ -47,7 +47,7 @@ def synced(state: State, group: Group, member: Member) -> SyncReply:
 
 
 def member_list(group: Group) -> tuple[JoinedMember, ...]:
-    """All members, absent static ones too (D6), in the order of their joining; for the leader."""
+    """All members, absent static ones too (K-D6), in the order of their joining; for the leader."""
     name = group.protocol_name or ""
     ordered = sorted(group.members.values(), key=lambda member: member.joined_seq)
     return tuple(

@@ -30,7 +30,7 @@ CONSUMER: Final = "consumer"
 
 
 def of_join(draft: Draft, command: JoinGroup) -> Rejection | None:
-    """All that can be said against a join without a look at the group; I5 comes first."""
+    """All that can be said against a join without a look at the group; K-I5 comes first."""
     in_force = settings.of(draft.state, draft.group_id)
     least, most = in_force.min_session_timeout_ms, in_force.max_session_timeout_ms
     wrong_id = invalid_group_id(command.group_id)
@@ -59,7 +59,7 @@ def _of_instance_id(instance_id: InstanceId | None) -> InvalidRequest | None:
 
 
 def _of_subscription(command: JoinGroup) -> InconsistentGroupProtocol | None:
-    """A subscription that nobody can read never reaches the group (bettered: J25)."""
+    """A subscription that nobody can read never reaches the group (bettered: K-J25)."""
     if command.protocol_type != CONSUMER:
         return None
     unreadable = [p.name for p in command.protocols if p.topics is None]

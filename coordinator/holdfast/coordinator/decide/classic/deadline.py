@@ -1,4 +1,4 @@
-"""A deadline fired: whether it still counts, and what follows (S9, A7, A21, D5, E10, F9)."""
+"""A deadline fired: whether it counts, and what follows (S9, K-A7, K-A21, K-D5, K-E10, K-F9)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fired(draft: Draft, command: DeadlineFired) -> None:
 def _session_over(draft: Draft, member_id: MemberId, *, heard: bool) -> None:
     """A member that was heard since the deadline fired gets a full session again (S9)."""
     if member_id not in draft.group.members:
-        return  # F13
+        return  # K-F13
     if heard:
         draft.arm_session(member_id)
     else:

@@ -1,4 +1,4 @@
-"""Heartbeat: sessions are kept, and a planned restart is announced (F1-F7, S12)."""
+"""Heartbeat: sessions are kept, and a planned restart is announced (K-F1 to K-F7, S12)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def heartbeat(draft: Draft, command: Heartbeat) -> None:
         error = IllegalGeneration(command.generation, group.generation)
         draft.answer(command.caller.call, HeartbeatReply(error))
         return
-    error = RebalanceInProgress() if group.state == PREPARING else None  # F5
+    error = RebalanceInProgress() if group.state == PREPARING else None  # K-F5
     grant = answers.grant(draft.state, member)
     draft.answer(command.caller.call, HeartbeatReply(error, grant))
     draft.renew(member)
@@ -46,7 +46,7 @@ def _release(draft: Draft, command: Heartbeat, member: Member) -> None:
 
     Its id is fenced, the member stays, its session runs, nothing moves. The generation is not
     looked at: that this process has stopped is true in any. What it still had parked ends, and its
-    sync is not waited for, unless it leads: then only the timeout can tell (E11).
+    sync is not waited for, unless it leads: then only the timeout can tell (K-E11).
     """
     if member.instance_id is None:
         problem = "only a member with a group_instance_id can come back; leave the group instead"

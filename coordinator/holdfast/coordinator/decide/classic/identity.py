@@ -30,8 +30,8 @@ def named(
 ) -> Rejection | None:
     """None if `member_id` is a member, and the one that holds `instance_id` if one is named.
 
-    The instance map is asked first (C2), a call without an instance id skips it (C6, C7). Enough
-    for an operator, who speaks about a member and not as it.
+    The instance map is asked first (K-C2), a call without an instance id skips it (K-C6, K-C7).
+    Enough for an operator, who speaks about a member and not as it.
     """
     if group is None:
         return UnknownMemberId(member_id)

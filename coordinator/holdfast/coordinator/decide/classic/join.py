@@ -1,4 +1,7 @@
-"""JoinGroup: what is refused at the door, and how new members come in (A1-A13, B1, B2, I1-I12)."""
+"""JoinGroup: what is refused at the door, and how new members come in.
+
+Rules K-A1 to K-A13, K-B1, K-B2, K-I1 to K-I12.
+"""
 
 from __future__ import annotations
 
@@ -50,16 +53,16 @@ def _refuse(draft: Draft, command: JoinGroup, error: Rejection) -> None:
 
 
 def _refused_if_absent(draft: Draft, command: JoinGroup) -> Rejection | None:
-    """A member id that the group never gave out does not create it (A11)."""
+    """A member id that the group never gave out does not create it (K-A11)."""
     absent = draft.found is None and command.member_id
     return UnknownMemberId(command.member_id) if absent else None
 
 
-# --- room (I9-I12) ---
+# --- room (K-I9 to K-I12) ---
 
 
 def _has_room(draft: Draft, command: JoinGroup) -> bool:
-    """Whether the group takes this one in; a returning instance is a member already (I12)."""
+    """Whether the group takes this one in; a returning instance is a member already (K-I12)."""
     group = draft.found
     if group is None or group.state == EMPTY:
         return True
@@ -77,7 +80,7 @@ def _holder(group: Group, command: JoinGroup) -> MemberId:
 
 
 def _refuse_for_size(draft: Draft, command: JoinGroup) -> None:
-    """The group is full. A known member that comes too late for a place is thrown out (I10)."""
+    """The group is full. A known member that comes too late for a place is thrown out (K-I10)."""
     most = settings.of(draft.state, draft.group_id).max_size
     draft.answer(command.caller.call, answers.refused_join(GroupMaxSizeReached(most)))
     member_id, group = command.member_id, draft.group
@@ -89,7 +92,7 @@ def _refuse_for_size(draft: Draft, command: JoinGroup) -> None:
     rounds.settle(draft)
 
 
-# --- protocols (I1-I4, S7) ---
+# --- protocols (K-I1 to K-I4, S7) ---
 
 
 def _inconsistent(draft: Draft, command: JoinGroup) -> str | None:
@@ -120,7 +123,7 @@ def _oversized(draft: Draft, command: JoinGroup) -> Rejection | None:
 
 
 def _require_member_id(draft: Draft, command: JoinGroup) -> None:
-    """A dynamic member is told its id first, so that a lost answer leaves nothing behind (A1)."""
+    """A dynamic member is told its id first, so that a lost answer leaves nothing behind (K-A1)."""
     if draft.found is None:
         draft.emit(GroupCreated(), "A1")
     caller, volatile = command.caller, draft.volatile
@@ -140,7 +143,7 @@ def _answer_required(draft: Draft, command: JoinGroup, member_id: MemberId) -> N
 
 
 def drop_pending(draft: Draft, member_id: MemberId) -> None:
-    """Forget an id that was handed out and not used (A7, A8)."""
+    """Forget an id that was handed out and not used (K-A7, K-A8)."""
     volatile = draft.volatile
     given_to = volatile.pending[member_id].request_id
     draft.volatile = volatile._replace(
@@ -162,7 +165,7 @@ def _join_with_id(draft: Draft, command: JoinGroup) -> None:
 
 
 def _join_pending(draft: Draft, command: JoinGroup) -> None:
-    if command.instance_id is not None:  # A10: the id was given to a dynamic member
+    if command.instance_id is not None:  # K-A10: the id was given to a dynamic member
         problem = "this member id was given to a member without an instance id"
         draft.answer(command.caller.call, answers.refused_join(UnknownServerError(problem)))
         return

@@ -13,7 +13,7 @@ from holdfast.coordinator.volatile import OVERSIZE, ROUND, SYNC, DeadlineKey
 
 
 def take_over(draft: Draft) -> None:
-    """Arm what the group's state asks for (L4, S16).
+    """Arm what the group's state asks for (K-L4, S16).
 
     An open join phase starts with nobody rejoined and its full time, and it closes as soon as all
     are there, even if an initial delay was running before.

@@ -1,7 +1,7 @@
 """Calls that wait: joins for the end of the join phase, syncs for the assignment (S16, S17).
 
-A member whose call is parked cannot be late, so its session is suspended (A23). What is parked here
-is leader-local and gone with the leadership.
+A member whose call is parked cannot be late, so its session is suspended (K-A23). What is parked
+here is leader-local and gone with the leadership.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.coordinator.volatile import (
 )
 
 NEW_MEMBER_JOIN_MS: Final = 300_000
-"""The first join of a new member is parked for 5 minutes at most (A21), as in Kafka."""
+"""The first join of a new member is parked for 5 minutes at most (K-A21), as in Kafka."""
 
 
 def park_join(draft: Draft, caller: Caller, member_id: MemberId, *, is_new: bool = False) -> None:

@@ -1,4 +1,7 @@
-"""Members that come back: by id, or as a static instance in a new process (A14-A20, B3-B18)."""
+"""Members that come back: by id, or as a static instance in a new process.
+
+Rules K-A14 to K-A20, K-B3 to K-B18.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from holdfast.coordinator.volatile import SYNC, DeadlineKey
 
 
 def known(draft: Draft, command: JoinGroup, member: Member) -> None:
-    """A member joins with its own id; it may ask for a rebalance by that (A15)."""
+    """A member joins with its own id; it may ask for a rebalance by that (K-A15)."""
     group, unchanged = draft.group, member.protocols == command.protocols
     if group.state == PREPARING:
         _update(draft, command, member, "A20")
@@ -50,7 +53,7 @@ def _park(draft: Draft, command: JoinGroup, member_id: MemberId) -> None:
 
 
 def _update(draft: Draft, command: JoinGroup, member: Member, rule: str) -> None:
-    """Record what is new about a member; nothing if nothing is (B17 bettered: timeouts count)."""
+    """Record what is new about a member; nothing if nothing is (K-B17 bettered: timeouts count)."""
     timeouts = (command.session_timeout_ms, bounds.rebalance_timeout_ms(command))
     if member.protocols == command.protocols and timeouts == (
         member.session_timeout_ms,
@@ -70,10 +73,10 @@ def _update(draft: Draft, command: JoinGroup, member: Member, rule: str) -> None
 
 
 def _answer_again(draft: Draft, command: JoinGroup, member: Member, rule: str) -> None:
-    """Answer with the generation as it is: nothing starts (A14, A17, S14).
+    """Answer with the generation as it is: nothing starts (K-A14, K-A17, S14).
 
     Who leads is given the member list while it has still to assign. In a stable group it is told
-    to skip that (B4); there only a retry comes here.
+    to skip that (K-B4); there only a retry comes here.
     """
     _update(draft, command, member, rule)
     group = draft.group
@@ -121,7 +124,7 @@ def returning(draft: Draft, command: JoinGroup, old: Member) -> None:
 
 
 def _swap(draft: Draft, command: JoinGroup, old: Member) -> None:
-    """Fence the old id and bind the new one, in one event; nothing of the old id stays (B20)."""
+    """Fence the old id and bind the new one, in one event; nothing of the old id stays (K-B20)."""
     instance_id = old.instance_id or ""
     event = StaticMemberReplaced(
         instance_id=instance_id,
@@ -189,7 +192,7 @@ def _topics(group: Group, member: Member) -> frozenset[str] | None:
 
 
 def _hand_over(draft: Draft, command: JoinGroup, member_id: MemberId) -> None:
-    """Nothing moves: the new process holds what the old one did (B3, B4)."""
+    """Nothing moves: the new process holds what the old one did (K-B3, K-B4)."""
     group = draft.group
     leads = group.is_leader(member_id)
     reply = answers.joined(

@@ -1,4 +1,7 @@
-"""How members go: left, removed by an operator, or not heard in time (F9-F11, G4-G20, E10-E12)."""
+"""How members go: left, removed by an operator, or not heard in time.
+
+Rules K-F9 to K-F11, K-G4 to K-G20, K-E10 to K-E12.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ _REASON_MAX = 255
 
 
 def leave(draft: Draft, command: LeaveGroup) -> LeaveReply:
-    """Take members out, one rebalance for the whole list (G14); each entry has its own result."""
+    """Take members out, one rebalance for the whole list (K-G14); each entry has its own result."""
     error = invalid_group_id(command.group_id)
     if error is not None:
         return LeaveReply(error)
@@ -44,7 +47,7 @@ def leave(draft: Draft, command: LeaveGroup) -> LeaveReply:
 def _unnamed(
     group: Group | None, command: LeaveGroup, going: dict[MemberId, bool]
 ) -> tuple[MemberResult, ...]:
-    """Take out who is meant without a name (G24), the oldest member first.
+    """Take out who is meant without a name (K-G24), the oldest member first.
 
     That is whoever is bound now, live or released (S12), so nobody's identity is checked.
     """
@@ -61,7 +64,7 @@ def _unnamed(
 def _leave_one(
     draft: Draft, command: LeaveGroup, entry: LeavingMember, going: dict[MemberId, bool]
 ) -> MemberResult:
-    """Find who is meant (G4-G13). The answer repeats what was asked."""
+    """Find who is meant (K-G4 to K-G13). The answer repeats what was asked."""
     if entry.member_id in draft.volatile.pending:
         drop_pending(draft, entry.member_id)
         return MemberResult(entry.member_id, entry.instance_id, None)
@@ -77,7 +80,7 @@ def _meant(
 ) -> tuple[MemberId, Rejection | None]:
     """Who is to go: by instance id alone whoever holds it, else as `check` says.
 
-    What an earlier entry of the list took out is gone already (G17).
+    What an earlier entry of the list took out is gone already (K-G17).
     """
     unknown = UnknownMemberId(entry.member_id)
     holder = None
@@ -124,7 +127,7 @@ def take_out(
     rule: str,
     reason: str,
 ) -> None:
-    """Answer what they have parked, open a join phase, record that they go, forget them (G19)."""
+    """Answer what they have parked, open a join phase, record that they go, forget them (K-G19)."""
     for member_id in member_ids:
         parking.refuse(draft, member_id, UnknownMemberId(member_id))
     rounds.open_round(draft, rule, reason, member_ids[0], leaving=frozenset(member_ids))
@@ -136,7 +139,7 @@ def take_out(
 
 
 def sync_overdue(draft: Draft) -> None:
-    """Who was answered and never synced goes, static or not (E10-E12)."""
+    """Who was answered and never synced goes, static or not (K-E10 to K-E12)."""
     late = tuple(m for m in draft.volatile.awaiting_sync if m in draft.group.members)
     if late:
         expire(draft, late, SYNC, "E10")

@@ -1,4 +1,4 @@
-"""The join phase: how it opens, when it closes, and what closing decides (D1-D16, S16)."""
+"""The join phase: how it opens, when it closes, and what closing decides (K-D1 to K-D16, S16)."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def open_round(
     leaving: Collection[MemberId] = (),
     joining_ms: int = 0,
 ) -> None:
-    """Open a join phase, unless one is open (D12). It may last as long as the slowest member asks.
+    """Open a join phase if none is open (K-D12). It may last as long as the slowest member asks.
 
     `leaving` are about to go and are not asked; `joining_ms` is what a newcomer asks for. The
     caller goes on with what caused the phase, and ends with `settle`.
@@ -49,25 +49,25 @@ def open_round(
     initial = group.state == EMPTY
     timeout_ms = max(joining_ms, _longest_ms(group, leaving))
     draft.emit(RebalanceStarted(reason[:_REASON_MAX], member_id, initial, timeout_ms), rule)
-    for waiting in tuple(draft.volatile.syncs):  # D10
+    for waiting in tuple(draft.volatile.syncs):  # K-D10
         parked = parking.take_sync(draft, waiting)
         if parked is not None:
             draft.answer(parked.call, SyncReply(RebalanceInProgress()))
             draft.arm_session(waiting)
-    draft.cancel(_SYNC_KEY)  # E14
+    draft.cancel(_SYNC_KEY)  # K-E14
     draft.volatile = draft.volatile._replace(awaiting_sync=PMap())
     if initial:
         _hold(draft, timeout_ms)
 
 
 def too_large(draft: Draft) -> bool:
-    """Whether the group has more members than a limit that was lowered since allows (I13)."""
+    """Whether the group has more members than a limit that was lowered since allows (K-I13)."""
     most = settings.of(draft.state, draft.group_id).max_size
     return draft.group.state in {COMPLETING, STABLE} and len(draft.group.members) > most
 
 
 def shrink(draft: Draft) -> None:
-    """Let everybody join again: the last ones find no place (I10, I13)."""
+    """Let everybody join again: the last ones find no place (K-I10, K-I13)."""
     if too_large(draft):
         open_round(draft, "I13", "the group has more members than its size limit allows")
         settle(draft)
@@ -81,7 +81,7 @@ def _longest_ms(group: Group, leaving: Collection[MemberId]) -> int:
 
 
 def _hold(draft: Draft, timeout_ms: int) -> None:
-    """The first round of an empty group waits for company (D1), and prolongs that (D2)."""
+    """The first round of an empty group waits for company (K-D1), and prolongs that (K-D2)."""
     delay_ms = settings.of(draft.state, draft.group_id).initial_rebalance_delay_ms
     draft.volatile = draft.volatile._replace(
         holding=True, delay_ms=delay_ms, delay_left_ms=max(timeout_ms - delay_ms, 0), added=False
@@ -90,7 +90,7 @@ def _hold(draft: Draft, timeout_ms: int) -> None:
 
 
 def settle(draft: Draft) -> None:
-    """Close the open join phase if everyone is there and no pending id is awaited (D4, A6)."""
+    """Close the open join phase if everyone is there and no pending id is awaited (K-D4, K-A6)."""
     group, volatile = draft.group, draft.volatile
     if group.state != PREPARING or volatile.holding:
         return
@@ -117,7 +117,7 @@ def fired(draft: Draft) -> None:
 
 
 def close(draft: Draft, rule: str) -> None:
-    """End the join phase with whoever rejoined; static members stay without it (D5-D9)."""
+    """End the join phase with whoever rejoined; static members stay without it (K-D5 to K-D9)."""
     joins, members = draft.volatile.joins, draft.group.members
     absent = [m for m in members.values() if m.member_id not in joins]
     removed = [m.member_id for m in absent if m.instance_id is None]
@@ -127,7 +127,7 @@ def close(draft: Draft, rule: str) -> None:
         _start_generation(draft, rule, removed, [m.member_id for m in absent if m.instance_id])
         return
     _expire(draft, removed)
-    if draft.group.members:  # D8: only static members, and none came
+    if draft.group.members:  # K-D8: only static members, and none came
         draft.volatile = draft.volatile._replace(holding=False)
         draft.arm(_ROUND_KEY, max(draft.group.round_timeout_ms, _AGAIN_MS))
     else:
@@ -165,7 +165,7 @@ def _start_generation(
 
 
 def _elect(group: Group, staying: list[Member], joins: PMap[MemberId, ParkedJoin]) -> MemberId:
-    """The leader stays if it rejoined (D13), else who is longest in the group takes over (D7)."""
+    """The leader stays if it rejoined (K-D13), else who is longest in the group leads (K-D7)."""
     if group.leader is not None and group.leader in joins:
         return group.leader
     rejoined = (member for member in staying if member.member_id in joins)
@@ -173,7 +173,7 @@ def _elect(group: Group, staying: list[Member], joins: PMap[MemberId, ParkedJoin
 
 
 def _answer_all(draft: Draft) -> None:
-    """Answer every parked join; sessions run from here (A22). Absent members' go on (D15)."""
+    """Answer every parked join; sessions run from here (K-A22). Absent members' go on (K-D15)."""
     group = draft.group
     for member_id in tuple(draft.volatile.joins):
         join = parking.take_join(draft, member_id)

@@ -1,4 +1,4 @@
-"""SyncGroup: the leader's assignment comes in, everybody's share goes out (E1-E10)."""
+"""SyncGroup: the leader's assignment comes in, everybody's share goes out (K-E1 to K-E10)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def sync(draft: Draft, command: SyncGroup) -> None:
     group = draft.group
     if group.state == STABLE:
         member = group.members[member_id]
-        draft.answer(command.caller.call, answers.synced(draft.state, group, member))  # E7
+        draft.answer(command.caller.call, answers.synced(draft.state, group, member))  # K-E7
         draft.renew(member)
         return
     parking.park_sync(draft, command.caller, member_id)
@@ -39,7 +39,7 @@ def sync(draft: Draft, command: SyncGroup) -> None:
 
 
 def _refusal(draft: Draft, command: SyncGroup) -> Rejection | None:
-    if command.protocol_type is None or command.protocol_name is None:  # E8 as a broker has it
+    if command.protocol_type is None or command.protocol_name is None:  # K-E8 as a broker has it
         return InconsistentGroupProtocol("protocol_type and protocol_name are needed")
     group = draft.found
     error = invalid_group_id(command.group_id) or identity.check(
@@ -59,13 +59,13 @@ def _refusal(draft: Draft, command: SyncGroup) -> Rejection | None:
 
 
 def _agrees(group: Group, command: SyncGroup) -> bool:
-    """Whether the caller speaks the group's protocol (E8, E9); none is chosen in a first round."""
+    """Whether the caller speaks the group's protocol (K-E8, K-E9); a first round has none yet."""
     chosen = (None, command.protocol_name)
     return command.protocol_type == group.protocol_type and group.protocol_name in chosen
 
 
 def _synced(draft: Draft, member_id: MemberId) -> None:
-    """This member owes no sync any more; the timer ends with the last one that does (E13)."""
+    """This member owes no sync any more; the timer ends with the last one that does (K-E13)."""
     awaiting = draft.volatile.awaiting_sync
     if member_id not in awaiting:
         return
@@ -76,7 +76,7 @@ def _synced(draft: Draft, member_id: MemberId) -> None:
 
 
 def _store(draft: Draft, command: SyncGroup) -> None:
-    """Whom the leader left out gets nothing; strangers are dropped silently (E5)."""
+    """Whom the leader left out gets nothing; strangers are dropped silently (K-E5)."""
     group = draft.group
     given = {
         each.member_id: each for each in command.assignments if each.member_id in group.members

@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 
 from holdfast.coordinator import invariants, usage
 from holdfast.coordinator.commands import Command, DeadlineFired
-from holdfast.coordinator.deadlines import Deadlines
 from holdfast.coordinator.decide import decide, group_of, on_leading
 from holdfast.coordinator.decide.draft import NOBODY
 from holdfast.coordinator.effects import Answer, Decision, settled
@@ -25,6 +24,7 @@ from holdfast.coordinator.replies import JoinReply, Reply, SyncReply
 from holdfast.coordinator.state import State
 from holdfast.coordinator.tally import Tally
 from holdfast.coordinator.volatile import Volatile
+from holdfast.runtime.time.deadline_table import Deadlines
 
 REPLAYS_MAX = 80
 """Cuts that a replay check tries at most; a longer log is cut at equal distances."""

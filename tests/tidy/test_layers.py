@@ -17,7 +17,8 @@ ALLOWED = {
     "coordinator": ["coordinator"],
     "storage": ["storage", "coordinator"],
     "raft": ["raft", "storage", "coordinator"],
-    "server": ["server", "raft", "storage", "coordinator", "v1"],
+    "runtime": ["runtime", "raft", "storage", "coordinator"],
+    "server": ["server", "runtime", "raft", "storage", "coordinator", "v1"],
     "client": ["client", "v1", "coordinator.assignors"],
     "chaos": ["chaos", "client", "v1", "storage", "coordinator"],
     "replay": ["replay", "storage", "coordinator"],
@@ -110,7 +111,8 @@ def check_purity(root: Path) -> list[str]:
 
 def check_grpc(root: Path) -> list[str]:
     """Below the server raft.transport alone speaks gRPC."""
-    below = ["holdfast.coordinator", "holdfast.storage", "holdfast.raft", "holdfast.replay"]
+    below = ["holdfast.coordinator", "holdfast.storage", "holdfast.raft", "holdfast.runtime"]
+    below += ["holdfast.replay"]
     found = []
     for path in sources(root):
         module = module_name(root, path)

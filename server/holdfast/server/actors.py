@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from holdfast.coordinator.state import State
     from holdfast.coordinator.usage import Usage
     from holdfast.raft.api import Committed
+    from holdfast.runtime.ports import ReplicaLike
+    from holdfast.runtime.time.timers import Timers
     from holdfast.server.calls import Answered
     from holdfast.server.hearing import Heard
-    from holdfast.server.replica_like import ReplicaLike
-    from holdfast.server.timers import Timers
     from holdfast.v1.group_pb2 import HeartbeatRequest
 
 logger = logging.getLogger(__name__)

@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.commands import JoinGroup
     from holdfast.coordinator.ids import CallId
+    from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.actors import Actors
     from holdfast.server.calls import Answered
     from holdfast.server.pushes import Pushes
-    from holdfast.server.replica_like import ReplicaLike
     from holdfast.server.takeovers import Takeovers
 
 _GROUPS = 0

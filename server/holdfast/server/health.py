@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.coordinator.events import Record
-    from holdfast.server.replica_like import ReplicaLike
+    from holdfast.runtime.ports import ReplicaLike
 
 LEADING: Final = (
     "holdfast.v1.GroupService",

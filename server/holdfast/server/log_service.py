@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.events import Record
     from holdfast.raft.history import Page
+    from holdfast.runtime.ports import HistoryLike, ReplicaLike
     from holdfast.server.answering import Callers, Context
     from holdfast.server.pace import Pace
     from holdfast.server.reads import Reads
-    from holdfast.server.replica_like import HistoryLike, ReplicaLike
 
 logger = logging.getLogger(__name__)
 

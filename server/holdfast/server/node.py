@@ -19,6 +19,7 @@ from holdfast.coordinator import settings
 from holdfast.coordinator.commands import DeadlineFired, FormCluster
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.raft.api import RaftError
+from holdfast.runtime.time.timers import Timers
 from holdfast.server.actors import Actors
 from holdfast.server.address import is_taken
 from holdfast.server.admin_service import AdminService
@@ -39,7 +40,6 @@ from holdfast.server.reads import Reads
 from holdfast.server.security import server_credentials
 from holdfast.server.sweeps import Sweeps
 from holdfast.server.takeovers import Takeovers
-from holdfast.server.timers import Timers
 from holdfast.server.unheard import Unheard
 from holdfast.v1 import (
     admin_pb2,
@@ -55,8 +55,8 @@ from holdfast.v1 import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from holdfast.runtime.ports import HistoryLike, ReplicaLike
     from holdfast.server.config import NodeConfig
-    from holdfast.server.replica_like import HistoryLike, ReplicaLike
 
 logger = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from holdfast.raft.api import PeerStatus, Status
+    from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.config import Peer
-    from holdfast.server.replica_like import ReplicaLike
 
 
 def own_version() -> str:

@@ -14,7 +14,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar, cast
 
-from holdfast.server.clock import boot_s
+from holdfast.runtime.time.clock import boot_s
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterator

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from holdfast.coordinator.ids import CallId, GroupId, MemberId
     from holdfast.coordinator.replies import HeartbeatReply
     from holdfast.coordinator.state import Group
+    from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.actors import Actors, Waiting
     from holdfast.server.answering import Callers, Context
-    from holdfast.server.replica_like import ReplicaLike
     from holdfast.server.takeovers import Takeovers
     from holdfast.server.translate.refusals import Code
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import NotLeader
-from holdfast.server.clock import boot_ms
+from holdfast.runtime.time.clock import boot_ms
 from holdfast.server.faults import not_coordinator
 from holdfast.v1 import extras_pb2 as x
 
@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.events import Record
     from holdfast.coordinator.state import State
+    from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.actors import Actors
-    from holdfast.server.replica_like import ReplicaLike
 
 
 class Reads:

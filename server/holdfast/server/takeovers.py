@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.events import Record
     from holdfast.coordinator.ids import GroupId, InstanceId, MemberId
     from holdfast.coordinator.rejections import Rejection
-    from holdfast.server.replica_like import HistoryLike, ReplicaLike
+    from holdfast.runtime.ports import HistoryLike, ReplicaLike
     from holdfast.v1 import events_pb2 as ev
     from holdfast.v1 import extras_pb2 as x
 

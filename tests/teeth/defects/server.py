@@ -13,12 +13,12 @@ from holdfast.coordinator.ids import Position
 from holdfast.raft.api import NotLeader
 from holdfast.raft.fold import Fold
 from holdfast.raft.replica import Replica
+from holdfast.runtime.time.deadline_dispatch import Firing
+from holdfast.runtime.time.timers import Timers
 from holdfast.server import actor, log_service, scratch
 from holdfast.server.actor import Actor
 from holdfast.server.actors import Actors
-from holdfast.server.firing import Firing
 from holdfast.server.hearing import Hearing
-from holdfast.server.timers import Timers
 from holdfast.storage.codec import decode_entry
 from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced

@@ -1,9 +1,9 @@
 """The table of deadlines: fires what is due, once, with the numbers that S9 asks for."""
 
-from holdfast.coordinator.deadlines import Deadlines, Due
 from holdfast.coordinator.effects import Answer, Arm, Cancel, Renew
 from holdfast.coordinator.replies import HeartbeatReply
 from holdfast.coordinator.volatile import ROUND, SESSION, DeadlineKey
+from holdfast.runtime.time.deadline_table import Deadlines, Due
 
 M = DeadlineKey(SESSION, "m")
 N = DeadlineKey(SESSION, "n")

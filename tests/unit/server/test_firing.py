@@ -6,16 +6,16 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, cast
 
-from holdfast.coordinator.deadlines import Due
 from holdfast.coordinator.volatile import ROUND, SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
-from holdfast.server.firing import (
+from holdfast.runtime.time.deadline_dispatch import (
     LATE_MS_MAX,
     OTHERS_SHARE,
     PAUSE_S,
     SESSIONS_A_TURN,
     Firing,
 )
+from holdfast.runtime.time.deadline_table import Due
 from holdfast.server.unheard import Unheard
 from holdfast.v1.group_pb2 import HeartbeatRequest
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pytest
 
     from holdfast.coordinator.commands import DeadlineFired
-    from holdfast.server.replica_like import ReplicaLike
+    from holdfast.runtime.ports import ReplicaLike
 
 MANY = 5 * SESSIONS_A_TURN
 

@@ -14,9 +14,9 @@ from holdfast.coordinator.events import (
     Protocol,
     TopicSize,
 )
+from holdfast.runtime.time.timers import Timers
 from holdfast.server.actors import Actors
 from holdfast.server.takeovers import Takeovers
-from holdfast.server.timers import Timers
 from unit.server.fake_history import FakeHistory
 from unit.server.fake_replica import FakeReplica
 from unit.server.nodes import QUICK

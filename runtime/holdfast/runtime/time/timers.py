@@ -9,9 +9,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.deadlines import Deadlines
-from holdfast.server.clock import Watchdog, boot_ms
-from holdfast.server.firing import Firing
+from holdfast.runtime.time.clock import Watchdog, boot_ms
+from holdfast.runtime.time.deadline_dispatch import Firing
+from holdfast.runtime.time.deadline_table import Deadlines
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from holdfast.coordinator.effects import Effect
     from holdfast.coordinator.ids import GroupId
     from holdfast.coordinator.volatile import DeadlineKey
-    from holdfast.server.firing import Heard
-    from holdfast.server.replica_like import ReplicaLike
+    from holdfast.runtime.ports import ReplicaLike
+    from holdfast.runtime.time.deadline_dispatch import Heard
 
 logger = logging.getLogger(__name__)
 

@@ -1,4 +1,4 @@
-"""What the server needs of `holdfast.raft`: a replica and its history, or a test's stand-ins."""
+"""What runtime and server need of a log: a replica and its history, or a test's stand-ins."""
 
 from __future__ import annotations
 

@@ -21,10 +21,10 @@ from holdfast.raft.api import RaftError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 
-    from holdfast.coordinator.deadlines import Due
     from holdfast.coordinator.ids import GroupId, MemberId
     from holdfast.coordinator.volatile import DeadlineKey
-    from holdfast.server.replica_like import ReplicaLike
+    from holdfast.runtime.ports import ReplicaLike
+    from holdfast.runtime.time.deadline_table import Due
 
     Heard = Callable[[Sequence[tuple[GroupId, MemberId]]], Awaitable[None]]
 

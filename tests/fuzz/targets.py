@@ -23,8 +23,9 @@ from holdfast.client.errors import IncompatibleServer
 from holdfast.client.protocol import read_share, read_subscription
 from holdfast.coordinator.commands import Caller
 from holdfast.raft import frames, messages
+from holdfast.runtime.errors import NotCoordinator
 from holdfast.server import cluster_file, config
-from holdfast.server.faults import CallFailed, Refused
+from holdfast.server.faults import CallFailed
 from holdfast.server.translate import admin, requests
 from holdfast.storage import codec, records, segments, state_stream
 from holdfast.storage.errors import InstallRefused
@@ -222,7 +223,7 @@ def _request(kind: type[Message], read: Callable[[Any], object]) -> Target:
     def run(data: bytes) -> None:
         read(kind.FromString(data))
 
-    refusals = (DecodeError, CallFailed, Refused)
+    refusals = (DecodeError, CallFailed, NotCoordinator)
     seed = _SEEDS.get(kind) or _complete(kind.DESCRIPTOR, depth=3)
     return Target(run, refusals, [seed.SerializeToString()])
 

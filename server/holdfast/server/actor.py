@@ -20,9 +20,9 @@ from holdfast.coordinator.state import RequestKey
 from holdfast.coordinator.usage import NOTHING, Usage
 from holdfast.coordinator.volatile import Volatile
 from holdfast.raft.api import DiskLow, EntryTooLarge, NotLeader, OutcomeUnknown, Overloaded
+from holdfast.runtime.errors import Crashed, Exhausted, LeadershipLost, NotCoordinator, RuleBroken
 from holdfast.server.calls import Answered
-from holdfast.server.faults import broken_rule, crashed, exhausted, not_coordinator, outcome_unknown
-from holdfast.server.hearing import Hearing
+from holdfast.server.hearing import HeartbeatCache
 from holdfast.server.scratch import Batch, call_of, waits
 
 if TYPE_CHECKING:
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from holdfast.coordinator.commands import Command
     from holdfast.coordinator.effects import Decision, Effect
     from holdfast.coordinator.events import Part
-    from holdfast.coordinator.ids import CallId, GroupId, MemberId
+    from holdfast.coordinator.ids import CallId, GroupId
     from holdfast.coordinator.state import State
     from holdfast.raft.api import Committed
     from holdfast.server.calls import Calls
-    from holdfast.server.hearing import Heard
+    from holdfast.server.hearing import CachedAnswer, Key
 
 logger = logging.getLogger(__name__)
 
@@ -91,7 +91,7 @@ class Actor:
         self._batch: Batch | None = None
         self._proposed = False
         self._inbox: list[Command] = []
-        self._hearing = Hearing()
+        self._heartbeats = HeartbeatCache()
         self._dropped = False
         self._retries = 0
         self.applied_at: Position | None = None
@@ -102,19 +102,19 @@ class Actor:
         self.volatile = decision.volatile
         self._carry_out(decision.effects)
 
-    def beat(self, generation: int, member_id: MemberId, instance_id: str | None) -> Heard | None:
+    def beat(self, key: Key) -> CachedAnswer | None:
         """A plain heartbeat that was answered before and about which nothing has changed since.
 
         The answer is the same and only the session is renewed. None: it has to be decided.
         """
-        heard = self._hearing.recall((generation, member_id, instance_id))
-        if heard is None or (self._batch is not None and member_id in self._batch.touched):
+        member_id, cached = key[1], self._heartbeats.recall(key)
+        if cached is None or (self._batch is not None and member_id in self._batch.touched):
             return None
-        if heard.session_timeout_ms is not None:
-            count = self._hearing.renewed(self.volatile, member_id)
-            renew = Renew(member_id, heard.session_timeout_ms, count)
+        if cached.session_timeout_ms is not None:
+            count = self._heartbeats.renewed(self.volatile, member_id)
+            renew = Renew(member_id, cached.session_timeout_ms, count)
             self._desk.carry_out(self.group_id, renew)
-        return heard
+        return cached
 
     def submit(self, command: Command) -> None:
         """Decide a command now, or as soon as it may be."""
@@ -123,7 +123,7 @@ class Actor:
             self._desk.idle(self.group_id)
 
     def _take(self, command: Command) -> None:
-        self.volatile = self._hearing.folded(self.volatile)
+        self.volatile = self._heartbeats.folded(self.volatile)
         batch = self._batch
         if batch is None:
             self._begin(command)
@@ -133,7 +133,7 @@ class Actor:
             self._inbox.append(command)
         else:
             # Heartbeats that were answered beside the batch count for what joins it (S9).
-            batch.volatile = self._hearing.merged(self.volatile, batch.volatile)
+            batch.volatile = self._heartbeats.merged(self.volatile, batch.volatile)
             decision = self._decide(batch.state, batch.volatile, command)
             if decision is not None:
                 batch.add(command, decision)
@@ -183,7 +183,7 @@ class Actor:
             self._carry_out(decision.effects, commands=(command,))
             self._claim()
             return
-        self._hearing.batch_begins()
+        self._heartbeats.batch_begins()
         self._batch = Batch(self.group_id, state, self.volatile)
         self._batch.add(command, decision)
         self._claim()
@@ -199,16 +199,16 @@ class Actor:
             return
         self.volatile = decision.volatile
         if isinstance(command, Heartbeat):
-            self._hearing.note(command.member_id)
+            self._heartbeats.note(command.member_id)
         self._note(command, decision)
         self._carry_out(decision.effects)
 
     def _note(self, command: Command, decision: Decision) -> None:
         """Remember a heartbeat's answer; any other decision may have changed them all."""
         if isinstance(command, Heartbeat):
-            self._hearing.remember(command, decision)
+            self._heartbeats.remember(command, decision)
         else:
-            self._hearing.forget()
+            self._heartbeats.forget()
 
     def _decide(self, state: State, volatile: Volatile, command: Command) -> Decision | None:
         """Decide; a defect in a rule ends this command alone, loudly (S6)."""
@@ -221,7 +221,7 @@ class Actor:
                 self.group_id,
                 exc_info=True,
             )
-            self._desk.calls.fail(call_of(command), broken_rule(repr(error)))
+            self._desk.calls.fail(call_of(command), RuleBroken(repr(error)))
             return None
 
     # --- proposing ---
@@ -239,7 +239,7 @@ class Actor:
         self._desk.propose(batch.part(self._desk.term)).add_done_callback(self._settled)
 
     def _refuse_broken(self, batch: Batch, problems: Iterable[object]) -> None:
-        self._hearing.forget()  # if no node could apply it, the group is served no more
+        self._heartbeats.forget()  # if no node could apply it, the group is served no more
         text = "; ".join(map(str, problems))
         logger.critical(
             "alarm: a batch of group %r would break an invariant and was not proposed: %s; "
@@ -248,7 +248,7 @@ class Actor:
             text,
             [type(command).__name__ for command in batch.commands],
         )
-        self._fail(batch, lambda: broken_rule(text))
+        self._fail(batch, lambda: RuleBroken(text))
         self._try_later(batch, BROKEN_RETRY_S)
         self._go_on()
 
@@ -272,9 +272,9 @@ class Actor:
 
     def _adopt(self, batch: Batch, index: int) -> None:
         """The batch is committed: take over its volatile part and carry out its effects (S16)."""
-        before = self._hearing.folded(self.volatile)
-        self.volatile = self._hearing.merged(before, batch.volatile)
-        self._hearing.forget()
+        before = self._heartbeats.folded(self.volatile)
+        self.volatile = self._heartbeats.merged(before, batch.volatile)
+        self._heartbeats.forget()
         token = fencing_token(self._desk.state.recovery_number, index)
         seen = self.applied_at
         position = seen if seen is not None and seen.index == index else Position(index, 0)
@@ -287,7 +287,7 @@ class Actor:
         While this node leads, only this actor changes its group: that it did is then a defect.
         """
         if self._dropped:
-            self._fail(batch, lambda: not_coordinator(""))
+            self._fail(batch, lambda: NotCoordinator(""))
             return
         logger.critical(
             "alarm: group %r changed while a batch of it was on its way, so every node skipped the "
@@ -366,10 +366,10 @@ class Actor:
         """What a failed proposal means to whoever waits (S5)."""
         match error:
             case NotLeader():
-                return not_coordinator(self._desk.address_of(error.leader))
+                return NotCoordinator(self._desk.address_of(error.leader))
             case OutcomeUnknown():
-                return outcome_unknown()
+                return LeadershipLost()
             case Overloaded() | EntryTooLarge() | DiskLow():
-                return exhausted(str(error))
+                return Exhausted(str(error))
             case _:
-                return crashed("a change")
+                return Crashed("a change")

@@ -17,9 +17,9 @@ from holdfast.coordinator.decide import on_leading
 from holdfast.coordinator.tally import Tally
 from holdfast.coordinator.volatile import SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
+from holdfast.runtime.errors import Loading, NotCoordinator, StoppedMeanwhile, Stopping
 from holdfast.server.actor import Actor
 from holdfast.server.calls import Calls
-from holdfast.server.faults import loading, not_coordinator, stopping, stopping_unknown
 from holdfast.server.scratch import call_of
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.runtime.time.timers import Timers
     from holdfast.server.calls import Answered
-    from holdfast.server.hearing import Heard
-    from holdfast.v1.group_pb2 import HeartbeatRequest
+    from holdfast.server.hearing import CachedAnswer, Key
 
 logger = logging.getLogger(__name__)
 
@@ -84,9 +83,9 @@ class Actors:
             raise
 
     def offer(self, make: Callable[[CallId], c.Command]) -> Waiting:
-        """Decide a command, without waiting; raises Refused or CallFailed at once."""
+        """Decide a command, without waiting; raises CommandFailed at once."""
         if self._stopped:
-            raise stopping()  # what a client repeats elsewhere, and a member survives
+            raise Stopping  # what a client repeats elsewhere, and a member survives
         self.check_serving()
         call, future = self.calls.open()
         try:
@@ -97,13 +96,12 @@ class Actors:
             raise
         return Waiting(call, command, future)
 
-    def beat(self, request: HeartbeatRequest) -> Heard | None:
+    def beat(self, group_id: GroupId, key: Key) -> CachedAnswer | None:
         """A plain heartbeat about which nothing has changed; None: it has to be decided."""
-        actor = self._actors.get(request.group_id)
-        if actor is None or request.HasField("holdfast") or not self._replica.lease_valid():
+        actor = self._actors.get(group_id)
+        if actor is None or not self._replica.lease_valid():
             return None
-        instance = request.group_instance_id if request.HasField("group_instance_id") else None
-        return actor.beat(request.generation_id, request.member_id, instance)
+        return actor.beat(key)
 
     def _submit_leased(self, command: c.Command) -> None:
         """Decide at once while the lease holds; without it, once a majority was heard (S10 c).
@@ -129,7 +127,7 @@ class Actors:
                 await self._replica.read_barrier()
             except NotLeader as error:
                 for command in waiting:
-                    told = not_coordinator(self.address_of(error.leader))
+                    told = NotCoordinator(self.address_of(error.leader))
                     self.calls.fail(call_of(command), told)
                 continue
             for command in waiting:
@@ -152,17 +150,17 @@ class Actors:
         """
         self._stopped = True
         for call in self._drop_actors():
-            self.calls.fail(call, stopping_unknown())
-        self.calls.fail_all(stopping)
+            self.calls.fail(call, StoppedMeanwhile())
+        self.calls.fail_all(Stopping)
 
     def check_serving(self) -> None:
-        """Raise Refused unless this node leads and is ready (S10 d)."""
+        """Raise CommandFailed unless this node leads and is ready (S10 d)."""
         if not self._replica.leading_term:
             if self._replica.leader == self._replica.node_id:
-                raise loading()  # elected, and its own no-op is not applied yet
-            raise not_coordinator(self.leader_address)
+                raise Loading  # elected, and its own no-op is not applied yet
+            raise NotCoordinator(self.leader_address)
         if not self._replica.state.cluster_id:
-            raise loading()
+            raise Loading
 
     @property
     def leader_address(self) -> str:
@@ -258,7 +256,7 @@ class Actors:
         unsettled = self._drop_actors()
         self._timers.clear()
         address = self.leader_address
-        self.calls.fail_all(lambda: not_coordinator(address), unsettled)
+        self.calls.fail_all(lambda: NotCoordinator(address), unsettled)
 
     def _drop_actors(self) -> set[CallId]:
         """Decide nothing more; gives the calls whose change is on its way (S5)."""

@@ -12,7 +12,7 @@ from holdfast.coordinator.evolve_rebalances import KEPT_MAX
 from holdfast.coordinator.subscriptions import UNSURVEYED
 from holdfast.server.answering import Callers, Context, answered
 from holdfast.server.answers import Encoded, Room
-from holdfast.server.faults import CallFailed, Refused, partly_done
+from holdfast.server.faults import ENDED, partly_done
 from holdfast.server.listing import Lists
 from holdfast.server.slices import Slices, collected
 from holdfast.server.subscribers import survey
@@ -287,7 +287,7 @@ def _deleted(got: Sequence[Answered | Exception]) -> list[replies.NamedResult]:
         return results
     worst = max(faults, key=lambda fault: getattr(fault, "outcome", "") == "unknown")
     done = sum(result.error is None for result in results)
-    if done and isinstance(worst, CallFailed | Refused):
+    if done and isinstance(worst, ENDED):
         what = f"{done} of {len(got)} groups were deleted, but not all"
         raise partly_done(what, worst) from worst
     raise worst

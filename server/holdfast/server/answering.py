@@ -16,13 +16,15 @@ import grpc
 
 from holdfast.coordinator.commands import Caller
 from holdfast.coordinator.text import readable
+from holdfast.runtime.errors import Crashed
 from holdfast.server.faults import (
+    ENDED,
     LEADER_KEY,
     OUTCOME_KEY,
     RETRY_KEY,
     CallFailed,
     Refused,
-    crashed,
+    ending,
     malformed,
 )
 from holdfast.server.logs import CALL
@@ -36,7 +38,8 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from holdfast.coordinator.ids import CallId
-    from holdfast.server.faults import Outcome
+    from holdfast.runtime.errors import Outcome
+    from holdfast.server.faults import Ended
 
 logger = logging.getLogger(__name__)
 
@@ -72,18 +75,17 @@ def answered(
         async def run(self: Service, request: Request, context: Context) -> Response:
             try:
                 return await method(self, request, context)
-            except Refused as error:
-                if coded:
-                    return _refusal(respond, error, context)
-                await end(context, error)
-            except CallFailed as error:
-                await end(context, error)
+            except ENDED as error:
+                told = ending(error)
+                if coded and isinstance(told, Refused):
+                    return _refusal(respond, told, context)
+                await end(context, told)
             except grpc.aio.AbortError:
                 raise
             except Exception:
                 CALL.set(method.__name__)
                 logger.exception("a call failed inside")
-                await end(context, crashed(method.__name__))
+                await end(context, Crashed(method.__name__))
 
         return run
 
@@ -99,13 +101,12 @@ def _refusal(respond: Callable[..., Response], error: Refused, context: Context)
     return respond(error_code=error.code, holdfast=extras)
 
 
-async def end(
-    context: Context, error: CallFailed | Refused, beside: Outcome = "not-applied"
-) -> NoReturn:
+async def end(context: Context, ended: Ended, beside: Outcome = "not-applied") -> NoReturn:
     """End the call with a status and with what became of the change (S5).
 
     `beside`: what became of what else the call asked for and was not told of.
     """
+    error = ending(ended)
     outcome = error.outcome if isinstance(error, CallFailed) else "not-applied"
     if beside == "unknown":
         outcome = beside

@@ -1,22 +1,23 @@
 """How a call ends when it does not end with an answer of the group protocol.
 
-A service raises one of these; `answering` turns it into a gRPC status or, where the response has a
-top-level `error_code`, into that. Each says whether the change may have happened (S5). Knows
-no messages and no rules.
+A service raises one of these, or what the runtime raised; `answering` turns it into a gRPC status
+or, where the response has a top-level `error_code`, into that. Each says whether the change may
+have happened (S5). Knows no messages and no rules.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import grpc
 
-from holdfast.v1 import errors_pb2
+from holdfast.runtime import errors as r
+from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
+    from holdfast.runtime.errors import Outcome
     from holdfast.v1.errors_pb2 import ErrorCode
 
-Outcome = Literal["not-applied", "unknown"]
 OUTCOME_KEY: Final = "holdfast-outcome"
 LEADER_KEY: Final = "holdfast-leader"
 RETRY_KEY: Final = "holdfast-retry"
@@ -58,34 +59,40 @@ class Refused(Exception):
         self.code, self.status, self.sentence, self.leader = code, status, sentence, leader
 
 
-def not_coordinator(leader: str) -> Refused:
-    """This node does not lead; another try, elsewhere, is safe (S5)."""
-    hint = f"ask {leader}" if leader else "no leader is known yet, try again shortly"
-    return Refused(
-        errors_pb2.ERROR_CODE_NOT_COORDINATOR,
-        grpc.StatusCode.UNAVAILABLE,
-        f"this node does not lead the cluster: {hint}",
-        leader,
-    )
+Ended = CallFailed | Refused | r.CommandFailed
+ENDED: Final = (CallFailed, Refused, r.CommandFailed)
+"""All that ends a call without an answer, for `except`."""
 
 
-def loading() -> Refused:
-    """This node leads, but has not applied its own no-op yet (S10 d)."""
-    return Refused(
-        errors_pb2.ERROR_CODE_COORDINATOR_LOAD_IN_PROGRESS,
-        grpc.StatusCode.UNAVAILABLE,
-        "this node was just elected and still applies what came before; try again here",
-    )
+class _Row(NamedTuple):
+    """How a command that failed is told. `code` None: by its status alone."""
+
+    status: grpc.StatusCode
+    code: ErrorCode.ValueType | None = None
 
 
-def broken_rule(what: str) -> Refused:
-    """A batch broke a rule on the scratch state, so it was never proposed (S6)."""
-    return Refused(
-        errors_pb2.ERROR_CODE_UNKNOWN_SERVER_ERROR,
-        grpc.StatusCode.INTERNAL,
-        f"a rule was broken inside the node, so nothing was changed: {what}. The node's log has an "
-        "alarm; please report it",
-    )
+_UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
+TABLE: Final[dict[type[r.CommandFailed], _Row]] = {
+    r.NotCoordinator: _Row(_UNAVAILABLE, e.ERROR_CODE_NOT_COORDINATOR),
+    r.Stopping: _Row(_UNAVAILABLE, e.ERROR_CODE_NOT_COORDINATOR),
+    r.Loading: _Row(_UNAVAILABLE, e.ERROR_CODE_COORDINATOR_LOAD_IN_PROGRESS),
+    r.RuleBroken: _Row(grpc.StatusCode.INTERNAL, e.ERROR_CODE_UNKNOWN_SERVER_ERROR),
+    r.Exhausted: _Row(grpc.StatusCode.RESOURCE_EXHAUSTED),
+    r.LeadershipLost: _Row(_UNAVAILABLE),
+    r.StoppedMeanwhile: _Row(_UNAVAILABLE),
+    r.Crashed: _Row(grpc.StatusCode.INTERNAL),
+}
+
+
+def ending(error: Ended) -> CallFailed | Refused:
+    """What a service tells of an error: its own as they are, the runtime's by the table."""
+    if not isinstance(error, r.CommandFailed):
+        return error
+    row = TABLE[type(error)]
+    if row.code is None:
+        return CallFailed(row.status, error.sentence, error.outcome)
+    leader = error.leader if isinstance(error, r.NotCoordinator) else ""
+    return Refused(row.code, row.status, error.sentence, leader)
 
 
 def malformed(field: str, problem: str) -> CallFailed:
@@ -93,17 +100,8 @@ def malformed(field: str, problem: str) -> CallFailed:
     return CallFailed(grpc.StatusCode.INVALID_ARGUMENT, f"{field}: {problem}", "not-applied")
 
 
-def outcome_unknown() -> CallFailed:
-    """The proposal was in the log when the leadership was lost (S5)."""
-    sentence = (
-        "this node lost the leadership while the change was on its way to the other nodes, so it "
-        "may or may not have happened; repeat the call with the same request id"
-    )
-    return CallFailed(grpc.StatusCode.UNAVAILABLE, sentence, "unknown")
-
-
 def exhausted(sentence: str) -> CallFailed:
-    """Something is full (proposals, disk: S20); nothing was applied."""
+    """A caller has as much as it may have at once; nothing was applied."""
     return CallFailed(grpc.StatusCode.RESOURCE_EXHAUSTED, sentence, "not-applied")
 
 
@@ -116,40 +114,10 @@ def too_large(most: int, advice: str) -> CallFailed:
     return CallFailed(grpc.StatusCode.RESOURCE_EXHAUSTED, sentence, "not-applied", repeatable=False)
 
 
-def stopping() -> Refused:
-    """The node shuts down: to a caller the same as one that does not lead any more (S5).
-
-    So a join that was parked, whose member is on the log, is not told that nothing happened.
-    """
-    return Refused(
-        errors_pb2.ERROR_CODE_NOT_COORDINATOR,
-        grpc.StatusCode.UNAVAILABLE,
-        "this node is shutting down; ask another one",
-    )
-
-
-def partly_done(what: str, cause: CallFailed | Refused) -> CallFailed:
+def partly_done(what: str, cause: Ended) -> CallFailed:
     """Some of what one call asked for was done, the rest not, or nobody knows (S5)."""
     sentence = (
         f"{what}: {cause.sentence}. Repeat the call for the rest, with the same request id if it "
         "had one"
     )
-    return CallFailed(cause.status, sentence, "unknown")
-
-
-def stopping_unknown() -> CallFailed:
-    """The node shuts down while the call's change is on its way to the log (S5)."""
-    sentence = (
-        "this node is shutting down while the change was on its way, so it may or may not have "
-        "happened; repeat the call elsewhere with the same request id"
-    )
-    return CallFailed(grpc.StatusCode.UNAVAILABLE, sentence, "unknown")
-
-
-def crashed(what: str) -> CallFailed:
-    """A defect in the node: the log has the traceback, the caller cannot know what happened."""
-    sentence = (
-        f"this node failed inside while it served {what}; its log has the details. Repeat the call "
-        "with the same request id"
-    )
-    return CallFailed(grpc.StatusCode.INTERNAL, sentence, "unknown")
+    return CallFailed(ending(cause).status, sentence, "unknown")

@@ -10,6 +10,7 @@ from holdfast.coordinator.commands import Caller
 from holdfast.server.address import parse_address
 from holdfast.server.answering import Callers, Context, answered
 from holdfast.server.faults import malformed
+from holdfast.server.pushes import answered_before
 from holdfast.server.slices import chunks, collected
 from holdfast.server.translate import requests, responses
 from holdfast.v1 import errors_pb2 as e
@@ -80,8 +81,8 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     @answered(g.HeartbeatResponse)
     async def Heartbeat(self, request: g.HeartbeatRequest, context: Context) -> g.HeartbeatResponse:
         """One member's sign of life. A release names its caller, a mere heartbeat need not."""
-        if (heard := self._actors.beat(request)) is not None:
-            return responses.heard(heard)
+        if (before := answered_before(self._actors, request)) is not None:
+            return before
         got = await self._heartbeat(request, context)
         reply = cast("replies.HeartbeatReply", got.reply)
         response = responses.heartbeat(reply)

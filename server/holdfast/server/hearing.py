@@ -1,4 +1,4 @@
-"""Heartbeats that change nothing, one group's: answered as before, at the cost of a look-up.
+"""Cache of one group's heartbeat answers; cleared by every other decision for the group.
 
 A heartbeat that was decided without events has the same answer until something else is decided for
 the group; only the count of its member's renewals moves on. Those counts are kept here and folded
@@ -21,35 +21,34 @@ if TYPE_CHECKING:
     from holdfast.coordinator.effects import Decision
     from holdfast.coordinator.ids import MemberId
     from holdfast.coordinator.volatile import Volatile
-    from holdfast.v1.group_pb2 import HeartbeatResponse
 
 Key = tuple[int, str, str | None]
 """Generation, member id, instance id: what a plain heartbeat says."""
 
 
 @dataclass(slots=True)
-class Heard:
+class CachedAnswer:
     """How a heartbeat was answered last. `session_timeout_ms` None: it is suspended (K-A23).
 
-    `response`: the reply as a message, once a service has made it.
+    `response`: the reply as a message of the service that asked, once it has made one.
     """
 
     reply: HeartbeatReply
     session_timeout_ms: int | None
-    response: HeartbeatResponse | None = None
+    response: object = None
 
 
-class Hearing:
-    """One group's heartbeats."""
+class HeartbeatCache:
+    """One group's heartbeat answers, and the renewals of sessions that no decision knows yet."""
 
     __slots__ = ("_answers", "_during_batch", "_renewed")
 
     def __init__(self) -> None:
-        self._answers: dict[Key, Heard] = {}
+        self._answers: dict[Key, CachedAnswer] = {}
         self._renewed: dict[MemberId, int] = {}
         self._during_batch: set[MemberId] = set()
 
-    def recall(self, key: Key) -> Heard | None:
+    def recall(self, key: Key) -> CachedAnswer | None:
         """The answer of the same heartbeat before, if nothing was decided since."""
         return self._answers.get(key)
 
@@ -70,7 +69,7 @@ class Hearing:
             return
         if reply.error is None or isinstance(reply.error, RebalanceInProgress):
             key = (command.generation, command.member_id, command.instance_id)
-            self._answers[key] = Heard(reply, timeout)
+            self._answers[key] = CachedAnswer(reply, timeout)
 
     def renewed(self, volatile: Volatile, member_id: MemberId) -> int:
         """Count one more renewal; returns the new count."""

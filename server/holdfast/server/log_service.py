@@ -16,8 +16,9 @@ import grpc
 
 from holdfast.coordinator.ids import Position
 from holdfast.raft.history import NotHeld
+from holdfast.runtime.errors import Crashed, Stopping
 from holdfast.server.answering import answered, end
-from holdfast.server.faults import CallFailed, Refused, crashed, stopping
+from holdfast.server.faults import ENDED, CallFailed
 from holdfast.server.shares import WATCHES_EACH_MAX, WATCHES_MAX, Shares
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import log_pb2 as lg
@@ -103,13 +104,13 @@ class LogService(LogServiceServicer):
                 self._watchers[bell] = None
                 async for message in self._messages(request, bell, context.peer()):
                     await context.write(message)
-        except (CallFailed, Refused) as error:
+        except ENDED as error:
             await end(context, error)
         except grpc.aio.AbortError:
             raise
         except Exception:
             logger.exception("a watch failed inside")
-            await end(context, crashed("Watch"))
+            await end(context, Crashed("Watch"))
         finally:
             self._watchers.pop(bell, None)
 
@@ -135,7 +136,7 @@ class LogService(LogServiceServicer):
             if page.end:
                 await asyncio.sleep(REST_EACH_S * len(self._watchers))
                 await _rung(bell, speak_at)
-        raise stopping()
+        raise Stopping
 
     async def _page(self, start: Position | None, group: str | None, wanted: int) -> Sent:
         """As much as one message holds. Raises CallFailed."""

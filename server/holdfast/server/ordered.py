@@ -10,8 +10,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from holdfast.runtime.errors import Crashed
 from holdfast.server.answering import Context, end
-from holdfast.server.faults import CallFailed, Refused, crashed
+from holdfast.server.faults import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable
@@ -56,14 +57,14 @@ async def serve(
         while (call := await calls.get()) is not None:
             await context.write(await call)
         await reader
-    except (CallFailed, Refused) as error:
+    except ENDED as error:
         reader.cancel()  # a call begun from here on would be counted by nobody
         await end(context, error, "unknown" if _cancel_all(calls) else "not-applied")
     except asyncio.CancelledError:
         raise
     except Exception:
         logger.exception("a stream failed inside")
-        await end(context, crashed("a stream"))
+        await end(context, Crashed("a stream"))
     finally:
         reader.cancel()
         _cancel_all(calls)

@@ -16,7 +16,7 @@ import grpc
 from holdfast.coordinator import events as ev
 from holdfast.coordinator.commands import Caller
 from holdfast.server.answering import end
-from holdfast.server.faults import CallFailed, Refused
+from holdfast.server.faults import ENDED, CallFailed, Refused, ending
 from holdfast.server.slices import chunks
 from holdfast.server.translate import requests, responses
 from holdfast.server.unheard import Unheard
@@ -115,7 +115,7 @@ class Pushes:
         tasks = [asyncio.ensure_future(side) for side in sides]
         try:
             await asyncio.gather(*tasks)
-        except CallFailed as error:
+        except ENDED as error:
             await end(context, error, "unknown" if stream.unanswered else "not-applied")
         finally:
             for task in tasks:
@@ -200,17 +200,18 @@ class Pushes:
         self, stream: _Stream, request: g.HeartbeatRequest, context: Context
     ) -> Waiting | g.HeartbeatResponse:
         """Decide one heartbeat; what is wrong with it concerns its sender alone."""
-        if (heard := self._actors.beat(request)) is not None:
+        if (response := answered_before(self._actors, request)) is not None:
             self._carry(stream, request)
-            return responses.heard(heard)
+            return response
         try:
             waiting = self._actors.offer(lambda call: self._command(call, request, context))
-        except Refused as error:
-            return refused(error)
-        except CallFailed as error:
-            if error.status is not grpc.StatusCode.INVALID_ARGUMENT:
+        except ENDED as error:
+            told = ending(error)
+            if isinstance(told, Refused):
+                return refused(told)
+            if told.status is not grpc.StatusCode.INVALID_ARGUMENT:
                 raise
-            return failed(error, e.ERROR_CODE_INVALID_REQUEST)
+            return failed(told, e.ERROR_CODE_INVALID_REQUEST)
         self._carry(stream, request)
         return waiting
 
@@ -231,12 +232,13 @@ class Pushes:
     ) -> g.HeartbeatResponse:
         try:
             answered = await waiting.future
-        except Refused as error:
-            return refused(error)
-        except CallFailed as error:
-            if error.outcome == "unknown":
+        except ENDED as error:
+            told = ending(error)
+            if isinstance(told, Refused):
+                return refused(told)
+            if told.outcome == "unknown":
                 raise
-            return failed(error, e.ERROR_CODE_COORDINATOR_NOT_AVAILABLE)
+            return failed(told, e.ERROR_CODE_COORDINATOR_NOT_AVAILABLE)
         reply = cast("HeartbeatReply", answered.reply)
         response = responses.heartbeat(reply)
         self._takeovers.tell(response.holdfast, request.group_id, reply.error)
@@ -278,6 +280,16 @@ class Pushes:
                 error_code=code,
                 holdfast=x.ResponseExtras(reason=why),
             )
+
+
+def answered_before(actors: Actors, request: g.HeartbeatRequest) -> g.HeartbeatResponse | None:
+    """The answer to a heartbeat about which nothing has changed; None: it has to be decided."""
+    if request.HasField("holdfast"):
+        return None
+    instance = request.group_instance_id if request.HasField("group_instance_id") else None
+    key = (request.generation_id, request.member_id, instance)
+    cached = actors.beat(request.group_id, key)
+    return None if cached is None else responses.cached(cached)
 
 
 def refused(error: Refused) -> g.HeartbeatResponse:

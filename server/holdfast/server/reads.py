@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import NotLeader
+from holdfast.runtime.errors import NotCoordinator
 from holdfast.runtime.time.clock import boot_ms
-from holdfast.server.faults import not_coordinator
 from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Reads:
         self._heard_ms = now_ms()
 
     async def state(self, extras: x.RequestExtras) -> tuple[State, x.ResponseExtras]:
-        """A state to answer from, and Holdfast's part of the answer; raises Refused."""
+        """A state to answer from, and Holdfast's part of the answer; raises CommandFailed."""
         if extras.stale_ok:
             return self._stale()
         self._actors.check_serving()
@@ -47,7 +47,7 @@ class Reads:
         try:
             await self._replica.read_barrier()
         except NotLeader as error:
-            raise not_coordinator(self._actors.address_of(error.leader)) from error
+            raise NotCoordinator(self._actors.address_of(error.leader)) from error
 
     def _stale(self) -> tuple[State, x.ResponseExtras]:
         state = self._replica.state

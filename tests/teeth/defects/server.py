@@ -18,7 +18,7 @@ from holdfast.runtime.time.timers import Timers
 from holdfast.server import actor, log_service, scratch
 from holdfast.server.actor import Actor
 from holdfast.server.actors import Actors
-from holdfast.server.hearing import Hearing
+from holdfast.server.hearing import HeartbeatCache
 from holdfast.storage.codec import decode_entry
 from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced
@@ -220,7 +220,7 @@ def heartbeat_overtakes_its_replacement() -> Iterator[None]:
 @seeded("I5", Simulated(("I5", "I1"), "calm"))
 def heartbeat_answers_outlive_a_decision() -> Iterator[None]:
     """A heartbeat is answered as it was the last time, whatever was decided since."""
-    with replaced(Hearing, "forget", lambda _self: None):
+    with replaced(HeartbeatCache, "forget", lambda _self: None):
         yield
 
 

@@ -13,9 +13,10 @@ import grpc
 import pytest
 
 from holdfast.raft.api import DiskLow, Overloaded
+from holdfast.runtime.errors import Stopping
 from holdfast.server import ordered
 from holdfast.server.answering import Callers, Context
-from holdfast.server.faults import Refused, exhausted, malformed
+from holdfast.server.faults import exhausted, malformed
 from holdfast.server.pushes import ANSWERED_MAX, Pushes
 from holdfast.server.translate.limits import TEXT_MAX
 from holdfast.v1 import admin_pb2 as a
@@ -200,8 +201,7 @@ def test_s5_a_stop_does_not_tell_a_parked_join_that_nothing_happened() -> None:
         world.actors.stop()
         told = parked.future.exception()
 
-        assert isinstance(told, Refused)
-        assert told.code == ErrorCode.ERROR_CODE_NOT_COORDINATOR
+        assert isinstance(told, Stopping)
         assert "shutting down" in told.sentence
 
     asyncio.run(story())

@@ -6,15 +6,15 @@ from harness.calls import Calls
 from holdfast.coordinator.commands import Heartbeat
 from holdfast.coordinator.decide import decide
 from holdfast.coordinator.effects import Answer
-from holdfast.server.hearing import Hearing
+from holdfast.server.hearing import HeartbeatCache
 
 
-def heard(calls: Calls, hearing: Hearing, command: Heartbeat) -> tuple[object, object]:
+def heard(calls: Calls, cache: HeartbeatCache, command: Heartbeat) -> tuple[object, object]:
     """What `decide` answers now, and what is remembered of it."""
     decision = decide(calls.core.state, calls.volatile, command)
-    hearing.remember(command, decision)
+    cache.remember(command, decision)
     (answer,) = [effect for effect in decision.effects if isinstance(effect, Answer)]
-    known = hearing.recall((command.generation, command.member_id, command.instance_id))
+    known = cache.recall((command.generation, command.member_id, command.instance_id))
     return answer.reply, known.reply if known is not None else None
 
 
@@ -22,10 +22,10 @@ def test_a_heartbeat_from_memory_is_what_decide_would_answer() -> None:
     """K-F7: an accepted one, with the instance id and without; each under its key."""
     calls = Calls()
     calls.stable("i1", "i2")
-    hearing = Hearing()
+    cache = HeartbeatCache()
     for instance_id in ("i1", None):
         command = Heartbeat(calls.caller(), "g", 1, "i1-1", instance_id)
-        decided, remembered = heard(calls, hearing, command)
+        decided, remembered = heard(calls, cache, command)
         assert remembered == decided
 
 
@@ -41,28 +41,28 @@ def test_who_is_refused_is_not_remembered(
     calls.stable("i1", "i2")
     command = Heartbeat(calls.caller(), "g", generation, member_id, instance_id)
 
-    assert heard(calls, Hearing(), command)[1] is None
+    assert heard(calls, HeartbeatCache(), command)[1] is None
 
 
 def test_a_release_is_never_answered_from_memory() -> None:
     """S12: it fences an id, so it is decided each time."""
     calls = Calls()
     calls.stable("i1")
-    hearing = Hearing()
-    hearing.remember(
+    cache = HeartbeatCache()
+    cache.remember(
         (command := Heartbeat(calls.caller(), "g", 1, "i1-1", "i1", release=True)),
         decide(calls.core.state, calls.volatile, command),
     )
 
-    assert hearing.recall((1, "i1-1", "i1")) is None
+    assert cache.recall((1, "i1-1", "i1")) is None
 
 
 def test_nothing_is_remembered_over_another_decision() -> None:
     """S9: an open join phase makes another answer of the same heartbeat."""
     calls = Calls()
     calls.stable("i1")
-    hearing = Hearing()
-    heard(calls, hearing, Heartbeat(calls.caller(), "g", 1, "i1-1", "i1"))
-    hearing.forget()
+    cache = HeartbeatCache()
+    heard(calls, cache, Heartbeat(calls.caller(), "g", 1, "i1-1", "i1"))
+    cache.forget()
 
-    assert hearing.recall((1, "i1-1", "i1")) is None
+    assert cache.recall((1, "i1-1", "i1")) is None

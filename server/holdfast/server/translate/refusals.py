@@ -13,7 +13,8 @@ import grpc
 
 from holdfast.coordinator import rejections as r
 from holdfast.coordinator.text import readable
-from holdfast.server.faults import CallFailed, Outcome, not_coordinator
+from holdfast.runtime.errors import NotCoordinator, Outcome
+from holdfast.server.faults import CallFailed
 from holdfast.server.shown import shown
 from holdfast.v1 import errors_pb2 as e
 
@@ -191,12 +192,12 @@ def _told(field: str, rejection: Rejection) -> object:
 
 
 def code_of(rejection: Rejection | None) -> Code:
-    """The error code; raises CallFailed or Refused for a refusal that is a status."""
+    """The error code; raises CallFailed or NotCoordinator for a refusal that is a status."""
     if rejection is None:
         return e.ERROR_CODE_NONE
     row = TABLE[type(rejection)]
     if isinstance(row, Status):
         raise CallFailed(row.status, sentence(rejection), row.outcome)
     if isinstance(rejection, r.NotCoordinator):
-        raise not_coordinator("")
+        raise NotCoordinator("")
     return row.code

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator import replies
     from holdfast.coordinator.rejections import Rejection
     from holdfast.coordinator.replies import Grant
-    from holdfast.server.hearing import Heard
+    from holdfast.server.hearing import CachedAnswer
     from holdfast.server.translate.refusals import Code
 
 
@@ -78,9 +78,9 @@ def heartbeat(reply: replies.HeartbeatReply) -> g.HeartbeatResponse:
     )
 
 
-def heard(answer: Heard) -> g.HeartbeatResponse:
+def cached(answer: CachedAnswer) -> g.HeartbeatResponse:
     """A heartbeat's answer that was given before; made once, sent many times."""
-    if answer.response is None:
+    if not isinstance(answer.response, g.HeartbeatResponse):
         answer.response = heartbeat(answer.reply)
     return answer.response
 

@@ -22,8 +22,8 @@ from holdfast.coordinator.rejections import NotCoordinator
 from holdfast.coordinator.replay import apply_entry, replay
 from holdfast.coordinator.replies import JoinReply, Reply, SyncReply
 from holdfast.coordinator.state import State
-from holdfast.coordinator.tally import Tally
 from holdfast.coordinator.volatile import Volatile
+from holdfast.runtime.groups.tally import Tally
 from holdfast.runtime.time.deadline_table import Deadlines
 
 REPLAYS_MAX = 80

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.commands import Caller, Command
     from holdfast.coordinator.ids import CallId
-    from holdfast.server.actors import Actors, Waiting
-    from holdfast.server.calls import Answered
+    from holdfast.runtime.groups.actors import Actors, Waiting
+    from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.server.nodes import Nodes
     from holdfast.server.reads import Reads
     from holdfast.server.takeovers import Takeovers

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.coordinator.events import Record
+    from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.ports import ReplicaLike
-    from holdfast.server.actors import Actors
 
 
 class Boundaries:

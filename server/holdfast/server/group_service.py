@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.commands import JoinGroup
     from holdfast.coordinator.ids import CallId
+    from holdfast.runtime.groups.actors import Actors
+    from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.ports import ReplicaLike
-    from holdfast.server.actors import Actors
-    from holdfast.server.calls import Answered
     from holdfast.server.pushes import Pushes
     from holdfast.server.takeovers import Takeovers
 

@@ -19,8 +19,8 @@ from holdfast.coordinator import settings
 from holdfast.coordinator.commands import DeadlineFired, FormCluster
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.raft.api import RaftError
+from holdfast.runtime.groups.actors import Actors
 from holdfast.runtime.time.timers import Timers
-from holdfast.server.actors import Actors
 from holdfast.server.address import is_taken
 from holdfast.server.admin_service import AdminService
 from holdfast.server.answering import Callers

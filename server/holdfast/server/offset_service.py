@@ -16,7 +16,7 @@ from holdfast.v1 import offset_pb2_grpc
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from holdfast.server.actors import Actors
+    from holdfast.runtime.groups.actors import Actors
     from holdfast.server.pace import Pace
     from holdfast.server.reads import Reads
     from holdfast.server.takeovers import Takeovers

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from holdfast.coordinator.ids import CallId, GroupId, MemberId
     from holdfast.coordinator.replies import HeartbeatReply
     from holdfast.coordinator.state import Group
+    from holdfast.runtime.groups.actors import Actors, Waiting
     from holdfast.runtime.ports import ReplicaLike
-    from holdfast.server.actors import Actors, Waiting
     from holdfast.server.answering import Callers, Context
     from holdfast.server.takeovers import Takeovers
     from holdfast.server.translate.refusals import Code

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.events import Record
     from holdfast.coordinator.state import State
+    from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.ports import ReplicaLike
-    from holdfast.server.actors import Actors
 
 
 class Reads:

@@ -13,12 +13,13 @@ from holdfast.coordinator.ids import Position
 from holdfast.raft.api import NotLeader
 from holdfast.raft.fold import Fold
 from holdfast.raft.replica import Replica
+from holdfast.runtime.groups import actor, batch
+from holdfast.runtime.groups.actor import Actor
+from holdfast.runtime.groups.actors import Actors
+from holdfast.runtime.groups.heartbeat_cache import HeartbeatCache
 from holdfast.runtime.time.deadline_dispatch import Firing
 from holdfast.runtime.time.timers import Timers
-from holdfast.server import actor, log_service, scratch
-from holdfast.server.actor import Actor
-from holdfast.server.actors import Actors
-from holdfast.server.hearing import HeartbeatCache
+from holdfast.server import log_service
 from holdfast.storage.codec import decode_entry
 from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
     from holdfast.raft.api import RoleChanged
     from holdfast.raft.fold import Folded
-    from holdfast.server.scratch import Batch
+    from holdfast.runtime.groups.batch import Batch
 
 ACTORS = "tests/unit/server/test_actors.py::"
 ONE_ACTOR = "tests/unit/server/test_one_actor.py::"
@@ -259,5 +260,5 @@ def _pages(moved: Any) -> Any:
 )
 def invariants_not_checked() -> Iterator[None]:
     """What a batch would break is not looked for before it is proposed."""
-    with replaced(scratch.Batch, "problems", lambda _self: ()):
+    with replaced(batch.Batch, "problems", lambda _self: ()):
         yield

@@ -14,8 +14,8 @@ import pytest
 from harness.core import Core
 from holdfast.coordinator import usage
 from holdfast.coordinator.state import State
-from holdfast.coordinator.tally import ENTRIES_MAX, Tally
 from holdfast.coordinator.usage import NOTHING, Usage
+from holdfast.runtime.groups.tally import ENTRIES_MAX, Tally
 from unit.coordinator.test_random_calls import Chaos
 
 STEPS = 150

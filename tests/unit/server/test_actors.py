@@ -18,7 +18,7 @@ from holdfast.coordinator.replies import JoinReply
 from holdfast.coordinator.volatile import ROUND, DeadlineKey
 from holdfast.raft.api import OutcomeUnknown
 from holdfast.runtime.errors import LeadershipLost, RuleBroken
-from holdfast.server import scratch
+from holdfast.runtime.groups import batch
 from unit.server.world import (
     World,
     beating,
@@ -208,7 +208,7 @@ def test_s6_a_batch_that_breaks_an_invariant_is_never_proposed(
 
     async def story() -> None:
         world = await World().lead()
-        monkeypatch.setattr(scratch, "check_touched", lambda *_: ["C1: held twice"])
+        monkeypatch.setattr(batch, "check_touched", lambda *_: ["C1: held twice"])
         before = len(world.replica.proposed)
         with pytest.raises(RuleBroken):
             await world.join("i1")

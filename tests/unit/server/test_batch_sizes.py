@@ -20,7 +20,7 @@ from holdfast.coordinator.events import (
     TopicSize,
 )
 from holdfast.coordinator.ids import TopicPartition
-from holdfast.server.scratch import WEIGHT_MAX
+from holdfast.runtime.groups.batch import WEIGHT_MAX
 from holdfast.storage.codec import encode_part
 from unit.server.world import World, committing, creating, joining, with_topic
 

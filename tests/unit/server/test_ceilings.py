@@ -17,7 +17,7 @@ from unit.server.world import World, committing, joining, with_topic
 
 if TYPE_CHECKING:
     from holdfast.coordinator.replies import OffsetsReply
-    from holdfast.server.calls import Answered
+    from holdfast.runtime.groups.pending_calls import Answered
 
 MOST = 5
 

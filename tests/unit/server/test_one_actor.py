@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.ids import CallId
     from holdfast.coordinator.replies import JoinReply
-    from holdfast.server.actor import Actor
+    from holdfast.runtime.groups.actor import Actor
 
 
 @pytest.mark.parametrize("nothing", ["a topic that is not there", "a group without a name"])
@@ -105,7 +105,7 @@ def test_s2_an_actor_that_will_try_again_is_not_forgotten(monkeypatch: pytest.Mo
 
     S1: nor to one that nobody told that the lead is lost.
     """
-    monkeypatch.setattr("holdfast.server.actor.REFUSED_RETRY_S", 3_600.0)
+    monkeypatch.setattr("holdfast.runtime.groups.actor.REFUSED_RETRY_S", 3_600.0)
 
     async def story() -> None:
         world = await World().lead()

@@ -265,7 +265,7 @@ def test_a_deadline_survives_a_log_that_refuses_it(monkeypatch: pytest.MonkeyPat
     """S9: a full node must not let a dead member live for ever."""
 
     async def story() -> None:
-        monkeypatch.setattr("holdfast.server.actor.REFUSED_RETRY_S", 0.0)
+        monkeypatch.setattr("holdfast.runtime.groups.actor.REFUSED_RETRY_S", 0.0)
         world = await World().lead()
         await world.member()
         world.replica.fail_next = Overloaded("full")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.ids import CallId, MemberId
     from holdfast.coordinator.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
     from holdfast.coordinator.state import Group
-    from holdfast.server.calls import Answered
+    from holdfast.runtime.groups.pending_calls import Answered
 
 SESSION_MS = 10_000
 REBALANCE_MS = 15_000

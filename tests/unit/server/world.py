@@ -14,8 +14,8 @@ from holdfast.coordinator.events import (
     Protocol,
     TopicSize,
 )
+from holdfast.runtime.groups.actors import Actors
 from holdfast.runtime.time.timers import Timers
-from holdfast.server.actors import Actors
 from holdfast.server.takeovers import Takeovers
 from unit.server.fake_history import FakeHistory
 from unit.server.fake_replica import FakeReplica
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.events import Event
     from holdfast.coordinator.ids import CallId
     from holdfast.coordinator.replies import HeartbeatReply, JoinReply, SyncReply
-    from holdfast.server.calls import Answered
+    from holdfast.runtime.groups.pending_calls import Answered
 
 
 class World:

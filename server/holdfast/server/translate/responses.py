@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator import replies
     from holdfast.coordinator.rejections import Rejection
     from holdfast.coordinator.replies import Grant
-    from holdfast.server.hearing import CachedAnswer
+    from holdfast.runtime.groups.heartbeat_cache import CachedAnswer
     from holdfast.server.translate.refusals import Code
 
 

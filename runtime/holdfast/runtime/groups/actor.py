@@ -21,9 +21,9 @@ from holdfast.coordinator.usage import NOTHING, Usage
 from holdfast.coordinator.volatile import Volatile
 from holdfast.raft.api import DiskLow, EntryTooLarge, NotLeader, OutcomeUnknown, Overloaded
 from holdfast.runtime.errors import Crashed, Exhausted, LeadershipLost, NotCoordinator, RuleBroken
-from holdfast.server.calls import Answered
-from holdfast.server.hearing import HeartbeatCache
-from holdfast.server.scratch import Batch, call_of, waits
+from holdfast.runtime.groups.batch import Batch, call_of, waits
+from holdfast.runtime.groups.heartbeat_cache import HeartbeatCache
+from holdfast.runtime.groups.pending_calls import Answered
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from holdfast.coordinator.ids import CallId, GroupId
     from holdfast.coordinator.state import State
     from holdfast.raft.api import Committed
-    from holdfast.server.calls import Calls
-    from holdfast.server.hearing import CachedAnswer, Key
+    from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key
+    from holdfast.runtime.groups.pending_calls import Calls
 
 logger = logging.getLogger(__name__)
 

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, NamedTuple
 from holdfast.coordinator import commands as c
 from holdfast.coordinator import settings
 from holdfast.coordinator.decide import on_leading
-from holdfast.coordinator.tally import Tally
 from holdfast.coordinator.volatile import SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
 from holdfast.runtime.errors import Loading, NotCoordinator, StoppedMeanwhile, Stopping
-from holdfast.server.actor import Actor
-from holdfast.server.calls import Calls
-from holdfast.server.scratch import call_of
+from holdfast.runtime.groups.actor import Actor
+from holdfast.runtime.groups.batch import call_of
+from holdfast.runtime.groups.pending_calls import Calls
+from holdfast.runtime.groups.tally import Tally
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -31,10 +31,10 @@ if TYPE_CHECKING:
     from holdfast.coordinator.state import State
     from holdfast.coordinator.usage import Usage
     from holdfast.raft.api import Committed
+    from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key
+    from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.runtime.time.timers import Timers
-    from holdfast.server.calls import Answered
-    from holdfast.server.hearing import CachedAnswer, Key
 
 logger = logging.getLogger(__name__)
 

@@ -6,7 +6,7 @@ from harness.calls import Calls
 from holdfast.coordinator.commands import Heartbeat
 from holdfast.coordinator.decide import decide
 from holdfast.coordinator.effects import Answer
-from holdfast.server.hearing import HeartbeatCache
+from holdfast.runtime.groups.heartbeat_cache import HeartbeatCache
 
 
 def heard(calls: Calls, cache: HeartbeatCache, command: Heartbeat) -> tuple[object, object]:

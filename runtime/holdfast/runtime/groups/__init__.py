@@ -1,0 +1,1 @@
+"""The actors of groups: one decides for one group, and has its batches committed."""

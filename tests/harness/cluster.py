@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 from harness.clock import NodeClock, VirtualClock
 from harness.journal import SimDisk, Snapshot
 from harness.network import MemoryTransport, Network
+from harness.unsettled import Unsettled
 from holdfast.raft.api import (
     Applied,
     BarrierPassed,
@@ -29,7 +30,6 @@ from holdfast.raft.api import (
 )
 from holdfast.raft.engine import Engine
 from holdfast.raft.engine.rules import ALL, Rule
-from holdfast.raft.settlement import Unsettled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

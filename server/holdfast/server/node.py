@@ -19,12 +19,13 @@ from holdfast.coordinator import settings
 from holdfast.coordinator.commands import DeadlineFired, FormCluster
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.raft.api import RaftError
+from holdfast.runtime.background.offset_retention import OffsetRetention
+from holdfast.runtime.background.segment_roll import SegmentRoll
 from holdfast.runtime.groups.actors import Actors
 from holdfast.runtime.time.timers import Timers
 from holdfast.server.address import is_taken
 from holdfast.server.admin_service import AdminService
 from holdfast.server.answering import Callers
-from holdfast.server.boundaries import Boundaries
 from holdfast.server.config import CannotStart
 from holdfast.server.decoding import InForce, checking
 from holdfast.server.group_service import GroupService
@@ -38,7 +39,6 @@ from holdfast.server.pace import Pace
 from holdfast.server.pushes import Pushes
 from holdfast.server.reads import Reads
 from holdfast.server.security import server_credentials
-from holdfast.server.sweeps import Sweeps
 from holdfast.server.takeovers import Takeovers
 from holdfast.server.unheard import Unheard
 from holdfast.v1 import (
@@ -87,11 +87,18 @@ class Node:
         self._reads = Reads(replica, self.actors)
         self.takeovers = Takeovers(replica, history)
         self.pushes = Pushes(replica, self.actors, self._callers, self.takeovers, unheard)
-        self._sweeps = Sweeps(replica, self.actors)
+        self._offset_retention = OffsetRetention(replica, self.actors)
         self._log = LogService(replica, history, self._reads, self._callers, self._pace)
         self._health = Health(replica)
-        boundaries = Boundaries(replica, self.actors)
-        listeners = (self._reads, self.pushes, self._health, self._sweeps, boundaries, self._log)
+        segment_roll = SegmentRoll(replica, self.actors)
+        listeners = (
+            self._reads,
+            self.pushes,
+            self._health,
+            self._offset_retention,
+            segment_roll,
+            self._log,
+        )
         for listener in (self.takeovers, self.actors, *listeners):
             replica.subscribe(listener)
         replica.subscribe(self)
@@ -139,7 +146,7 @@ class Node:
         await self._health.end()
         self.timers.stop()
         self.takeovers.stop()
-        self._sweeps.on_not_leading()
+        self._offset_retention.on_not_leading()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(bound / 2):
                 await self._hand_over()

@@ -1,7 +1,7 @@
-"""Sweeps over the groups: the leader looks now and then for offsets that nobody needs any more.
+"""Expires offsets that nobody needs any more: the leader asks every group now and then.
 
 Log time decides what is old, not this node's clock (S8); the interval is a setting (S23). Each
-group is swept by a command of its own, a few at a time, so that a sweep holds up nobody.
+group is asked by a command of its own, a few at a time, so that nobody is held up.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 GROUPS_A_TURN: Final = 100
 
 
-class Sweeps:
-    """Sweeps while this node leads. A listener of the replica."""
+class OffsetRetention:
+    """OffsetRetention while this node leads. A listener of the replica."""
 
     def __init__(self, replica: ReplicaLike, actors: Actors) -> None:
         self._replica, self._actors = replica, actors
@@ -53,9 +53,9 @@ class Sweeps:
         while True:
             interval = settings.of_cluster(self._replica.state).retention_check_interval_ms
             await asyncio.sleep(interval / 1000)
-            await self._sweep()
+            await self._ask_all()
 
-    async def _sweep(self) -> None:
+    async def _ask_all(self) -> None:
         for number, group_id in enumerate(self._replica.state.groups):
             self._actors.submit(ExpireOffsets(group_id, self._replica.log_time_ms()))
             if number % GROUPS_A_TURN == GROUPS_A_TURN - 1:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.ports import ReplicaLike
 
 
-class Boundaries:
+class SegmentRoll:
     """Sets boundaries while this node leads. A listener of the replica."""
 
     def __init__(self, replica: ReplicaLike, actors: Actors) -> None:

@@ -10,7 +10,7 @@ from holdfast.coordinator.ids import Position
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.coordinator.state import Settings, State
-from holdfast.server.boundaries import Boundaries
+from holdfast.runtime.background.segment_roll import SegmentRoll
 
 
 class World:
@@ -24,7 +24,7 @@ class World:
         self.leading_term = 1
         self.record_bytes = 0
         self.submitted: list[Command] = []
-        self.boundaries = Boundaries(self, self)  # type: ignore[arg-type]  # all that it uses
+        self.roll = SegmentRoll(self, self)  # type: ignore[arg-type]  # all that it uses
 
     def submit(self, command: Command) -> None:
         self.submitted.append(command)
@@ -44,7 +44,7 @@ class World:
         )
         if isinstance(event, SegmentSealed):
             self.state = self.state._replace(sealed=event.last)
-        self.boundaries.on_applied([record], index)
+        self.roll.on_applied([record], index)
 
 
 EVENTS_MIN = 10

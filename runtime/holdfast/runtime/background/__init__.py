@@ -1,0 +1,1 @@
+"""What a leader does by itself now and then: expire offsets, end segments."""

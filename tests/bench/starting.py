@@ -28,8 +28,8 @@ from holdfast.coordinator.events import (
     Proposed,
 )
 from holdfast.raft.engine.proposals import pack_command
-from holdfast.raft.fold import Fold
-from holdfast.raft.snapshots import DIRTY_BYTES, StateSnapshots
+from holdfast.runtime.replica.snapshots import DIRTY_BYTES, StateSnapshots
+from holdfast.runtime.replica.state_machine import Fold
 from holdfast.storage.codec import encode_entry
 from holdfast.storage.directory import DataDirectory
 from holdfast.storage.journal import Entry, JournalBatch

@@ -28,7 +28,7 @@ TICK_S: Final = 0.1
 
 
 class HostedEngine:
-    """Implements `holdfast.raft.replica.Engine`."""
+    """Implements `holdfast.runtime.replica.replica.Engine`."""
 
     def __init__(self, engine: Engine, journal: SyncedJournal, process: Process) -> None:
         self.engine = engine

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from holdfast.coordinator.events import SettingChange
 from holdfast.raft.api import EngineStopped, Settings
 from holdfast.raft.engine import Engine
-from holdfast.raft.history import History
-from holdfast.raft.outbox import CROWD
-from holdfast.raft.replica import Clocks, Replica
+from holdfast.runtime.event_log.history import History
+from holdfast.runtime.replica.group_commit import CROWD
+from holdfast.runtime.replica.replica import Clocks, Replica
 from holdfast.server.address import Address
 from holdfast.server.config import NodeConfig, Peer
 from holdfast.server.node import Node
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.coordinator.events import Record
-    from holdfast.raft.fold import Fold
+    from holdfast.runtime.replica.state_machine import Fold
     from simulation.peers import Peers
     from simulation.schedule import Schedule
 

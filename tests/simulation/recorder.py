@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.events import Record
     from holdfast.coordinator.state import State
-    from holdfast.raft.fold import Fold
+    from holdfast.runtime.replica.state_machine import Fold
     from simulation.nodes import SimNode
     from simulation.schedule import Schedule
     from simulation.server_side import Status

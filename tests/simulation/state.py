@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
-from holdfast.raft.snapshots import StateSnapshots
+from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.storage.errors import InstallRefused
 from holdfast.storage.state_store import EventRecord, StateMeta
 from holdfast.storage.state_stream import StreamDecoder, StreamedRecord, encode_stream
@@ -22,7 +22,7 @@ from simulation.disk import WRITE_US, StateDisk, StoredState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from holdfast.raft.fold import Fold
+    from holdfast.runtime.replica.state_machine import Fold
     from holdfast.storage.state_store import StateStore
     from simulation.process import Process
 

@@ -13,7 +13,7 @@ from tidy.repository import ROOT, import_roots, module_name, plant, syntax
 from tidy.test_layers import ALLOWED, imports, under
 
 PAGE = "ARCHITECTURE.md"
-LINES_MAX = 120
+LINES_MAX = 130
 WIDTH_MAX = 190
 LINKED_FROM = ("README.md", "CONTRIBUTING.md")
 PATHS = 3
@@ -78,10 +78,11 @@ def has(path: Path, name: str) -> bool:
     return where is not None
 
 
-def may_import(root: Path, here: Path, there: Path) -> bool:
-    """Whether the layers let one file import the other."""
+def may_call(root: Path, here: Path, there: Path) -> bool:
+    """Whether one file's package stands above the other's; it may call it by way of a port."""
     one, other = (module_name(root, path).removeprefix("holdfast.") for path in (here, there))
-    return under(other, ALLOWED[one.partition(".")[0]])
+    below = {allowed.partition(".")[0] for allowed in ALLOWED[one.partition(".")[0]]}
+    return under(other, [*below])
 
 
 def imports_module(root: Path, here: Path, there: Path) -> bool:
@@ -250,7 +251,7 @@ def leads(root: Path, here: Path, there: Path, hop: Hop) -> bool:
 
 
 def _calls(root: Path, caller: Path, callee: Path, name: str) -> bool:
-    return name in used(caller) and name in defined(callee) and may_import(root, caller, callee)
+    return name in used(caller) and name in defined(callee) and may_call(root, caller, callee)
 
 
 CHECKS = [check_size, check_links, check_places, check_names, check_bounds, check_hops]
@@ -283,7 +284,7 @@ def paged(root: Path, text: str, linked: str = f"[page]({PAGE})") -> Path:
 
 
 BAD = [
-    (check_size, "line\n" * 121),
+    (check_size, "line\n" * (LINES_MAX + 1)),
     (check_size, "x" * (WIDTH_MAX + 1)),
     (check_places, "`raft/holdfast/raft/gone.py`"),
     (check_places, "`raft/holdfast/raft/` and `gone/`"),

@@ -1,4 +1,4 @@
-"""What runtime and server need of a log: a replica and its history, or a test's stand-ins."""
+"""What the runtime needs of a log, of its replica, of history, and of who listens to it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,63 @@ from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable, Sequence
 
-    from holdfast.coordinator.events import Part
+    from holdfast.coordinator.events import Part, Record
     from holdfast.coordinator.ids import Position
     from holdfast.coordinator.state import State
-    from holdfast.raft.api import Committed, Status
-    from holdfast.raft.history import Page
-    from holdfast.raft.replica import Listener
+    from holdfast.raft.api import Committed, Item, ProposalId, Status
+    from holdfast.runtime.event_log.history import Page
+
+
+class Engine(Protocol):
+    """The replicated log, as the replica uses it; `holdfast.raft` has the one there is."""
+
+    def propose(self, payload: bytes, term: int) -> ProposalId:
+        """Offer an entry that was decided in `term` (S1)."""
+
+    def take(self, limit: int) -> list[Item]:
+        """Return the oldest items of the FIFO."""
+
+    def on_items(self, notify: Callable[[], None]) -> None:
+        """Have `notify` called, from any thread, when the FIFO stops being empty."""
+
+    def lease_valid(self, now: float) -> int:
+        """Return the term whose state may be read at `now`, or 0 (S10 c)."""
+
+    def read_barrier(self) -> int:
+        """Begin a linearizable read; its number comes back in an item."""
+
+    def begin_probe(self) -> int:
+        """Ask whether a majority hears this leader after now (S9 b); as `read_barrier`."""
+
+    def transfer(self, to: str) -> None:
+        """Hand the leadership over (S10 d)."""
+
+    def evolved(self, index: int) -> None:
+        """Tell that entries up to `index` are part of the state now (S4)."""
+
+    def publish(self, index: int, digest: bytes) -> None:
+        """Have the digest of the state at `index` compared with the peers' (S3)."""
+
+    def status(self) -> Status:
+        """Describe this moment, for people."""
+
+
+class Listener(Protocol):
+    """Who wants to know. Called in the loop, between two items; must not block."""
+
+    def on_leading(self, term: int) -> None:
+        """This node leads, and its state holds everything that was committed before."""
+
+    def on_not_leading(self) -> None:
+        """This node no longer leads; nothing decided here may be answered any more."""
+
+    def on_applied(self, records: Sequence[Record], index: int) -> None:
+        """These records are part of the state now."""
+
+    def on_stopped(self, reason: str) -> None:
+        """The node's log stopped, and why; the process should end."""
 
 
 class ReplicaLike(Protocol):
@@ -57,7 +107,7 @@ class ReplicaLike(Protocol):
 
 
 class HistoryLike(Protocol):
-    """One node's event log: `holdfast.raft.history.History`."""
+    """One node's event log: `holdfast.runtime.event_log.history.History`."""
 
     async def read(self, start: Position | None, limit: int) -> Page:
         """Read at most `limit` records from `start` (None: the first held) on. Raises NotHeld."""

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import grpc
 
 from holdfast.coordinator.ids import Position
-from holdfast.raft.history import NotHeld
 from holdfast.runtime.errors import Crashed, Stopping
+from holdfast.runtime.event_log.history import NotHeld
 from holdfast.server.answering import answered, end
 from holdfast.server.faults import ENDED, CallFailed
 from holdfast.server.shares import WATCHES_EACH_MAX, WATCHES_MAX, Shares
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
     from holdfast.coordinator.events import Record
-    from holdfast.raft.history import Page
+    from holdfast.runtime.event_log.history import Page
     from holdfast.runtime.ports import HistoryLike, ReplicaLike
     from holdfast.server.answering import Callers, Context
     from holdfast.server.pace import Pace

@@ -8,13 +8,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.raft.api import EngineStopped, RaftError, Settings
-from holdfast.raft.open import ReplicaConfig, open_replica
+from holdfast.raft.open import LogConfig
 from holdfast.raft.transport.streams import TransportFailed
+from holdfast.runtime.replica.open import ReplicaConfig, open_replica
 from holdfast.server import cluster_file, collector
 from holdfast.server.config import CannotStart
 from holdfast.server.node import Node, bind
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from holdfast.raft.open import OpenReplica
+    from holdfast.runtime.replica.open import OpenReplica
     from holdfast.server.config import NodeConfig
 
 logger = logging.getLogger(__name__)
@@ -45,8 +45,10 @@ async def serve(
     `failpoints`: for tests only. Raises CannotStart, or EngineStopped if the log ends.
     """
     server = bind(config)
-    replica_config = _replica_config(config, bootstrap=bootstrap, rebuild=rebuild)
-    opened = await _open(config, replace(replica_config, failpoints=failpoints))
+    log = _log_config(config, failpoints)
+    opened = await _open(
+        ReplicaConfig(log, config.data_dir, bootstrap, rebuild, config.disk_reserve_bytes)
+    )
     node = Node(config, opened.replica, opened.history, server, opened.peer_troubles)
     asked = _until_signal()
     try:
@@ -73,18 +75,18 @@ async def _close(opened: OpenReplica) -> None:
         logger.error("%s The next start takes what this snapshot lacks from the journal", error)  # noqa: TRY400 - the sentence says it all
 
 
-async def _open(config: NodeConfig, replica_config: ReplicaConfig) -> OpenReplica:
+async def _open(config: ReplicaConfig) -> OpenReplica:
     try:
-        return await open_replica(replica_config)
+        return await open_replica(config)
     except DirectoryRefused as error:
         empty = error.refusal is Refusal.EMPTY
-        hint = (_EMPTY if replica_config.peers else _EMPTY_ALONE) if empty else ""
+        hint = (_EMPTY if config.log.peers else _EMPTY_ALONE) if empty else ""
         raise CannotStart(f"{error}{hint}") from error
     except (StorageError, TransportFailed, RaftError) as error:
         raise CannotStart(str(error)) from error
     except OSError as error:
         raise CannotStart(
-            f"cannot use the data directory {config.data_dir}: {error.strerror or error}. Correct "
+            f"cannot use the data directory {config.directory}: {error.strerror or error}. Correct "
             "node.data_dir, its permissions, or the disk"
         ) from error
 
@@ -100,12 +102,11 @@ _EMPTY_ALONE = (
 )
 
 
-def _replica_config(config: NodeConfig, *, bootstrap: bool, rebuild: bool) -> ReplicaConfig:
+def _log_config(config: NodeConfig, failpoints: Path | None) -> LogConfig:
     own = config.peer(config.name)
-    return ReplicaConfig(
+    return LogConfig(
         cluster_id=config.cluster_id,
         node_id=config.name,
-        directory=config.data_dir,
         listen=str(config.peer_address),
         peers={p.name: str(p.peer_address) for p in config.peers if p.name != config.name},
         tls=peer_tls(config),
@@ -116,11 +117,9 @@ def _replica_config(config: NodeConfig, *, bootstrap: bool, rebuild: bool) -> Re
             # What may ever be set; the setting in force is on the log, and the replica keeps to it.
             entry_bytes_max=REGISTRY["log.entry_bytes_max"].most,
         ),
-        bootstrap=bootstrap,
-        rebuild=rebuild,
-        disk_reserve_bytes=config.disk_reserve_bytes,
-        peer_connections_max=peer_connections_max(len(config.peers)),
+        connections_max=peer_connections_max(len(config.peers)),
         clients_at=str(own.client_address) if own else "",
+        failpoints=failpoints,
     )
 
 

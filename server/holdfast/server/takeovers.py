@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from holdfast.coordinator.events import InstanceReleased, MemberJoined, StaticMemberReplaced
 from holdfast.coordinator.ids import Position
 from holdfast.coordinator.rejections import FencedInstanceId
-from holdfast.raft.history import NotHeld
+from holdfast.runtime.event_log.history import NotHeld
 from holdfast.server.instants import span
 from holdfast.server.translate.refusals import sentence
 from holdfast.storage.errors import StorageError

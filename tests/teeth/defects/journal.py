@@ -8,9 +8,9 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from holdfast.raft import snapshots
 from holdfast.raft.engine.journal import EngineJournal
-from holdfast.raft.snapshots import StateSnapshots
+from holdfast.runtime.replica import snapshots
+from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.storage import lmdb_journal, records
 from holdfast.storage.environment import open_environment
 from holdfast.storage.journal import Entry, HardState

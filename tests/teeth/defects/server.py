@@ -11,12 +11,12 @@ from holdfast.coordinator.commands import Caller, TriggerRebalance
 from holdfast.coordinator.effects import Answer, Arm, settled
 from holdfast.coordinator.ids import Position
 from holdfast.raft.api import NotLeader
-from holdfast.raft.fold import Fold
-from holdfast.raft.replica import Replica
 from holdfast.runtime.groups import actor, batch
 from holdfast.runtime.groups.actor import Actor
 from holdfast.runtime.groups.actors import Actors
 from holdfast.runtime.groups.heartbeat_cache import HeartbeatCache
+from holdfast.runtime.replica.replica import Replica
+from holdfast.runtime.replica.state_machine import Fold
 from holdfast.runtime.time.deadline_dispatch import Firing
 from holdfast.runtime.time.timers import Timers
 from holdfast.server import log_service
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from holdfast.raft.api import RoleChanged
-    from holdfast.raft.fold import Folded
     from holdfast.runtime.groups.batch import Batch
+    from holdfast.runtime.replica.state_machine import Folded
 
 ACTORS = "tests/unit/server/test_actors.py::"
 ONE_ACTOR = "tests/unit/server/test_one_actor.py::"

@@ -25,7 +25,7 @@ from holdfast.coordinator.events import (
 from holdfast.coordinator.rejections import UnknownMemberId
 from holdfast.coordinator.replay import Skipped, apply_entry
 from holdfast.coordinator.volatile import SESSION, DeadlineKey
-from holdfast.raft.log_time import LogTime
+from holdfast.runtime.replica.log_time import LogTime
 from unit.coordinator.desk import Desk
 
 if TYPE_CHECKING:

@@ -24,8 +24,8 @@ from holdfast.raft.api import (
     RoleChanged,
     Status,
 )
-from holdfast.raft.fold import Fold, Folded
-from holdfast.raft.replica import Clocks, Replica
+from holdfast.runtime.replica.replica import Clocks, Replica
+from holdfast.runtime.replica.state_machine import Fold, Folded
 
 
 class ScriptedEngine:
@@ -173,7 +173,7 @@ def each_part_fills_an_entry(
     @functools.wraps(story)
     async def run(world: World) -> None:
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("holdfast.raft.outbox.COALESCED_BYTES", 1)
+            patch.setattr("holdfast.runtime.replica.group_commit.COALESCED_BYTES", 1)
             await story(world)
 
     return run

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.raft.child import run_child
+from holdfast.runtime.event_log.child import run_child
 
 # In a process of its own: a handler that is registered once stays. `__register_atfork` is what
 # pthread_atfork calls; a library such as gRPC has registered its handlers there.
 PROGRAM = """
 import ctypes, sys
 import uvloop
-from holdfast.raft.child import run_child
+from holdfast.runtime.event_log.child import run_child
 
 ran = []
 Handler = ctypes.CFUNCTYPE(None)

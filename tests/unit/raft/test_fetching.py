@@ -24,11 +24,11 @@ from holdfast.coordinator.events import (
     TopicsDeleted,
 )
 from holdfast.coordinator.ids import Position
-from holdfast.raft.child import Ended, run_child
-from holdfast.raft.fetching import Fetching, FetchingPlace
-from holdfast.raft.history import History, NotHeld
-from holdfast.raft.segment_calls import Piece, SegmentSource, encode_list, encode_read
-from holdfast.raft.tail import Tail
+from holdfast.runtime.event_log.child import Ended, run_child
+from holdfast.runtime.event_log.fetch import Fetching, FetchingPlace
+from holdfast.runtime.event_log.history import History, NotHeld
+from holdfast.runtime.event_log.segment_calls import Piece, SegmentSource, encode_list, encode_read
+from holdfast.runtime.event_log.tail import Tail
 from holdfast.storage import adopt
 from holdfast.storage.adopt import EXIT_FLAWED, Gap
 from holdfast.storage.codec import (
@@ -154,13 +154,13 @@ async def verify_here(module: str, *arguments: str) -> Ended:
 @pytest.fixture
 def in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
     """Verify as a node does."""
-    monkeypatch.setattr("holdfast.raft.fetching.run_child", run_child)
+    monkeypatch.setattr("holdfast.runtime.event_log.fetch.run_child", run_child)
 
 
 @pytest.fixture
 def node(tmp_path: Path, sealed: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     """After the install of a snapshot: the event log begins behind the last boundary."""
-    monkeypatch.setattr("holdfast.raft.fetching.run_child", verify_here)
+    monkeypatch.setattr("holdfast.runtime.event_log.fetch.run_child", verify_here)
     monkeypatch.setattr(adopt, "NICENESS", 0)
     made = Node(tmp_path, live=31)
     made.sources["n2"] = SegmentSource(sealed)
@@ -364,7 +364,7 @@ def test_a_look_that_fails_in_any_way_is_followed_by_another(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A node that gave up would lack its history until its next start."""
-    monkeypatch.setattr("holdfast.raft.fetching.LOOK_AGAIN_SECONDS", 0.0)
+    monkeypatch.setattr("holdfast.runtime.event_log.fetch.LOOK_AGAIN_SECONDS", 0.0)
     history = Stumbling(OSError("EMFILE"), CodecError("from a newer version", "event record"))
 
     async def story() -> None:
@@ -411,7 +411,7 @@ def child_that_ends(
     async def run(module: str, *arguments: str) -> Ended:
         return first.pop() if first else await then(module, *arguments)
 
-    monkeypatch.setattr("holdfast.raft.fetching.run_child", run)
+    monkeypatch.setattr("holdfast.runtime.event_log.fetch.run_child", run)
 
 
 @pytest.mark.parametrize("code", [1, -SIGKILL, -SIGTERM])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from holdfast.raft.flaws import AGAIN_SECONDS_MAX, Flaws
+from holdfast.runtime.event_log.flaws import AGAIN_SECONDS_MAX, Flaws
 
 
 def test_s22_each_flaw_doubles_the_pause_up_to_an_hour() -> None:

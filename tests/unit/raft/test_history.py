@@ -22,10 +22,10 @@ from holdfast.coordinator.events import (
     SegmentSealed,
 )
 from holdfast.coordinator.ids import Position
-from holdfast.raft.fold import StoredRecord
-from holdfast.raft.history import History, NotHeld, Page
-from holdfast.raft.snapshots import StateSnapshots
-from holdfast.raft.tail import Tail
+from holdfast.runtime.event_log.history import History, NotHeld, Page
+from holdfast.runtime.event_log.tail import Tail
+from holdfast.runtime.replica.snapshots import StateSnapshots
+from holdfast.runtime.replica.state_machine import StoredRecord
 from holdfast.storage.codec import CHAIN_START, append_chain, encode_entry, encode_record
 from holdfast.storage.errors import DiskFull
 from holdfast.storage.segments import Row, segments_in, write_segment

@@ -12,7 +12,8 @@ import pytest
 
 from harness.poll import WITHIN_S
 from holdfast.raft.api import Settings
-from holdfast.raft.open import ReplicaConfig, open_replica
+from holdfast.raft.open import LogConfig
+from holdfast.runtime.replica.open import ReplicaConfig, open_replica
 from holdfast.storage.errors import DirectoryRefused, Refusal
 
 if TYPE_CHECKING:
@@ -20,16 +21,8 @@ if TYPE_CHECKING:
 
 
 def alone(directory: Path) -> ReplicaConfig:
-    return ReplicaConfig(
-        cluster_id="c",
-        node_id="n1",
-        directory=directory,
-        listen="127.0.0.1:0",
-        peers={},
-        tls=None,
-        settings=Settings(),
-        bootstrap=True,
-    )
+    log = LogConfig("c", "n1", "127.0.0.1:0", peers={}, tls=None, settings=Settings())
+    return ReplicaConfig(log, directory, bootstrap=True)
 
 
 def test_a_replica_closes_while_reads_that_hang_hold_all_threads_of_the_loop(

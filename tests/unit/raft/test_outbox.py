@@ -7,7 +7,13 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.raft.outbox import COALESCED_BYTES, CROWD, LINGER_GAP_S, LINGER_S, Outbox
+from holdfast.runtime.replica.group_commit import (
+    COALESCED_BYTES,
+    CROWD,
+    LINGER_GAP_S,
+    LINGER_S,
+    Outbox,
+)
 from unit.raft.replica_world import World, in_loop, part, settle
 
 
@@ -99,7 +105,7 @@ def test_those_who_come_again_one_by_one_share_an_entry(
     came_before: int, entries: list[list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The gap is one turn of the loop here, so that no clock decides the test."""
-    monkeypatch.setattr("holdfast.raft.replica.LINGER_GAP_S", 0)
+    monkeypatch.setattr("holdfast.runtime.replica.replica.LINGER_GAP_S", 0)
 
     @in_loop
     async def story(world: World) -> None:
@@ -122,7 +128,7 @@ def test_what_an_older_term_decided_is_refused_without_lingering(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """S1: the engine refuses it in any case; whoever waits learns it at once."""
-    monkeypatch.setattr("holdfast.raft.replica.LINGER_GAP_S", 3_600)
+    monkeypatch.setattr("holdfast.runtime.replica.replica.LINGER_GAP_S", 3_600)
 
     @in_loop
     async def story(world: World) -> None:

@@ -10,9 +10,9 @@ import pytest
 from holdfast.coordinator.events import Cause, Record, SegmentSealed
 from holdfast.coordinator.ids import Position
 from holdfast.raft.api import DiskLow
-from holdfast.raft.disk_guard import LOOK_AGAIN_SECONDS, DiskGuard
-from holdfast.raft.sealing import Sealing, SealingPlace
+from holdfast.runtime.event_log.seal import Sealing, SealingPlace
 from holdfast.storage.codec import CHAIN_START, append_chain, encode_record
+from holdfast.storage.disk_guard import LOOK_AGAIN_SECONDS, DiskGuard
 from holdfast.storage.segments import read_rows, segments_in
 from holdfast.storage.state_store import EventRecord, StateMeta, StateStore
 

@@ -7,7 +7,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.raft.messages import BadMessage
-from holdfast.raft.segment_calls import CHUNK_BYTES, Piece, SegmentSource, encode_list, encode_read
+from holdfast.runtime.event_log.segment_calls import (
+    CHUNK_BYTES,
+    Piece,
+    SegmentSource,
+    encode_list,
+    encode_read,
+)
 
 
 def test_a_source_answers_in_bounded_chunks_and_from_an_offset(tmp_path: Path) -> None:

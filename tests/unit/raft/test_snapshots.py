@@ -14,8 +14,8 @@ from harness.poll import until
 from holdfast.coordinator.events import Cause, GroupCreated, LogEntry, Part, Proposed
 from holdfast.coordinator.state import State
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
-from holdfast.raft.fold import Fold
-from holdfast.raft.snapshots import CHUNKS_AHEAD, StateSnapshots
+from holdfast.runtime.replica.snapshots import CHUNKS_AHEAD, StateSnapshots
+from holdfast.runtime.replica.state_machine import Fold
 from holdfast.storage.codec import encode_entry
 from holdfast.storage.errors import InstallRefused
 from holdfast.storage.state_image import digest_of
@@ -175,7 +175,7 @@ def test_a_stream_that_nobody_reads_any_more_leaves_no_copy(
     nodes: tuple[Node, Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """S18: each broken stream would else keep a copy of the whole state until the next start."""
-    monkeypatch.setattr("holdfast.raft.snapshots.CHUNK_BYTES", 512)
+    monkeypatch.setattr("holdfast.runtime.replica.snapshots.CHUNK_BYTES", 512)
     node, _ = nodes
     node.evolve(1, 400)
     node.take()

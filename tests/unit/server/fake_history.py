@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator.ids import Position
-from holdfast.raft.history import NotHeld, Page
+from holdfast.runtime.event_log.history import NotHeld, Page
 from holdfast.storage.codec import CHAIN_START, append_chain, encode_record
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from holdfast.raft.api import Committed, NotLeader, PeerStatus, Role, Status
 
 if TYPE_CHECKING:
     from holdfast.coordinator.events import Event, Record
-    from holdfast.raft.replica import Listener
+    from holdfast.runtime.ports import Listener
 
 
 class FakeReplica:

@@ -22,7 +22,7 @@ from unit.server.world import World, beating
 
 if TYPE_CHECKING:
     from holdfast.coordinator.ids import Position
-    from holdfast.raft.history import Page
+    from holdfast.runtime.event_log.history import Page
     from holdfast.v1 import extras_pb2 as x
 
 MINUTE_MS = 60_000

@@ -1,7 +1,7 @@
 """When a segment of old events is due: the leader sets boundaries on the log (S22, S23).
 
 By count, by bytes and by age, as the settings say. Every node then seals up to the same position;
-how, is the business of `raft.sealing`. Counts begin anew with each leadership, so a boundary may
+how, is the business of `event_log.seal`. Counts begin anew with each leadership, so a boundary may
 come late by one leadership, never twice for the same records.
 """
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.raft.offline import Unsealed, unsealed
+from holdfast.runtime.event_log.offline import Unsealed, unsealed
 from holdfast.server.cli.connect import Cluster
 from holdfast.server.cli.ending import fail, print_json, spoken
 from holdfast.server.cli.log_lines import as_line

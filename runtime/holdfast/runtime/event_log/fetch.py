@@ -21,9 +21,9 @@ from typing import Final, Protocol
 from zlib import crc32
 
 from holdfast.coordinator.ids import Position
-from holdfast.raft.child import Ended, run_child
-from holdfast.raft.flaws import AGAIN_SECONDS, Flaws
-from holdfast.raft.segment_calls import Call, Piece, encode_list, encode_read
+from holdfast.runtime.event_log.child import Ended, run_child
+from holdfast.runtime.event_log.flaws import AGAIN_SECONDS, Flaws
+from holdfast.runtime.event_log.segment_calls import Call, Piece, encode_list, encode_read
 from holdfast.storage.adopt import EXIT_FLAWED, Gap
 from holdfast.storage.errors import StorageError
 from holdfast.storage.files import remove_tree, shortage

@@ -21,8 +21,8 @@ from typing import Final
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.state import State
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
-from holdfast.raft.fold import ALL, Fold, Folded
-from holdfast.raft.tail import Tail
+from holdfast.runtime.event_log.tail import Tail
+from holdfast.runtime.replica.state_machine import ALL, Fold, Folded
 from holdfast.storage.codec import CHAIN_START
 from holdfast.storage.errors import StorageError, WriteOvertaken, WriteRefused
 from holdfast.storage.files import remove_tree

@@ -16,7 +16,7 @@ from typing import Final, NamedTuple, Protocol
 
 from holdfast.coordinator.events import ClusterFormed
 from holdfast.coordinator.ids import Position
-from holdfast.raft.tail import Captured, Tail
+from holdfast.runtime.event_log.tail import Captured, Tail
 from holdfast.storage.adopt import Gap
 from holdfast.storage.codec import decode_record
 from holdfast.storage.segment_reader import SegmentReader, boundary_in, just_before

@@ -13,7 +13,7 @@ from threading import Lock
 from typing import NamedTuple
 
 from holdfast.coordinator.ids import Position
-from holdfast.raft.fold import StoredRecord
+from holdfast.runtime.replica.state_machine import StoredRecord
 
 
 class Captured(NamedTuple):

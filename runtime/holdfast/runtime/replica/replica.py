@@ -10,11 +10,11 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.coordinator.events import LogEntry, Part, Record
+from holdfast.coordinator.events import LogEntry, Part
 from holdfast.coordinator.state import State
 from holdfast.raft.api import (
     Applied,
@@ -37,9 +37,17 @@ from holdfast.raft.api import (
     Status,
     Stopped,
 )
-from holdfast.raft.fold import ALL, Fold, Folded
-from holdfast.raft.log_time import LogTime
-from holdfast.raft.outbox import CROWD, LINGER_GAP_S, Offered, Outbox, Waiting, fitting
+from holdfast.runtime.ports import Engine, Listener
+from holdfast.runtime.replica.group_commit import (
+    CROWD,
+    LINGER_GAP_S,
+    Offered,
+    Outbox,
+    Waiting,
+    fitting,
+)
+from holdfast.runtime.replica.log_time import LogTime
+from holdfast.runtime.replica.state_machine import ALL, Fold, Folded
 from holdfast.storage.codec import CodecError, encode_part, join_parts
 
 logger = logging.getLogger(__name__)
@@ -49,40 +57,6 @@ ITEMS_A_TURN = 256
 
 DIGEST_EVERY = 512
 """At which indexes all nodes compare the digests of their states (S3)."""
-
-
-class Engine(Protocol):
-    """The replicated log, as the replica uses it; `engine.Engine` is the one there is."""
-
-    def propose(self, payload: bytes, term: int) -> ProposalId:
-        """Offer an entry that was decided in `term` (S1)."""
-
-    def take(self, limit: int) -> list[Item]:
-        """Return the oldest items of the FIFO."""
-
-    def on_items(self, notify: Callable[[], None]) -> None:
-        """Have `notify` called, from any thread, when the FIFO stops being empty."""
-
-    def lease_valid(self, now: float) -> int:
-        """Return the term whose state may be read at `now`, or 0 (S10 c)."""
-
-    def read_barrier(self) -> int:
-        """Begin a linearizable read; its number comes back in an item."""
-
-    def begin_probe(self) -> int:
-        """Ask whether a majority hears this leader after now (S9 b); as `read_barrier`."""
-
-    def transfer(self, to: str) -> None:
-        """Hand the leadership over (S10 d)."""
-
-    def evolved(self, index: int) -> None:
-        """Tell that entries up to `index` are part of the state now (S4)."""
-
-    def publish(self, index: int, digest: bytes) -> None:
-        """Have the digest of the state at `index` compared with the peers' (S3)."""
-
-    def status(self) -> Status:
-        """Describe this moment, for people."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,22 +87,6 @@ class Snapshots(Protocol):
 
     async def close(self, fold: Fold, term: int) -> None:
         """Wait for what is under way and take a last snapshot."""
-
-
-class Listener(Protocol):
-    """Who wants to know. Called in the loop, between two items; must not block."""
-
-    def on_leading(self, term: int) -> None:
-        """This node leads, and its state holds everything that was committed before."""
-
-    def on_not_leading(self) -> None:
-        """This node no longer leads; nothing decided here may be answered any more."""
-
-    def on_applied(self, records: Sequence[Record], index: int) -> None:
-        """These records are part of the state now."""
-
-    def on_stopped(self, reason: str) -> None:
-        """The node's log stopped, and why; the process should end."""
 
 
 class Replica:

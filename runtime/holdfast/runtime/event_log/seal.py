@@ -15,7 +15,7 @@ from pathlib import Path
 
 from holdfast.coordinator.events import Record, SegmentSealed
 from holdfast.coordinator.ids import Position
-from holdfast.raft.child import run_child
+from holdfast.runtime.event_log.child import run_child
 from holdfast.storage.errors import StorageError
 from holdfast.storage.state_store import StateStore
 

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from holdfast.coordinator.ids import Position
 from holdfast.raft.engine.proposals import unpack_command
-from holdfast.raft.fold import StoredRecord
-from holdfast.raft.snapshots import StateSnapshots
+from holdfast.runtime.replica.snapshots import StateSnapshots
+from holdfast.runtime.replica.state_machine import StoredRecord
 from holdfast.storage.check import JOURNAL_FOLDER, STATE_FOLDER
 from holdfast.storage.directory import LOCK_NAME
 from holdfast.storage.errors import DirectoryRefused, Refusal

@@ -1,0 +1,191 @@
+"""Opens a replica: directory, state, log, history and what runs beside them, in the right order.
+
+What cannot be trusted is set aside and rebuilt from the peers without a vote (S19, S21); what
+belongs to another node or cluster is refused. The only file that knows all parts of this layer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from holdfast.raft.open import LogConfig, OpenLog, PeerCalls, boot_seconds, open_log
+from holdfast.runtime.event_log.fetch import Fetching, FetchingPlace
+from holdfast.runtime.event_log.history import History
+from holdfast.runtime.event_log.seal import Sealing, SealingPlace
+from holdfast.runtime.event_log.segment_calls import METHOD as SEGMENTS
+from holdfast.runtime.event_log.segment_calls import SegmentSource
+from holdfast.runtime.replica.replica import Clocks, Replica
+from holdfast.runtime.replica.snapshots import StateSnapshots
+from holdfast.storage.directory import DataDirectory
+from holdfast.storage.disk_guard import DiskGuard
+from holdfast.storage.errors import DirectoryRefused, Refusal
+from holdfast.storage.state_store import StateStore
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaConfig:
+    """What a replica needs to know, beside its `log`.
+
+    `bootstrap`: the operator says that this cluster is new. `rebuild`: he says that this disk is,
+    and that its peers have the data (S19). `disk_reserve_bytes` None: the reserve of S20.
+    """
+
+    log: LogConfig
+    directory: Path
+    bootstrap: bool = False
+    rebuild: bool = False
+    disk_reserve_bytes: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenReplica:
+    """A running replica and how to end it."""
+
+    replica: Replica
+    history: History
+    snapshots: StateSnapshots
+    sealing: Sealing
+    fetching: Fetching
+    store: StateStore
+    directory: DataDirectory
+    log: OpenLog
+
+    def peer_troubles(self) -> Sequence[str]:
+        """Sentences about peers that are refused, or refuse this node, at the moment."""
+        return self.log.peer_troubles()
+
+    async def close(self) -> None:
+        """Stop the engine, make what is evolved durable, release the directory.
+
+        Raises StorageError if the last snapshot was not written; the journal has what it lacks.
+        Raises StateBusy if somebody goes on reading: then the directory stays locked.
+        """
+        await self.fetching.close()
+        await self.sealing.idle()
+        if not await _in_own_thread(self.log.stop, "engine-stop"):
+            logger.critical("the engine's thread hangs; its directory stays locked until the end")
+            return
+        try:
+            await self.replica.close()
+        finally:
+            await _in_own_thread(self.store.close, "state-close")
+            self.directory.close()
+
+
+async def _in_own_thread(call: Callable[[], T], name: str) -> T:
+    """Reads of the history that hang may fill the loop's own threads; an end does not queue."""
+    executor = ThreadPoolExecutor(1, thread_name_prefix=name)
+    try:
+        return await asyncio.get_running_loop().run_in_executor(executor, call)
+    finally:
+        executor.shutdown(wait=False)
+
+
+async def open_replica(config: ReplicaConfig) -> OpenReplica:
+    """Check, load and start. Raises `DirectoryRefused`, `TransportFailed`, `EngineStopped`."""
+    directory = await asyncio.to_thread(_open_directory, config)
+    calls, store = _peer_calls(config, directory), None
+    try:
+        store = StateStore(directory.state_path)
+        snapshots = StateSnapshots(store, directory.copy_path)
+        fold = await asyncio.to_thread(snapshots.load)
+        log = open_log(config.log, directory, snapshots, calls)
+    except BaseException:
+        if store is not None:
+            store.close()
+        directory.close()
+        raise
+    snapshots.on_durable = log.engine.cut
+    clocks = Clocks(boot=boot_seconds, wall=time.time)
+    guard = DiskGuard(config.directory, boot_seconds, config.disk_reserve_bytes)
+    replica = Replica(config.log.node_id, log.engine, fold, snapshots, clocks, guard.low)
+    sealing = Sealing(_sealing_place(config, directory), store, replica.snapshot)
+    replica.subscribe(sealing)
+    history = History(
+        snapshots.tail, store, directory.segments_path, lambda: replica.state.applied_index
+    )
+    fetching = _fetching(config, directory, history, calls)
+    snapshots.on_installed = fetching.look
+    replica.start()
+    sealing.start(fold.state.sealed)
+    fetching.start()
+    log.start()
+    return OpenReplica(replica, history, snapshots, sealing, fetching, store, directory, log)
+
+
+def _open_directory(config: ReplicaConfig) -> DataDirectory:
+    directory = DataDirectory(
+        config.directory,
+        cluster_id=config.log.cluster_id,
+        node_id=config.log.node_id,
+        bootstrap=config.bootstrap,
+        rebuild=config.rebuild,
+        disk_reserve_bytes=config.disk_reserve_bytes,
+    )
+    if directory.verdict.sound:
+        if config.rebuild and not directory.verdict.blank:
+            logger.warning(_NOT_EMPTIED, config.directory, config.directory)
+        return directory
+    reason = directory.verdict.reason
+    if not config.log.peers:
+        directory.close()
+        raise DirectoryRefused(config.directory, Refusal.UNUSABLE, _ALONE.format(reason=reason))
+    logger.critical(
+        "the data directory is damaged (%s); it is set aside, and this node rebuilds from its "
+        "peers without a vote",
+        reason,
+    )
+    directory.set_aside()
+    return directory
+
+
+_NOT_EMPTIED = (
+    "--rebuild touches no data: %s is not empty, so the node goes on with what it holds. Leave the "
+    "option out; if that data must not be used, stop the node, move %s away and start with "
+    "--rebuild again"
+)
+_ALONE = (
+    "it is damaged ({reason}), and a cluster of one has no peer to rebuild from. Restore a backup "
+    "into an empty directory, or keep this one for a repair by hand."
+)
+
+
+def _sealing_place(config: ReplicaConfig, directory: DataDirectory) -> SealingPlace:
+    return SealingPlace(
+        directory.state_path, directory.segments_path, config.log.cluster_id, config.log.node_id
+    )
+
+
+def _peer_calls(config: ReplicaConfig, directory: DataDirectory) -> PeerCalls:
+    calls = PeerCalls(config.log)
+    calls.offer(SEGMENTS, SegmentSource(directory.segments_path).answer)
+    return calls
+
+
+def _fetching(
+    config: ReplicaConfig, directory: DataDirectory, history: History, calls: PeerCalls
+) -> Fetching:
+    place = FetchingPlace(
+        directory.segments_path,
+        config.log.cluster_id,
+        config.log.node_id,
+        config.disk_reserve_bytes,
+    )
+    call = partial(_call_for_segments, calls)
+    return Fetching(place, history, sorted(config.log.peers), call)
+
+
+def _call_for_segments(calls: PeerCalls, peer: str, request: bytes) -> Iterator[bytes]:
+    return calls.call(peer, SEGMENTS, request)

@@ -29,7 +29,7 @@ from holdfast.coordinator.events import (
 )
 from holdfast.raft.engine.proposals import pack_command
 from holdfast.runtime.replica.snapshots import DIRTY_BYTES, StateSnapshots
-from holdfast.runtime.replica.state_machine import Fold
+from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.storage.codec import encode_entry
 from holdfast.storage.directory import DataDirectory
 from holdfast.storage.journal import Entry, JournalBatch
@@ -88,42 +88,42 @@ def _make(bench: Bench, node: Node, cluster_id: str) -> Made:
 
 def _write(bench: Bench, journal: LmdbJournal, snapshots: StateSnapshots, term: int) -> Made:
     """Fold everything; what is newer than the last snapshot goes into the journal."""
-    fold, tail, count, dirty, folding = snapshots.load(), list[Entry](), 0, 0, 0.0
-    for index, entry in _entries(fold, term, bench.sizes.events):
+    machine, tail, count, dirty, folding = snapshots.load(), list[Entry](), 0, 0, 0.0
+    for index, entry in _entries(machine, term, bench.sizes.events):
         payload = encode_entry(entry)
         began = time.thread_time()
-        folded = fold.step(index, term, payload)
+        outcome = machine.apply(index, term, payload)
         folding += time.thread_time() - began
-        snapshots.note(folded, len(payload))
-        count, dirty = count + len(folded.records), dirty + len(payload)
+        snapshots.note(outcome, len(payload))
+        count, dirty = count + len(outcome.records), dirty + len(payload)
         tail.append(Entry(index, term, pack_command(payload, term)))
         if dirty >= DIRTY_BYTES:  # as a node does
-            snapshots.take(fold, term).result()
+            snapshots.take(machine, term).result()
             tail, dirty = [], 0
             bench.say(f"start: {count:,} events are on the disk")
-    covered, last = snapshots.latest(), fold.state.applied_index
+    covered, last = snapshots.latest(), machine.state.applied_index
     journal.commit(
         JournalBatch(reset_to=(covered.index, covered.term), append=tail, commit_index=last)
     )
     return Made(count, folding, len(tail) * GROUPS, last)
 
 
-def _entries(fold: Fold, term: int, events: int) -> Iterator[tuple[int, LogEntry]]:
+def _entries(machine: StateMachine, term: int, events: int) -> Iterator[tuple[int, LogEntry]]:
     """Entries in which every group commits one offset."""
     names = [f"group-{number:03}" for number in range(GROUPS)]
     for turn in range(events // GROUPS):
-        index = fold.state.applied_index + 1
+        index = machine.state.applied_index + 1
         parts = tuple(
-            Part(name, term, fold.state.version_of(name), _events(fold, name, turn))
+            Part(name, term, machine.state.version_of(name), _events(machine, name, turn))
             for name in names
         )
-        yield index, LogEntry(fold.state.log_time_ms + 1, int(time.time() * 1000), parts)
+        yield index, LogEntry(machine.state.log_time_ms + 1, int(time.time() * 1000), parts)
 
 
-def _events(fold: Fold, name: str, turn: int) -> tuple[Proposed, ...]:
+def _events(machine: StateMachine, name: str, turn: int) -> tuple[Proposed, ...]:
     offset = OffsetCommitted("work", turn % PARTITIONS, turn, -1, "")
     commit = Proposed(OffsetsCommitted((offset,)), Cause("J4", "CommitOffsets"), "bench")
-    if fold.state.groups.get(name) is not None:
+    if machine.state.groups.get(name) is not None:
         return (commit,)
     return (Proposed(GroupCreated(), Cause("J1", "CommitOffsets"), "bench"), commit)
 

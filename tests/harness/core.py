@@ -24,7 +24,7 @@ from holdfast.coordinator.replies import JoinReply, Reply, SyncReply
 from holdfast.coordinator.state import State
 from holdfast.coordinator.volatile import Volatile
 from holdfast.runtime.groups.tally import Tally
-from holdfast.runtime.time.deadline_table import Deadlines
+from holdfast.runtime.time.deadline_table import DeadlineTable
 
 REPLAYS_MAX = 80
 """Cuts that a replay check tries at most; a longer log is cut at equal distances."""
@@ -48,7 +48,7 @@ class Core:
 
     state: State = field(default_factory=State)
     volatile: dict[GroupId, Volatile] = field(default_factory=dict)
-    deadlines: Deadlines = field(default_factory=Deadlines)
+    deadlines: DeadlineTable = field(default_factory=DeadlineTable)
     log: list[Applied] = field(default_factory=list)
     answers: dict[CallId, Reply] = field(default_factory=dict)
     parked: set[CallId] = field(default_factory=set)

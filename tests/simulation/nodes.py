@@ -1,6 +1,6 @@
 """A node of the simulated cluster: the real engine, replica, actors and services in one process.
 
-Real: the overlay on PySyncObj, replica, fold, tail, history and snapshots, and everything of the
+Real: the overlay on PySyncObj, replica, machine, tail, history and snapshots, and everything of the
 server below gRPC's own server. Modelled: threads (hosted.py), disk (disk.py, state.py), peer
 connections (peers.py) and gRPC (server_side.py). Sealing of segments is left out: it needs files.
 """
@@ -15,7 +15,7 @@ from holdfast.coordinator.events import SettingChange
 from holdfast.raft.api import EngineStopped, Settings
 from holdfast.raft.engine import Engine
 from holdfast.runtime.event_log.history import History
-from holdfast.runtime.replica.group_commit import CROWD
+from holdfast.runtime.replica.group_commit import LINGER_PARTS
 from holdfast.runtime.replica.replica import Clocks, Replica
 from holdfast.server.address import Address
 from holdfast.server.config import NodeConfig, Peer
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.coordinator.events import Record
-    from holdfast.runtime.replica.state_machine import Fold
+    from holdfast.runtime.replica.state_machine import StateMachine
     from simulation.peers import Peers
     from simulation.schedule import Schedule
 
@@ -54,10 +54,10 @@ ADDRESSES: Final = {name: f"10.0.0.{number}:{PORT}" for number, name in enumerat
 class Watcher(Protocol):
     """Who writes down what a node does; the omniscient part of the history."""
 
-    def opened(self, node: SimNode, fold: Fold) -> None:
+    def opened(self, node: SimNode, machine: StateMachine) -> None:
         """It has loaded its state."""
 
-    def installed(self, node: SimNode, fold: Fold) -> None:
+    def installed(self, node: SimNode, machine: StateMachine) -> None:
         """It goes on behind a snapshot of a peer."""
 
     def applied(self, node: SimNode, records: Sequence[Record], index: int) -> None:
@@ -165,7 +165,7 @@ class SimNode:
 
     def _open(self, process: Process, *, bootstrap: bool) -> Node:
         snapshots = self.snapshots = SimSnapshots(self.disk.state, process)
-        fold = snapshots.load()
+        machine = snapshots.load()
         end = PeerEnd(self._peers, process, self.name)
         engine = Engine(
             node_id=self.name,
@@ -185,9 +185,11 @@ class SimNode:
         snapshots.on_durable = hosted.cut
         clocks = Clocks(self.clock.seconds, self._wall_seconds)
         # 1: each entry lingers for the next, as it does only under more load than is had here.
-        crowd = self.random.choice((1, CROWD))
-        replica = self.replica = Replica(self.name, hosted, fold, snapshots, clocks, crowd=crowd)
-        snapshots.on_reloaded = lambda fold: self.watcher.installed(self, fold)
+        linger = self.random.choice((1, LINGER_PARTS))
+        replica = self.replica = Replica(
+            self.name, hosted, machine, snapshots, clocks, linger_parts=linger
+        )
+        snapshots.on_reloaded = lambda machine: self.watcher.installed(self, machine)
         applied = lambda: replica.state.applied_index  # noqa: E731 - as short as it can be
         history = History(snapshots.tail, self.disk.state, Path("no-segments"), applied)
         replica.start()
@@ -195,7 +197,7 @@ class SimNode:
         self.server = SimServer(process, self.name)
         self.node = Node(config_of(self.name), replica, history, self._as_grpc(self.server))
         replica.subscribe(_Listener(self))
-        self.watcher.opened(self, fold)
+        self.watcher.opened(self, machine)
         self._snapshot_later(process)
         return self.node
 

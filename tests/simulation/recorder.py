@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.events import Record
     from holdfast.coordinator.state import State
-    from holdfast.runtime.replica.state_machine import Fold
+    from holdfast.runtime.replica.state_machine import StateMachine
     from simulation.nodes import SimNode
     from simulation.schedule import Schedule
     from simulation.server_side import Status
@@ -136,25 +136,25 @@ class Recorder:
 
     # --- nodes ---
 
-    def opened(self, node: SimNode, fold: Fold) -> None:
+    def opened(self, node: SimNode, machine: StateMachine) -> None:
         """A node has loaded its state."""
-        self._begin_digest(node, fold.state)
-        if fold.state.applied_index:
-            self._digest(node, fold, "restart")
+        self._begin_digest(node, machine.state)
+        if machine.state.applied_index:
+            self._digest(node, machine, "restart")
 
-    def installed(self, node: SimNode, fold: Fold) -> None:
+    def installed(self, node: SimNode, machine: StateMachine) -> None:
         """A node goes on behind a snapshot of a peer."""
         self.counts["installs"] += 1
-        self._begin_digest(node, fold.state)
-        self._digest(node, fold, "install")
+        self._begin_digest(node, machine.state)
+        self._digest(node, machine, "install")
 
     def _begin_digest(self, node: SimNode, state: State) -> None:
         digest = self._digests[node.name] = Digest()
         digest.advance(state)
 
-    def _digest(self, node: SimNode, fold: Fold, via: str) -> None:
-        text = fold.digest().hex()
-        index = fold.state.applied_index
+    def _digest(self, node: SimNode, machine: StateMachine, via: str) -> None:
+        text = machine.digest().hex()
+        index = machine.state.applied_index
         self.add(h.Applied(self.now_us, node.name, index, text, via))  # type: ignore[arg-type]  # a Literal
 
     def applied(self, node: SimNode, records: Sequence[Record], index: int) -> None:

@@ -22,7 +22,7 @@ from simulation.disk import WRITE_US, StateDisk, StoredState
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from holdfast.runtime.replica.state_machine import Fold
+    from holdfast.runtime.replica.state_machine import StateMachine
     from holdfast.storage.state_store import StateStore
     from simulation.process import Process
 
@@ -79,13 +79,13 @@ class SimSnapshots(StateSnapshots):
         self.writer = Writer(process)
         super().__init__(cast("StateStore", disk), Path("unused"), self.writer)
         self._disk = disk
-        self.on_reloaded: Callable[[Fold], None] = lambda _fold: None
+        self.on_reloaded: Callable[[StateMachine], None] = lambda _machine: None
 
-    async def reload(self) -> Fold:
+    async def reload(self) -> StateMachine:
         """Read what was installed, and tell."""
-        fold = await super().reload()
-        self.on_reloaded(fold)
-        return fold
+        machine = await super().reload()
+        self.on_reloaded(machine)
+        return machine
 
     def open(self, index: int) -> Iterator[bytes]:
         """Stream the directory as it is now, if it still is at `index`."""

@@ -16,8 +16,8 @@ from holdfast.runtime.groups.actor import Actor
 from holdfast.runtime.groups.actors import Actors
 from holdfast.runtime.groups.heartbeat_cache import HeartbeatCache
 from holdfast.runtime.replica.replica import Replica
-from holdfast.runtime.replica.state_machine import Fold
-from holdfast.runtime.time.deadline_dispatch import Firing
+from holdfast.runtime.replica.state_machine import StateMachine
+from holdfast.runtime.time.deadline_dispatch import DeadlineDispatch
 from holdfast.runtime.time.timers import Timers
 from holdfast.server import log_service
 from holdfast.storage.codec import decode_entry
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from holdfast.raft.api import RoleChanged
     from holdfast.runtime.groups.batch import Batch
-    from holdfast.runtime.replica.state_machine import Folded
+    from holdfast.runtime.replica.state_machine import AppliedEntry
 
 ACTORS = "tests/unit/server/test_actors.py::"
 ONE_ACTOR = "tests/unit/server/test_one_actor.py::"
@@ -114,20 +114,22 @@ def actor_forgotten_amid_what_waits() -> Iterator[None]:
 )
 def fate_told_by_group() -> Iterator[None]:
     """Of two parts of a group in an entry the applied one is called skipped, and done once more."""
-    step: Any = Fold.step
+    apply: Any = StateMachine.apply
 
-    def blurred(self: Fold, index: int, term: int, payload: bytes, known: Any = None) -> Folded:
-        folded: Folded = step(self, index, term, payload, known)
-        if not folded.skipped:
-            return folded
+    def blurred(
+        self: StateMachine, index: int, term: int, payload: bytes, known: Any = None
+    ) -> AppliedEntry:
+        outcome: AppliedEntry = apply(self, index, term, payload, known)
+        if not outcome.skipped:
+            return outcome
         parts = decode_entry(payload).parts
-        rules = {parts[place].group_id: rule for place, rule in folded.skipped.items()}
+        rules = {parts[place].group_id: rule for place, rule in outcome.skipped.items()}
         named = ((place, part.group_id) for place, part in enumerate(parts))
-        return folded._replace(
+        return outcome._replace(
             skipped={place: rules[group] for place, group in named if group in rules}
         )
 
-    with replaced(Fold, "step", blurred):
+    with replaced(StateMachine, "apply", blurred):
         yield
 
 
@@ -192,10 +194,10 @@ def rebalance_timer_armed_when_proposed() -> Iterator[None]:
 def expiry_without_a_probe() -> Iterator[None]:
     """A deadline is acted on without asking whether anybody follows this leader still."""
 
-    async def asked_nobody(_self: Firing, _count: int) -> bool:
+    async def asked_nobody(_self: DeadlineDispatch, _count: int) -> bool:
         return True
 
-    with replaced(Firing, "_is_followed", asked_nobody):
+    with replaced(DeadlineDispatch, "_is_followed", asked_nobody):
         yield
 
 

@@ -3,14 +3,14 @@
 from holdfast.coordinator.effects import Answer, Arm, Cancel, Renew
 from holdfast.coordinator.replies import HeartbeatReply
 from holdfast.coordinator.volatile import ROUND, SESSION, DeadlineKey
-from holdfast.runtime.time.deadline_table import Deadlines, Due
+from holdfast.runtime.time.deadline_table import DeadlineTable, Due
 
 M = DeadlineKey(SESSION, "m")
 N = DeadlineKey(SESSION, "n")
 
 
-def armed(*arms: Arm) -> Deadlines:
-    table = Deadlines()
+def armed(*arms: Arm) -> DeadlineTable:
+    table = DeadlineTable()
     for arm in arms:
         table.carry_out("g", arm, 0)
     return table
@@ -119,7 +119,7 @@ def test_next_due_is_never_late() -> None:
 
 
 def test_answers_are_not_its_business() -> None:
-    table = Deadlines()
+    table = DeadlineTable()
     table.carry_out("g", Answer(1, HeartbeatReply(None)), 0)
 
     assert len(table) == 0

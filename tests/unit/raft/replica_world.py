@@ -25,7 +25,7 @@ from holdfast.raft.api import (
     Status,
 )
 from holdfast.runtime.replica.replica import Clocks, Replica
-from holdfast.runtime.replica.state_machine import Fold, Folded
+from holdfast.runtime.replica.state_machine import AppliedEntry, StateMachine
 
 
 class ScriptedEngine:
@@ -86,24 +86,24 @@ class NoSnapshots:
     """Snapshots that are never due; `reload` gives what the test put there."""
 
     def __init__(self) -> None:
-        self.next_fold = Fold(State())
+        self.next_machine = StateMachine(State())
 
-    def note(self, folded: Folded, size: int) -> None:
+    def note(self, outcome: AppliedEntry, size: int) -> None:
         assert size >= 0
-        assert folded is not None
+        assert outcome is not None
 
-    def maybe_take(self, fold: Fold, term: int) -> None:
-        assert fold.state.applied_index >= 0
+    def maybe_take(self, machine: StateMachine, term: int) -> None:
+        assert machine.state.applied_index >= 0
         assert term >= 0
 
-    async def take_now(self, fold: Fold, term: int) -> None:
-        del fold, term
+    async def take_now(self, machine: StateMachine, term: int) -> None:
+        del machine, term
 
-    async def reload(self) -> Fold:
-        return self.next_fold
+    async def reload(self) -> StateMachine:
+        return self.next_machine
 
-    async def close(self, fold: Fold, term: int) -> None:
-        del fold, term
+    async def close(self, machine: StateMachine, term: int) -> None:
+        del machine, term
 
 
 class Diary:
@@ -132,7 +132,7 @@ class World:
         self.boot, self.wall = 0.0, 5_000.0
         self.engine, self.snapshots, self.diary = ScriptedEngine(), NoSnapshots(), Diary()
         clocks = Clocks(boot=lambda: self.boot, wall=lambda: self.wall)
-        self.replica = Replica("n1", self.engine, Fold(State()), self.snapshots, clocks)
+        self.replica = Replica("n1", self.engine, StateMachine(State()), self.snapshots, clocks)
         self.replica.subscribe(self.diary)
         self.replica.start()
 

@@ -299,12 +299,12 @@ class Snapshots:
         self.store = HeldStore(path / "state", map_bytes=MAP_BYTES)
         self.store.let_go, self.store.begun = Flag(), Flag()
         self.snapshots = StateSnapshots(self.store, path / "state.copy")
-        self.fold = self.snapshots.load()
+        self.machine = self.snapshots.load()
         self.history = History(
             self.snapshots.tail,
             self.store,
             path / "segments",
-            lambda: self.fold.state.applied_index,
+            lambda: self.machine.state.applied_index,
         )
 
     def evolve(self, first: int, last: int) -> None:
@@ -312,7 +312,7 @@ class Snapshots:
             event = Proposed(GroupCreated(), Cause("A1", "JoinGroup"))
             entry = LogEntry(index, index, (Part(f"group-{index}", 1, 0, (event,)),))
             payload = encode_entry(entry)
-            self.snapshots.note(self.fold.step(index, 1, payload), len(payload))
+            self.snapshots.note(self.machine.apply(index, 1, payload), len(payload))
 
     def indexes(self) -> list[int]:
         page = asyncio.run(self.history.read(None, 1_000))
@@ -323,7 +323,7 @@ def test_records_of_a_snapshot_under_way_are_not_missed(tmp_path: Path) -> None:
     """S18: while they are written they are in no transaction that a reader sees."""
     node = Snapshots(tmp_path)
     node.evolve(1, 20)
-    under_way = node.snapshots.take(node.fold, 1)
+    under_way = node.snapshots.take(node.machine, 1)
     assert node.store.begun.wait(DEADLINE)
     node.evolve(21, 25)
     during = node.indexes()
@@ -343,11 +343,11 @@ def test_a_snapshot_that_failed_leaves_its_records_to_the_next(tmp_path: Path) -
     node.store.fail = True
     node.evolve(1, 20)
     with pytest.raises(DiskFull):
-        node.snapshots.take(node.fold, 1).result(DEADLINE)
+        node.snapshots.take(node.machine, 1).result(DEADLINE)
     node.store.fail = False
     node.evolve(21, 25)
     assert node.indexes() == list(range(1, 26))
-    node.snapshots.take(node.fold, 1).result(DEADLINE)
+    node.snapshots.take(node.machine, 1).result(DEADLINE)
 
     assert [event.index for event in node.store.events((0, 0), 100)] == list(range(1, 26))
     node.store.close()

@@ -36,7 +36,7 @@ from holdfast.raft.api import (
 )
 from holdfast.runtime.replica.group_commit import COALESCED_BYTES, ENTRIES_IN_FLIGHT, WAITING_MAX
 from holdfast.runtime.replica.replica import DIGEST_EVERY
-from holdfast.runtime.replica.state_machine import Fold
+from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.storage.codec import decode_entry, encode_entry
 from unit.raft.replica_world import World, each_part_fills_an_entry, in_loop, part, settle
 
@@ -291,7 +291,7 @@ async def test_a_read_needs_the_lease_or_a_barrier(world: World) -> None:
 @in_loop
 async def test_nothing_behind_an_install_is_evolved_before_it(world: World) -> None:
     """S4, S18: the installed state first, then the entries that follow it."""
-    world.snapshots.next_fold = Fold(State(cluster_id="c", applied_index=50))
+    world.snapshots.next_machine = StateMachine(State(cluster_id="c", applied_index=50))
     world.engine.push(Installed(50, 1), Applied(51, 1, b""))
     await settle()
 
@@ -307,9 +307,9 @@ async def test_digests_are_published_at_the_same_indexes_on_every_node(world: Wo
         world.engine.push(Applied(index, 1, b""))
     while world.replica.state.applied_index < 2 * DIGEST_EVERY + 2:
         await settle()
-    twin = Fold(State())
+    twin = StateMachine(State())
     for index in range(1, DIGEST_EVERY + 1):
-        twin.step(index, 1, b"")
+        twin.apply(index, 1, b"")
 
     assert [index for index, _ in world.engine.published] == [DIGEST_EVERY, 2 * DIGEST_EVERY]
     assert world.engine.published[0][1] == twin.digest()

@@ -15,7 +15,7 @@ from holdfast.coordinator.events import Cause, GroupCreated, LogEntry, Part, Pro
 from holdfast.coordinator.state import State
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.runtime.replica.snapshots import CHUNKS_AHEAD, StateSnapshots
-from holdfast.runtime.replica.state_machine import Fold
+from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.storage.codec import encode_entry
 from holdfast.storage.errors import InstallRefused
 from holdfast.storage.state_image import digest_of
@@ -27,7 +27,7 @@ MAP_BYTES = 64 << 20
 
 
 class Node:
-    """One node's state: a fold, its store, its snapshots."""
+    """One node's state: a state machine, its store, its snapshots."""
 
     def __init__(self, path: Path) -> None:
         path.mkdir()
@@ -38,20 +38,20 @@ class Node:
     def reopen(self) -> None:
         self.store = StateStore(self.path / "state", map_bytes=MAP_BYTES)
         self.snapshots = StateSnapshots(self.store, self.path / "state.copy")
-        self.fold = self.snapshots.load()
+        self.machine = self.snapshots.load()
 
     def evolve(self, first: int, last: int) -> None:
         for index in range(first, last + 1):
             event = Proposed(GroupCreated(), Cause("A1", "JoinGroup"))
             entry = LogEntry(index, index, (Part(f"group-{index}", 1, 0, (event,)),))
             payload = encode_entry(entry)
-            self.snapshots.note(self.fold.step(index, 1, payload), len(payload))
+            self.snapshots.note(self.machine.apply(index, 1, payload), len(payload))
 
     def take(self) -> None:
-        self.snapshots.take(self.fold, 1).result()
+        self.snapshots.take(self.machine, 1).result()
 
     def digest(self) -> tuple[int, dict[str, bytes]]:
-        return digest_of(self.fold.state), dict(self.fold.heads.items())
+        return digest_of(self.machine.state), dict(self.machine.heads.items())
 
 
 @pytest.fixture
@@ -115,7 +115,7 @@ def test_a_streamed_snapshot_is_the_same_state_events_and_chains(nodes: tuple[No
     while not sink.ready():
         assert time.monotonic() < end
     sink.install()
-    empty.fold = empty.snapshots.load()
+    empty.machine = empty.snapshots.load()
 
     assert empty.digest() == full.digest()
     assert empty.snapshots.latest() == SnapshotMark(300, 1)
@@ -150,7 +150,7 @@ def test_a_snapshot_that_differs_from_what_was_announced_has_failed(
 
     with pytest.raises(SnapshotFailed, match="covers 20, not 19"):
         sink.ready()
-    assert Fold(State()).state == empty.fold.state
+    assert StateMachine(State()).state == empty.machine.state
 
 
 def test_a_snapshot_of_what_is_durable_already_keeps_its_term(nodes: tuple[Node, Node]) -> None:
@@ -163,7 +163,7 @@ def test_a_snapshot_of_what_is_durable_already_keeps_its_term(nodes: tuple[Node,
     node.take()
     node.store.close()
     node.reopen()
-    node.snapshots.take(node.fold, 0).result()
+    node.snapshots.take(node.machine, 0).result()
 
     assert node.snapshots.latest() == SnapshotMark(10, 1)
     meta = node.store.meta()

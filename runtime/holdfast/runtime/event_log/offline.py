@@ -64,12 +64,12 @@ def unsealed(directory: Path) -> Unsealed:
 
 def _replayed(store: StateStore, image: JournalImage) -> Iterator[StoredRecord]:
     """The records of committed entries that no snapshot has taken in, made as at a start."""
-    fold = StateSnapshots(store, store.path).load()
+    machine = StateSnapshots(store, store.path).load()
     for entry in image.entries:
-        if fold.state.applied_index < entry.index <= image.commit_index:
+        if machine.state.applied_index < entry.index <= image.commit_index:
             decided, payload = unpack_command(entry.payload) or (0, b"")
             skipped = decided != entry.term  # as every replica does (S1)
-            yield from fold.step(entry.index, entry.term, b"" if skipped else payload).records
+            yield from machine.apply(entry.index, entry.term, b"" if skipped else payload).records
 
 
 @contextmanager

@@ -1,10 +1,10 @@
 """Parts that wait for an entry: many share one while others are on their way (group commit).
 
-An entry has a fixed cost on every node (a sync, messages, hand-overs between threads). While one of
-a leader's entries is under way, what is proposed comes together in the next one, which waits for it
-unless it is full: a busy log pays the fixed cost once for many parts. Where the last entry held a
-crowd, most of it is about to come again, as its answers arrive: the next entry lingers for it, a
-moment, and so does a lone part that comes much later, once. Bounded. Knows no engine, no clock.
+An entry has a fixed cost on every node (a sync, messages, switches of threads). While one of a
+leader's entries is under way, what is proposed comes together in the next one, which waits for it
+unless it is full: a busy log pays the fixed cost once for many parts. After an entry of many parts
+most callers ask again as soon as they are answered: so the next entry lingers for them, a moment,
+even where only one part comes, much later. Bounded. Knows no engine, no clock.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ COALESCED_BYTES: Final = 256 * 1024
 ENTRIES_IN_FLIGHT: Final = 2
 """The most under way at once; the second one only if it is full."""
 
-CROWD: Final = 4
+LINGER_PARTS: Final = 4
 """Parts in an entry from which on the next one lingers; fewer callers never wait for each other."""
 
 LINGER_GAP_S: Final = 0.002
-"""No part has come for so long: the crowd is there, or is not coming again."""
+"""Stop waiting for more parts when none has arrived for this long."""
 
 LINGER_S: Final = 0.02
 """An entry lingers no longer than this, however steadily parts come."""
@@ -54,7 +54,7 @@ def fitting(content: bytes, state: State) -> bytes:
     return content
 
 
-class Waiting(NamedTuple):
+class WaitingPart(NamedTuple):
     """A part, its bytes in an entry, and what is told its fate."""
 
     part: Part
@@ -62,7 +62,7 @@ class Waiting(NamedTuple):
     future: asyncio.Future[Committed]
 
 
-class Offered(NamedTuple):
+class OwnEntry(NamedTuple):
     """An own entry under way, its bytes, and what is told the fate of each of its parts."""
 
     entry: LogEntry
@@ -70,13 +70,13 @@ class Offered(NamedTuple):
     futures: Sequence[asyncio.Future[Committed]]
 
 
-class Outbox:
+class GroupCommit:
     """First in, first out; a group's order is kept, since it has one part under way at a time."""
 
-    def __init__(self, crowd: int = CROWD) -> None:
-        """`crowd`: parts in an entry from which on the next one lingers."""
-        self._crowd = crowd
-        self._waiting: deque[Waiting] = deque()
+    def __init__(self, linger_parts: int = LINGER_PARTS) -> None:
+        """`linger_parts`: parts in an entry from which on the next one lingers."""
+        self._linger_parts = linger_parts
+        self._waiting: deque[WaitingPart] = deque()
         self._bytes = 0
         self._last_held = 0
         self._seen, self._lingers_since = 0, 0.0
@@ -107,9 +107,8 @@ class Outbox:
             self._lingers_since = now
         more_came = len(self) > self._seen
         in_time = now - self._lingers_since < LINGER_S
-        lingers = (
-            self._last_held >= self._crowd and more_came and in_time and not self.fills_an_entry
-        )
+        many = self._last_held >= self._linger_parts
+        lingers = many and more_came and in_time and not self.fills_an_entry
         self._seen = len(self) if lingers else 0
         return lingers
 
@@ -119,10 +118,10 @@ class Outbox:
             raise Overloaded(
                 f"{len(self)} changes wait for the log already: nothing was proposed, try later"
             )
-        self._waiting.append(Waiting(part, content, future))
+        self._waiting.append(WaitingPart(part, content, future))
         self._bytes += len(content)
 
-    def take(self) -> list[Waiting]:
+    def take(self) -> list[WaitingPart]:
         """The oldest parts, all of one term (S1), as many as an entry should hold.
 
         At least one. A long one is alone: beside it, short ones could exceed the hard limit (S7).

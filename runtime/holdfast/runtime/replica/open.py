@@ -100,7 +100,7 @@ async def open_replica(config: ReplicaConfig) -> OpenReplica:
     try:
         store = StateStore(directory.state_path)
         snapshots = StateSnapshots(store, directory.copy_path)
-        fold = await asyncio.to_thread(snapshots.load)
+        machine = await asyncio.to_thread(snapshots.load)
         log = open_log(config.log, directory, snapshots, calls)
     except BaseException:
         if store is not None:
@@ -110,7 +110,7 @@ async def open_replica(config: ReplicaConfig) -> OpenReplica:
     snapshots.on_durable = log.engine.cut
     clocks = Clocks(boot=boot_seconds, wall=time.time)
     guard = DiskGuard(config.directory, boot_seconds, config.disk_reserve_bytes)
-    replica = Replica(config.log.node_id, log.engine, fold, snapshots, clocks, guard.low)
+    replica = Replica(config.log.node_id, log.engine, machine, snapshots, clocks, guard.low)
     sealing = Sealing(_sealing_place(config, directory), store, replica.snapshot)
     replica.subscribe(sealing)
     history = History(
@@ -119,7 +119,7 @@ async def open_replica(config: ReplicaConfig) -> OpenReplica:
     fetching = _fetching(config, directory, history, calls)
     snapshots.on_installed = fetching.look
     replica.start()
-    sealing.start(fold.state.sealed)
+    sealing.start(machine.state.sealed)
     fetching.start()
     log.start()
     return OpenReplica(replica, history, snapshots, sealing, fetching, store, directory, log)

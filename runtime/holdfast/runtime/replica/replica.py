@@ -39,15 +39,15 @@ from holdfast.raft.api import (
 )
 from holdfast.runtime.ports import Engine, Listener
 from holdfast.runtime.replica.group_commit import (
-    CROWD,
     LINGER_GAP_S,
-    Offered,
-    Outbox,
-    Waiting,
+    LINGER_PARTS,
+    GroupCommit,
+    OwnEntry,
+    WaitingPart,
     fitting,
 )
 from holdfast.runtime.replica.log_time import LogTime
-from holdfast.runtime.replica.state_machine import ALL, Fold, Folded
+from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, StateMachine
 from holdfast.storage.codec import CodecError, encode_part, join_parts
 
 logger = logging.getLogger(__name__)
@@ -67,25 +67,25 @@ class Clocks:
     wall: Callable[[], float]
 
 
-_NOTHING = Offered(LogEntry(0, 0, ()), b"", ())
+_NOTHING = OwnEntry(LogEntry(0, 0, ()), b"", ())
 
 
 class Snapshots(Protocol):
     """Where the state becomes durable behind the journal (S18)."""
 
-    def note(self, folded: Folded, size: int) -> None:
+    def note(self, outcome: AppliedEntry, size: int) -> None:
         """Remember what one entry added to the event log."""
 
-    def maybe_take(self, fold: Fold, term: int) -> None:
+    def maybe_take(self, machine: StateMachine, term: int) -> None:
         """Begin a snapshot of this moment if enough has changed and none is under way."""
 
-    async def take_now(self, fold: Fold, term: int) -> None:
+    async def take_now(self, machine: StateMachine, term: int) -> None:
         """Take a snapshot of this moment and wait until it is durable."""
 
-    async def reload(self) -> Fold:
+    async def reload(self) -> StateMachine:
         """Read the state of a snapshot that was just installed."""
 
-    async def close(self, fold: Fold, term: int) -> None:
+    async def close(self, machine: StateMachine, term: int) -> None:
         """Wait for what is under way and take a last snapshot."""
 
 
@@ -96,16 +96,16 @@ class Replica:
         self,
         node_id: str,
         engine: Engine,
-        fold: Fold,
+        machine: StateMachine,
         snapshots: Snapshots,
         clocks: Clocks,
         disk_low: Callable[[], bool] = lambda: False,
-        crowd: int = CROWD,
+        linger_parts: int = LINGER_PARTS,
     ) -> None:
         """Put together; `start` begins to drain.
 
-        `disk_low`: refuse proposals now (S20). `crowd`: how many parts in an entry make the next
-        one linger for more (`outbox`).
+        `disk_low`: refuse proposals now (S20). `linger_parts`: how many parts in an entry make
+        the next one linger for more (`group_commit`).
         """
         self.node_id = node_id
         self.leading_term = 0
@@ -113,13 +113,13 @@ class Replica:
         self.stopped_because: str | None = None
         self.record_bytes = 0
         """Size of all records that were applied since the start."""
-        self._engine, self._fold, self._snapshots = engine, fold, snapshots
+        self._engine, self._machine, self._snapshots = engine, machine, snapshots
         self._clocks, self._log_time = clocks, LogTime(clocks.boot)
-        self._log_time.continue_from(fold.state.log_time_ms)
+        self._log_time.continue_from(machine.state.log_time_ms)
         self._disk_low = disk_low
         self._listeners: list[Listener] = []
-        self._outbox, self._flushing = Outbox(crowd), False
-        self._waiting: dict[ProposalId, Offered] = {}
+        self._group_commit, self._flushing = GroupCommit(linger_parts), False
+        self._waiting: dict[ProposalId, OwnEntry] = {}
         self._probes: dict[int, asyncio.Future[None]] = {}
         self._items: deque[Item] = deque()
         self._paused = False
@@ -131,12 +131,12 @@ class Replica:
     @property
     def state(self) -> State:
         """The newest evolved state, an immutable value."""
-        return self._fold.state
+        return self._machine.state
 
     @property
     def chain_head(self) -> bytes:
         """The head of the hash chain over all records (S3); empty before the first."""
-        return self._fold.heads.get(ALL, b"")
+        return self._machine.heads.get(ALL, b"")
 
     def start(self) -> None:
         """Begin to drain the engine's FIFO in the running loop."""
@@ -156,7 +156,7 @@ class Replica:
         """
         future: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
         try:
-            self._outbox.add(part, fitting(encode_part(part), self.state), future)
+            self._group_commit.add(part, fitting(encode_part(part), self.state), future)
         except (Overloaded, EntryTooLarge, CodecError) as error:
             _fail(future, error)
         self._flush_soon()
@@ -194,41 +194,41 @@ class Replica:
 
     async def snapshot(self) -> None:
         """Make everything that is evolved now durable behind the journal (S18)."""
-        await self._snapshots.take_now(self._fold, self._term)
+        await self._snapshots.take_now(self._machine, self._term)
 
     async def close(self) -> None:
         """Make what is evolved durable; the engine is stopped by whoever started it."""
-        await self._snapshots.close(self._fold, self._term)
+        await self._snapshots.close(self._machine, self._term)
 
     # --- proposals ---
 
     def _flush_soon(self) -> None:
         """With what else this turn of the loop collects."""
-        if self._outbox and not self._flushing:
+        if self._group_commit and not self._flushing:
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Put what waits into as few entries as the target size allows; a crowd is waited for."""
-        if self._outbox and self._may_offer() and self._lingers():
+        """Put what waits into as few entries as the target size allows; or wait for more."""
+        if self._group_commit and self._may_offer() and self._lingers():
             asyncio.get_running_loop().call_later(LINGER_GAP_S, self._flush)
             return
         self._flushing = False
-        while self._outbox and self._may_offer():
-            self._offer(self._outbox.take())
+        while self._group_commit and self._may_offer():
+            self._offer(self._group_commit.take())
 
     def _lingers(self) -> bool:
         """What was decided in another term is refused anyway, and need not wait for that (S1)."""
         now = asyncio.get_running_loop().time()
-        return self._outbox.term == self.leading_term and self._outbox.lingers(now)
+        return self._group_commit.term == self.leading_term and self._group_commit.lingers(now)
 
     def _may_offer(self) -> bool:
         """What was decided in another term need not wait: the engine refuses it (S1)."""
-        term = self._outbox.term
+        term = self._group_commit.term
         under_way = sum(proposal.term == term for proposal in self._waiting)
-        return term != self.leading_term or self._outbox.may_follow(under_way)
+        return term != self.leading_term or self._group_commit.may_follow(under_way)
 
-    def _offer(self, batch: list[Waiting]) -> None:
+    def _offer(self, batch: list[WaitingPart]) -> None:
         parts = tuple([waiting.part for waiting in batch])
         entry = LogEntry(self.log_time_ms(), int(self._clocks.wall() * 1000), parts)
         content = join_parts(entry.log_time_ms, entry.wall_time_ms, [w.content for w in batch])
@@ -239,7 +239,7 @@ class Replica:
             for waiting in batch:
                 _fail(waiting.future, error)
             return
-        self._waiting[proposal] = Offered(entry, content, [w.future for w in batch])
+        self._waiting[proposal] = OwnEntry(entry, content, [w.future for w in batch])
 
     def _check_may_propose(self) -> None:
         if self.stopped_because is not None:
@@ -270,7 +270,7 @@ class Replica:
         while self._items and not self._paused:
             self._handle_or_stop(self._items.popleft())
         self._engine.evolved(self.state.applied_index)
-        self._snapshots.maybe_take(self._fold, self._term)
+        self._snapshots.maybe_take(self._machine, self._term)
         self._flush_soon()
         if self._items or (more := self._engine.take(ITEMS_A_TURN)):
             if not self._items:
@@ -307,35 +307,36 @@ class Replica:
 
     def _on_applied(self, item: Applied) -> None:
         try:
-            folded = self._fold.step(item.index, item.term, item.payload, self._made_here(item))
+            known = self._made_here(item)
+            outcome = self._machine.apply(item.index, item.term, item.payload, known)
         except CodecError as error:
             self._on_stop(f"entry {item.index} cannot be read: {error}; upgrade this node")
             return
         self._term = item.term
-        self._snapshots.note(folded, len(item.payload))
+        self._snapshots.note(outcome, len(item.payload))
         if item.index % DIGEST_EVERY == 0:
-            self._engine.publish(item.index, self._fold.digest())
-        if folded.records and not self.leading_term:
+            self._engine.publish(item.index, self._machine.digest())
+        if outcome.records and not self.leading_term:
             self._log_time.continue_from(self.state.log_time_ms)
-        if folded.records:
-            records = [stored.record for stored in folded.records]
-            self.record_bytes += sum(len(stored.content) for stored in folded.records)
+        if outcome.records:
+            records = [stored.record for stored in outcome.records]
+            self.record_bytes += sum(len(stored.content) for stored in outcome.records)
             for listener in self._listeners:
                 listener.on_applied(records, item.index)
         if item.proposal is not None:
-            self._commit(item.proposal, item, folded)
+            self._commit(item.proposal, item, outcome)
 
     def _made_here(self, item: Applied) -> LogEntry | None:
         """What these very bytes were made of; to decode them would give an equal value (S4)."""
         offered = _NOTHING if item.proposal is None else self._waiting.get(item.proposal, _NOTHING)
         return offered.entry if offered.content == item.payload else None
 
-    def _commit(self, proposal: ProposalId, item: Applied, folded: Folded) -> None:
+    def _commit(self, proposal: ProposalId, item: Applied, outcome: AppliedEntry) -> None:
         offered = self._waiting.pop(proposal, _NOTHING)
         for place, future in enumerate(offered.futures):
             if not future.done():
-                applied = bool(item.payload) and place not in folded.skipped
-                impossible = folded.skipped.get(place) == "S6"
+                applied = bool(item.payload) and place not in outcome.skipped
+                impossible = outcome.skipped.get(place) == "S6"
                 future.set_result(Committed(item.index, applied, impossible))
 
     def _on_role(self, item: RoleChanged) -> None:
@@ -376,7 +377,7 @@ class Replica:
     async def _reload(self) -> None:
         """A snapshot was installed: go on from it, once it is read."""
         try:
-            self._fold = await self._snapshots.reload()
+            self._machine = await self._snapshots.reload()
             self._log_time.continue_from(self.state.log_time_ms)
         except Exception as error:  # noqa: BLE001 - a state that cannot be read stops the node
             self._on_stop(f"an installed snapshot cannot be read: {error}")

@@ -22,7 +22,7 @@ from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.state import State
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.runtime.event_log.tail import Tail
-from holdfast.runtime.replica.state_machine import ALL, Fold, Folded
+from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, StateMachine
 from holdfast.storage.codec import CHAIN_START
 from holdfast.storage.errors import StorageError, WriteOvertaken, WriteRefused
 from holdfast.storage.files import remove_tree
@@ -64,7 +64,7 @@ class StateSnapshots:
         self.on_durable: Callable[[int], None] = lambda _index: None
         self.on_installed: Callable[[], None] = lambda: None
 
-    def load(self) -> Fold:
+    def load(self) -> StateMachine:
         """The stored state, from which a start replays the journal's tail.
 
         Raises `StateDamaged`, or `CodecError` for a record that this version cannot read.
@@ -80,41 +80,41 @@ class StateSnapshots:
         self._written, self._written_heads = state, PMap(heads)
         meta = self._store.meta()
         self.tail.begin_at(meta.index if meta else 0)
-        return Fold(state, heads)
+        return StateMachine(state, heads)
 
     # --- the loop ---
 
-    def note(self, folded: Folded, size: int) -> None:
+    def note(self, outcome: AppliedEntry, size: int) -> None:
         """Remember what one entry of `size` bytes added to the event log."""
-        self.tail.add(folded.records)
+        self.tail.add(outcome.records)
         self._dirty += size
 
-    def maybe_take(self, fold: Fold, term: int) -> None:
+    def maybe_take(self, machine: StateMachine, term: int) -> None:
         """Begin a snapshot of this moment if enough has changed and none is under way."""
         if self._dirty >= DIRTY_BYTES and (self._under_way is None or self._under_way.done()):
-            self.take(fold, term)
+            self.take(machine, term)
 
-    def take(self, fold: Fold, term: int) -> Future[None]:
+    def take(self, machine: StateMachine, term: int) -> Future[None]:
         """Begin a snapshot of this moment; snapshots are written one after another."""
         self._dirty = 0
-        self._under_way = self._writer.submit(self._write, fold.state, fold.heads, term)
+        self._under_way = self._writer.submit(self._write, machine.state, machine.heads, term)
         return self._under_way
 
-    async def take_now(self, fold: Fold, term: int) -> None:
+    async def take_now(self, machine: StateMachine, term: int) -> None:
         """Take a snapshot of this moment and wait until it is durable."""
-        await asyncio.wrap_future(self.take(fold, term))
+        await asyncio.wrap_future(self.take(machine, term))
 
-    async def reload(self) -> Fold:
+    async def reload(self) -> StateMachine:
         """Read the state of a snapshot that was just installed."""
         self._dirty = 0
-        fold = await asyncio.get_running_loop().run_in_executor(self._writer, self.load)
+        machine = await asyncio.get_running_loop().run_in_executor(self._writer, self.load)
         self.on_installed()
-        return fold
+        return machine
 
-    async def close(self, fold: Fold, term: int) -> None:
+    async def close(self, machine: StateMachine, term: int) -> None:
         """Wait for what is under way and take a last snapshot, so that the next start is short."""
-        if fold.state.applied_index > self._mark.index:
-            await self.take_now(fold, term)
+        if machine.state.applied_index > self._mark.index:
+            await self.take_now(machine, term)
         self._writer.shutdown()
 
     # --- the writer's thread ---

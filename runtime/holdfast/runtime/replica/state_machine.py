@@ -1,8 +1,8 @@
-"""Committed payloads, folded into the state: decode, apply, link the hash chains (S1-S3, S6).
+"""Committed payloads, applied to the state: decode, evolve, link the hash chains (S1-S3, S6).
 
-One `Fold` belongs to one replica and is used by one thread. It is a pure function of what it was
-given: nodes that were given the same entries have the same state, records and chain heads. Knows
-no engine, no clock, no disk.
+One `StateMachine` belongs to one replica and is used by one thread. It is a pure function of what
+it was given: nodes that were given the same entries have the same state, records and chain heads.
+Knows no engine, no clock, no disk.
 """
 
 from __future__ import annotations
@@ -34,14 +34,14 @@ class StoredRecord(NamedTuple):
     content: bytes
 
 
-class Folded(NamedTuple):
+class AppliedEntry(NamedTuple):
     """What one entry did. `skipped`: places of the parts not applied, and by which rule."""
 
     records: tuple[StoredRecord, ...]
     skipped: Mapping[int, str]
 
 
-class Fold:
+class StateMachine:
     """The state, and the heads of the chains."""
 
     def __init__(self, state: State, heads: Mapping[str, bytes] | None = None) -> None:
@@ -59,8 +59,10 @@ class Fold:
         total = self._digest.advance(self.state)
         return total.to_bytes(8, "big") + self.heads.get(ALL, CHAIN_START)
 
-    def step(self, index: int, term: int, payload: bytes, known: LogEntry | None = None) -> Folded:
-        """Fold one entry. An empty payload is the engine's own and changes nothing but the index.
+    def apply(
+        self, index: int, term: int, payload: bytes, known: LogEntry | None = None
+    ) -> AppliedEntry:
+        """Apply one entry. An empty payload is the engine's own and changes nothing but the index.
 
         `known`: the value that the payload was made of, if that was here; it is not decoded again.
         Raises `CodecError` for a payload that this version cannot read: the node must stop, since
@@ -68,13 +70,13 @@ class Fold:
         """
         if not payload:
             self.state = self.state._replace(applied_index=index)
-            return Folded((), {})
+            return AppliedEntry((), {})
         entry, events = read_entry(payload, known)
         applied = apply_entry(self.state, index, term, entry)
         self.state = applied.state
         skipped = {skip.place: skip.rule for skip in applied.skipped}
         raw = [event for place in applied.parts for event in events[place]]
-        return Folded(tuple(self._linked(applied.records, raw)), skipped)
+        return AppliedEntry(tuple(self._linked(applied.records, raw)), skipped)
 
     def _linked(self, records: Sequence[Record], events: Sequence[bytes]) -> Iterator[StoredRecord]:
         """Chain each record to the one before it, over all and in its own group."""

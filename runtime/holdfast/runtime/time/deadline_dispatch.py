@@ -1,4 +1,4 @@
-"""Hands over what fired to be judged again by `decide` (S9): heard first, probed, and in turns.
+"""Hands deadlines that fired to `decide`, which judges them again (S9): at a pace, after a probe.
 
 What fired reaches its actor only after the loop has drained its sockets and a quorum probe begun
 after it fired has succeeded: a heartbeat that has arrived is heard first, and a leader that nobody
@@ -35,13 +35,13 @@ SESSIONS_A_TURN: Final = 16
 PAUSE_S: Final = 0.015
 """Between two such turns: about a thousand a second end, which takes a third of the loop."""
 OTHERS_SHARE: Final = 3
-"""By how much longer the pause becomes than the loop was late: it has other work, or too much."""
+"""Back-off factor: when the loop overslept by x ms, pause this many times x longer."""
 LATE_MS_MAX: Final = 100
-"""What counts of that: a process that stood still for an hour must end sessions all the same."""
+"""The most that counts of x: a process that stood still for an hour must end sessions, too."""
 
 
-class Firing:
-    """What fired and is not yet judged."""
+class DeadlineDispatch:
+    """Deadlines that fired and are not judged yet."""
 
     def __init__(
         self,

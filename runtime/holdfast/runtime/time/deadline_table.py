@@ -44,7 +44,7 @@ class _Running:
 
 
 @dataclass(slots=True)
-class Deadlines:
+class DeadlineTable:
     """All deadlines that run on this node."""
 
     _running: dict[_Place, _Running] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Drives the table of deadlines by the node's clock; what fires is handed over by `firing` (S9).
+"""Drives the table of deadlines by the node's clock; `deadline_dispatch` takes what fires (S9).
 
 Stalls of the process put everything off: while it stood still, nobody could be heard.
 """
@@ -10,8 +10,8 @@ import logging
 from typing import TYPE_CHECKING, Final
 
 from holdfast.runtime.time.clock import Watchdog, boot_ms
-from holdfast.runtime.time.deadline_dispatch import Firing
-from holdfast.runtime.time.deadline_table import Deadlines
+from holdfast.runtime.time.deadline_dispatch import DeadlineDispatch
+from holdfast.runtime.time.deadline_table import DeadlineTable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,8 +41,8 @@ class Timers:
     ) -> None:
         """`heard`: returns when the heartbeats of some members that have come are heard (S9)."""
         self._now_ms = now_ms
-        self._firing = Firing(replica, submit, now_ms, heard)
-        self._deadlines = Deadlines()
+        self._dispatch = DeadlineDispatch(replica, submit, now_ms, heard)
+        self._deadlines = DeadlineTable()
         self._watchdog = Watchdog(self.stalled, now_ms)
         self._handle: asyncio.TimerHandle | None = None
         self._wake_ms = 0
@@ -60,7 +60,7 @@ class Timers:
         """Drop all deadlines, and what fired and is not yet judged: the lead is lost."""
         self._deadlines.clear()
         self._forget_wake()
-        self._firing.clear()
+        self._dispatch.clear()
 
     def carry_out(self, group_id: GroupId, effect: Effect) -> None:
         """Arm, cancel or renew a deadline."""
@@ -69,7 +69,7 @@ class Timers:
 
     def left_ms(self, group_id: GroupId, key: DeadlineKey) -> int | None:
         """How long until a deadline fires; 0: it has; None if it does not run here."""
-        if self._firing.holds(group_id, key):
+        if self._dispatch.holds(group_id, key):
             return 0
         at_ms = self._deadlines.at_ms(group_id, key)
         return None if at_ms is None else max(0, at_ms - self._now_ms())
@@ -95,7 +95,7 @@ class Timers:
         self._watchdog.look()
         due = self._deadlines.due(self._now_ms())
         if due:
-            self._firing.fire(due)
+            self._dispatch.fire(due)
         self._plan()
 
     def stalled(self, for_ms: int) -> None:

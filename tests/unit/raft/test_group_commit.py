@@ -1,4 +1,4 @@
-"""How long an entry lingers for a crowd: group commit; the rule is in `outbox`."""
+"""How long an entry lingers for more parts (`group_commit`)."""
 
 from __future__ import annotations
 
@@ -9,29 +9,29 @@ import pytest
 
 from holdfast.runtime.replica.group_commit import (
     COALESCED_BYTES,
-    CROWD,
     LINGER_GAP_S,
+    LINGER_PARTS,
     LINGER_S,
-    Outbox,
+    GroupCommit,
 )
 from unit.raft.replica_world import World, in_loop, part, settle
 
 
 class Parts:
-    """Puts parts into an outbox; nobody waits for their fate."""
+    """Puts parts into the group commit; nobody waits for their fate."""
 
     def __init__(self) -> None:
-        self.outbox = Outbox()
+        self.waiting = GroupCommit()
         self._loop = asyncio.new_event_loop()
 
     def come(self, count: int = 1, size: int = 1) -> None:
         for _ in range(count):
-            self.outbox.add(part("g"), bytes(size), self._loop.create_future())
+            self.waiting.add(part("g"), bytes(size), self._loop.create_future())
 
     def entry_of(self, count: int) -> None:
         """So many came, and were taken."""
         self.come(count)
-        self.outbox.take()
+        self.waiting.take()
 
     def close(self) -> None:
         self._loop.close()
@@ -46,26 +46,26 @@ def parts() -> Iterator[Parts]:
 
 def test_after_an_entry_of_a_few_nobody_lingers(parts: Parts) -> None:
     """Few callers gain nothing from each other and would pay with their time."""
-    parts.entry_of(CROWD - 1)
+    parts.entry_of(LINGER_PARTS - 1)
     parts.come()
-    assert not parts.outbox.lingers(0.0)
+    assert not parts.waiting.lingers(0.0)
 
 
-def test_after_a_crowd_an_entry_lingers_until_nobody_comes(parts: Parts) -> None:
-    parts.entry_of(CROWD)
+def test_after_an_entry_of_many_parts_an_entry_lingers_until_nobody_comes(parts: Parts) -> None:
+    parts.entry_of(LINGER_PARTS)
     parts.come()
-    assert parts.outbox.lingers(0.0)
+    assert parts.waiting.lingers(0.0)
     parts.come()
-    assert parts.outbox.lingers(LINGER_GAP_S)
-    assert not parts.outbox.lingers(2 * LINGER_GAP_S)
+    assert parts.waiting.lingers(LINGER_GAP_S)
+    assert not parts.waiting.lingers(2 * LINGER_GAP_S)
 
 
 def test_an_entry_lingers_no_longer_than_the_most(parts: Parts) -> None:
     """However steadily parts come."""
-    parts.entry_of(CROWD)
+    parts.entry_of(LINGER_PARTS)
     parts.come()
     looks = 0
-    while parts.outbox.lingers(looks * LINGER_GAP_S):
+    while parts.waiting.lingers(looks * LINGER_GAP_S):
         looks += 1
         assert looks * LINGER_GAP_S < 2 * LINGER_S, "it lingers for ever"
         parts.come()
@@ -73,20 +73,20 @@ def test_an_entry_lingers_no_longer_than_the_most(parts: Parts) -> None:
 
 
 def test_each_entry_lingers_anew(parts: Parts) -> None:
-    parts.entry_of(CROWD)
-    parts.come(CROWD)
-    assert parts.outbox.lingers(0.0)
-    assert not parts.outbox.lingers(LINGER_GAP_S)
-    parts.outbox.take()
+    parts.entry_of(LINGER_PARTS)
+    parts.come(LINGER_PARTS)
+    assert parts.waiting.lingers(0.0)
+    assert not parts.waiting.lingers(LINGER_GAP_S)
+    parts.waiting.take()
     parts.come()
-    assert parts.outbox.lingers(9.0)
+    assert parts.waiting.lingers(9.0)
 
 
 def test_a_full_entry_does_not_linger(parts: Parts) -> None:
     """S7: nothing that comes could share it."""
-    parts.entry_of(CROWD)
+    parts.entry_of(LINGER_PARTS)
     parts.come(size=COALESCED_BYTES)
-    assert not parts.outbox.lingers(0.0)
+    assert not parts.waiting.lingers(0.0)
 
 
 async def committed(world: World, count: int) -> None:
@@ -99,7 +99,7 @@ async def committed(world: World, count: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("came_before", "entries"), [(CROWD, [["a", "b"]]), (CROWD - 1, [["a"], ["b"]])]
+    ("came_before", "entries"), [(LINGER_PARTS, [["a", "b"]]), (LINGER_PARTS - 1, [["a"], ["b"]])]
 )
 def test_those_who_come_again_one_by_one_share_an_entry(
     came_before: int, entries: list[list[str]], monkeypatch: pytest.MonkeyPatch
@@ -133,7 +133,7 @@ def test_what_an_older_term_decided_is_refused_without_lingering(
     @in_loop
     async def story(world: World) -> None:
         await world.lead()
-        await committed(world, CROWD)
+        await committed(world, LINGER_PARTS)
         world.replica.propose(part("old", term=0))
         await settle()
         assert [proposal.term for proposal, _ in world.engine.proposed] == [0]

@@ -13,7 +13,7 @@ from holdfast.runtime.time.deadline_dispatch import (
     OTHERS_SHARE,
     PAUSE_S,
     SESSIONS_A_TURN,
-    Firing,
+    DeadlineDispatch,
 )
 from holdfast.runtime.time.deadline_table import Due
 from holdfast.server.unheard import Unheard
@@ -51,7 +51,7 @@ class Bench:
         self.pauses: list[tuple[int, float]] = []
         self.replica = Followed()
         replica = cast("ReplicaLike", self.replica)
-        self.firing = Firing(replica, self.submit, lambda: self.now_ms)
+        self.firing = DeadlineDispatch(replica, self.submit, lambda: self.now_ms)
         self._wait = asyncio.sleep
         monkeypatch.setattr(asyncio, "sleep", self._pause)
 
@@ -201,7 +201,7 @@ def test_s9_a_batch_that_has_arrived_is_heard_to_its_end_before_a_session_ends(
 ) -> None:
     """It is heard in slices; what comes after that is not waited for, or none would ever end."""
     bench, unheard = Bench(monkeypatch), Unheard()
-    bench.firing = Firing(
+    bench.firing = DeadlineDispatch(
         cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, unheard.heard
     )
 
@@ -221,7 +221,7 @@ def test_s9_a_batch_that_has_arrived_is_heard_to_its_end_before_a_session_ends(
 def test_s9_batches_of_strangers_hold_up_no_session_s_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else one caller with large batches without end keeps every dead member of the cluster."""
     bench, unheard = Bench(monkeypatch), Unheard()
-    bench.firing = Firing(
+    bench.firing = DeadlineDispatch(
         cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, unheard.heard
     )
 
@@ -237,7 +237,7 @@ def test_s9_batches_of_strangers_hold_up_no_session_s_end(monkeypatch: pytest.Mo
 def test_s9_no_batch_holds_up_the_deadline_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """A join phase waits for joins, which no batch of heartbeats brings."""
     bench, unheard = Bench(monkeypatch), Unheard()
-    bench.firing = Firing(
+    bench.firing = DeadlineDispatch(
         cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, unheard.heard
     )
 

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from holdfast.coordinator.events import InstanceReleased, MemberJoined, StaticMemberReplaced
 from holdfast.coordinator.ids import Position
 from holdfast.coordinator.rejections import FencedInstanceId
+from holdfast.coordinator.text import span
 from holdfast.runtime.event_log.history import NotHeld
-from holdfast.server.instants import span
 from holdfast.server.translate.refusals import sentence
 from holdfast.storage.errors import StorageError
 from holdfast.v1.events_pb2 import EventRecord

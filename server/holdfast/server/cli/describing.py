@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holdfast.coordinator.text import span
 from holdfast.server.cli import explain
 from holdfast.server.cli.options import table
 from holdfast.server.cli.speaking import say
 from holdfast.server.cli.times import ago_log, now
-from holdfast.server.instants import span
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:

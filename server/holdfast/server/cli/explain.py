@@ -8,8 +8,8 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from holdfast.coordinator.text import span
 from holdfast.server.cli.times import ago, ago_log
-from holdfast.server.instants import span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

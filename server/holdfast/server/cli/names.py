@@ -11,7 +11,7 @@ import click
 
 from holdfast.coordinator.decide.cluster import TOPIC_NAME_LENGTH_MAX
 from holdfast.coordinator.decide.groups import GROUP_ID_LENGTH_MAX
-from holdfast.server.shown import CUT_TO
+from holdfast.coordinator.text import CUT_TO
 from holdfast.server.translate.limits import TEXT_MAX
 
 if TYPE_CHECKING:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
+from holdfast.coordinator.text import abbreviate
 from holdfast.server.bounds import OFFSETS_MAX
 from holdfast.server.cli.connect import Cluster, code_name
 from holdfast.server.cli.ending import fail, print_json
@@ -18,7 +19,6 @@ from holdfast.server.cli.options import (
     table,
 )
 from holdfast.server.cli.speaking import say
-from holdfast.server.shown import shown
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import offset_pb2 as o
@@ -91,7 +91,7 @@ def _named(text: str) -> tuple[str, frozenset[int]]:
     try:
         return topic, frozenset(int(n) for n in numbers.split(",") if numbers)
     except ValueError:
-        raise click.UsageError(f"{shown(text)}: write TOPIC or TOPIC:0,1,2") from None
+        raise click.UsageError(f"{abbreviate(text)}: write TOPIC or TOPIC:0,1,2") from None
 
 
 def parse_change(text: str) -> tuple[Place, int]:
@@ -101,12 +101,14 @@ def parse_change(text: str) -> tuple[Place, int]:
     try:
         place, value = Place(topic, int(number)), int(offset)
     except ValueError:
-        raise click.UsageError(f"{shown(text)}: write TOPIC:PARTITION=OFFSET") from None
+        raise click.UsageError(f"{abbreviate(text)}: write TOPIC:PARTITION=OFFSET") from None
     if not topic or place.partition < 0 or value < 0:
-        raise click.UsageError(f"{shown(text)}: write TOPIC:PARTITION=OFFSET, with numbers from 0")
+        raise click.UsageError(
+            f"{abbreviate(text)}: write TOPIC:PARTITION=OFFSET, with numbers from 0"
+        )
     if place.partition > INT32_MAX or value > INT64_MAX:
         raise click.UsageError(
-            f"{shown(text)}: a partition's number is at most {INT32_MAX}, an offset at most "
+            f"{abbreviate(text)}: a partition's number is at most {INT32_MAX}, an offset at most "
             f"{INT64_MAX}"
         )
     return place, value

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 import click
 from click.core import ParameterSource
 
-from holdfast.coordinator.text import readable
+from holdfast.coordinator.text import CUT_TO, abbreviate, readable
 from holdfast.server.cli.connect import Cluster, check_addresses, code_name, find_target
 from holdfast.server.cli.ending import fail, print_json
 from holdfast.server.cli.plain import plain
 from holdfast.server.cli.speaking import say
-from holdfast.server.shown import CUT_TO, shown
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 
@@ -97,7 +96,9 @@ def _check_text(values: Iterable[object]) -> None:
     for value in values:
         for text in value if isinstance(value, tuple) else (value,):
             if isinstance(text, str) and text != _encodable(text):
-                raise click.UsageError(f"{shown(text)!r} is not UTF-8, so it can name nothing here")
+                raise click.UsageError(
+                    f"{abbreviate(text)!r} is not UTF-8, so it can name nothing here"
+                )
 
 
 def _encodable(text: str) -> str:
@@ -142,7 +143,7 @@ def refuse_any(results: Iterable[tuple[str, int, str]]) -> None:
 def about(name: str, sentence: str, subject: str | None = None) -> str:
     """A sentence with its subject before it, unless it names that itself."""
     begins = repr(name[:CUT_TO])[:-1] if len(name) > CUT_TO else repr(name)
-    return sentence if begins in sentence else f"{shown(subject or name)}: {sentence}"
+    return sentence if begins in sentence else f"{abbreviate(subject or name)}: {sentence}"
 
 
 def require_group(cluster: Cluster, group_id: str) -> None:

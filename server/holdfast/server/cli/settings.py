@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.coordinator.text import abbreviate
 from holdfast.server.cli.connect import Cluster
 from holdfast.server.cli.names import group_name
 from holdfast.server.cli.options import (
@@ -16,7 +17,6 @@ from holdfast.server.cli.options import (
     table,
 )
 from holdfast.server.cli.speaking import say
-from holdfast.server.shown import shown
 from holdfast.v1 import admin_pb2 as a
 
 _group = click.option(
@@ -94,5 +94,5 @@ def _note_absent(cluster: Cluster, group_id: str | None) -> None:
 def _change(text: str) -> a.SettingToAlter:
     name, equals, value = text.partition("=")
     if not equals:
-        raise click.UsageError(f"{shown(text)}: write NAME=VALUE, or NAME= to go back")
+        raise click.UsageError(f"{abbreviate(text)}: write NAME=VALUE, or NAME= to go back")
     return a.SettingToAlter(name=name, value=value or None)

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import grpc
 
 from holdfast.coordinator import rejections as r
-from holdfast.coordinator.text import readable
+from holdfast.coordinator.text import abbreviate, readable
 from holdfast.runtime.errors import NotCoordinator, Outcome
 from holdfast.server.faults import CallFailed
-from holdfast.server.shown import shown
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
@@ -182,13 +181,13 @@ def sentence(rejection: Rejection, *, time_held: str = "some time") -> str:
 def _few(names: tuple[str, ...], count: int) -> str:
     """The names, and how many more there are."""
     more = f" and {count - len(names)} more" if count > len(names) else ""
-    return ", ".join(repr(shown(name)) for name in names) + more
+    return ", ".join(repr(abbreviate(name)) for name in names) + more
 
 
 def _told(field: str, rejection: Rejection) -> object:
     """A field as it stands in a sentence; names can be of any length, a problem is our own text."""
     value: object = getattr(rejection, field)
-    return shown(value) if isinstance(value, str) and field != "problem" else value
+    return abbreviate(value) if isinstance(value, str) and field != "problem" else value
 
 
 def code_of(rejection: Rejection | None) -> Code:

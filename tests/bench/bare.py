@@ -24,7 +24,7 @@ from bench.rig import Bench, Watch, Work
 from bench.shapes import BARE_ROW, Shape
 from bench.talk import Line, Talk
 from holdfast.server import certificates
-from holdfast.server.config import Tls
+from holdfast.server.config.node_config import Tls
 
 HOSTS = ("localhost", "127.0.0.1")
 

@@ -18,7 +18,7 @@ import uvloop
 
 from bench.group import PARTITIONS_EACH, PROTOCOL, REBALANCE_MS, SESSION_MS, assignment_of
 from holdfast.coordinator.settings_catalogue import REGISTRY
-from holdfast.server.config import Tls
+from holdfast.server.config.node_config import Tls
 from holdfast.server.grpc_options import server_options
 from holdfast.server.security import server_credentials
 from holdfast.v1 import extras_pb2 as x

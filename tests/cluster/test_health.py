@@ -21,7 +21,7 @@ from cluster.processes import (
 from cluster.statuses import failed
 from harness.children import environment
 from holdfast.server import layout
-from holdfast.server.config import load
+from holdfast.server.config.node_config import load
 from holdfast.storage.directory import DataDirectory
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g

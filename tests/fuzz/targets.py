@@ -24,7 +24,7 @@ from holdfast.client.protocol import read_share, read_subscription
 from holdfast.coordinator.commands import Caller
 from holdfast.raft import frames, messages
 from holdfast.runtime.errors import NotCoordinator
-from holdfast.server import cluster_file, config
+from holdfast.server.config import cluster_file, node_config
 from holdfast.server.faults import CallFailed
 from holdfast.server.translate import admin, requests
 from holdfast.storage import codec, records, segments, state_stream
@@ -160,7 +160,7 @@ def _node_toml(data: bytes) -> None:
     with tempfile.NamedTemporaryFile() as file:
         file.write(data)
         file.flush()
-        config.load(Path(file.name), {}, ())
+        node_config.load(Path(file.name), {}, ())
 
 
 _NODE_TOML: Final = b"""[node]
@@ -304,7 +304,7 @@ def targets() -> dict[str, Target]:
         ),
         "manifest": Target(_manifest, (ValueError,), [_written_manifest()]),
         "cluster-json": Target(_cluster_json, (ValueError,), [json.dumps(_CLUSTER_JSON).encode()]),
-        "node-toml": Target(_node_toml, (config.ConfigError,), [_NODE_TOML]),
+        "node-toml": Target(_node_toml, (node_config.ConfigError,), [_NODE_TOML]),
         "history-line": Target(_history_line, (ValueError,), [line_of(_ROLE).encode()]),
         "subscription": Target(
             _subscription, (IncompatibleServer,), _bytes_of(g.ConsumerProtocolSubscription)

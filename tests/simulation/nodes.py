@@ -17,8 +17,8 @@ from holdfast.raft.engine import Engine
 from holdfast.runtime.event_log.history import History
 from holdfast.runtime.replica.group_commit import LINGER_PARTS
 from holdfast.runtime.replica.replica import Clocks, Replica
-from holdfast.server.address import Address
-from holdfast.server.config import NodeConfig, Peer
+from holdfast.server.config.address import Address
+from holdfast.server.config.node_config import NodeConfig, Peer
 from holdfast.server.node import Node
 from simulation.disk import Disk, SyncedJournal
 from simulation.hosted import HostedEngine

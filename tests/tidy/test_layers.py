@@ -191,7 +191,11 @@ BAD = [
     ),
     (check_directions, "replay/holdfast/replay/x.py", "from holdfast import raft"),
     (check_directions, "clients/chaos/holdfast/chaos/x.py", "from holdfast.raft import replica"),
-    (check_directions, "clients/chaos/holdfast/chaos/x.py", "import holdfast.server.config"),
+    (
+        check_directions,
+        "clients/chaos/holdfast/chaos/x.py",
+        "import holdfast.server.config.node_config",
+    ),
     (check_directions, "server/holdfast/server/cli/chaos.py", "from holdfast.chaos import judge"),
     (
         check_directions,

@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
-from holdfast.server.config import Tls
+from holdfast.server.config.node_config import Tls
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

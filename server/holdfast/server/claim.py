@@ -15,8 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.server import cluster_file
-from holdfast.server.config import CannotStart
+from holdfast.server.config import cluster_file
+from holdfast.server.config.node_config import CannotStart
 from holdfast.server.layout import LOCK_NAME
 
 if TYPE_CHECKING:

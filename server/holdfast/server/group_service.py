@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.coordinator import replies
 from holdfast.coordinator.commands import Caller
-from holdfast.server.address import parse_address
 from holdfast.server.answering import Callers, Context, answered
+from holdfast.server.config.address import parse_address
 from holdfast.server.faults import malformed
 from holdfast.server.pushes import answered_before
 from holdfast.server.slices import chunks, collected

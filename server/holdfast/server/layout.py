@@ -24,16 +24,16 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.raft.peer_names import node_dns_name, node_uri
 from holdfast.server import certificates
-from holdfast.server.address import Address, is_taken
-from holdfast.server.config import ConfigError, load
-from holdfast.server.config_keys import BY_NAME
+from holdfast.server.config.address import Address, is_taken
+from holdfast.server.config.keys import BY_NAME
+from holdfast.server.config.node_config import ConfigError, load
 from holdfast.storage.files import sync_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
-    from holdfast.server.config import NodeConfig
+    from holdfast.server.config.node_config import NodeConfig
 
 HOST: Final = "127.0.0.1"
 CONFIG_NAME: Final = "node.toml"

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Final
 
 import grpc
 
-from holdfast.server import cluster_file
-from holdfast.server.address import is_taken
-from holdfast.server.config import CannotStart, Tls, load
+from holdfast.server.config import cluster_file
+from holdfast.server.config.address import is_taken
+from holdfast.server.config.node_config import CannotStart, Tls, load
 from holdfast.server.grpc_options import channel_options
 from holdfast.server.layout import CLIENT_FOLDER, FORMED_NAME
 from holdfast.server.local_disks import Disks
@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from holdfast.server.address import Address
-    from holdfast.server.config import NodeConfig
+    from holdfast.server.config.address import Address
+    from holdfast.server.config.node_config import NodeConfig
 
 START_SECONDS: Final = 60.0
 """How long all nodes may take until they serve."""

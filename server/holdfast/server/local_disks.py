@@ -8,7 +8,7 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from holdfast.server.config import CannotStart
+from holdfast.server.config.node_config import CannotStart
 from holdfast.storage.directory import is_empty
 from holdfast.storage.stage import lacks_data
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
     from pathlib import Path
 
-    from holdfast.server.config import NodeConfig
+    from holdfast.server.config.node_config import NodeConfig
 
 
 class Disks:

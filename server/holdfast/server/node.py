@@ -23,10 +23,10 @@ from holdfast.runtime.background.offset_retention import OffsetRetention
 from holdfast.runtime.background.segment_roll import SegmentRoll
 from holdfast.runtime.groups.actors import Actors
 from holdfast.runtime.time.timers import Timers
-from holdfast.server.address import is_taken
 from holdfast.server.admin_service import AdminService
 from holdfast.server.answering import Callers
-from holdfast.server.config import CannotStart
+from holdfast.server.config.address import is_taken
+from holdfast.server.config.node_config import CannotStart
 from holdfast.server.decoding import InForce, checking
 from holdfast.server.group_service import GroupService
 from holdfast.server.grpc_options import message_bytes_max, server_options
@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holdfast.runtime.ports import HistoryLike, ReplicaLike
-    from holdfast.server.config import NodeConfig
+    from holdfast.server.config.node_config import NodeConfig
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
     from holdfast.raft.api import PeerStatus, Status
     from holdfast.runtime.ports import ReplicaLike
-    from holdfast.server.config import Peer
+    from holdfast.server.config.node_config import Peer
 
 
 def own_version() -> str:

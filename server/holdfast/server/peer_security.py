@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from holdfast.raft.peer_names import missing_names, old_node_uri, uris_of
 from holdfast.raft.transport.streams import PeerTls
-from holdfast.server.config import ConfigError
+from holdfast.server.config.node_config import ConfigError
 from holdfast.server.security import read_pem
 
 if TYPE_CHECKING:
-    from holdfast.server.config import NodeConfig, Tls
+    from holdfast.server.config.node_config import NodeConfig, Tls
 
 logger = logging.getLogger(__name__)
 

@@ -13,13 +13,13 @@ import grpc
 from cryptography import x509
 from cryptography.x509.oid import ExtensionOID, NameOID
 
-from holdfast.server.config import ConfigError
+from holdfast.server.config.node_config import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from holdfast.server.config import Tls
+    from holdfast.server.config.node_config import Tls
 
 ANONYMOUS: Final = "anonymous"
 """Everybody's principal on an insecure loopback."""

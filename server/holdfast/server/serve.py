@@ -15,8 +15,9 @@ from holdfast.raft.api import EngineStopped, RaftError, Settings
 from holdfast.raft.open import LogConfig
 from holdfast.raft.transport.streams import TransportFailed
 from holdfast.runtime.replica.open import ReplicaConfig, open_replica
-from holdfast.server import cluster_file, collector
-from holdfast.server.config import CannotStart
+from holdfast.server import collector
+from holdfast.server.config import cluster_file
+from holdfast.server.config.node_config import CannotStart
 from holdfast.server.node import Node, bind
 from holdfast.server.open_files import peer_connections_max
 from holdfast.server.peer_security import peer_tls
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast.runtime.replica.open import OpenReplica
-    from holdfast.server.config import NodeConfig
+    from holdfast.server.config.node_config import NodeConfig
 
 logger = logging.getLogger(__name__)
 

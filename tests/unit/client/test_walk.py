@@ -98,7 +98,7 @@ def test_an_endpoint_that_is_none_is_refused(wrong: str | list[str]) -> None:
     ],
 )
 def test_a_port_that_no_node_has_is_refused(wrong: str, why: str) -> None:
-    """As the `holdfast` command refuses it (server/address.py)."""
+    """As the `holdfast` command refuses it (server/config/address.py)."""
     with pytest.raises(ValueError, match=f"^Endpoint '{wrong[:40]}.* has {why}") as refused:
         parse(f"b:7400,{wrong}")
     assert len(str(refused.value)) < 200

@@ -14,7 +14,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from holdfast.raft.transport.streams import PeerTls
-from holdfast.server.config import load
+from holdfast.server.config.node_config import load
 from holdfast.server.peer_security import peer_tls
 from holdfast.server.security import principal_of
 from unit.raft.test_transport import Nodes, addresses

@@ -12,8 +12,8 @@ import pytest
 
 from holdfast.coordinator.events import SettingChange
 from holdfast.coordinator.settings_catalogue import REGISTRY
-from holdfast.server.address import Address
-from holdfast.server.config import NodeConfig, Peer
+from holdfast.server.config.address import Address
+from holdfast.server.config.node_config import NodeConfig, Peer
 from holdfast.server.grpc_options import server_options
 from holdfast.server.node import Node
 from holdfast.server.security import server_credentials
@@ -33,7 +33,7 @@ from unit.server.fake_replica import FakeReplica
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
-    from holdfast.server.config import Tls
+    from holdfast.server.config.node_config import Tls
 
 QUICK = (
     SettingChange("group.initial_rebalance_delay_ms", "0"),

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from holdfast.server import cluster_file
 from holdfast.server.cli import main, patience
 from holdfast.server.cli.options import table
+from holdfast.server.config import cluster_file
 
 if TYPE_CHECKING:
     from pathlib import Path

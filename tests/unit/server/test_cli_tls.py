@@ -15,7 +15,7 @@ from holdfast.server import certificates
 from holdfast.server.certificates import Authority, issue, make_authority
 from holdfast.server.cli import main, patience
 from holdfast.server.cli.tls import unreached
-from holdfast.server.config import Tls
+from holdfast.server.config.node_config import Tls
 from holdfast.server.security import server_credentials
 
 if TYPE_CHECKING:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.server import cluster_file
-from holdfast.server.cluster_file import ClusterFile, NodeEntry, read, replace_pid, write
+from holdfast.server.config import cluster_file
+from holdfast.server.config.cluster_file import ClusterFile, NodeEntry, read, replace_pid, write
 
 DEAD = 0
 TOGETHER_S = 5.0

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.coordinator.events import SettingChange
-from holdfast.server import config_text
-from holdfast.server.config import ConfigError, NodeConfig, Tls, load
+from holdfast.server.config import text
+from holdfast.server.config.node_config import ConfigError, NodeConfig, Tls, load
 
 GOOD = """
 [node]
@@ -129,7 +129,7 @@ def test_peers_may_have_an_authority_of_their_own(tmp_path: Path) -> None:
 
 
 def test_the_page_about_the_keys_is_what_the_table_says() -> None:
-    """docs/operations/config.md is generated: `python -m holdfast.server.config_text`."""
+    """docs/operations/config.md is generated: `python -m holdfast.server.config.text`."""
     page = Path(__file__).parents[3] / "docs" / "operations" / "config.md"
 
-    assert page.read_text() == config_text.page()
+    assert page.read_text() == text.page()

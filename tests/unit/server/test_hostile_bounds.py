@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
-    from holdfast.server.config import Tls
+    from holdfast.server.config.node_config import Tls
 
 PATIENCE_S = 30.0
 """Longer than any bound here takes, shorter than what the library does by itself (120 s)."""

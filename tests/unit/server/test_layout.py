@@ -13,12 +13,12 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from holdfast.server import certificates, layout
 from holdfast.server.cli import cluster, main
-from holdfast.server.config import load
+from holdfast.server.config.node_config import load
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holdfast.server.config import NodeConfig
+    from holdfast.server.config.node_config import NodeConfig
 
 
 class Idle:

@@ -12,14 +12,14 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from holdfast.raft.peer_names import missing_names, node_dns_name, node_uri
 from holdfast.server.certificates import issue, make_authority
-from holdfast.server.config import ConfigError, Tls, load
+from holdfast.server.config.node_config import ConfigError, Tls, load
 from holdfast.server.layout import CLIENT_FOLDER, lay_out, plan
 from holdfast.server.peer_security import peer_tls
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holdfast.server.config import NodeConfig
+    from holdfast.server.config.node_config import NodeConfig
 
 THREE = "".join(
     f'[cluster.peers.{name}]\nclient_address="127.0.0.1:1"\npeer_address="127.0.0.1:2"\n'

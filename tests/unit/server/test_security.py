@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from holdfast.server.certificates import issue, make_authority
-from holdfast.server.config import ConfigError, Tls
+from holdfast.server.config.node_config import ConfigError, Tls
 from holdfast.server.grpc_options import server_options
 from holdfast.server.security import ANONYMOUS, Principals, principal_of, server_credentials
 

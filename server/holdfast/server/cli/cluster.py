@@ -16,7 +16,7 @@ from holdfast.server.cli.ending import UNREACHED, fail, print_json
 from holdfast.server.cli.options import as_json, asks_cluster, refuse, show_json, table
 from holdfast.server.cli.plain import plain
 from holdfast.server.cli.speaking import say
-from holdfast.server.config import CannotStart, ConfigError
+from holdfast.server.config.node_config import CannotStart, ConfigError
 from holdfast.server.entry import INTERRUPTED
 from holdfast.server.local_cluster import LocalCluster
 from holdfast.v1 import admin_pb2 as a

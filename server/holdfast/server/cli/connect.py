@@ -16,12 +16,12 @@ import click
 import grpc
 
 from holdfast.coordinator.settings_catalogue import REGISTRY
-from holdfast.server import cluster_file
-from holdfast.server.address import parse_address
 from holdfast.server.cli.ending import UNKNOWN, fail
 from holdfast.server.cli.patience import Patience, is_unconnected
 from holdfast.server.cli.tls import credentials, unreached
-from holdfast.server.config import ConfigError, Tls
+from holdfast.server.config import cluster_file
+from holdfast.server.config.address import parse_address
+from holdfast.server.config.node_config import ConfigError, Tls
 from holdfast.server.faults import LEADER_KEY, OUTCOME_KEY
 from holdfast.server.grpc_options import channel_options
 from holdfast.v1 import (

@@ -9,9 +9,10 @@ import click
 import uvloop
 
 from holdfast.raft.api import EngineStopped
-from holdfast.server import cluster_file, logs
+from holdfast.server import logs
 from holdfast.server.cli.ending import fail
-from holdfast.server.config import CannotStart, ConfigError, load
+from holdfast.server.config import cluster_file
+from holdfast.server.config.node_config import CannotStart, ConfigError, load
 from holdfast.server.open_files import raise_limit
 from holdfast.server.serve import serve
 

@@ -18,12 +18,12 @@ from cryptography.hazmat.primitives.serialization import (
     load_pem_private_key,
 )
 
-from holdfast.server.config import ConfigError
+from holdfast.server.config.node_config import ConfigError
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holdfast.server.config import Tls
+    from holdfast.server.config.node_config import Tls
 
 _FOLDER: Final = "a local cluster's is the folder client in its directory"
 _NAME: Final = (

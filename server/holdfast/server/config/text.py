@@ -1,6 +1,6 @@
 """Writes docs/operations/config.md from the tables of keys.
 
-`python -m holdfast.server.config_text` prints it. So no key can be undocumented, and no page can be
+`python -m holdfast.server.config.text` prints it. So no key can be undocumented, and no page can be
 wrong about a default.
 """
 
@@ -10,12 +10,12 @@ import sys
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.settings_catalogue import REGISTRY
-from holdfast.server.config_keys import KEYS, PEER_KEYS
+from holdfast.server.config.keys import KEYS, PEER_KEYS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from holdfast.server.config_keys import Key
+    from holdfast.server.config.keys import Key
 
 _HEAD: Final = """\
 # A node's configuration
@@ -24,7 +24,7 @@ One TOML file a node, given with `holdfast node --config FILE`. An environment v
 the file, and `--set table.key=value` overrides both. A key that nobody knows is an error that
 suggests the near one. Relative paths start at the file's directory. Times are milliseconds.
 
-This page is generated: `python -m holdfast.server.config_text > docs/operations/config.md`.
+This page is generated: `python -m holdfast.server.config.text > docs/operations/config.md`.
 
 ```toml
 [node]

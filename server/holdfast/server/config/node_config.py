@@ -17,8 +17,8 @@ from holdfast.coordinator import settings
 from holdfast.coordinator.events import SettingChange
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.coordinator.state import Settings
-from holdfast.server.address import Address, parse_address
-from holdfast.server.config_keys import BY_NAME, KEYS, PEER_KEYS, Key, Value
+from holdfast.server.config.address import Address, parse_address
+from holdfast.server.config.keys import BY_NAME, KEYS, PEER_KEYS, Key, Value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping

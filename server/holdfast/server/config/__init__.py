@@ -1,0 +1,1 @@
+"""The configuration of a node: its file, its keys and the page that documents them."""

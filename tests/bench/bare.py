@@ -23,8 +23,8 @@ from bench.nodes import Credentials, Node
 from bench.rig import Bench, Watch, Work
 from bench.shapes import BARE_ROW, Shape
 from bench.talk import Line, Talk
-from holdfast.server import certificates
 from holdfast.server.config.node_config import Tls
+from holdfast.server.security import certificates
 
 HOSTS = ("localhost", "127.0.0.1")
 

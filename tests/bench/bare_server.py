@@ -20,7 +20,7 @@ from bench.group import PARTITIONS_EACH, PROTOCOL, REBALANCE_MS, SESSION_MS, ass
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.server.config.node_config import Tls
 from holdfast.server.grpc_options import server_options
-from holdfast.server.security import server_credentials
+from holdfast.server.security.client_port import server_credentials
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import group_pb2_grpc, offset_pb2_grpc

@@ -13,8 +13,8 @@ from cluster.processes import PATIENCE_SECONDS, RunningCluster, poll, refused, r
 from harness.strangers import strangers
 from holdfast.raft.peer_names import node_dns_name, node_uri
 from holdfast.raft.transport.streams import METHOD
-from holdfast.server.certificates import Authority, issue, make_authority
 from holdfast.server.config.node_config import load
+from holdfast.server.security.certificates import Authority, issue, make_authority
 from holdfast.v1.admin_pb2 import DescribeClusterRequest
 from holdfast.v1.admin_pb2_grpc import AdminServiceStub
 

@@ -28,7 +28,7 @@ from holdfast.server.faults import (
     malformed,
 )
 from holdfast.server.logs import CALL
-from holdfast.server.security import ANONYMOUS, Principals
+from holdfast.server.security.client_port import ANONYMOUS, Principals
 from holdfast.server.translate import limits
 from holdfast.v1 import extras_pb2 as x
 

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from holdfast.raft.peer_names import node_dns_name, node_uri
-from holdfast.server import certificates
 from holdfast.server.config.address import Address, is_taken
 from holdfast.server.config.keys import BY_NAME
 from holdfast.server.config.node_config import ConfigError, load
+from holdfast.server.security import certificates
 from holdfast.storage.files import sync_path
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from holdfast.server.grpc_options import channel_options
 from holdfast.server.layout import CLIENT_FOLDER, FORMED_NAME
 from holdfast.server.local_disks import Disks
 from holdfast.server.node_log import NodeLog
-from holdfast.server.security import channel_credentials
+from holdfast.server.security.client_port import channel_credentials
 from holdfast.storage.directory import is_empty
 from holdfast.v1 import admin_pb2, admin_pb2_grpc
 

@@ -38,7 +38,7 @@ from holdfast.server.open_files import connections_max
 from holdfast.server.pace import Pace
 from holdfast.server.pushes import Pushes
 from holdfast.server.reads import Reads
-from holdfast.server.security import server_credentials
+from holdfast.server.security.client_port import server_credentials
 from holdfast.server.takeovers import Takeovers
 from holdfast.server.unheard import Unheard
 from holdfast.v1 import (

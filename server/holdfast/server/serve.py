@@ -20,7 +20,7 @@ from holdfast.server.config import cluster_file
 from holdfast.server.config.node_config import CannotStart
 from holdfast.server.node import Node, bind
 from holdfast.server.open_files import peer_connections_max
-from holdfast.server.peer_security import peer_tls
+from holdfast.server.security.peer_port import peer_tls
 from holdfast.storage.errors import DirectoryRefused, Refusal, StateBusy, StorageError
 
 if TYPE_CHECKING:

@@ -14,8 +14,8 @@ import pytest
 
 from holdfast.client import sync
 from holdfast.client.threads import LoopThread
-from holdfast.server.certificates import issue, make_authority
 from holdfast.server.layout import CLIENT_FOLDER
+from holdfast.server.security.certificates import issue, make_authority
 from unit.server.nodes import served
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from holdfast.raft.transport.streams import PeerTls
 from holdfast.server.config.node_config import load
-from holdfast.server.peer_security import peer_tls
-from holdfast.server.security import principal_of
+from holdfast.server.security.client_port import principal_of
+from holdfast.server.security.peer_port import peer_tls
 from unit.raft.test_transport import Nodes, addresses
 
 DEPLOY = Path(__file__).parents[3] / "deploy"

@@ -16,7 +16,7 @@ from holdfast.server.config.address import Address
 from holdfast.server.config.node_config import NodeConfig, Peer
 from holdfast.server.grpc_options import server_options
 from holdfast.server.node import Node
-from holdfast.server.security import server_credentials
+from holdfast.server.security.client_port import server_credentials
 from holdfast.v1 import (
     admin_pb2,
     admin_pb2_grpc,

@@ -11,12 +11,12 @@ import grpc
 import pytest
 from click.testing import CliRunner
 
-from holdfast.server import certificates
-from holdfast.server.certificates import Authority, issue, make_authority
 from holdfast.server.cli import main, patience
 from holdfast.server.cli.tls import unreached
 from holdfast.server.config.node_config import Tls
-from holdfast.server.security import server_credentials
+from holdfast.server.security import certificates
+from holdfast.server.security.certificates import Authority, issue, make_authority
+from holdfast.server.security.client_port import server_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -30,7 +30,6 @@ from harness.hostile import (
 )
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.server import grpc_options
-from holdfast.server.certificates import issue, make_authority
 from holdfast.server.grpc_options import server_options
 from holdfast.server.open_files import (
     CONNECTIONS_MAX,
@@ -38,7 +37,8 @@ from holdfast.server.open_files import (
     peer_connections_max,
     raise_limit,
 )
-from holdfast.server.security import server_credentials
+from holdfast.server.security.certificates import issue, make_authority
+from holdfast.server.security.client_port import server_credentials
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator

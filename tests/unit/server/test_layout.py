@@ -11,9 +11,10 @@ from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from holdfast.server import certificates, layout
+from holdfast.server import layout
 from holdfast.server.cli import cluster, main
 from holdfast.server.config.node_config import load
+from holdfast.server.security import certificates
 
 if TYPE_CHECKING:
     from pathlib import Path

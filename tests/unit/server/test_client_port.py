@@ -12,10 +12,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from holdfast.server.certificates import issue, make_authority
 from holdfast.server.config.node_config import ConfigError, Tls
 from holdfast.server.grpc_options import server_options
-from holdfast.server.security import ANONYMOUS, Principals, principal_of, server_credentials
+from holdfast.server.security.certificates import issue, make_authority
+from holdfast.server.security.client_port import (
+    ANONYMOUS,
+    Principals,
+    principal_of,
+    server_credentials,
+)
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -24,8 +24,8 @@ import grpc
 import grpc.aio
 
 from holdfast.client.channel import OPTIONS
-from holdfast.server.bounds import ITEMS_MAX, LEAVING_MAX, MEMBERS_MAX, OFFSETS_MAX
-from holdfast.server.shares import WATCHES_EACH_MAX
+from holdfast.server.guard.item_bounds import ITEMS_MAX, LEAVING_MAX, MEMBERS_MAX, OFFSETS_MAX
+from holdfast.server.guard.shares import WATCHES_EACH_MAX
 from holdfast.server.translate.requests import SUBSCRIBED_MAX
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g

@@ -11,8 +11,8 @@ from holdfast.coordinator.commands import DeleteGroup
 from holdfast.coordinator.evolve_rebalances import KEPT_MAX
 from holdfast.coordinator.subscriptions import UNSURVEYED
 from holdfast.server.answering import Callers, Context, answered
-from holdfast.server.answers import Encoded, Room
 from holdfast.server.faults import ENDED, partly_done
+from holdfast.server.guard.answer_size import Encoded, Room
 from holdfast.server.listing import Lists
 from holdfast.server.slices import Slices, collected
 from holdfast.server.subscribers import survey

@@ -27,15 +27,15 @@ from holdfast.server.admin_service import AdminService
 from holdfast.server.answering import Callers
 from holdfast.server.config.address import is_taken
 from holdfast.server.config.node_config import CannotStart
-from holdfast.server.decoding import InForce, checking
 from holdfast.server.group_service import GroupService
 from holdfast.server.grpc_options import message_bytes_max, server_options
+from holdfast.server.guard.pace import Pace
+from holdfast.server.guard.request_guard import InForce, checking
 from holdfast.server.health import Health
 from holdfast.server.log_service import LogService
 from holdfast.server.nodes import Nodes
 from holdfast.server.offset_service import OffsetService
 from holdfast.server.open_files import connections_max
-from holdfast.server.pace import Pace
 from holdfast.server.pushes import Pushes
 from holdfast.server.reads import Reads
 from holdfast.server.security.client_port import server_credentials

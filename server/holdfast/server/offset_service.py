@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, cast
 from holdfast.coordinator import replies
 from holdfast.server import ordered
 from holdfast.server.answering import Callers, Context, answered
-from holdfast.server.answers import Encoded, Room
+from holdfast.server.guard.answer_size import Encoded, Room
 from holdfast.server.slices import Slices
 from holdfast.server.translate import requests, responses, views
 from holdfast.v1 import offset_pb2 as o
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from holdfast.runtime.groups.actors import Actors
-    from holdfast.server.pace import Pace
+    from holdfast.server.guard.pace import Pace
     from holdfast.server.reads import Reads
     from holdfast.server.takeovers import Takeovers
 

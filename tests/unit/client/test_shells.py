@@ -25,7 +25,7 @@ from holdfast.client import (
     UnknownMember,
 )
 from holdfast.client.offsets import PARTITIONS_MAX
-from holdfast.server.bounds import OFFSETS_MAX
+from holdfast.server.guard.item_bounds import OFFSETS_MAX
 from holdfast.v1 import group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.fake_cluster import fake_cluster

@@ -13,11 +13,11 @@ from holdfast.coordinator.events import TopicSize
 from holdfast.coordinator.ids import TopicPartition
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.state import Group, Offset
-from holdfast.server import bounds
 from holdfast.server.cli import main
+from holdfast.server.guard import item_bounds
 from unit.server.nodes import served
 
-MANY = bounds.OFFSETS_MAX + 1
+MANY = item_bounds.OFFSETS_MAX + 1
 
 
 def changed(*words: str) -> tuple[Result, list[int]]:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from holdfast.server import pace as pacing
-from holdfast.server.bounds import OFFSETS_MAX
-from holdfast.server.decoding import SHORT_BYTES
-from holdfast.server.pace import AHEAD_S, FREE_S, KEPT_MAX, REFUSED_S, SHARE, WAIT_S_MAX, Pace
+from holdfast.server.guard import pace as pacing
+from holdfast.server.guard.item_bounds import OFFSETS_MAX
+from holdfast.server.guard.pace import AHEAD_S, FREE_S, KEPT_MAX, REFUSED_S, SHARE, WAIT_S_MAX, Pace
+from holdfast.server.guard.request_guard import SHORT_BYTES
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import log_pb2 as lg

@@ -12,7 +12,8 @@ import pytest
 from holdfast.coordinator.events import TopicSize
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.state import Group
-from holdfast.server import answers, pages
+from holdfast.server import pages
+from holdfast.server.guard import answer_size
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from unit.server.nodes import served
@@ -155,9 +156,9 @@ def test_a_page_ends_where_an_answer_has_no_more_room(monkeypatch: pytest.Monkey
     async def story() -> None:
         async with served() as node:
             fill(node, names)
-            monkeypatch.setattr(answers, "ANSWER_BYTES_MAX", 34_000)
+            monkeypatch.setattr(answer_size, "ANSWER_BYTES_MAX", 34_000)
             found = await rest(node, 100)
-            monkeypatch.setattr(answers, "ANSWER_BYTES_MAX", 3_000)
+            monkeypatch.setattr(answer_size, "ANSWER_BYTES_MAX", 3_000)
             with pytest.raises(grpc.aio.AioRpcError, match="page_size") as failed:
                 await page(node, None)
 

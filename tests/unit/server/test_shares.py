@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
-from holdfast.server import decoding, log_service, ordered
+from holdfast.server import log_service, ordered
 from holdfast.server.faults import CallFailed
-from holdfast.server.shares import Shares
+from holdfast.server.guard import request_guard
+from holdfast.server.guard.shares import Shares
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import log_pb2 as lg
 from holdfast.v1 import log_pb2_grpc
@@ -88,7 +89,7 @@ async def _watches_again(node: Served) -> None:
 
 def test_streams_of_one_connection_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each holds a message of its own in memory; one serves any number of members."""
-    monkeypatch.setattr(decoding, "STREAMS_EACH_MAX", 1)
+    monkeypatch.setattr(request_guard, "STREAMS_EACH_MAX", 1)
 
     async def story() -> None:
         async with served() as node:
@@ -109,7 +110,7 @@ def test_streams_of_one_connection_are_bounded(monkeypatch: pytest.MonkeyPatch) 
 
 def test_bytes_of_one_connections_requests_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     """Joins may be parked for minutes, and long ones would fill the node. Short ones go on."""
-    monkeypatch.setattr(decoding, "IN_FLIGHT_EACH_MAX", 5_000)
+    monkeypatch.setattr(request_guard, "IN_FLIGHT_EACH_MAX", 5_000)
 
     async def story() -> None:
         async with served() as node:

@@ -17,8 +17,9 @@ from holdfast.coordinator.events import TopicSize
 from holdfast.coordinator.ids import TopicPartition
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.state import Group, Member, Offset, State
-from holdfast.server import answers, listing, slices
-from holdfast.server.bounds import LEAVING_MAX
+from holdfast.server import listing, slices
+from holdfast.server.guard import answer_size
+from holdfast.server.guard.item_bounds import LEAVING_MAX
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
@@ -235,7 +236,7 @@ def test_an_answer_that_no_channel_takes_is_refused_with_what_to_do(
     advice: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """While it is made, not when it is whole; and never is a first part sent as the whole."""
-    monkeypatch.setattr(answers, "ANSWER_BYTES_MAX", 20_000)
+    monkeypatch.setattr(answer_size, "ANSWER_BYTES_MAX", 20_000)
 
     async def story() -> Turns:
         async with counted() as (node, turns):
@@ -262,7 +263,7 @@ def test_one_group_named_again_and_again_is_made_once_and_answered_each_time(
         async with counted() as (node, turns):
             again = a.DescribeGroupsRequest(groups=["crowd"] * 3)
             found = await node.admin.DescribeGroups(again)
-            monkeypatch.setattr(answers, "ANSWER_BYTES_MAX", found.ByteSize() // 2)
+            monkeypatch.setattr(answer_size, "ANSWER_BYTES_MAX", found.ByteSize() // 2)
             with pytest.raises(grpc.aio.AioRpcError, match="more than"):
                 await node.admin.DescribeGroups(again)
 
@@ -275,10 +276,10 @@ def test_one_group_named_again_and_again_is_made_once_and_answered_each_time(
 
 def test_pieces_that_were_made_apart_are_the_message() -> None:
     """An answer made as bytes reads as if it had been made whole; the extras as well."""
-    room = answers.Room("")
-    inner = answers.Encoded(a.DescribedGroup(group_id="g"), room)
+    room = answer_size.Room("")
+    inner = answer_size.Encoded(a.DescribedGroup(group_id="g"), room)
     inner.add(a.DescribedGroup.MEMBERS_FIELD_NUMBER, a.DescribedGroupMember(member_id="m" * 300))
-    whole = answers.Encoded(a.DescribeGroupsResponse(), room)
+    whole = answer_size.Encoded(a.DescribeGroupsResponse(), room)
     whole.put(a.DescribeGroupsResponse.GROUPS_FIELD_NUMBER, inner.encoded())
     whole.add(100, x.ResponseExtras(age_ms=7))
 

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 import click
 
 from holdfast.coordinator.text import abbreviate
-from holdfast.server.bounds import OFFSETS_MAX
 from holdfast.server.cli.connect import Cluster, code_name
 from holdfast.server.cli.ending import fail, print_json
 from holdfast.server.cli.options import (
@@ -19,6 +18,7 @@ from holdfast.server.cli.options import (
     table,
 )
 from holdfast.server.cli.speaking import say
+from holdfast.server.guard.item_bounds import OFFSETS_MAX
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import offset_pb2 as o

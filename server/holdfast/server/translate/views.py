@@ -10,9 +10,9 @@ from holdfast.coordinator import queries
 from holdfast.coordinator.ids import TopicPartition
 from holdfast.coordinator.rejections import InvalidConfig
 from holdfast.coordinator.subscriptions import CONSUMER
-from holdfast.server.answers import Encoded
-from holdfast.server.bounds import Bounds
 from holdfast.server.faults import CallFailed
+from holdfast.server.guard.answer_size import Encoded
+from holdfast.server.guard.item_bounds import Bounds
 from holdfast.server.slices import ordered
 from holdfast.server.translate import rebalances
 from holdfast.server.translate.refusals import code_of, sentence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.ids import GroupId, InstanceId, MemberId
     from holdfast.coordinator.state import Group, State
-    from holdfast.server.answers import Room
+    from holdfast.server.guard.answer_size import Room
     from holdfast.server.slices import Slices
     from holdfast.v1 import extras_pb2 as x
     from holdfast.v1.group_pb2 import ConsumerProtocolTopicPartitions

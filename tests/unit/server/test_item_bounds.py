@@ -14,9 +14,9 @@ import grpc
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-from holdfast.server import bounds, wire
-from holdfast.server.bounds import ITEMS_MAX, Bounds
 from holdfast.server.faults import CallFailed
+from holdfast.server.guard import item_bounds, wire
+from holdfast.server.guard.item_bounds import ITEMS_MAX, Bounds
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import log_pb2, offset_pb2
@@ -116,7 +116,7 @@ def test_as_many_as_allowed_pass_and_one_more_is_told_with_field_and_limit(path:
 @pytest.mark.parametrize("path", sorted(ITEMS_MAX))
 def test_one_more_is_found_on_the_wire_too(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Before the parser makes objects of it; numbers count in a run and one by one."""
-    monkeypatch.setattr(bounds, "COUNTED_FROM", 0)
+    monkeypatch.setattr(item_bounds, "COUNTED_FROM", 0)
     found = BOUNDS[path.partition(".")[0]]
     found.check_bytes(with_items(path, ITEMS_MAX[path]).SerializeToString())
     with pytest.raises(CallFailed) as refused:
@@ -139,7 +139,7 @@ def test_items_of_all_parents_count_together() -> None:
         BOUNDS["OffsetCommitRequest"].check(request, lambda: 0)
     with pytest.raises(wire.TooMany, match=r"topics\.partitions"):
         wire.Counter(request.SerializeToString(), 1_000_000).count(
-            bounds.fields_of(ALL_MESSAGES["OffsetCommitRequest"])
+            item_bounds.fields_of(ALL_MESSAGES["OffsetCommitRequest"])
         )
 
 
@@ -147,7 +147,7 @@ def test_a_call_may_name_as_many_members_as_a_group_may_have() -> None:
     """S23: a group leader must be able to assign, whatever `group.max_size` is raised to."""
     request = with_items("SyncGroupRequest.assignments", 20_000)
     found = BOUNDS["SyncGroupRequest"]
-    long = g.SyncGroupRequest(group_id="x" * bounds.COUNTED_FROM)
+    long = g.SyncGroupRequest(group_id="x" * item_bounds.COUNTED_FROM)
     padded = request.SerializeToString() + long.SerializeToString()
 
     found.check(request, lambda: 20_000)
@@ -158,8 +158,8 @@ def test_a_call_may_name_as_many_members_as_a_group_may_have() -> None:
         found.check_bytes(padded, lambda: 19_999)
 
 
-LONG = bounds.COUNTED_FROM + 1
-MANY = bounds.COUNTED_ALWAYS_FROM // 2 + 1
+LONG = item_bounds.COUNTED_FROM + 1
+MANY = item_bounds.COUNTED_ALWAYS_FROM // 2 + 1
 UNKNOWN = b"\xfa\x7f\x00"
 """A field that no message of the contract has, with nothing in it."""
 
@@ -171,11 +171,11 @@ def overlong(item: bytes) -> bytes:
 
 def test_a_number_that_is_written_long_does_not_hide_an_item() -> None:
     item = overlong(inside(2, b""))
-    raw = item * (bounds.BEATS_MAX + 1) + b"\xfa\x7f\x00" * bounds.COUNTED_FROM
-    raw = raw[: len(item) * (bounds.BEATS_MAX + 1) + 3 * 20_000]
+    raw = item * (item_bounds.BEATS_MAX + 1) + b"\xfa\x7f\x00" * item_bounds.COUNTED_FROM
+    raw = raw[: len(item) * (item_bounds.BEATS_MAX + 1) + 3 * 20_000]
 
-    assert bounds.COUNTED_FROM < len(raw) < bounds.COUNTED_ALWAYS_FROM
-    assert len(g.HeartbeatBatch.FromString(raw).requests) > bounds.BEATS_MAX
+    assert item_bounds.COUNTED_FROM < len(raw) < item_bounds.COUNTED_ALWAYS_FROM
+    assert len(g.HeartbeatBatch.FromString(raw).requests) > item_bounds.BEATS_MAX
     with pytest.raises(CallFailed, match="requests"):
         BOUNDS["HeartbeatBatch"].check_bytes(raw)
 
@@ -214,7 +214,7 @@ def test_fields_that_are_no_items_are_bounded_too(raw: bytes) -> None:
 def test_fields_of_long_items_are_those_of_the_contract() -> None:
     items = [field.message_type for field in ALL.values() if field.message_type]
     plain = [item for item in items if not list(lists_in(item, ""))]
-    assert max(len(item.fields) for item in plain) == bounds.PLAIN_FIELDS_MAX
+    assert max(len(item.fields) for item in plain) == item_bounds.PLAIN_FIELDS_MAX
 
 
 @pytest.mark.parametrize("more", [0, 2_000])
@@ -254,7 +254,7 @@ def test_random_bytes_never_break_the_count() -> None:
     found = BOUNDS["OffsetCommitRequest"]
     whole = with_items("OffsetCommitRequest.topics.partitions", 50).SerializeToString()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(bounds, "COUNTED_FROM", 0)
+        patch.setattr(item_bounds, "COUNTED_FROM", 0)
         for _ in range(2_000):
             at = chance.randrange(len(whole))
             with contextlib.suppress(CallFailed):
@@ -333,7 +333,7 @@ def test_a_stream_is_told_too() -> None:
                 iter([o.OffsetCommitRequest(group_id="g", topics=[many])])
             )
             committed = await told(commits.read())
-            batch = g.HeartbeatBatch(requests=[g.HeartbeatRequest()] * (bounds.BEATS_MAX + 1))
+            batch = g.HeartbeatBatch(requests=[g.HeartbeatRequest()] * (item_bounds.BEATS_MAX + 1))
             beats = await told(node.group.HeartbeatStream(iter([batch])).read())
 
         assert committed[0] is beats[0] is grpc.StatusCode.INVALID_ARGUMENT
@@ -368,12 +368,12 @@ def test_a_call_that_cannot_be_long_has_a_limit_of_its_own() -> None:
 
     async def story() -> None:
         async with served() as node:
-            long = g.HeartbeatRequest(group_id="g" * (bounds.PLAIN_BYTES_MAX + 1))
+            long = g.HeartbeatRequest(group_id="g" * (item_bounds.PLAIN_BYTES_MAX + 1))
             code, sentence, outcome = await told(node.group.Heartbeat(long))
             joined = await node.group.JoinGroup(join())
 
         assert code is grpc.StatusCode.INVALID_ARGUMENT
-        assert f"at most {bounds.PLAIN_BYTES_MAX} are allowed" in sentence
+        assert f"at most {item_bounds.PLAIN_BYTES_MAX} are allowed" in sentence
         assert outcome == "not-applied"
         assert joined.error_code == 0
 
@@ -383,8 +383,8 @@ def test_a_call_that_cannot_be_long_has_a_limit_of_its_own() -> None:
 @pytest.mark.parametrize(
     ("name", "most"),
     [
-        ("HeartbeatRequest", bounds.PLAIN_BYTES_MAX),
-        ("FindCoordinatorRequest", bounds.PLAIN_BYTES_MAX + 1_000 * 1_024),
+        ("HeartbeatRequest", item_bounds.PLAIN_BYTES_MAX),
+        ("FindCoordinatorRequest", item_bounds.PLAIN_BYTES_MAX + 1_000 * 1_024),
         ("DescribeGroupsRequest", 4 << 20),
         ("OffsetCommitRequest", None),
     ],

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from holdfast.server import wire
 from holdfast.server.faults import malformed
-from holdfast.server.wire import PLAIN_MESSAGE_BYTES, Counter, Field, TooMany
+from holdfast.server.guard import wire
+from holdfast.server.guard.wire import PLAIN_MESSAGE_BYTES, Counter, Field, TooMany
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -14,12 +14,12 @@ from google.protobuf import descriptor_pool
 from google.protobuf.message import DecodeError
 
 from holdfast.server.answering import end
-from holdfast.server.answers import encoded
-from holdfast.server.bounds import Bounds
 from holdfast.server.faults import CallFailed, malformed
 from holdfast.server.grpc_options import MESSAGE_FLOOR, MESSAGE_MARGIN
-from holdfast.server.pace import Pace
-from holdfast.server.shares import Shares
+from holdfast.server.guard.answer_size import encoded
+from holdfast.server.guard.item_bounds import Bounds
+from holdfast.server.guard.pace import Pace
+from holdfast.server.guard.shares import Shares
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Mapping

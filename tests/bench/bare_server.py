@@ -19,7 +19,7 @@ import uvloop
 from bench.group import PARTITIONS_EACH, PROTOCOL, REBALANCE_MS, SESSION_MS, assignment_of
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.server.config.node_config import Tls
-from holdfast.server.grpc_options import server_options
+from holdfast.server.rpc.grpc_options import server_options
 from holdfast.server.security.client_port import server_credentials
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g

@@ -25,7 +25,7 @@ from holdfast.coordinator.commands import Caller
 from holdfast.raft import frames, messages
 from holdfast.runtime.errors import NotCoordinator
 from holdfast.server.config import cluster_file, node_config
-from holdfast.server.faults import CallFailed
+from holdfast.server.rpc.errors import CallFailed
 from holdfast.server.translate import admin, requests
 from holdfast.storage import codec, records, segments, state_stream
 from holdfast.storage.errors import InstallRefused

@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 
 from holdfast.coordinator.settings_catalogue import REGISTRY
-from holdfast.server.grpc_options import server_options
+from holdfast.server.rpc.grpc_options import server_options
 
 METHOD = "/burst/Echo"
 STDIN = 0

@@ -18,7 +18,7 @@ import grpc
 import pytest
 
 from grpcio.burst_server import METHOD
-from holdfast.server.grpc_options import STREAMS_MAX
+from holdfast.server.rpc.grpc_options import STREAMS_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

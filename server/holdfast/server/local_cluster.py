@@ -20,10 +20,10 @@ import grpc
 from holdfast.server.config import cluster_file
 from holdfast.server.config.address import is_taken
 from holdfast.server.config.node_config import CannotStart, Tls, load
-from holdfast.server.grpc_options import channel_options
 from holdfast.server.layout import CLIENT_FOLDER, FORMED_NAME
 from holdfast.server.local_disks import Disks
 from holdfast.server.node_log import NodeLog
+from holdfast.server.rpc.grpc_options import channel_options
 from holdfast.server.security.client_port import channel_credentials
 from holdfast.storage.directory import is_empty
 from holdfast.v1 import admin_pb2, admin_pb2_grpc

@@ -23,24 +23,24 @@ from holdfast.runtime.background.offset_retention import OffsetRetention
 from holdfast.runtime.background.segment_roll import SegmentRoll
 from holdfast.runtime.groups.actors import Actors
 from holdfast.runtime.time.timers import Timers
-from holdfast.server.admin_service import AdminService
-from holdfast.server.answering import Callers
 from holdfast.server.config.address import is_taken
 from holdfast.server.config.node_config import CannotStart
-from holdfast.server.group_service import GroupService
-from holdfast.server.grpc_options import message_bytes_max, server_options
 from holdfast.server.guard.pace import Pace
 from holdfast.server.guard.request_guard import InForce, checking
-from holdfast.server.health import Health
-from holdfast.server.log_service import LogService
-from holdfast.server.nodes import Nodes
-from holdfast.server.offset_service import OffsetService
 from holdfast.server.open_files import connections_max
-from holdfast.server.pushes import Pushes
-from holdfast.server.reads import Reads
+from holdfast.server.rpc.admin_service import AdminService
+from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
+from holdfast.server.rpc.callers import Callers
+from holdfast.server.rpc.group_service import GroupService
+from holdfast.server.rpc.grpc_options import message_bytes_max, server_options
+from holdfast.server.rpc.health import Health
+from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams
+from holdfast.server.rpc.log_service import LogService
+from holdfast.server.rpc.nodes import Nodes
+from holdfast.server.rpc.offset_service import OffsetService
+from holdfast.server.rpc.reads import Reads
+from holdfast.server.rpc.takeovers import Takeovers
 from holdfast.server.security.client_port import server_credentials
-from holdfast.server.takeovers import Takeovers
-from holdfast.server.unheard import Unheard
 from holdfast.v1 import (
     admin_pb2,
     admin_pb2_grpc,
@@ -78,22 +78,24 @@ class Node:
         self.stopped_because: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._led_out = asyncio.Event()
         self._stopping = False
-        unheard, self._pace = Unheard(), Pace()
-        self.timers = Timers(replica, self._submit, heard=unheard.heard)
+        arrived, self._pace = ArrivedHeartbeats(), Pace()
+        self.timers = Timers(replica, self._submit, heard=arrived.heard)
         nodes = {peer.name: str(peer.client_address) for peer in config.peers}
         forming = FormCluster(config.cluster_id, config.settings)
         self.actors = Actors(replica, self.timers, nodes, forming)
         self._callers = Callers()
         self._reads = Reads(replica, self.actors)
         self.takeovers = Takeovers(replica, history)
-        self.pushes = Pushes(replica, self.actors, self._callers, self.takeovers, unheard)
+        self.streams = HeartbeatStreams(
+            replica, self.actors, self._callers, self.takeovers, arrived
+        )
         self._offset_retention = OffsetRetention(replica, self.actors)
         self._log = LogService(replica, history, self._reads, self._callers, self._pace)
         self._health = Health(replica)
         segment_roll = SegmentRoll(replica, self.actors)
         listeners = (
             self._reads,
-            self.pushes,
+            self.streams,
             self._health,
             self._offset_retention,
             segment_roll,
@@ -119,7 +121,7 @@ class Node:
         server = self._server
         door = checking(server, InForce(self._message_bytes_max, self._members_max), self._pace)
         group_pb2_grpc.add_GroupServiceServicer_to_server(
-            GroupService(self.replica, self.actors, self._callers, self.pushes, self.takeovers),
+            GroupService(self.replica, self.actors, self._callers, self.streams, self.takeovers),
             door,
         )
         offset_pb2_grpc.add_OffsetServiceServicer_to_server(

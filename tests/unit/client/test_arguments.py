@@ -17,7 +17,7 @@ from holdfast.client import (
     sync,
 )
 from holdfast.client.arguments import topic_names
-from holdfast.server.answering import CLIENT_ID_MAX
+from holdfast.server.rpc.callers import CLIENT_ID_MAX
 from unit.client.fake_cluster import fake_cluster
 from unit.server.nodes import served
 

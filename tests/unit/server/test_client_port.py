@@ -13,7 +13,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
 from holdfast.server.config.node_config import ConfigError, Tls
-from holdfast.server.grpc_options import server_options
+from holdfast.server.rpc.grpc_options import server_options
 from holdfast.server.security.certificates import issue, make_authority
 from holdfast.server.security.client_port import (
     ANONYMOUS,

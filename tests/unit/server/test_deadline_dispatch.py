@@ -16,7 +16,7 @@ from holdfast.runtime.time.deadline_dispatch import (
     DeadlineDispatch,
 )
 from holdfast.runtime.time.deadline_table import Due
-from holdfast.server.unheard import Unheard
+from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
 from holdfast.v1.group_pb2 import HeartbeatRequest
 
 if TYPE_CHECKING:
@@ -200,18 +200,18 @@ def test_s9_a_batch_that_has_arrived_is_heard_to_its_end_before_a_session_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """It is heard in slices; what comes after that is not waited for, or none would ever end."""
-    bench, unheard = Bench(monkeypatch), Unheard()
+    bench, arrived = Bench(monkeypatch), ArrivedHeartbeats()
     bench.firing = DeadlineDispatch(
-        cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, unheard.heard
+        cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, arrived.heard
     )
 
     async def story() -> None:
         with contextlib.ExitStack() as later:
-            with unheard.hearing(beats_of(0)):
+            with arrived.hearing(beats_of(0)):
                 bench.firing.fire([session(0)])
                 await bench.turns(10)
                 assert not bench.handed
-                later.enter_context(unheard.hearing(beats_of(0)))
+                later.enter_context(arrived.hearing(beats_of(0)))
             await bench.until_handed(1)
             assert len(bench.handed) == 1
 
@@ -220,13 +220,13 @@ def test_s9_a_batch_that_has_arrived_is_heard_to_its_end_before_a_session_ends(
 
 def test_s9_batches_of_strangers_hold_up_no_session_s_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else one caller with large batches without end keeps every dead member of the cluster."""
-    bench, unheard = Bench(monkeypatch), Unheard()
+    bench, arrived = Bench(monkeypatch), ArrivedHeartbeats()
     bench.firing = DeadlineDispatch(
-        cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, unheard.heard
+        cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, arrived.heard
     )
 
     async def story() -> None:
-        with unheard.hearing(beats_of(1, 2)), unheard.hearing([HeartbeatRequest(group_id="x")]):
+        with arrived.hearing(beats_of(1, 2)), arrived.hearing([HeartbeatRequest(group_id="x")]):
             bench.firing.fire([session(0)])
             await bench.until_handed(1)
             assert [fired.key.member_id for fired in bench.handed] == ["m-0"]
@@ -236,13 +236,13 @@ def test_s9_batches_of_strangers_hold_up_no_session_s_end(monkeypatch: pytest.Mo
 
 def test_s9_no_batch_holds_up_the_deadline_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """A join phase waits for joins, which no batch of heartbeats brings."""
-    bench, unheard = Bench(monkeypatch), Unheard()
+    bench, arrived = Bench(monkeypatch), ArrivedHeartbeats()
     bench.firing = DeadlineDispatch(
-        cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, unheard.heard
+        cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, arrived.heard
     )
 
     async def story() -> None:
-        with unheard.hearing(beats_of(0)):
+        with arrived.hearing(beats_of(0)):
             bench.firing.fire([Due("large", DeadlineKey(ROUND), arming=1, renewals=0)])
             await bench.until_handed(1)
             assert len(bench.handed) == 1

@@ -4,7 +4,7 @@ import grpc
 import pytest
 
 from holdfast.runtime import errors as r
-from holdfast.server.faults import TABLE, CallFailed, Refused, ending, malformed
+from holdfast.server.rpc.errors import TABLE, CallFailed, Refused, ending, malformed
 from holdfast.v1 import errors_pb2 as e
 
 GROUP_CODES = [

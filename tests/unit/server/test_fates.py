@@ -14,10 +14,10 @@ import pytest
 
 from holdfast.raft.api import DiskLow, Overloaded
 from holdfast.runtime.errors import Stopping
-from holdfast.server import ordered
-from holdfast.server.answering import Callers, Context
-from holdfast.server.faults import exhausted, malformed
-from holdfast.server.pushes import ANSWERED_MAX, Pushes
+from holdfast.server.rpc import ordered_stream
+from holdfast.server.rpc.callers import Callers, Context
+from holdfast.server.rpc.errors import exhausted, malformed
+from holdfast.server.rpc.heartbeat_stream import ANSWERED_MAX, HeartbeatStreams
 from holdfast.server.translate.limits import TEXT_MAX
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
@@ -160,7 +160,7 @@ def test_s5_a_stream_that_ends_begins_no_call_more() -> None:
             yield 2
 
         with pytest.raises(grpc.aio.AbortError):
-            await ordered.serve(requests(), cast("Context", context), answer)
+            await ordered_stream.serve(requests(), cast("Context", context), answer)
 
         assert context.trailing["holdfast-outcome"] == "not-applied"
         assert begun == [1]
@@ -233,8 +233,8 @@ def test_who_reads_is_answered_each_time_with_what_is_pushed_between() -> None:
 def test_s5_a_heartbeat_stream_does_not_tell_of_batches_that_it_did_not_answer() -> None:
     async def story() -> None:
         world = await World().lead()
-        pushes, context = (
-            Pushes(world.replica, world.actors, Callers(), world.takeovers),
+        streams, context = (
+            HeartbeatStreams(world.replica, world.actors, Callers(), world.takeovers),
             NeverRead(),
         )
         beats = [g.HeartbeatRequest(group_id="x")]
@@ -244,7 +244,7 @@ def test_s5_a_heartbeat_stream_does_not_tell_of_batches_that_it_did_not_answer()
             raise malformed("requests", "too many")  # as the check of what was read does
 
         with pytest.raises(grpc.aio.AbortError):
-            await pushes.serve(batches(), cast("Context", context))
+            await streams.serve(batches(), cast("Context", context))
 
         assert context.trailing["holdfast-outcome"] == "unknown"
 
@@ -272,7 +272,7 @@ def test_who_never_reads_is_not_read_any_more() -> None:
 
     async def story() -> None:
         world = await World().lead()
-        pushes = Pushes(world.replica, world.actors, Callers(), world.takeovers)
+        streams = HeartbeatStreams(world.replica, world.actors, Callers(), world.takeovers)
         read = 0
 
         async def batches() -> AsyncIterator[g.HeartbeatBatch]:
@@ -281,7 +281,7 @@ def test_who_never_reads_is_not_read_any_more() -> None:
                 read += 1
                 yield g.HeartbeatBatch(requests=[g.HeartbeatRequest(group_id="x")])
 
-        serving = asyncio.ensure_future(pushes.serve(batches(), cast("Context", NeverRead())))
+        serving = asyncio.ensure_future(streams.serve(batches(), cast("Context", NeverRead())))
         await world.settle()
         seen = read
         serving.cancel()

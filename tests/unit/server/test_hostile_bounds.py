@@ -29,14 +29,14 @@ from harness.hostile import (
     frame,
 )
 from holdfast.coordinator.settings_catalogue import REGISTRY
-from holdfast.server import grpc_options
-from holdfast.server.grpc_options import server_options
 from holdfast.server.open_files import (
     CONNECTIONS_MAX,
     connections_max,
     peer_connections_max,
     raise_limit,
 )
+from holdfast.server.rpc import grpc_options
+from holdfast.server.rpc.grpc_options import server_options
 from holdfast.server.security.certificates import issue, make_authority
 from holdfast.server.security.client_port import server_credentials
 

@@ -14,9 +14,9 @@ import grpc
 import pytest
 from google.protobuf.descriptor import FieldDescriptor
 
-from holdfast.server.faults import CallFailed
 from holdfast.server.guard import item_bounds, wire
 from holdfast.server.guard.item_bounds import ITEMS_MAX, Bounds
+from holdfast.server.rpc.errors import CallFailed
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import log_pb2, offset_pb2

@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from holdfast.coordinator.ids import Position
-from holdfast.server import log_service
+from holdfast.server.rpc import log_service
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import log_pb2 as lg

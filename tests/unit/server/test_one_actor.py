@@ -16,8 +16,8 @@ from holdfast.coordinator import commands as c
 from holdfast.coordinator.ids import Position, TopicPartition
 from holdfast.raft.api import DiskLow
 from holdfast.runtime.errors import CommandFailed, Crashed, NotCoordinator, Stopping
-from holdfast.server.answering import Callers, Context
-from holdfast.server.pushes import Pushes, _Stream
+from holdfast.server.rpc.callers import Callers, Context
+from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams, _Stream
 from holdfast.v1.group_pb2 import HeartbeatBatch, HeartbeatRequest
 from unit.server.world import (
     World,
@@ -191,13 +191,13 @@ def test_s17_who_leaves_a_batch_of_heartbeats_waits_for_none_of_them(ends: str) 
     async def story() -> list[str]:
         world = await World().lead()
         joined = await world.member()
-        pushes = Pushes(world.replica, world.actors, Callers(), world.takeovers)
+        streams = HeartbeatStreams(world.replica, world.actors, Callers(), world.takeovers)
         world.replica.hold = True
         leaving = world.ask(removing("g", "i1"))
         await world.until(lambda: world.replica.waits)
         beats = [HeartbeatRequest(group_id="g", member_id=joined.member_id) for _ in range(2)]
         batch, context = HeartbeatBatch(requests=beats), cast("Context", None)
-        answer = asyncio.ensure_future(pushes._answer(_Stream(), batch, context))
+        answer = asyncio.ensure_future(streams._answer(_Stream(), batch, context))
         await world.settle()
         faults, waiting = unheard_of(), len(world.actors.calls)
         answer.cancel() if "client" in ends else world.actors.stop()
@@ -226,9 +226,9 @@ def test_s17_a_heartbeat_that_ends_the_stream_leaves_none_before_it_waiting() ->
         await world.until(lambda: world.replica.waits)
         beats = [HeartbeatRequest(group_id="g", member_id=joined.member_id) for _ in range(2)]
         beats[1].holdfast.SetInParent()
-        pushes = Pushes(world.replica, world.actors, Failing(), world.takeovers)
+        streams = HeartbeatStreams(world.replica, world.actors, Failing(), world.takeovers)
         with pytest.raises(Crashed):
-            await pushes._answer(_Stream(), HeartbeatBatch(requests=beats), cast("Context", None))
+            await streams._answer(_Stream(), HeartbeatBatch(requests=beats), cast("Context", None))
         left = len(world.actors.calls)
         world.replica.step_down()
         leaving.cancel()

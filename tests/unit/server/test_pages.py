@@ -12,8 +12,8 @@ import pytest
 from holdfast.coordinator.events import TopicSize
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.state import Group
-from holdfast.server import pages
 from holdfast.server.guard import answer_size
+from holdfast.server.rpc import pages
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from unit.server.nodes import served

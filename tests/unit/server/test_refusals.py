@@ -11,7 +11,7 @@ import pytest
 from holdfast.coordinator import rejections as r
 from holdfast.coordinator.rejections import Rejection
 from holdfast.runtime.errors import NotCoordinator
-from holdfast.server.faults import CallFailed
+from holdfast.server.rpc.errors import CallFailed
 from holdfast.server.translate.refusals import TABLE, Coded, Status, code_of, sentence
 from holdfast.v1 import errors_pb2 as e
 

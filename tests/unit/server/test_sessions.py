@@ -15,7 +15,7 @@ from holdfast.coordinator.rejections import FencedInstanceId, RebalanceInProgres
 from holdfast.coordinator.volatile import SESSION, DeadlineKey
 from holdfast.raft.api import Overloaded
 from holdfast.runtime.errors import NotCoordinator
-from holdfast.server.pushes import answered_before
+from holdfast.server.rpc.heartbeat_stream import answered_before
 from holdfast.v1 import group_pb2 as g
 from unit.server.world import World, beating, committing, joining, with_topic
 

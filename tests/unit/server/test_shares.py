@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
-from holdfast.server import log_service, ordered
-from holdfast.server.faults import CallFailed
 from holdfast.server.guard import request_guard
 from holdfast.server.guard.shares import Shares
+from holdfast.server.rpc import log_service, ordered_stream
+from holdfast.server.rpc.errors import CallFailed
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import log_pb2 as lg
 from holdfast.v1 import log_pb2_grpc
@@ -137,7 +137,7 @@ def test_bytes_of_one_connections_requests_are_bounded(monkeypatch: pytest.Monke
 def test_bytes_of_a_stream_of_commits_wait_for_their_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     """Flow control holds the caller back; nothing is refused, and all are answered in order."""
     one = commit(1, group_id="g000").ByteSize()
-    monkeypatch.setattr(ordered, "BYTES_MAX", 3 * one)
+    monkeypatch.setattr(ordered_stream, "BYTES_MAX", 3 * one)
 
     async def story() -> None:
         async with served() as node:

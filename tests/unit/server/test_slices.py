@@ -17,9 +17,9 @@ from holdfast.coordinator.events import TopicSize
 from holdfast.coordinator.ids import TopicPartition
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.state import Group, Member, Offset, State
-from holdfast.server import listing, slices
 from holdfast.server.guard import answer_size
 from holdfast.server.guard.item_bounds import LEAVING_MAX
+from holdfast.server.rpc import listing, slices
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g

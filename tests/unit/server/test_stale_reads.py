@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from holdfast.raft.api import Status
-from holdfast.server.reads import Reads
+from holdfast.server.rpc.reads import Reads
 from holdfast.v1 import extras_pb2 as x
 from unit.server.fake_replica import FakeReplica
 from unit.server.world import World

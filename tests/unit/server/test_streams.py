@@ -199,16 +199,16 @@ def test_a_stream_carries_members_only_for_as_long_as_they_are_members() -> None
             stream = node.group.HeartbeatStream()
             await stream.write(batch(1, [beat(old), ghost, nowhere]))
             await stream.read()
-            assert node.node.pushes.carried == 1
+            assert node.node.streams.carried == 1
             new = await node.group.JoinGroup(join())
             await stream.read()
-            assert node.node.pushes.carried == 0
+            assert node.node.streams.carried == 0
             await stream.write(batch(2, [beat(new)]))
             await stream.read()
-            assert node.node.pushes.carried == 1
+            assert node.node.streams.carried == 1
             leaving = g.LeaveGroupRequestMember(member_id=new.member_id, group_instance_id="i1")
             await node.group.LeaveGroup(g.LeaveGroupRequest(group_id="g", members=[leaving]))
-            assert node.node.pushes.carried == 0
+            assert node.node.streams.carried == 0
             await stream.done_writing()
 
     asyncio.run(story())

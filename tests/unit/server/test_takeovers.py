@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from holdfast.coordinator.events import StaticMemberReplaced
-from holdfast.server import takeovers
 from holdfast.server.cli import describing, explain
-from holdfast.server.takeovers import KEPT_MAX, WINDOW_MS, Counts, Takeovers
+from holdfast.server.rpc import takeovers
+from holdfast.server.rpc.takeovers import KEPT_MAX, WINDOW_MS, Counts, Takeovers
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import offset_pb2 as o

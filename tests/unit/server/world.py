@@ -16,7 +16,7 @@ from holdfast.coordinator.events import (
 )
 from holdfast.runtime.groups.actors import Actors
 from holdfast.runtime.time.timers import Timers
-from holdfast.server.takeovers import Takeovers
+from holdfast.server.rpc.takeovers import Takeovers
 from unit.server.fake_history import FakeHistory
 from unit.server.fake_replica import FakeReplica
 from unit.server.nodes import QUICK

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 INT32_MAX: Final = 2**31 - 1
 GROUP_LENGTH_MAX: Final = 512
 CLIENT_ID_LENGTH_MAX: Final = 255
-"""As server/answering.py has it."""
+"""As server/rpc/callers.py has it."""
 _NAME: Final = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
 """Kafka's rule for topics and for group.instance.id; the service's stand in coordinator/decide, in
 cluster.py and classic/bounds.py."""

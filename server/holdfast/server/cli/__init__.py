@@ -14,7 +14,7 @@ import click
 
 from holdfast.server.cli.ending import usage_for_programs
 from holdfast.server.entry import INTERRUPTED
-from holdfast.server.nodes import VERSION
+from holdfast.server.rpc.nodes import VERSION
 
 __all__ = ["main"]
 

@@ -22,8 +22,8 @@ from holdfast.server.cli.tls import credentials, unreached
 from holdfast.server.config import cluster_file
 from holdfast.server.config.address import parse_address
 from holdfast.server.config.node_config import ConfigError, Tls
-from holdfast.server.faults import LEADER_KEY, OUTCOME_KEY
-from holdfast.server.grpc_options import channel_options
+from holdfast.server.rpc.errors import LEADER_KEY, OUTCOME_KEY
+from holdfast.server.rpc.grpc_options import channel_options
 from holdfast.v1 import (
     admin_pb2,
     admin_pb2_grpc,

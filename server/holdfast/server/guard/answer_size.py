@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from holdfast.server.faults import too_large
+from holdfast.server.rpc.errors import too_large
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Final
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from holdfast.server.faults import malformed
 from holdfast.server.guard import wire
 from holdfast.server.guard.wire import PLAIN_MESSAGE_BYTES, Counter, Field, TooMany
+from holdfast.server.rpc.errors import malformed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor
     from google.protobuf.message import Message
 
-    from holdfast.server.faults import CallFailed
+    from holdfast.server.rpc.errors import CallFailed
 
     MembersMax = Callable[[], int]
     """How many members the largest group may have at this moment (`group.max_size`, S23)."""

@@ -13,18 +13,18 @@ import grpc
 from google.protobuf import descriptor_pool
 from google.protobuf.message import DecodeError
 
-from holdfast.server.answering import end
-from holdfast.server.faults import CallFailed, malformed
-from holdfast.server.grpc_options import MESSAGE_FLOOR, MESSAGE_MARGIN
 from holdfast.server.guard.answer_size import encoded
 from holdfast.server.guard.item_bounds import Bounds
 from holdfast.server.guard.pace import Pace
 from holdfast.server.guard.shares import Shares
+from holdfast.server.rpc.callers import end
+from holdfast.server.rpc.errors import CallFailed, malformed
+from holdfast.server.rpc.grpc_options import MESSAGE_FLOOR, MESSAGE_MARGIN
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 
-    from holdfast.server.answering import Context
+    from holdfast.server.rpc.callers import Context
 
     Decode = Callable[[bytes], Any]
     Serve = Callable[[Any, Context], Any]

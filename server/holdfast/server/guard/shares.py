@@ -10,7 +10,7 @@ import contextlib
 from collections import Counter
 from typing import TYPE_CHECKING, Final
 
-from holdfast.server.faults import exhausted
+from holdfast.server.rpc.errors import exhausted
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,7 +8,7 @@ from holdfast.coordinator import commands as c
 from holdfast.coordinator.events import SettingChange, TopicSize
 from holdfast.coordinator.rejections import FencedInstanceId, UnknownMemberId
 from holdfast.coordinator.subscriptions import UNSURVEYED, Survey
-from holdfast.server.faults import malformed
+from holdfast.server.rpc.errors import malformed
 from holdfast.server.translate import limits
 from holdfast.server.translate.refusals import code_of, sentence
 from holdfast.server.translate.responses import extras

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from holdfast.server.faults import malformed
+from holdfast.server.rpc.errors import malformed
 
 TEXT_MAX: Final = 4_096
 """Characters of an id, a name or a reason: far above any real one, far below harm."""

@@ -14,7 +14,7 @@ import grpc
 from holdfast.coordinator import rejections as r
 from holdfast.coordinator.text import abbreviate, readable
 from holdfast.runtime.errors import NotCoordinator, Outcome
-from holdfast.server.faults import CallFailed
+from holdfast.server.rpc.errors import CallFailed
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:

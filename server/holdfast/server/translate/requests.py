@@ -9,8 +9,8 @@ from google.protobuf.message import DecodeError
 from holdfast.coordinator import commands as c
 from holdfast.coordinator.events import Assigned, OffsetCommitted, Protocol
 from holdfast.coordinator.ids import TopicPartition
-from holdfast.server.faults import malformed
 from holdfast.server.guard.item_bounds import Bounds
+from holdfast.server.rpc.errors import malformed
 from holdfast.server.translate import limits
 from holdfast.v1 import group_pb2 as g
 

@@ -10,10 +10,10 @@ from holdfast.coordinator import queries
 from holdfast.coordinator.ids import TopicPartition
 from holdfast.coordinator.rejections import InvalidConfig
 from holdfast.coordinator.subscriptions import CONSUMER
-from holdfast.server.faults import CallFailed
 from holdfast.server.guard.answer_size import Encoded
 from holdfast.server.guard.item_bounds import Bounds
-from holdfast.server.slices import ordered
+from holdfast.server.rpc.errors import CallFailed
+from holdfast.server.rpc.slices import ordered
 from holdfast.server.translate import rebalances
 from holdfast.server.translate.refusals import code_of, sentence
 from holdfast.v1 import admin_pb2 as a
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.ids import GroupId, InstanceId, MemberId
     from holdfast.coordinator.state import Group, State
     from holdfast.server.guard.answer_size import Room
-    from holdfast.server.slices import Slices
+    from holdfast.server.rpc.slices import Slices
     from holdfast.v1 import extras_pb2 as x
     from holdfast.v1.group_pb2 import ConsumerProtocolTopicPartitions
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.coordinator.queries import Wanted
-from holdfast.server import pages
 from holdfast.server.guard.answer_size import Encoded, Room
-from holdfast.server.slices import Slices, ordered
+from holdfast.server.rpc import pages
+from holdfast.server.rpc.slices import Slices, ordered
 from holdfast.server.translate import views
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x

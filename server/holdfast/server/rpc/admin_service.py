@@ -10,12 +10,12 @@ from holdfast.coordinator import replies
 from holdfast.coordinator.commands import DeleteGroup
 from holdfast.coordinator.evolve_rebalances import KEPT_MAX
 from holdfast.coordinator.subscriptions import UNSURVEYED
-from holdfast.server.answering import Callers, Context, answered
-from holdfast.server.faults import ENDED, partly_done
 from holdfast.server.guard.answer_size import Encoded, Room
-from holdfast.server.listing import Lists
-from holdfast.server.slices import Slices, collected
-from holdfast.server.subscribers import survey
+from holdfast.server.rpc.callers import Callers, Context, answered
+from holdfast.server.rpc.errors import ENDED, partly_done
+from holdfast.server.rpc.listing import Lists
+from holdfast.server.rpc.slices import Slices, collected
+from holdfast.server.rpc.subscribers import survey
 from holdfast.server.translate import admin, limits, responses, views
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import admin_pb2_grpc
@@ -30,9 +30,9 @@ if TYPE_CHECKING:
     from holdfast.coordinator.ids import CallId
     from holdfast.runtime.groups.actors import Actors, Waiting
     from holdfast.runtime.groups.pending_calls import Answered
-    from holdfast.server.nodes import Nodes
-    from holdfast.server.reads import Reads
-    from holdfast.server.takeovers import Takeovers
+    from holdfast.server.rpc.nodes import Nodes
+    from holdfast.server.rpc.reads import Reads
+    from holdfast.server.rpc.takeovers import Takeovers
 
 logger = logging.getLogger(__name__)
 

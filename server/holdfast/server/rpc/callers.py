@@ -17,7 +17,8 @@ import grpc
 from holdfast.coordinator.commands import Caller
 from holdfast.coordinator.text import readable
 from holdfast.runtime.errors import Crashed
-from holdfast.server.faults import (
+from holdfast.server.logs import CALL
+from holdfast.server.rpc.errors import (
     ENDED,
     LEADER_KEY,
     OUTCOME_KEY,
@@ -27,7 +28,6 @@ from holdfast.server.faults import (
     ending,
     malformed,
 )
-from holdfast.server.logs import CALL
 from holdfast.server.security.client_port import ANONYMOUS, Principals
 from holdfast.server.translate import limits
 from holdfast.v1 import extras_pb2 as x
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.ids import CallId
     from holdfast.runtime.errors import Outcome
-    from holdfast.server.faults import Ended
+    from holdfast.server.rpc.errors import Ended
 
 logger = logging.getLogger(__name__)
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.coordinator import replies
 from holdfast.coordinator.commands import Caller
-from holdfast.server.answering import Callers, Context, answered
 from holdfast.server.config.address import parse_address
-from holdfast.server.faults import malformed
-from holdfast.server.pushes import answered_before
-from holdfast.server.slices import chunks, collected
+from holdfast.server.rpc.callers import Callers, Context, answered
+from holdfast.server.rpc.errors import malformed
+from holdfast.server.rpc.heartbeat_stream import answered_before
+from holdfast.server.rpc.slices import chunks, collected
 from holdfast.server.translate import requests, responses
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.ports import ReplicaLike
-    from holdfast.server.pushes import Pushes
-    from holdfast.server.takeovers import Takeovers
+    from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams
+    from holdfast.server.rpc.takeovers import Takeovers
 
 _GROUPS = 0
 """FindCoordinator's key type for groups, the only one that is served."""
@@ -41,11 +41,11 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         replica: ReplicaLike,
         actors: Actors,
         callers: Callers,
-        pushes: Pushes,
+        streams: HeartbeatStreams,
         takeovers: Takeovers,
     ) -> None:
         self._replica, self._actors, self._takeovers = replica, actors, takeovers
-        self._callers, self._pushes = callers, pushes
+        self._callers, self._streams = callers, streams
 
     @answered(g.JoinGroupResponse)
     async def JoinGroup(self, request: g.JoinGroupRequest, context: Context) -> g.JoinGroupResponse:
@@ -104,7 +104,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         self, requests: AsyncIterator[g.HeartbeatBatch], context: Context
     ) -> None:
         """Heartbeats of many members, and pushes to them."""
-        await self._pushes.serve(requests, context)
+        await self._streams.serve(requests, context)
 
     @answered(g.LeaveGroupResponse)
     async def LeaveGroup(

@@ -13,8 +13,8 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from zlib import crc32
 
-from holdfast.server.faults import malformed
-from holdfast.server.slices import ordered
+from holdfast.server.rpc.errors import malformed
+from holdfast.server.rpc.slices import ordered
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,8 +11,8 @@ import logging
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from holdfast.runtime.errors import Crashed
-from holdfast.server.answering import Context, end
-from holdfast.server.faults import ENDED
+from holdfast.server.rpc.callers import Context, end
+from holdfast.server.rpc.errors import ENDED
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable

@@ -34,7 +34,7 @@ class _Batch:
         return not self._members.isdisjoint(members)
 
 
-class Unheard:
+class ArrivedHeartbeats:
     """The batches of a node that are being heard."""
 
     def __init__(self) -> None:

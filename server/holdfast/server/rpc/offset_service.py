@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.coordinator import replies
-from holdfast.server import ordered
-from holdfast.server.answering import Callers, Context, answered
 from holdfast.server.guard.answer_size import Encoded, Room
-from holdfast.server.slices import Slices
+from holdfast.server.rpc import ordered_stream
+from holdfast.server.rpc.callers import Callers, Context, answered
+from holdfast.server.rpc.slices import Slices
 from holdfast.server.translate import requests, responses, views
 from holdfast.v1 import offset_pb2 as o
 from holdfast.v1 import offset_pb2_grpc
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from holdfast.runtime.groups.actors import Actors
     from holdfast.server.guard.pace import Pace
-    from holdfast.server.reads import Reads
-    from holdfast.server.takeovers import Takeovers
+    from holdfast.server.rpc.reads import Reads
+    from holdfast.server.rpc.takeovers import Takeovers
 
 
 _ADVICE: Final = "name fewer groups, or topics and partitions of them"
@@ -66,7 +66,7 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         self, requests: AsyncIterator[o.OffsetCommitRequest], context: Context
     ) -> None:
         """Commits of a caller with many in flight, answered in order."""
-        await ordered.serve(
+        await ordered_stream.serve(
             requests,
             context,
             lambda request: self._pace.timed(context.peer(), self._commit(request, context)),

@@ -15,11 +15,11 @@ import grpc
 
 from holdfast.coordinator import events as ev
 from holdfast.coordinator.commands import Caller
-from holdfast.server.answering import end
-from holdfast.server.faults import ENDED, CallFailed, Refused, ending
-from holdfast.server.slices import chunks
+from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
+from holdfast.server.rpc.callers import end
+from holdfast.server.rpc.errors import ENDED, CallFailed, Refused, ending
+from holdfast.server.rpc.slices import chunks
 from holdfast.server.translate import requests, responses
-from holdfast.server.unheard import Unheard
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from holdfast.coordinator.state import Group
     from holdfast.runtime.groups.actors import Actors, Waiting
     from holdfast.runtime.ports import ReplicaLike
-    from holdfast.server.answering import Callers, Context
-    from holdfast.server.takeovers import Takeovers
+    from holdfast.server.rpc.callers import Callers, Context
+    from holdfast.server.rpc.takeovers import Takeovers
     from holdfast.server.translate.refusals import Code
 
 WAITING_MAX: Final = 64
@@ -90,7 +90,7 @@ class _Stream:
                 self._room.release()
 
 
-class Pushes:
+class HeartbeatStreams:
     """All open streams, by the groups whose members they carry."""
 
     def __init__(
@@ -99,12 +99,12 @@ class Pushes:
         actors: Actors,
         callers: Callers,
         takeovers: Takeovers,
-        unheard: Unheard | None = None,
+        arrived: ArrivedHeartbeats | None = None,
     ) -> None:
-        """`unheard`: told of each batch while it is being heard (S9)."""
+        """`arrived`: told of each batch while it is being heard (S9)."""
         self._replica, self._actors, self._callers = replica, actors, callers
         self._takeovers = takeovers
-        self._unheard = unheard or Unheard()
+        self._arrived = arrived or ArrivedHeartbeats()
         self._large = asyncio.Semaphore(LARGE_AT_ONCE)
         self._streams: dict[GroupId, dict[_Stream, None]] = defaultdict(dict)
 
@@ -160,9 +160,9 @@ class Pushes:
     ) -> g.HeartbeatBatchResponse:
         """Answer a batch; of large ones a few at a time, for their calls take up memory."""
         if len(batch.requests) <= LARGE_BATCH:
-            with self._unheard.hearing(batch.requests) as heard:
+            with self._arrived.hearing(batch.requests) as heard:
                 return await self._answered(stream, batch, context, heard)
-        with self._unheard.hearing(batch.requests) as heard:
+        with self._arrived.hearing(batch.requests) as heard:
             async with self._large:
                 return await self._answered(stream, batch, context, heard)
 

@@ -17,9 +17,9 @@ import grpc
 from holdfast.coordinator.ids import Position
 from holdfast.runtime.errors import Crashed, Stopping
 from holdfast.runtime.event_log.history import NotHeld
-from holdfast.server.answering import answered, end
-from holdfast.server.faults import ENDED, CallFailed
 from holdfast.server.guard.shares import WATCHES_EACH_MAX, WATCHES_MAX, Shares
+from holdfast.server.rpc.callers import answered, end
+from holdfast.server.rpc.errors import ENDED, CallFailed
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import log_pb2 as lg
 from holdfast.v1.events_pb2 import EventRecord
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from holdfast.coordinator.events import Record
     from holdfast.runtime.event_log.history import Page
     from holdfast.runtime.ports import HistoryLike, ReplicaLike
-    from holdfast.server.answering import Callers, Context
     from holdfast.server.guard.pace import Pace
-    from holdfast.server.reads import Reads
+    from holdfast.server.rpc.callers import Callers, Context
+    from holdfast.server.rpc.reads import Reads
 
 logger = logging.getLogger(__name__)
 

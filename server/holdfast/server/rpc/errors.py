@@ -1,6 +1,6 @@
 """How a call ends when it does not end with an answer of the group protocol.
 
-A service raises one of these, or what the runtime raised; `answering` turns it into a gRPC status
+A service raises one of these, or what the runtime raised; `callers` turns it into a gRPC status
 or, where the response has a top-level `error_code`, into that. Each says whether the change may
 have happened (S5). Knows no messages and no rules.
 """

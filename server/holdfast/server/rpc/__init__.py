@@ -1,0 +1,1 @@
+"""The gRPC services of a node, a file each, and their callers, errors, streams and pages."""

@@ -19,7 +19,7 @@ from holdfast.runtime.replica.group_commit import LINGER_PARTS
 from holdfast.runtime.replica.replica import Clocks, Replica
 from holdfast.server.config.address import Address
 from holdfast.server.config.node_config import NodeConfig, Peer
-from holdfast.server.node import Node
+from holdfast.server.process.node import Node
 from simulation.disk import Disk, SyncedJournal
 from simulation.hosted import HostedEngine
 from simulation.peers import PeerEnd

@@ -199,7 +199,7 @@ BAD = [
     (check_directions, "server/holdfast/server/cli/chaos.py", "from holdfast.chaos import judge"),
     (
         check_directions,
-        "server/holdfast/server/node.py",
+        "server/holdfast/server/process/node.py",
         "def f():\n    from holdfast.chaos import judge",
     ),
     (check_directions, "clients/python/holdfast/client/x.py", "import holdfast.chaos"),

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 NAME: Final = "node.log"
 _GRAVE: Final = {"warning", "error", "critical"}
 _VALUES: Final = re.compile(r'(\w+)=("(?:[^"\\]|\\.)*"|\S*)')
-"""A line for people, as `holdfast.server.logs.TextForm` writes it."""
+"""A line for people, as `holdfast.server.process.logs.TextForm` writes it."""
 _ESCAPED: Final = re.compile(r'\\(["\\])')
 
 

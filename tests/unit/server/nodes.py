@@ -14,7 +14,7 @@ from holdfast.coordinator.events import SettingChange
 from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.server.config.address import Address
 from holdfast.server.config.node_config import NodeConfig, Peer
-from holdfast.server.node import Node
+from holdfast.server.process.node import Node
 from holdfast.server.rpc.grpc_options import server_options
 from holdfast.server.security.client_port import server_credentials
 from holdfast.v1 import (

@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 from holdfast.coordinator.text import OBEYED
-from holdfast.server import logs
 from holdfast.server.cli import main
 from holdfast.server.cli.options import table
 from holdfast.server.cli.speaking import say
-from holdfast.server.logs import JsonForm, TextForm
+from holdfast.server.process import logs
+from holdfast.server.process.logs import JsonForm, TextForm
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g

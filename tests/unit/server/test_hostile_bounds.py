@@ -29,7 +29,7 @@ from harness.hostile import (
     frame,
 )
 from holdfast.coordinator.settings_catalogue import REGISTRY
-from holdfast.server.open_files import (
+from holdfast.server.process.open_files import (
     CONNECTIONS_MAX,
     connections_max,
     peer_connections_max,

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.server.logs import JsonForm, TextForm
 from holdfast.server.node_log import NodeLog
+from holdfast.server.process.logs import JsonForm, TextForm
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,12 +9,12 @@ import click
 import uvloop
 
 from holdfast.raft.api import EngineStopped
-from holdfast.server import logs
 from holdfast.server.cli.ending import fail
 from holdfast.server.config import cluster_file
 from holdfast.server.config.node_config import CannotStart, ConfigError, load
-from holdfast.server.open_files import raise_limit
-from holdfast.server.serve import serve
+from holdfast.server.process import logs
+from holdfast.server.process.open_files import raise_limit
+from holdfast.server.process.serve import serve
 
 
 @click.command()

@@ -17,7 +17,7 @@ import grpc
 from holdfast.coordinator.commands import Caller
 from holdfast.coordinator.text import readable
 from holdfast.runtime.errors import Crashed
-from holdfast.server.logs import CALL
+from holdfast.server.process.logs import CALL
 from holdfast.server.rpc.errors import (
     ENDED,
     LEADER_KEY,

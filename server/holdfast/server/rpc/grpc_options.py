@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.server.open_files import CONNECTIONS_MAX
+from holdfast.server.process.open_files import CONNECTIONS_MAX
 
 Option = tuple[str, int]
 

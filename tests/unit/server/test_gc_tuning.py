@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from holdfast.server import collector
+from holdfast.server.process import gc_tuning
 
 
 class Knot:
@@ -20,11 +20,11 @@ def test_a_serving_node_still_frees_cycles_but_searches_seldom() -> None:
     """Memory: what is made after the start is not left out."""
     before, turn_s = gc.get_threshold(), sys.getswitchinterval()
     try:
-        collector.settle()
+        gc_tuning.settle()
         made = weakref.ref(Knot())
-        assert gc.get_threshold() == (collector.YOUNG_MAX, *collector.SEARCHES_A_STEP)
+        assert gc.get_threshold() == (gc_tuning.YOUNG_MAX, *gc_tuning.SEARCHES_A_STEP)
         assert gc.get_freeze_count() > 0
-        assert sys.getswitchinterval() == pytest.approx(collector.TURN_S)
+        assert sys.getswitchinterval() == pytest.approx(gc_tuning.TURN_S)
         gc.collect()
         assert made() is None
     finally:

@@ -15,11 +15,11 @@ from holdfast.raft.api import EngineStopped, RaftError, Settings
 from holdfast.raft.open import LogConfig
 from holdfast.raft.transport.streams import TransportFailed
 from holdfast.runtime.replica.open import ReplicaConfig, open_replica
-from holdfast.server import collector
 from holdfast.server.config import cluster_file
 from holdfast.server.config.node_config import CannotStart
-from holdfast.server.node import Node, bind
-from holdfast.server.open_files import peer_connections_max
+from holdfast.server.process import gc_tuning
+from holdfast.server.process.node import Node, bind
+from holdfast.server.process.open_files import peer_connections_max
 from holdfast.server.security.peer_port import peer_tls
 from holdfast.storage.errors import DirectoryRefused, Refusal, StateBusy, StorageError
 
@@ -54,7 +54,7 @@ async def serve(
     asked = _until_signal()
     try:
         await node.start()
-        collector.settle()
+        gc_tuning.settle()
         await asyncio.to_thread(cluster_file.replace_pid, shared, config.name, config.cluster_id)
         await asyncio.wait((asked, node.stopped_because), return_when=asyncio.FIRST_COMPLETED)
         broken = node.stopped_because.done()  # looked at now: our own close ends the log, too

@@ -27,7 +27,7 @@ from holdfast.server.config.address import is_taken
 from holdfast.server.config.node_config import CannotStart
 from holdfast.server.guard.pace import Pace
 from holdfast.server.guard.request_guard import InForce, checking
-from holdfast.server.open_files import connections_max
+from holdfast.server.process.open_files import connections_max
 from holdfast.server.rpc.admin_service import AdminService
 from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
 from holdfast.server.rpc.callers import Callers

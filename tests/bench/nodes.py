@@ -46,7 +46,7 @@ class Program(NamedTuple):
     environment: Mapping[str, str] | None = None
 
 
-OWN: Final = Program((sys.executable, "-P", "-m", "holdfast.server"))
+OWN: Final = Program((sys.executable, "-P", "-m", "holdfast.cli"))
 
 
 class Cluster:

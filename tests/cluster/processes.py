@@ -42,7 +42,7 @@ PATIENCE_SECONDS = 60.0
 """How long a test waits for what must come about; far more than it ever takes."""
 INSECURE = ("--insecure-loopback", "--set", "group.initial_rebalance_delay_ms=0")
 GROUPS = "holdfast.v1.GroupService"
-_COMMAND = (sys.executable, "-m", "holdfast.server")
+_COMMAND = (sys.executable, "-m", "holdfast.cli")
 
 poll = partial(until, within_s=PATIENCE_SECONDS)
 

@@ -51,7 +51,7 @@ class Done(NamedTuple):
 def chaos(*arguments: str) -> subprocess.CompletedProcess[str]:
     """Run the command to its end."""
     return subprocess.run(
-        [sys.executable, "-m", "holdfast.server", "chaos", *arguments],
+        [sys.executable, "-m", "holdfast.cli", "chaos", *arguments],
         env=environment(),
         capture_output=True,
         text=True,

@@ -20,7 +20,7 @@ from cluster.processes import (
 )
 from cluster.statuses import failed
 from harness.children import environment
-from holdfast.server import layout
+from holdfast.cli.local_cluster import layout
 from holdfast.server.config.node_config import load
 from holdfast.storage.directory import DataDirectory
 from holdfast.v1 import errors_pb2 as e
@@ -159,7 +159,7 @@ def test_a_leader_without_a_cluster_is_loading(tmp_path: Path) -> None:
     address, data = str(config.client_address), config.data_dir
     # Laid out while there is room: a reserve that is not there refuses that as well.
     DataDirectory(data, cluster_id=config.cluster_id, node_id=config.name, bootstrap=True).close()
-    command = [sys.executable, "-m", "holdfast.server", "node", "--config", str(file)]
+    command = [sys.executable, "-m", "holdfast.cli", "node", "--config", str(file)]
     reserve = f"node.disk_reserve_bytes={MORE_THAN_ANY_DISK}"
     process = subprocess.Popen(
         [*command, "--bootstrap", "--set", reserve], env=environment(), stderr=subprocess.DEVNULL

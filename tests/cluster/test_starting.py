@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @contextmanager
 def begun(*arguments: str) -> Iterator[subprocess.Popen[bytes]]:
     """A command that runs until the block ends; what it says is left out."""
-    command = [sys.executable, "-m", "holdfast.server", *arguments]
+    command = [sys.executable, "-m", "holdfast.cli", *arguments]
     quiet = subprocess.DEVNULL
     process = subprocess.Popen(command, env=environment(), stdout=quiet, stderr=quiet)
     try:
@@ -141,7 +141,7 @@ def test_a_directory_that_is_somebody_elses_is_left_alone(tmp_path: Path) -> Non
 def test_a_missing_extra_is_told_with_the_command_to_install_it(module: str, extra: str) -> None:
     """The light client installs the command as well; it says what it lacks, code 2."""
     code = f"import sys; sys.modules[{module!r}] = None; sys.argv = ['holdfast', 'node']\n"
-    code += "from holdfast.server.entry import main; main()"
+    code += "from holdfast.cli.entry import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=environment(),

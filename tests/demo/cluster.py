@@ -36,7 +36,7 @@ SEGMENT_EVENTS: Final = 40
 _START_S: Final = 60.0
 _STOP_S: Final = 30.0
 _KILL_S: Final = 3.0
-_HOLDFAST: Final = (sys.executable, "-P", "-m", "holdfast.server")
+_HOLDFAST: Final = (sys.executable, "-P", "-m", "holdfast.cli")
 
 
 class Node(NamedTuple):

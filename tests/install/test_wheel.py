@@ -82,7 +82,7 @@ def test_the_client_imports_in_a_bare_install(light: Path) -> None:
 
 
 def test_the_command_without_its_extra_says_how_to_install_it(light: Path) -> None:
-    done = run_light(light, "from holdfast.server.entry import main; main()")
+    done = run_light(light, "from holdfast.cli.entry import main; main()")
 
     assert done.returncode == 2
     assert done.stdout == ""

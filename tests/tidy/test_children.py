@@ -62,7 +62,7 @@ def test_no_child_imports_from_the_working_directory() -> None:
     ("name", "code"),
     [
         ("raft/holdfast/raft/x.py", 'c = [sys.executable, "-m", "holdfast.x"]'),
-        ("server/holdfast/server/x.py", 'C = (sys.executable, "-m", "holdfast.server")'),
+        ("server/holdfast/server/x.py", 'C = (sys.executable, "-m", "holdfast.cli")'),
         ("server/holdfast/server/x.py", 'c = ["nice", sys.executable, "x.py"]'),
         ("server/holdfast/server/x.py", "os.execv(sys.executable, arguments)"),
         ("replay/holdfast/replay/x.py", 's = {"spark.pyspark.python": sys.executable}'),

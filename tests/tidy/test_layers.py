@@ -20,6 +20,7 @@ ALLOWED = {
     "runtime": ["runtime", "raft.api", "raft.open", "raft.messages", "storage", "coordinator"],
     "server": ["server", "runtime", "raft", "storage", "coordinator", "v1"],
     "client": ["client", "v1", "coordinator.assignors"],
+    "cli": ["cli", "client", "server", "runtime", "raft", "storage", "coordinator", "v1"],
     "chaos": ["chaos", "client", "v1", "storage", "coordinator"],
     "replay": ["replay", "storage", "coordinator"],
 }
@@ -27,8 +28,8 @@ ALLOWED = {
 ALLOWED_MORE = {
     "storage.codec": ["v1"],
     "runtime.event_log.offline": ["raft.engine.proposals"],
-    "server.cli": ["replay"],
-    "server.cli.chaos": ["chaos"],
+    "cli": ["replay"],
+    "cli.commands.chaos": ["chaos"],
 }
 # Only inside a function: a server without the [spark] extra must start, and no node needs either.
 LAZY = {"replay", "chaos"}
@@ -183,7 +184,7 @@ BAD = [
     (check_directions, "runtime/holdfast/runtime/x.py", "import holdfast.v1.group_pb2"),
     (check_directions, "runtime/holdfast/runtime/x.py", "import holdfast.raft.engine.votes"),
     (check_directions, "server/holdfast/server/x.py", "from holdfast.client import Member"),
-    (check_directions, "server/holdfast/server/cli.py", "import holdfast.replay"),
+    (check_directions, "clients/cli/holdfast/cli/x.py", "import holdfast.replay"),
     (
         check_directions,
         "clients/python/holdfast/client/x.py",
@@ -196,7 +197,11 @@ BAD = [
         "clients/chaos/holdfast/chaos/x.py",
         "import holdfast.server.config.node_config",
     ),
-    (check_directions, "server/holdfast/server/cli/chaos.py", "from holdfast.chaos import judge"),
+    (
+        check_directions,
+        "clients/cli/holdfast/cli/commands/chaos.py",
+        "from holdfast.chaos import judge",
+    ),
     (
         check_directions,
         "server/holdfast/server/process/node.py",
@@ -221,12 +226,12 @@ GOOD = [
     ("clients/chaos/holdfast/chaos/x.py", "from holdfast.client import Member"),
     ("clients/chaos/holdfast/chaos/x.py", "from holdfast.storage.codec import decode_record"),
     (
-        "server/holdfast/server/cli/chaos.py",
+        "clients/cli/holdfast/cli/commands/chaos.py",
         "def chaos():\n    from holdfast.chaos import judge",
     ),
     ("storage/holdfast/storage/codec/records.py", "from holdfast.v1 import events_pb2"),
     ("raft/holdfast/raft/transport/peer.py", "import grpc"),
-    ("server/holdfast/server/cli.py", "def replay():\n    from holdfast.replay import report"),
+    ("clients/cli/holdfast/cli/x.py", "def replay():\n    from holdfast.replay import report"),
     (
         "clients/python/holdfast/client/x.py",
         "from holdfast.coordinator.assignors import RangeAssignor",

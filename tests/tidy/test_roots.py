@@ -77,7 +77,8 @@ def stubs_of(proto: Path) -> tuple[str, ...]:
 
 
 CHECKS = [check_lists_agree, check_namespace, check_one_typed_package, check_stubs_complete]
-PACKAGES = {"clients/python": "client", "clients/chaos": "chaos"}  # the others as their folder
+PACKAGES = {"clients/python": "client", "clients/chaos": "chaos", "clients/cli": "cli"}
+"""The others are called as their folder."""
 WHOLE = {
     f"{place}/holdfast/{PACKAGES.get(place, place)}/{name}": ""
     for place in import_roots(ROOT)

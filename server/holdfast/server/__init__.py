@@ -1,5 +1,5 @@
-"""One node: gRPC services, group actors, configuration, and the `holdfast` command.
+"""One node: gRPC services, configuration, and what makes it a process.
 
-The composition root: the only package that knows every other one. It decides nothing about groups
-(that is `holdfast.coordinator`) and nothing about replication (that is `holdfast.raft`).
+It decides nothing about groups (that is `holdfast.coordinator`), nothing about replication (that is
+`holdfast.raft`), and knows nothing of the `holdfast` command, which starts it.
 """

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.cli.local_cluster.layout import CLIENT_FOLDER
 from holdfast.client import sync
 from holdfast.client.threads import LoopThread
-from holdfast.server.layout import CLIENT_FOLDER
 from holdfast.server.security.certificates import issue, make_authority
 from unit.server.nodes import served
 

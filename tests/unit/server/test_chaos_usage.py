@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from holdfast.chaos.nemesis import links
-from holdfast.server.cli import main
+from holdfast.cli import main
 
 
 @pytest.fixture(autouse=True)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from holdfast.server import layout
-from holdfast.server.cli import cluster, main
+from holdfast.cli import main
+from holdfast.cli.commands import cluster
+from holdfast.cli.local_cluster import layout
 
 if TYPE_CHECKING:
     from pathlib import Path

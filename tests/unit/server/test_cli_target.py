@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from holdfast.server.cli import main, patience
-from holdfast.server.cli.options import table
+from holdfast.cli import main, patience
+from holdfast.cli.options import table
 from holdfast.server.config import cluster_file
 
 if TYPE_CHECKING:
@@ -110,7 +110,7 @@ def test_ctrl_c_ends_a_command_quietly_with_the_code_of_an_interrupt(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.server.cli.log.read", interrupted)
+    monkeypatch.setattr("holdfast.cli.commands.log.read", interrupted)
     ended = CliRunner().invoke(main, ["log", "tail", "--address", NOWHERE])
     assert (ended.exit_code, ended.output) == (130, "")
 

@@ -11,8 +11,8 @@ import grpc
 import pytest
 from click.testing import CliRunner
 
-from holdfast.server.cli import main, patience
-from holdfast.server.cli.tls import unreached
+from holdfast.cli import main, patience
+from holdfast.cli.tls import unreached
 from holdfast.server.config.node_config import Tls
 from holdfast.server.security import certificates
 from holdfast.server.security.certificates import Authority, issue, make_authority

@@ -7,8 +7,9 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from holdfast.server.cli import group, main
-from holdfast.server.cli.options import about
+from holdfast.cli import main
+from holdfast.cli.commands import group
+from holdfast.cli.options import about
 from holdfast.v1 import admin_pb2 as a
 
 NOWHERE = ("--address", "127.0.0.1:1")

@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from harness.children import environment
-from holdfast.server import cli, entry
+from holdfast import cli
+from holdfast.cli import entry
 
 
 def test_a_package_of_the_server_extra_is_named_with_the_command() -> None:
@@ -28,7 +29,7 @@ def test_a_module_that_no_extra_brings_is_a_fault_and_stays_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def lost(name: str) -> None:
-        raise ModuleNotFoundError(name, name="holdfast.server.cli")
+        raise ModuleNotFoundError(name, name="holdfast.cli")
 
     monkeypatch.setattr(entry, "import_module", lost)
 
@@ -67,7 +68,7 @@ def test_an_interrupt_while_a_command_is_imported_ends_quietly(
 def test_a_command_loads_only_what_it_needs(unneeded: str) -> None:
     """Who looks at a topic does not wait for what a node needs to run, or the log to be read."""
     looks = (
-        "import sys; from holdfast.server.cli import main;"
+        "import sys; from holdfast.cli import main;"
         "main(['topic', 'list', '--help'], standalone_mode=False);"
         f"sys.exit({unneeded!r} in sys.modules)"
     )
@@ -83,7 +84,7 @@ def test_the_module_imports_nothing_from_the_working_directory(
 ) -> None:
     """`python -m` puts that directory first; `-P` is what children of ours are started with."""
     (tmp_path / "click.py").write_text("import pathlib; pathlib.Path('ran').touch()\n")
-    command = [sys.executable, *option, "-m", "holdfast.server", "--help"]
+    command = [sys.executable, *option, "-m", "holdfast.cli", "--help"]
     done = subprocess.run(
         command, cwd=tmp_path, env=environment(), capture_output=True, text=True, check=False
     )

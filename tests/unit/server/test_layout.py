@@ -11,8 +11,9 @@ from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from holdfast.server import layout
-from holdfast.server.cli import cluster, main
+from holdfast.cli import main
+from holdfast.cli.commands import cluster
+from holdfast.cli.local_cluster import layout
 from holdfast.server.config.node_config import load
 from holdfast.server.security import certificates
 
@@ -61,7 +62,7 @@ def cut_off(directory: Path, monkeypatch: pytest.MonkeyPatch, written: int) -> N
         return load(file, environment, overrides)
 
     with monkeypatch.context() as patched:
-        patched.setattr("holdfast.server.layout.load", counted)
+        patched.setattr("holdfast.cli.local_cluster.layout.load", counted)
         made = layout.plan(3, None, (), insecure=False)
         with pytest.raises(CutOffError):
             layout.lay_out(directory, made)

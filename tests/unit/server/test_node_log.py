@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.server.node_log import NodeLog
+from holdfast.cli.local_cluster.node_log import NodeLog
 from holdfast.server.process.logs import JsonForm, TextForm
 
 if TYPE_CHECKING:

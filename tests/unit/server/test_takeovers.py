@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from holdfast.cli.render import describing, explain
 from holdfast.coordinator.events import StaticMemberReplaced
-from holdfast.server.cli import describing, explain
 from holdfast.server.rpc import takeovers
 from holdfast.server.rpc.takeovers import KEPT_MAX, WINDOW_MS, Counts, Takeovers
 from holdfast.v1 import admin_pb2 as a

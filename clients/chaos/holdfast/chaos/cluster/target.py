@@ -25,7 +25,7 @@ import grpc.aio
 from holdfast.client import Tls
 from holdfast.v1 import admin_pb2, admin_pb2_grpc, log_pb2_grpc
 
-COMMAND: Final = (sys.executable, "-P", "-m", "holdfast.server")
+COMMAND: Final = (sys.executable, "-P", "-m", "holdfast.cli")
 PAUSE_S: Final = 0.05
 PATIENCE_S: Final = 90.0
 """How long anything that must come about may take, before it counts as never."""

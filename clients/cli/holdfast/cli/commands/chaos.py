@@ -14,9 +14,9 @@ from typing import Any, Final
 
 import click
 
-from holdfast.server.cli.ending import UNREACHED, fail, print_json
-from holdfast.server.cli.options import table
-from holdfast.server.cli.speaking import say, say_lines
+from holdfast.cli.ending import UNREACHED, fail, print_json
+from holdfast.cli.options import table
+from holdfast.cli.render.speaking import say, say_lines
 
 WARNING = (
     "This kills, freezes and damages the nodes of {where} on purpose, one fault after another. A "

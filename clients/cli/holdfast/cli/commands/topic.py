@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import click
 
-from holdfast.coordinator.settings_catalogue import REGISTRY
-from holdfast.server.cli.connect import Cluster
-from holdfast.server.cli.ending import fail
-from holdfast.server.cli.names import topic_name
-from holdfast.server.cli.options import (
+from holdfast.cli.connect import Cluster
+from holdfast.cli.ending import fail
+from holdfast.cli.names import topic_name
+from holdfast.cli.options import (
     as_json,
     asks_cluster,
     refuse,
@@ -16,7 +15,8 @@ from holdfast.server.cli.options import (
     show_json,
     table,
 )
-from holdfast.server.cli.speaking import say
+from holdfast.cli.render.speaking import say
+from holdfast.coordinator.settings_catalogue import REGISTRY
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1.extras_pb2 import RequestExtras

@@ -17,12 +17,12 @@ from typing import TYPE_CHECKING, Final
 
 import grpc
 
+from holdfast.cli.local_cluster.disks import Disks
+from holdfast.cli.local_cluster.layout import CLIENT_FOLDER, FORMED_NAME
+from holdfast.cli.local_cluster.node_log import NodeLog
 from holdfast.server.config import cluster_file
 from holdfast.server.config.address import is_taken
 from holdfast.server.config.node_config import CannotStart, Tls, load
-from holdfast.server.layout import CLIENT_FOLDER, FORMED_NAME
-from holdfast.server.local_disks import Disks
-from holdfast.server.node_log import NodeLog
 from holdfast.server.rpc.grpc_options import channel_options
 from holdfast.server.security.client_port import channel_credentials
 from holdfast.storage.directory import is_empty
@@ -73,7 +73,7 @@ class LocalCluster:
 
         A cluster is new until all its nodes have served once: the nodes are told to bootstrap,
         which one that has data does not. Later a node without data is refused (S19).
-        The directory has to be claimed (`holdfast.server.claim`).
+        The directory has to be claimed (`holdfast.cli.local_cluster.cluster_lock`).
         """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
@@ -147,7 +147,7 @@ class LocalCluster:
 
     def _spawn(self, *, bootstrap: bool) -> None:
         for file, config in self._configs.items():
-            command = [sys.executable, "-P", "-m", "holdfast.server", "node", "--config", str(file)]
+            command = [sys.executable, "-P", "-m", "holdfast.cli", "node", "--config", str(file)]
             command += ["--bootstrap"] if bootstrap else []
             command += ["--rebuild"] if config.name in self._rebuild else []
             with self._logs[config.name].begin() as log:

@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.server.cli.connect import Cluster
-from holdfast.server.cli.ending import fail
-from holdfast.server.cli.names import group_name
-from holdfast.server.cli.offset_calls import (
+from holdfast.cli.commands.offset_calls import (
     Place,
     by_topic,
     change_all,
@@ -26,7 +23,10 @@ from holdfast.server.cli.offset_calls import (
     show_plan,
     warn_of_members,
 )
-from holdfast.server.cli.options import (
+from holdfast.cli.connect import Cluster
+from holdfast.cli.ending import fail
+from holdfast.cli.names import group_name
+from holdfast.cli.options import (
     INT64_MAX,
     as_json,
     asks_cluster,
@@ -35,8 +35,8 @@ from holdfast.server.cli.options import (
     show_json,
     table,
 )
-from holdfast.server.cli.speaking import say
-from holdfast.server.cli.times import ago_log
+from holdfast.cli.render.speaking import say
+from holdfast.cli.render.times import ago_log
 from holdfast.v1 import offset_pb2 as o
 
 if TYPE_CHECKING:

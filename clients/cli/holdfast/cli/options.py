@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 import click
 from click.core import ParameterSource
 
+from holdfast.cli.connect import Cluster, check_addresses, code_name, find_target
+from holdfast.cli.ending import fail, print_json
+from holdfast.cli.render.plain import plain
+from holdfast.cli.render.speaking import say
 from holdfast.coordinator.text import CUT_TO, abbreviate, readable
-from holdfast.server.cli.connect import Cluster, check_addresses, code_name, find_target
-from holdfast.server.cli.ending import fail, print_json
-from holdfast.server.cli.plain import plain
-from holdfast.server.cli.speaking import say
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast.cli.commands.log_reader import read, watch
+from holdfast.cli.connect import Cluster
+from holdfast.cli.ending import fail, print_json, spoken
+from holdfast.cli.names import group_or_cluster
+from holdfast.cli.options import INT64_MAX, as_json, asks_cluster
+from holdfast.cli.render.log_lines import as_line
+from holdfast.cli.render.speaking import say, say_lines
 from holdfast.runtime.event_log.offline import Unsealed, unsealed
-from holdfast.server.cli.connect import Cluster
-from holdfast.server.cli.ending import fail, print_json, spoken
-from holdfast.server.cli.log_lines import as_line
-from holdfast.server.cli.log_reader import read, watch
-from holdfast.server.cli.names import group_or_cluster
-from holdfast.server.cli.options import INT64_MAX, as_json, asks_cluster
-from holdfast.server.cli.speaking import say, say_lines
 from holdfast.storage.check import STATE_FOLDER
 from holdfast.storage.codec import CodecError
 from holdfast.storage.directory import SEGMENTS_FOLDER

@@ -9,16 +9,16 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from holdfast.server import layout
-from holdfast.server.claim import claimed
-from holdfast.server.cli.connect import Cluster
-from holdfast.server.cli.ending import UNREACHED, fail, print_json
-from holdfast.server.cli.options import as_json, asks_cluster, refuse, show_json, table
-from holdfast.server.cli.plain import plain
-from holdfast.server.cli.speaking import say
+from holdfast.cli.connect import Cluster
+from holdfast.cli.ending import UNREACHED, fail, print_json
+from holdfast.cli.entry import INTERRUPTED
+from holdfast.cli.local_cluster import layout
+from holdfast.cli.local_cluster.cluster_lock import claimed
+from holdfast.cli.local_cluster.local_cluster import LocalCluster
+from holdfast.cli.options import as_json, asks_cluster, refuse, show_json, table
+from holdfast.cli.render.plain import plain
+from holdfast.cli.render.speaking import say
 from holdfast.server.config.node_config import CannotStart, ConfigError
-from holdfast.server.entry import INTERRUPTED
-from holdfast.server.local_cluster import LocalCluster
 from holdfast.v1 import admin_pb2 as a
 
 if TYPE_CHECKING:

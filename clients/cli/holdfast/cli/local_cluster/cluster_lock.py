@@ -15,9 +15,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from holdfast.cli.local_cluster.layout import LOCK_NAME
 from holdfast.server.config import cluster_file
 from holdfast.server.config.node_config import CannotStart
-from holdfast.server.layout import LOCK_NAME
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 import uvloop
 
+from holdfast.cli.ending import fail
 from holdfast.raft.api import EngineStopped
-from holdfast.server.cli.ending import fail
 from holdfast.server.config import cluster_file
 from holdfast.server.config.node_config import CannotStart, ConfigError, load
 from holdfast.server.process import logs

@@ -6,10 +6,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import click
 
-from holdfast.coordinator.text import abbreviate
-from holdfast.server.cli.connect import Cluster, code_name
-from holdfast.server.cli.ending import fail, print_json
-from holdfast.server.cli.options import (
+from holdfast.cli.connect import Cluster, code_name
+from holdfast.cli.ending import fail, print_json
+from holdfast.cli.options import (
     INT32_MAX,
     INT64_MAX,
     about,
@@ -17,7 +16,8 @@ from holdfast.server.cli.options import (
     show_json,
     table,
 )
-from holdfast.server.cli.speaking import say
+from holdfast.cli.render.speaking import say
+from holdfast.coordinator.text import abbreviate
 from holdfast.server.guard.item_bounds import OFFSETS_MAX
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e

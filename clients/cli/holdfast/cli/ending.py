@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NoReturn
 
 import click
 
+from holdfast.cli.render.speaking import say
 from holdfast.coordinator.text import readable, readable_json
-from holdfast.server.cli.speaking import say
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -22,7 +22,7 @@ UNREACHED: Final = 3
 UNKNOWN: Final = 4
 """Exit codes beside click's 2 for wrong usage."""
 
-_PRINTED: Final = "holdfast.server.cli.json_printed"
+_PRINTED: Final = "holdfast.cli.json_printed"
 
 
 def print_json(content: object) -> None:

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from holdfast.cli.options import table
+from holdfast.cli.render import explain
+from holdfast.cli.render.speaking import say
+from holdfast.cli.render.times import ago_log, now
 from holdfast.coordinator.text import span
-from holdfast.server.cli import explain
-from holdfast.server.cli.options import table
-from holdfast.server.cli.speaking import say
-from holdfast.server.cli.times import ago_log, now
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.server.cli.times import Now
+    from holdfast.cli.render.times import Now
     from holdfast.v1 import admin_pb2 as a
 
 CONSUMER: Final = "consumer"

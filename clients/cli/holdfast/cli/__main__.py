@@ -1,4 +1,4 @@
-"""`python -m holdfast.server` is the `holdfast` command."""
+"""`python -m holdfast.cli` is the `holdfast` command."""
 
 import sys
 
@@ -7,6 +7,6 @@ import sys
 if not sys.flags.safe_path:
     del sys.path[0]
 
-from holdfast.server.entry import main
+from holdfast.cli.entry import main
 
 main()

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import click
 
-from holdfast.coordinator.state import COMPLETING, EMPTY, PREPARING, STABLE
-from holdfast.server.cli import describing, explain
-from holdfast.server.cli.connect import Cluster, code_name
-from holdfast.server.cli.ending import fail
-from holdfast.server.cli.names import group_name, member_name
-from holdfast.server.cli.options import (
+from holdfast.cli.connect import Cluster, code_name
+from holdfast.cli.ending import fail
+from holdfast.cli.names import group_name, member_name
+from holdfast.cli.options import (
     about,
     as_json,
     asks_cluster,
@@ -19,8 +17,10 @@ from holdfast.server.cli.options import (
     show_json,
     table,
 )
-from holdfast.server.cli.speaking import say
-from holdfast.server.cli.times import now
+from holdfast.cli.render import describing, explain
+from holdfast.cli.render.speaking import say
+from holdfast.cli.render.times import now
+from holdfast.coordinator.state import COMPLETING, EMPTY, PREPARING, STABLE
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1.extras_pb2 import RequestExtras

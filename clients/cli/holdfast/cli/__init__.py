@@ -12,8 +12,8 @@ from typing import Any, Final
 
 import click
 
-from holdfast.server.cli.ending import usage_for_programs
-from holdfast.server.entry import INTERRUPTED
+from holdfast.cli.ending import usage_for_programs
+from holdfast.cli.entry import INTERRUPTED
 from holdfast.server.rpc.nodes import VERSION
 
 __all__ = ["main"]
@@ -26,7 +26,7 @@ COMMANDS: Final = (
     *("chaos", "cluster", "group", "log", "node"),
     *("offsets", "replay", "settings", "topic"),
 )
-"""Each is a module of this package, and in it the command of the same name."""
+"""Each is a module of `commands`, and in it the command of the same name."""
 
 
 class Commands(click.Group):
@@ -62,7 +62,7 @@ class Commands(click.Group):
         if cmd_name not in COMMANDS:
             return None
         try:
-            module = import_module(f"{__name__}.{cmd_name}")
+            module = import_module(f"{__name__}.commands.{cmd_name}")
         except KeyboardInterrupt:  # click would call it aborted, and end with 1
             sys.exit(INTERRUPTED)
         command: click.Command = getattr(module, cmd_name)

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 
 import grpc
 
-from holdfast.server.cli.connect import CALL_SECONDS, PAUSE_SECONDS, Cluster
-from holdfast.server.cli.ending import fail
-from holdfast.server.cli.patience import Patience
+from holdfast.cli.connect import CALL_SECONDS, PAUSE_SECONDS, Cluster
+from holdfast.cli.ending import fail
+from holdfast.cli.patience import Patience
 from holdfast.v1 import log_pb2 as lg
 
 if TYPE_CHECKING:

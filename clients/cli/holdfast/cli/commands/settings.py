@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import click
 
-from holdfast.coordinator.settings_catalogue import REGISTRY
-from holdfast.coordinator.text import abbreviate
-from holdfast.server.cli.connect import Cluster
-from holdfast.server.cli.names import group_name
-from holdfast.server.cli.options import (
+from holdfast.cli.connect import Cluster
+from holdfast.cli.names import group_name
+from holdfast.cli.options import (
     as_json,
     asks_cluster,
     refuse,
@@ -16,7 +14,9 @@ from holdfast.server.cli.options import (
     show_json,
     table,
 )
-from holdfast.server.cli.speaking import say
+from holdfast.cli.render.speaking import say
+from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.coordinator.text import abbreviate
 from holdfast.v1 import admin_pb2 as a
 
 _group = click.option(

@@ -8,13 +8,13 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
+from holdfast.cli.render.times import ago, ago_log
 from holdfast.coordinator.text import span
-from holdfast.server.cli.times import ago, ago_log
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from holdfast.server.cli.times import Now
+    from holdfast.cli.render.times import Now
     from holdfast.v1 import admin_pb2 as a
 
 NOBODY: Final = "(nobody)"

@@ -7,8 +7,8 @@ from typing import Final
 
 import grpc
 
-from holdfast.server.cli.ending import UNREACHED, fail
-from holdfast.server.cli.tls import UNRESOLVED
+from holdfast.cli.ending import UNREACHED, fail
+from holdfast.cli.tls import UNRESOLVED
 
 WALK_SECONDS: Final = 15.0
 UNCONNECTED_SECONDS: Final = 3.0

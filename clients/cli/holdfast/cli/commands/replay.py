@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from holdfast.cli.ending import fail, print_json
+from holdfast.cli.options import as_json
+from holdfast.cli.render.speaking import say, say_lines
 from holdfast.coordinator.ids import Position
-from holdfast.server.cli.ending import fail, print_json
-from holdfast.server.cli.options import as_json
-from holdfast.server.cli.speaking import say, say_lines
 from holdfast.storage.codec import CodecError, decode_assignment
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _run(use: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - holdfast.replay.ap
     try:
         app = import_module("holdfast.replay.app")
     except ModuleNotFoundError:
-        raise  # a package of the extra: `holdfast.server.entry` knows the sentence
+        raise  # a package of the extra: `holdfast.cli.entry` knows the sentence
     except ImportError as error:
         fail(str(error), USAGE)
     no_java: type[Exception] = import_module("holdfast.replay.java").NoJava

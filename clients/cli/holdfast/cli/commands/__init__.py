@@ -1,0 +1,1 @@
+"""The commands, a file each; a module is loaded when its command is asked for."""

@@ -1,0 +1,1 @@
+"""A whole cluster on one machine (`holdfast cluster start`): directories, processes, a lock."""

@@ -1,0 +1,1 @@
+"""What a person reads on the terminal: descriptions, explanations, moments, escapes."""

@@ -19,8 +19,8 @@ from google.protobuf.message import DecodeError, Message
 from golden.values_v1 import EVENTS, STATE, entry, record
 from holdfast.chaos.history import Role
 from holdfast.chaos.history_file import happening_of, line_of
+from holdfast.client._session.protocol import read_share, read_subscription
 from holdfast.client.errors import IncompatibleServer
-from holdfast.client.protocol import read_share, read_subscription
 from holdfast.coordinator.commands import Caller
 from holdfast.raft import frames, messages
 from holdfast.runtime.errors import NotCoordinator

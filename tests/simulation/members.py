@@ -11,10 +11,10 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.chaos import history as h
+from holdfast.client._session.phases import Phase
 from holdfast.client.aio import Member
 from holdfast.client.errors import Fenced, HoldfastError, OutcomeUnknown
 from holdfast.client.member import DEFAULT_ASSIGNORS
-from holdfast.client.phases import Phase
 from holdfast.coordinator.assignors import CooperativeAssignor
 from simulation.nodes import ADDRESSES
 from simulation.process import running
@@ -22,9 +22,9 @@ from simulation.process import running
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._session.session_io import Grant
     from holdfast.client.partition import Partition
-    from holdfast.client.protocol import TopicPartition
-    from holdfast.client.signals import Grant
     from simulation.process import Process
     from simulation.recorder import Recorder
     from simulation.storage import OutsideStorage

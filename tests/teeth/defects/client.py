@@ -7,16 +7,16 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from holdfast.client.lease import Lease
-from holdfast.client.phases import IN_GROUP
-from holdfast.client.session import Session
+from holdfast.client._session.lease import Lease
+from holdfast.client._session.phases import IN_GROUP
+from holdfast.client._session.session import Session
 from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.client.calls import Sent
+    from holdfast.client._session.calls_in_flight import Sent
 
 OWNERSHIP = "tests/unit/client/test_session_ownership.py::"
 FOR_EVER_MS = 10_000_000

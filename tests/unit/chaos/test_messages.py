@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from holdfast.chaos.messages import answered, arguments_of, failed, group_of, operation_of
 from holdfast.client import InvalidArgument, OutcomeUnknown, Unavailable
-from holdfast.client.protocol import Claim, subscription_bytes
+from holdfast.client._session.protocol import Claim, subscription_bytes
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import offset_pb2 as o

@@ -7,11 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
-from holdfast.client.errors import OutcomeUnknown
-from holdfast.client.protocol import TopicPartition
-from holdfast.client.request_ids import RequestIds
-from holdfast.client.session import Session
-from holdfast.client.signals import (
+from holdfast.client._session.protocol import TopicPartition
+from holdfast.client._session.session import Session
+from holdfast.client._session.session_io import (
     Cancel,
     Failure,
     FailureKind,
@@ -21,6 +19,8 @@ from holdfast.client.signals import (
     Settings,
     Stopped,
 )
+from holdfast.client.errors import OutcomeUnknown
+from holdfast.client.request_ids import RequestIds
 from holdfast.coordinator.assignors import RangeAssignor
 from holdfast.v1 import extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
@@ -28,7 +28,7 @@ from holdfast.v1.errors_pb2 import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.client.signals import Output, Request, Response
+    from holdfast.client._session.session_io import Output, Request, Response
 
 RequestT = TypeVar("RequestT", bound="Request")
 

@@ -9,7 +9,7 @@ import grpc
 import pytest
 
 from holdfast.client import Admin, Rejected
-from holdfast.client.signals import Stopped
+from holdfast.client._session.session_io import Stopped
 from holdfast.v1 import group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.driver import NONE, Driver, make_settings

@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 
 from holdfast.client import Admin
+from holdfast.client._session.session_io import Failure, FailureKind
 from holdfast.client.caller import Caller
 from holdfast.client.clock import boot_ms
-from holdfast.client.signals import Failure, FailureKind
 from holdfast.v1 import extras_pb2, group_pb2
 
 LEADER, FOLLOWER = "127.0.0.1:1", "127.0.0.1:2"

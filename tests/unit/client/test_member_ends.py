@@ -12,7 +12,7 @@ import pytest
 
 from harness.poll import until, until_async
 from holdfast.client import Fenced, Member, OutcomeUnknown, OwnershipLost, Unavailable
-from holdfast.client.signals import Settings
+from holdfast.client._session.session_io import Settings
 from holdfast.v1 import extras_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.both_shells import Shell, cluster
@@ -322,7 +322,7 @@ def test_t5_the_end_of_the_block_waits_for_the_pause_too(
         asked.append(error)
         return 100
 
-    monkeypatch.setattr("holdfast.client.membership.pause_ms", pause_ms)
+    monkeypatch.setattr("holdfast.client._session.membership.pause_ms", pause_ms)
     with (  # noqa: PT012 - from the end of the block
         cluster() as (group, node),
         pytest.raises(Fenced),

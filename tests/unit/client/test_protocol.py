@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.client._session.protocol import WEIGHT_MAX, read_share, read_subscription
 from holdfast.client.errors import IncompatibleServer
-from holdfast.client.protocol import WEIGHT_MAX, read_share, read_subscription
 from holdfast.v1 import group_pb2
 
 NESTED = b"[" * 100_000

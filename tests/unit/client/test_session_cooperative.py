@@ -6,8 +6,8 @@ from typing import TypeAlias
 
 import pytest
 
-from holdfast.client.protocol import read_share
-from holdfast.client.signals import Assigned, Grant, Lost, Revoke, Settings
+from holdfast.client._session.protocol import read_share
+from holdfast.client._session.session_io import Assigned, Grant, Lost, Revoke, Settings
 from holdfast.coordinator.assignors import Assignor, CooperativeAssignor, RangeAssignor
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 from unit.client.driver import (

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.client._session.fatal_error import PAUSE_MAX_MS
+from holdfast.client._session.session_io import Assigned, FailureKind, Lost, Revoke, Stopped
 from holdfast.client.errors import Fenced, HoldfastError, InvalidArgument, OutcomeUnknown
-from holdfast.client.final import PAUSE_MAX_MS
-from holdfast.client.signals import Assigned, FailureKind, Lost, Revoke, Stopped
 from holdfast.coordinator.assignors import CooperativeAssignor
 from holdfast.v1 import extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode

@@ -6,6 +6,8 @@ from typing import TypeAlias
 
 import pytest
 
+from holdfast.client._session.protocol import read_share
+from holdfast.client._session.session_io import Assigned, Grant, Lost, Revoke
 from holdfast.client.errors import (
     ClusterFull,
     Fenced,
@@ -13,8 +15,6 @@ from holdfast.client.errors import (
     InvalidArgument,
     NoCommonProtocol,
 )
-from holdfast.client.protocol import read_share
-from holdfast.client.signals import Assigned, Grant, Lost, Revoke
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.driver import (

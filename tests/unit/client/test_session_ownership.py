@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from holdfast.client._session.lease import Lease
+from holdfast.client._session.session_io import Assigned, Lost, Revoke, Stopped
 from holdfast.client.errors import OutcomeUnknown
-from holdfast.client.lease import Lease
-from holdfast.client.signals import Assigned, Lost, Revoke, Stopped
 from holdfast.v1 import group_pb2
 
 if TYPE_CHECKING:

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.client.phases import Phase
-from holdfast.client.signals import Assigned, FailureKind, Lost, Revoke, Stopped
+from holdfast.client._session.phases import Phase
+from holdfast.client._session.session_io import Assigned, FailureKind, Lost, Revoke, Stopped
 from holdfast.coordinator.assignors import CooperativeAssignor, RangeAssignor
 from holdfast.v1 import admin_pb2, group_pb2
 from unit.client.driver import (
@@ -30,9 +30,9 @@ from unit.client.driver import (
 )
 
 if TYPE_CHECKING:
-    from holdfast.client.protocol import TopicPartition
-    from holdfast.client.requests import Identity
-    from holdfast.client.signals import Output, Send
+    from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._session.requests import Identity
+    from holdfast.client._session.session_io import Output, Send
 
 SESSION_MS, REBALANCE_MS = 5_000, 5_500
 STEPS = 250

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from uuid import UUID
 
+from holdfast.client._session.session_io import Assigned, Failure, FailureKind
 from holdfast.client.errors import IncompatibleServer
-from holdfast.client.signals import Assigned, Failure, FailureKind
 from holdfast.v1 import group_pb2
 from unit.client.driver import (
     ILLEGAL_GENERATION,

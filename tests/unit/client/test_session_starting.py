@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
+from holdfast.client._session.session_io import Failure, FailureKind, Stopped
 from holdfast.client.errors import OutcomeUnknown, Unavailable
-from holdfast.client.signals import Failure, FailureKind, Stopped
 from holdfast.v1 import extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.driver import LOG_TIME_MS, Driver, make_settings

@@ -21,9 +21,9 @@ from cryptography.x509.oid import NameOID
 
 from harness.poll import until_told
 from holdfast.client import Admin, Connection, Tls, Unavailable, aio, sync
+from holdfast.client._session.session_io import Failure
 from holdfast.client.caller import _WORDS_HOLD_MS, Caller
 from holdfast.client.reach import INFO_EVERY_MS, QUIET_MS_MAX, Reach
-from holdfast.client.signals import Failure
 from holdfast.client.unreached import why
 from holdfast.v1.admin_pb2_grpc import add_AdminServiceServicer_to_server
 from holdfast.v1.group_pb2 import FindCoordinatorRequest

@@ -12,6 +12,7 @@ import pytest
 from grpc import StatusCode
 
 from holdfast.client import Admin, Connection, Member
+from holdfast.client._session.session_io import FailureKind
 from holdfast.client.endpoints import BACKOFF_MAX_MS, Endpoints, is_address, parse
 from holdfast.client.errors import (
     Forbidden,
@@ -23,7 +24,6 @@ from holdfast.client.errors import (
 )
 from holdfast.client.outcome import judge
 from holdfast.client.request_ids import RequestIds
-from holdfast.client.signals import FailureKind
 from unit.client.fake_cluster import fake_cluster
 
 if TYPE_CHECKING:

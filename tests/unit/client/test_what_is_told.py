@@ -11,9 +11,9 @@ import pytest
 
 from harness.poll import until_async
 from holdfast.client import Fenced, InvalidArgument, Member, OutcomeUnknown
-from holdfast.client.health import Health, look
-from holdfast.client.session import JOIN_AGAIN_MS
-from holdfast.client.signals import Lost, Missing, Settings
+from holdfast.client._session.health import Health, look
+from holdfast.client._session.session import JOIN_AGAIN_MS
+from holdfast.client._session.session_io import Lost, Missing, Settings
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.driver import (

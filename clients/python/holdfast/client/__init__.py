@@ -10,6 +10,9 @@
 and protobuf only. Who speaks the protocol by hand finds the stubs in `holdfast.v1`.
 """
 
+from holdfast.client._session.health import Health
+from holdfast.client._session.loss import LostReason
+from holdfast.client._session.protocol import TopicPartition
 from holdfast.client.aio import Admin, Connection, Member, Members, restart_on_signals
 from holdfast.client.channel import Credentials, Tls
 from holdfast.client.errors import (
@@ -36,10 +39,7 @@ from holdfast.client.errors import (
     Unavailable,
     UnknownMember,
 )
-from holdfast.client.health import Health
-from holdfast.client.loss import LostReason
 from holdfast.client.partition import Offset, Partition
-from holdfast.client.protocol import TopicPartition
 from holdfast.client.witness import Acknowledged
 from holdfast.coordinator.assignors import (
     Assignor,

@@ -43,9 +43,9 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
+    from holdfast.client._session.protocol import TopicPartition
     from holdfast.client.channel import Credentials
     from holdfast.client.partition import Offset
-    from holdfast.client.protocol import TopicPartition
     from holdfast.client.witness import Witness
 
     Results: TypeAlias = dict[str, HoldfastError | None]

@@ -16,7 +16,7 @@ from holdfast.client.shown import shown
 from holdfast.coordinator.assignors import Assignor
 
 if TYPE_CHECKING:
-    from holdfast.client.signals import Settings
+    from holdfast.client._session.session_io import Settings
 
 INT32_MAX: Final = 2**31 - 1
 GROUP_LENGTH_MAX: Final = 512

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from operator import index
 from typing import TYPE_CHECKING, Any, Final
 
+from holdfast.client._session.protocol import TopicPartition
 from holdfast.client.arguments import INT32_MAX, check_group, check_positive, listed
 from holdfast.client.partition import Offset
-from holdfast.client.protocol import TopicPartition
 from holdfast.client.shown import shown
 
 if TYPE_CHECKING:

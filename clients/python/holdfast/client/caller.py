@@ -14,6 +14,7 @@ import grpc
 import grpc.aio
 
 from holdfast.client import unreached
+from holdfast.client._session.session_io import Failure, FailureKind
 from holdfast.client.channel import Tls, check_kind, open_channel
 from holdfast.client.clock import boot_ms, left_ms
 from holdfast.client.endpoints import Endpoints, parse
@@ -23,7 +24,6 @@ from holdfast.client.outcome import CLIENT_ID_KEY, LEADER_KEY, judge
 from holdfast.client.reach import Reach
 from holdfast.client.request_ids import RequestIds
 from holdfast.client.roster import Roster
-from holdfast.client.signals import Failure, FailureKind
 from holdfast.client.tls_files import check_files
 from holdfast.client.witness import acknowledged
 from holdfast.v1 import group_pb2

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
+    from holdfast.client._session.health import Health
+    from holdfast.client._session.session_io import Settings
     from holdfast.client.channel import Credentials
-    from holdfast.client.health import Health
-    from holdfast.client.signals import Settings
     from holdfast.client.witness import Witness
 
 

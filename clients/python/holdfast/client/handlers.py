@@ -17,8 +17,8 @@ from holdfast.client.errors import HoldfastError, TopicNotFound
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
+    from holdfast.client._session.protocol import TopicPartition
     from holdfast.client.partition import HeldPartition
-    from holdfast.client.protocol import TopicPartition
 
 _LOGGER = logging.getLogger("holdfast.client")
 SLOW_S: Final = 10.0

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
 import grpc
 import grpc.aio
 
+from holdfast.client._session.session_io import Failure, FailureKind
 from holdfast.client.errors import IncompatibleServer, OutcomeUnknown
-from holdfast.client.signals import Failure, FailureKind
 from holdfast.v1 import group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from holdfast.v1.group_pb2_grpc import GroupServiceStub

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Generic, TypeVar
 
-from holdfast.client.signals import Assigned, Lost, Revoke
+from holdfast.client._session.session_io import Assigned, Lost, Revoke
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.client.membership import Membership
+    from holdfast.client._session.membership import Membership
+    from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._session.session_io import Grant
     from holdfast.client.partition import HeldPartition
-    from holdfast.client.protocol import TopicPartition
-    from holdfast.client.signals import Grant
 
 
 PartitionT = TypeVar("PartitionT", bound="HeldPartition")

@@ -10,21 +10,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
-from holdfast.client.arguments import assignors_of, check_callables, checked, topic_names
-from holdfast.client.caller import CALL_TIMEOUT_MS
-from holdfast.client.clock import boot_ms
-from holdfast.client.commits import Commits
-from holdfast.client.connection import Connection, connection_of
-from holdfast.client.errors import Fenced, HoldfastError
-from holdfast.client.forked import check_here, here, is_here
-from holdfast.client.handlers import Handlers
-from holdfast.client.health import Health, look
-from holdfast.client.holding import Holding
-from holdfast.client.partition import Offset, Partition
-from holdfast.client.phases import Phase
-from holdfast.client.reports import Reports
-from holdfast.client.session import Session
-from holdfast.client.signals import (
+from holdfast.client._session.health import Health, look
+from holdfast.client._session.phases import Phase
+from holdfast.client._session.session import Session
+from holdfast.client._session.session_io import (
     Assigned,
     Cancel,
     Failure,
@@ -35,6 +24,17 @@ from holdfast.client.signals import (
     Send,
     Settings,
 )
+from holdfast.client.arguments import assignors_of, check_callables, checked, topic_names
+from holdfast.client.caller import CALL_TIMEOUT_MS
+from holdfast.client.clock import boot_ms
+from holdfast.client.commits import Commits
+from holdfast.client.connection import Connection, connection_of
+from holdfast.client.errors import Fenced, HoldfastError
+from holdfast.client.forked import check_here, here, is_here
+from holdfast.client.handlers import Handlers
+from holdfast.client.holding import Holding
+from holdfast.client.partition import Offset, Partition
+from holdfast.client.reports import Reports
 from holdfast.client.telling import Telling
 from holdfast.coordinator.assignors import RangeAssignor, StickyAssignor
 from holdfast.v1 import group_pb2
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
+    from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._session.session_io import Response
     from holdfast.client.channel import Credentials
-    from holdfast.client.protocol import TopicPartition
-    from holdfast.client.signals import Response
     from holdfast.client.witness import Witness
     from holdfast.coordinator.assignors import Assignor
 
@@ -66,7 +66,7 @@ class Member:
     that error, once it has let go of everything and told the group. A group leader looks each
     `topics_refresh_ms` whether its topics have grown. `on_acknowledged` hears of each change that
     was confirmed (witness.py). A leading node must have answered within `start_timeout_ms` (None:
-    whenever it may), else the member ends with Unavailable (starting.py).
+    whenever it may), else the member ends with Unavailable (start_timeout.py).
 
     With assignors that are all cooperative, the member works on during a rebalance: `on_revoked`
     gets only what goes, `on_assigned` and `owned` only what is new. `weight` says how much the
@@ -168,7 +168,7 @@ class Member:
                 raise
 
     async def _pause(self) -> None:
-        """The program must not come back at once (final.pause_ms); a cancellation cuts it short."""
+        """Not to come back at once (fatal_error.pause_ms); a cancellation cuts it short."""
         try:
             await self._stopped.wait()
         except asyncio.CancelledError:
@@ -306,8 +306,8 @@ class Member:
         """Record how far the work has come, under the present generation.
 
         After OutcomeUnknown, call again with the error's `request_id`: it goes out as whom it was
-        sent first (uncertain.py). More than 500 partitions go out in several calls; those before
-        one that is refused stand. Raises Rejected (the group has moved on, or an offset was
+        sent first (unknown_commits.py). More than 500 partitions go out in several calls; those
+        before one that is refused stand. Raises Rejected (the group has moved on, or an offset was
         refused), Unavailable, OutcomeUnknown; ValueError or TypeError for what is no offset.
         """
         check_here(self._process, "Member")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Iterator, Sequence
     from types import TracebackType
 
-    from holdfast.client.health import Health
+    from holdfast.client._session.health import Health
     from holdfast.client.member import Listener
     from holdfast.client.options import SharedOptions
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
+from holdfast.client._session.protocol import TopicPartition
 from holdfast.client.call_arguments import offsets_to_commit, partitions_listed
 from holdfast.client.errors import from_code
 from holdfast.client.partition import Offset
-from holdfast.client.protocol import TopicPartition
 from holdfast.v1 import extras_pb2, offset_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from holdfast.client.requests import Identity
-    from holdfast.client.signals import Settings
+    from holdfast.client._session.requests import Identity
+    from holdfast.client._session.session_io import Settings
 
 Item = TypeVar("Item")
 

@@ -7,15 +7,15 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
+from holdfast.client._session.protocol import TopicPartition
 from holdfast.client.clock import boot_ms
 from holdfast.client.errors import OwnershipLost
 from holdfast.client.forked import here, is_here
-from holdfast.client.protocol import TopicPartition
 
 if TYPE_CHECKING:
-    from holdfast.client.loss import LostReason
-    from holdfast.client.membership import Membership
-    from holdfast.client.signals import Grant
+    from holdfast.client._session.loss import LostReason
+    from holdfast.client._session.membership import Membership
+    from holdfast.client._session.session_io import Grant
 
 
 class Offset(NamedTuple):

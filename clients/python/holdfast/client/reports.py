@@ -10,17 +10,17 @@ import logging
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
+from holdfast.client._session.fatal_error import whom
+from holdfast.client._session.session_io import Assigned, Lost, Missing, Note, Revoke
 from holdfast.client.errors import HoldfastError
-from holdfast.client.final import whom
-from holdfast.client.signals import Assigned, Lost, Missing, Note, Revoke
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.client.health import Health
-    from holdfast.client.protocol import TopicPartition
-    from holdfast.client.session import Session
-    from holdfast.client.signals import Output
+    from holdfast.client._session.health import Health
+    from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._session.session import Session
+    from holdfast.client._session.session_io import Output
 
 _LOGGER = logging.getLogger("holdfast.client")
 NAMED_MAX: Final = 20

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
     from signal import Signals
     from types import TracebackType
 
+    from holdfast.client._session.protocol import TopicPartition
     from holdfast.client.admin import OffsetResults, Results
     from holdfast.client.channel import Credentials
     from holdfast.client.errors import HoldfastError
     from holdfast.client.partition import Offset
-    from holdfast.client.protocol import TopicPartition
     from holdfast.client.witness import Witness
     from holdfast.v1 import admin_pb2
 

@@ -21,10 +21,10 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
     from types import TracebackType
 
-    from holdfast.client.health import Health
+    from holdfast.client._session.health import Health
+    from holdfast.client._session.protocol import TopicPartition
     from holdfast.client.options import ConnectionOptions, MemberOptions
     from holdfast.client.partition import Offset
-    from holdfast.client.protocol import TopicPartition
 
     Listener = Callable[[Sequence[ThreadPartition]], None]
     Handler = Callable[[ThreadPartition], None]

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
 
-    from holdfast.client.health import Health
+    from holdfast.client._session.health import Health
     from holdfast.client.options import SharedOptions
     from holdfast.client.sync_member import Listener
 

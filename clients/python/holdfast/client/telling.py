@@ -10,15 +10,15 @@ import asyncio
 import inspect
 from typing import TYPE_CHECKING
 
-from holdfast.client.signals import Assigned, Lost, Revoke, Stopped
+from holdfast.client._session.session_io import Assigned, Lost, Revoke, Stopped
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
     from typing import Any, TypeAlias
 
+    from holdfast.client._session.session_io import Output
     from holdfast.client.handlers import Handlers
     from holdfast.client.holding import Holding
-    from holdfast.client.signals import Output
 
     Listener: TypeAlias = Callable[[Sequence[Any]], Awaitable[None] | None]
 

@@ -13,17 +13,17 @@ from holdfast.chaos.clock import US_PER_MS, boot_us
 from holdfast.chaos.history import Granted, Renewed, Surrendered
 from holdfast.chaos.workload.callers import RecordedConnection
 from holdfast.client import HoldfastError, Member
-from holdfast.client.loss import OVER, LostReason
-from holdfast.client.session import Session
-from holdfast.client.signals import Assigned, Lost, Output
+from holdfast.client._session.loss import OVER, LostReason
+from holdfast.client._session.session import Session
+from holdfast.client._session.session_io import Assigned, Lost, Output
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.chaos.workload.recorder import Recorder
+    from holdfast.client._session.session_io import Settings
     from holdfast.client.channel import Credentials
     from holdfast.client.request_ids import RequestIds
-    from holdfast.client.signals import Settings
 
 Reason = Literal["revoked", "lost", "fenced", "left", "stopped", "crashed"]
 

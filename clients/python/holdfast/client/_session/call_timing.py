@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holdfast.client.lease import Lease
-    from holdfast.client.signals import Settings
+    from holdfast.client._session.lease import Lease
+    from holdfast.client._session.session_io import Settings
 
 _JOIN_GRACE_MS = 5_000
 

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Literal, TypeAlias
 from holdfast.v1 import admin_pb2, group_pb2
 
 if TYPE_CHECKING:
+    from holdfast.client._session.loss import LostReason
+    from holdfast.client._session.protocol import TopicPartition
     from holdfast.client.errors import HoldfastError
-    from holdfast.client.loss import LostReason
-    from holdfast.client.protocol import TopicPartition
     from holdfast.coordinator.assignors import Assignor
 
 Request: TypeAlias = (

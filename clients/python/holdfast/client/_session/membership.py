@@ -8,26 +8,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holdfast.client import loss, requests
-from holdfast.client.calls import Calls, Kind
-from holdfast.client.departure import Departure
+from holdfast.client._session import loss, requests
+from holdfast.client._session.call_timing import Pace
+from holdfast.client._session.calls_in_flight import Calls, Kind
+from holdfast.client._session.fatal_error import final_error, pause_ms
+from holdfast.client._session.group_leadership import Leadership
+from holdfast.client._session.joining import Joining
+from holdfast.client._session.leaving import Departure
+from holdfast.client._session.loss import LostReason
+from holdfast.client._session.ownership import Ownership
+from holdfast.client._session.phases import IN_GROUP, Goal, Phase
+from holdfast.client._session.requests import GENERATION_NONE, Identity
+from holdfast.client._session.session_io import Note, Output, Settings, Stopped
+from holdfast.client._session.start_timeout import Starting
 from holdfast.client.errors import Fenced, HoldfastError
-from holdfast.client.final import final_error, pause_ms
-from holdfast.client.joining import Joining
-from holdfast.client.leadership import Leadership
-from holdfast.client.loss import LostReason
-from holdfast.client.ownership import Ownership
-from holdfast.client.pace import Pace
-from holdfast.client.phases import IN_GROUP, Goal, Phase
-from holdfast.client.requests import GENERATION_NONE, Identity
-from holdfast.client.signals import Note, Output, Settings, Stopped
-from holdfast.client.starting import Starting
 from holdfast.v1.errors_pb2 import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from holdfast.client.protocol import TopicPartition
+    from holdfast.client._session.protocol import TopicPartition
     from holdfast.client.request_ids import RequestIds
     from holdfast.v1 import extras_pb2
 
@@ -74,7 +74,7 @@ class Membership:
 
     @property
     def pausing(self) -> bool:
-        """Whether all is over, and only the program has not been told yet (final.pause_ms)."""
+        """Whether all is over, and only the program is not told yet (fatal_error.pause_ms)."""
         return self._tells_stop_at_ms is not None
 
     def outputs(self) -> list[Output]:

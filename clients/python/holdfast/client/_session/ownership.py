@@ -12,16 +12,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.client.lease import Lease
-from holdfast.client.loss import by_clock
-from holdfast.client.signals import Assigned, Lost, Revoke
+from holdfast.client._session.lease import Lease
+from holdfast.client._session.loss import by_clock
+from holdfast.client._session.session_io import Assigned, Lost, Revoke
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.client.loss import LostReason
-    from holdfast.client.protocol import TopicPartition
-    from holdfast.client.signals import Grant, Output, Settings
+    from holdfast.client._session.loss import LostReason
+    from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._session.session_io import Grant, Output, Settings
 
 
 class Ownership:

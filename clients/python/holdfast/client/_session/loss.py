@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 if TYPE_CHECKING:
+    from holdfast.client._session.lease import Lease
     from holdfast.client.errors import Fenced
-    from holdfast.client.lease import Lease
 
 _STALL_PART: Final = 4
 _STALL_MS_MIN: Final = 1_000

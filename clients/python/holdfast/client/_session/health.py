@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holdfast.client._session.fatal_error import whom
+from holdfast.client._session.phases import Phase
 from holdfast.client.errors import Fenced
-from holdfast.client.final import whom
-from holdfast.client.phases import Phase
 
 if TYPE_CHECKING:
-    from holdfast.client.loss import LostReason
-    from holdfast.client.session import Session
+    from holdfast.client._session.loss import LostReason
+    from holdfast.client._session.session import Session
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.client import requests
-from holdfast.client.calls import Calls, Kind
-from holdfast.client.protocol import Claim, Share
-from holdfast.client.requests import Identity
+from holdfast.client._session import requests
+from holdfast.client._session.calls_in_flight import Calls, Kind
+from holdfast.client._session.protocol import Claim, Share
+from holdfast.client._session.requests import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.client.pace import Pace
+    from holdfast.client._session.call_timing import Pace
+    from holdfast.client._session.session_io import Settings
     from holdfast.client.request_ids import RequestIds
-    from holdfast.client.signals import Settings
     from holdfast.v1 import group_pb2
 
 

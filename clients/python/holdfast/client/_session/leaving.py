@@ -8,16 +8,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.client import requests
-from holdfast.client.calls import Calls, Kind
+from holdfast.client._session import requests
+from holdfast.client._session.calls_in_flight import Calls, Kind
+from holdfast.client._session.phases import Goal
 from holdfast.client.errors import HoldfastError, OutcomeUnknown
-from holdfast.client.phases import Goal
 
 if TYPE_CHECKING:
-    from holdfast.client.pace import Pace
+    from holdfast.client._session.call_timing import Pace
+    from holdfast.client._session.requests import Identity
+    from holdfast.client._session.session_io import Settings
     from holdfast.client.request_ids import RequestIds
-    from holdfast.client.requests import Identity
-    from holdfast.client.signals import Settings
 
 
 class Departure:

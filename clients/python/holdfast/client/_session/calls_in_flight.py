@@ -10,10 +10,10 @@ import enum
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.client.signals import Cancel, Send
+from holdfast.client._session.session_io import Cancel, Send
 
 if TYPE_CHECKING:
-    from holdfast.client.signals import Output, Request
+    from holdfast.client._session.session_io import Output, Request
 
 
 class Kind(enum.Enum):

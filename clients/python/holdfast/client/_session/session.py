@@ -3,9 +3,9 @@
 A shell tells it what happened and when (`start`, `answered`, `failed`, `tick`, `revoked`, `leave`,
 `restart`, `fail`, `pushed`), performs the outputs it takes with `outputs()`, and calls `tick` at
 `wake_at_ms`. All times are boot-clock milliseconds (CLOCK_BOOTTIME) that come in as arguments.
-phases.py draws the states, membership.py has the moves between them; joining.py, departure.py,
-leadership.py, ownership.py, pace.py and starting.py have the parts, and here is what each answer
-and each event means to them.
+phases.py draws the states, membership.py has the moves between them; joining.py, leaving.py,
+group_leadership.py, ownership.py, call_timing.py and start_timeout.py have the parts, and here is
+what each answer and each event means to them.
 
 Rules: T-1 to T-7 of the Kafka client (named where they stand; T-8 has no counterpart, as nothing
 has to be polled), S11 ownership, S12 takeover and release, S14 request ids, S17 parked calls. An
@@ -17,19 +17,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from holdfast.client.calls import Kind
+from holdfast.client._session.calls_in_flight import Kind
+from holdfast.client._session.membership import Membership
+from holdfast.client._session.phases import IN_GROUP, Goal, Phase
+from holdfast.client._session.protocol import read_share
+from holdfast.client._session.requests import Identity
+from holdfast.client._session.session_io import FailureKind, Grant, Missing, Note
 from holdfast.client.errors import OF_THE_MEMBERSHIP, HoldfastError, from_code
-from holdfast.client.membership import Membership
-from holdfast.client.phases import IN_GROUP, Goal, Phase
-from holdfast.client.protocol import read_share
-from holdfast.client.requests import Identity
-from holdfast.client.signals import FailureKind, Grant, Missing, Note
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 
 if TYPE_CHECKING:
-    from holdfast.client.calls import Sent
-    from holdfast.client.signals import Failure, Response
+    from holdfast.client._session.calls_in_flight import Sent
+    from holdfast.client._session.session_io import Failure, Response
 
 JOIN_AGAIN_MS: Final = 1_000
 """Before a join is repeated that the service would not take during a rebalance (as Kafka's)."""

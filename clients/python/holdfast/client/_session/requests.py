@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.client.protocol import PROTOCOL_TYPE, Claim, subscription_bytes
+from holdfast.client._session.protocol import PROTOCOL_TYPE, Claim, subscription_bytes
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from holdfast.client.signals import Settings
+    from holdfast.client._session.session_io import Settings
 
 GENERATION_NONE = -1
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holdfast.client._session.protocol import assign, read_subscription
 from holdfast.client.errors import AssignmentFailed
-from holdfast.client.protocol import assign, read_subscription
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast.client.signals import Settings
+    from holdfast.client._session.session_io import Settings
     from holdfast.coordinator.assignors import MemberSubscription
     from holdfast.v1 import group_pb2
 

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from cluster.processes import PATIENCE_SECONDS, poll
 from harness.poll import until_async
 from holdfast.client import Member, OutcomeUnknown
+from holdfast.client._rpc.caller import Caller
 from holdfast.client._session.session_io import Failure
-from holdfast.client.caller import Caller
 from holdfast.v1 import offset_pb2 as o
 from holdfast.v1.errors_pb2 import ERROR_CODE_NONE
 from holdfast.v1.extras_pb2 import RequestExtras

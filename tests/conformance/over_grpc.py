@@ -16,7 +16,7 @@ from conformance.in_process import BASE_PROFILE, setting
 from conformance.messages import Corner, error_name
 from conformance.replayer import Completion
 from harness.poll import until_told
-from holdfast.client.request_ids import RequestIds
+from holdfast.client._rpc.request_ids import RequestIds
 from holdfast.v1 import (
     admin_pb2,
     admin_pb2_grpc,

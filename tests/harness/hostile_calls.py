@@ -23,7 +23,7 @@ from typing import Any, Final
 import grpc
 import grpc.aio
 
-from holdfast.client.channel import OPTIONS
+from holdfast.client._rpc.channel import OPTIONS
 from holdfast.server.guard.item_bounds import ITEMS_MAX, LEAVING_MAX, MEMBERS_MAX, OFFSETS_MAX
 from holdfast.server.guard.shares import WATCHES_EACH_MAX
 from holdfast.server.translate.requests import SUBSCRIBED_MAX

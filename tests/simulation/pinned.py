@@ -50,7 +50,7 @@ def pinned(seed: int, open_channel: Callable[..., Any]) -> Iterator[None]:
         mock.patch.object(time, "clock_gettime", clock_gettime),
         mock.patch.object(time, "clock_gettime_ns", clock_gettime_ns),
         mock.patch.object(time, "time", wall),
-        mock.patch("holdfast.client.caller.open_channel", open_channel),
+        mock.patch("holdfast.client._rpc.caller.open_channel", open_channel),
     )
     with ExitStack() as stack:
         for patch in patches:

@@ -20,7 +20,7 @@ from holdfast.chaos.messages import (
     operation_of,
 )
 from holdfast.chaos.recording import recorded
-from holdfast.client.outcome import NOT_APPLIED, OUTCOME_KEY
+from holdfast.client._rpc.status import NOT_APPLIED, OUTCOME_KEY
 from holdfast.storage.state_image import Digest
 from holdfast.v1.errors_pb2 import ErrorCode
 

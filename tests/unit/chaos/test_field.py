@@ -24,7 +24,7 @@ from holdfast.chaos.workload.plan import Times
 from holdfast.chaos.workload.prober import Prober
 from holdfast.chaos.workload.recorder import Recorder
 from holdfast.client import Unavailable
-from holdfast.client.caller import Caller
+from holdfast.client._rpc.caller import Caller
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator

@@ -12,10 +12,10 @@ from holdfast.chaos.history_file import happening_of
 from holdfast.chaos.workload import members
 from holdfast.chaos.workload.members import RecordedSession
 from holdfast.chaos.workload.recorder import Recorder
+from holdfast.client._rpc.request_ids import RequestIds
 from holdfast.client._session.phases import Phase
 from holdfast.client._session.protocol import TopicPartition
 from holdfast.client._session.session_io import Grant, Settings
-from holdfast.client.request_ids import RequestIds
 from holdfast.coordinator.assignors import RangeAssignor
 
 SESSION_MS, REBALANCE_MS = 1_000, 5_000

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeVar
 
+from holdfast.client._rpc.request_ids import RequestIds
 from holdfast.client._session.protocol import TopicPartition
 from holdfast.client._session.session import Session
 from holdfast.client._session.session_io import (
@@ -20,7 +21,6 @@ from holdfast.client._session.session_io import (
     Stopped,
 )
 from holdfast.client.errors import OutcomeUnknown
-from holdfast.client.request_ids import RequestIds
 from holdfast.coordinator.assignors import RangeAssignor
 from holdfast.v1 import extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode

@@ -6,6 +6,7 @@ import grpc
 import pytest
 
 from holdfast.client import shown
+from holdfast.client._rpc.status import classify
 from holdfast.client.errors import (
     ClusterFull,
     Fenced,
@@ -20,7 +21,6 @@ from holdfast.client.errors import (
     UnknownMember,
     from_code,
 )
-from holdfast.client.outcome import judge
 from holdfast.coordinator.text import OBEYED, readable
 from holdfast.v1.errors_pb2 import ErrorCode
 
@@ -78,7 +78,7 @@ def test_the_service_s_words_are_readable_and_escaped_as_the_service_does_it() -
     refused = from_code(
         ErrorCode.ERROR_CODE_INVALID_REQUEST, subject="JoinGroup", message=f"no: {given}"
     )
-    failed = judge(
+    failed = classify(
         grpc.StatusCode.INVALID_ARGUMENT, f"no: {given}", (), subject="JoinGroup", request_id=""
     )
     for error in (refused, failed.error):

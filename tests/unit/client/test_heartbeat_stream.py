@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import grpc
 
 from harness.poll import until_async
+from holdfast.client._rpc.caller import Caller
+from holdfast.client._rpc.heartbeat_stream import BATCH_MAX, HeartbeatStream
 from holdfast.client._session.session_io import Failure
-from holdfast.client.caller import Caller
-from holdfast.client.heartbeats import BATCH_MAX, HeartbeatStream
 from holdfast.v1 import group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.fake_cluster import fake_cluster

@@ -9,9 +9,9 @@ from uuid import UUID
 import pytest
 
 from holdfast.client import Admin
+from holdfast.client._rpc.caller import Caller
+from holdfast.client._rpc.clock import boot_ms
 from holdfast.client._session.session_io import Failure, FailureKind
-from holdfast.client.caller import Caller
-from holdfast.client.clock import boot_ms
 from holdfast.v1 import extras_pb2, group_pb2
 
 LEADER, FOLLOWER = "127.0.0.1:1", "127.0.0.1:2"
@@ -49,7 +49,7 @@ def test_looking_for_the_log_time_is_part_of_the_time_that_a_call_has(
     """Else a change asked for with 200 ms would wait half a minute where nobody answers."""
     now_ms = [0]
     given_ms: list[int] = []
-    for module in ("clock", "caller", "admin"):
+    for module in ("_rpc.clock", "_rpc.caller", "admin"):
         monkeypatch.setattr(f"holdfast.client.{module}.boot_ms", lambda: now_ms[0])
 
     class Slow(Nodes):
@@ -71,7 +71,7 @@ def test_a_node_that_knows_no_log_time_yet_is_asked_again() -> None:
     """Its cluster is not formed; without a log time there is no request id to begin with (S15)."""
     caller = Caller([FOLLOWER, LEADER])
 
-    result = caller.judged(FOLLOWER, group_pb2.FindCoordinatorResponse())
+    result = caller.read_answer(FOLLOWER, group_pb2.FindCoordinatorResponse())
 
     assert isinstance(result, Failure)
     assert result.kind is FailureKind.RETRY

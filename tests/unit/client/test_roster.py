@@ -10,8 +10,8 @@ import grpc
 
 from harness.poll import until_async
 from holdfast.client import Admin, Member
-from holdfast.client.endpoints import Endpoints
-from holdfast.client.reach import QUIET_MS_MAX, Reach
+from holdfast.client._rpc.connectivity_log import QUIET_MS_MAX, ConnectivityLog
+from holdfast.client._rpc.endpoints import Endpoints
 from unit.client.fake_cluster import fake_cluster
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def test_an_admin_learns_too_and_a_service_that_does_not_tell_stops_nothing() ->
 def test_silence_is_told_once_and_its_end_once(caplog: pytest.LogCaptureFixture) -> None:
     """People must hear that no node answers, but not at each attempt."""
     now = [0]
-    reach = Reach(lambda: now[0])
+    reach = ConnectivityLog(lambda: now[0])
     reach.failed("refused", ("a:1", "b:2"))
     reach.answered("a:1")  # a failover: not worth a word
     reach.failed("refused", ("a:1", "b:2"))

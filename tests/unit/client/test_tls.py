@@ -21,10 +21,10 @@ from cryptography.x509.oid import NameOID
 
 from harness.poll import until_told
 from holdfast.client import Admin, Connection, Tls, Unavailable, aio, sync
+from holdfast.client._rpc.caller import _WORDS_HOLD_MS, Caller
+from holdfast.client._rpc.connect_errors import explain
+from holdfast.client._rpc.connectivity_log import INFO_EVERY_MS, QUIET_MS_MAX, ConnectivityLog
 from holdfast.client._session.session_io import Failure
-from holdfast.client.caller import _WORDS_HOLD_MS, Caller
-from holdfast.client.reach import INFO_EVERY_MS, QUIET_MS_MAX, Reach
-from holdfast.client.unreached import why
 from holdfast.v1.admin_pb2_grpc import add_AdminServiceServicer_to_server
 from holdfast.v1.group_pb2 import FindCoordinatorRequest
 from unit.client.fake_cluster import FakeGroup, FakeNode, said
@@ -191,7 +191,7 @@ def test_a_cause_is_told_also_when_the_last_attempt_had_no_time_to_find_it() -> 
 def test_a_cause_is_told_no_longer_than_it_may_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody listened, then a host that drops what it is sent; no attempt has its time."""
     now_ms = [1_000_000]
-    monkeypatch.setattr("holdfast.client.caller.boot_ms", lambda: now_ms[0])
+    monkeypatch.setattr("holdfast.client._rpc.caller.boot_ms", lambda: now_ms[0])
 
     async def scenario(address: str) -> None:
         async with caller_of(issue("ca"), None, address) as caller:
@@ -209,7 +209,9 @@ def test_a_closed_connection_is_not_blamed_on_certificates_alone(tmp_path: Path)
     """A node that is being stopped, or at its bound of connections, closes them too."""
     ca = issue("ca")
     for credentials in (None, files(tmp_path / "mine", ca, issue("me", ca))):
-        assert "being stopped, or at its bound of connections" in why("Socket closed", credentials)
+        assert "being stopped, or at its bound of connections" in explain(
+            "Socket closed", credentials
+        )
 
 
 def test_a_refused_member_warns_with_the_cause_and_says_little_else(
@@ -225,7 +227,7 @@ def test_a_refused_member_warns_with_the_cause_and_says_little_else(
         await server.start()
         caller = Caller(address, credentials=credentials)
         now = [0]
-        caller.reach = Reach(lambda: now[0])
+        caller.connectivity = ConnectivityLog(lambda: now[0])
         try:
             for now[0] in range(0, QUIET_MS_MAX + 1, QUIET_MS_MAX // 5):
                 result = await caller.attempt(FindCoordinatorRequest(), 1_000)
@@ -246,7 +248,7 @@ def test_info_is_told_again_after_a_while(caplog: pytest.LogCaptureFixture) -> N
     """At most one line a node and kind in that time, so six nodes cannot fill a disk either."""
     caplog.set_level(logging.INFO, "holdfast.client")
     now = [0]
-    reach = Reach(lambda: now[0])
+    reach = ConnectivityLog(lambda: now[0])
     for now[0] in (0, 1, INFO_EVERY_MS - 1, INFO_EVERY_MS):
         reach.note("a:1", "x", "refused")
         reach.note("b:2", "x", "refused")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.client import Tls
-from holdfast.client.unreached import why
+from holdfast.client._rpc.connect_errors import explain
 
 TLS = Tls("ca.pem", "certificate.pem", "key.pem")
 UNRESOLVED = (
@@ -37,7 +37,7 @@ OTHER_NAMES = (
 def test_a_name_that_cannot_be_resolved_is_no_matter_of_certificates(
     words: str, credentials: Tls | None
 ) -> None:
-    cause = why(words, credentials)
+    cause = explain(words, credentials)
 
     assert "cannot be resolved" in cause
     assert "spelling" in cause
@@ -46,4 +46,4 @@ def test_a_name_that_cannot_be_resolved_is_no_matter_of_certificates(
 
 @pytest.mark.parametrize("words", OTHER_NAMES)
 def test_a_certificate_for_other_names_is_still_told(words: str) -> None:
-    assert "made out for other names" in why(words, TLS)
+    assert "made out for other names" in explain(words, TLS)

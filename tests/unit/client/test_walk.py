@@ -12,8 +12,10 @@ import pytest
 from grpc import StatusCode
 
 from holdfast.client import Admin, Connection, Member
+from holdfast.client._rpc.endpoints import BACKOFF_MAX_MS, Endpoints, is_address, parse
+from holdfast.client._rpc.request_ids import RequestIds
+from holdfast.client._rpc.status import classify
 from holdfast.client._session.session_io import FailureKind
-from holdfast.client.endpoints import BACKOFF_MAX_MS, Endpoints, is_address, parse
 from holdfast.client.errors import (
     Forbidden,
     HoldfastError,
@@ -22,8 +24,6 @@ from holdfast.client.errors import (
     OutcomeUnknown,
     Unavailable,
 )
-from holdfast.client.outcome import judge
-from holdfast.client.request_ids import RequestIds
 from unit.client.fake_cluster import fake_cluster
 
 if TYPE_CHECKING:
@@ -124,8 +124,8 @@ def test_endpoints_come_as_a_list_or_with_commas() -> None:
 
 def judged(code: StatusCode, **trailing: str) -> tuple[FailureKind, type[HoldfastError]]:
     metadata = [(key.replace("_", "-"), value) for key, value in trailing.items()]
-    verdict = judge(code, "details", metadata, subject="X at a:1", request_id="id-1")
-    return verdict.kind, type(verdict.error)
+    failed = classify(code, "details", metadata, subject="X at a:1", request_id="id-1")
+    return failed.kind, type(failed.error)
 
 
 def test_s5_a_failure_is_unknown_unless_the_metadata_says_not_applied() -> None:
@@ -145,9 +145,9 @@ def test_what_would_end_so_again_is_not_tried_again() -> None:
 
 
 def test_s5_an_unknown_outcome_tells_the_request_id_to_repeat_it_with() -> None:
-    verdict = judge(StatusCode.CANCELLED, "", (), subject="X", request_id="id-1")
-    assert isinstance(verdict.error, OutcomeUnknown)
-    assert verdict.error.request_id == "id-1"
+    failed = classify(StatusCode.CANCELLED, "", (), subject="X", request_id="id-1")
+    assert isinstance(failed.error, OutcomeUnknown)
+    assert failed.error.request_id == "id-1"
 
 
 def test_s17_aborted_is_superseded() -> None:
@@ -165,8 +165,10 @@ def test_a_call_that_nobody_serves_there_may_have_gone_to_a_peer_port() -> None:
     """The node's own words say which address to use; gRPC's leave two causes, and both are told."""
     told = "this is the peer port of node 'a'; clients connect to 10.0.0.1:7400"
     words = [("holdfast-outcome", "not-applied")]
-    by_node = judge(StatusCode.UNIMPLEMENTED, told, words, subject="X", request_id="")
-    by_grpc = judge(StatusCode.UNIMPLEMENTED, "Method not found!", (), subject="X", request_id="")
+    by_node = classify(StatusCode.UNIMPLEMENTED, told, words, subject="X", request_id="")
+    by_grpc = classify(
+        StatusCode.UNIMPLEMENTED, "Method not found!", (), subject="X", request_id=""
+    )
 
     assert "10.0.0.1:7400" in str(by_node.error)
     assert "upgrade" not in str(by_node.error)
@@ -205,9 +207,9 @@ def test_s5_an_answer_that_is_too_large_does_not_mean_that_nothing_happened(
 ) -> None:
     """Only a message that never arrived changed nothing. A repetition would end the same way."""
     status = StatusCode.RESOURCE_EXHAUSTED
-    verdict = judge(status, details, (), subject="X", request_id="id-1")
-    assert (verdict.kind, type(verdict.error)) == (FailureKind.FATAL, error)
-    assert getattr(verdict.error, "request_id", "id-1") == "id-1"
+    failed = classify(status, details, (), subject="X", request_id="id-1")
+    assert (failed.kind, type(failed.error)) == (FailureKind.FATAL, error)
+    assert getattr(failed.error, "request_id", "id-1") == "id-1"
 
 
 def test_a_proxy_that_is_overloaded_is_asked_again() -> None:
@@ -228,8 +230,8 @@ def test_s20_a_full_disk_is_retried() -> None:
 def test_every_status_is_judged_and_the_leader_is_read() -> None:
     for code in set(StatusCode) - {StatusCode.OK}:
         trailing = (("holdfast-leader", "b:2"), ("other-bin", b"\0"))
-        verdict = judge(code, "d", trailing, subject="X", request_id="")
-        assert verdict.leader == "b:2"
+        failed = classify(code, "d", trailing, subject="X", request_id="")
+        assert failed.leader == "b:2"
 
 
 def test_s15_there_is_no_id_before_a_log_time_and_log_time_never_runs_back() -> None:

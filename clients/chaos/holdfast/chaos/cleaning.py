@@ -13,7 +13,7 @@ from holdfast.client import Admin, HoldfastError
 from holdfast.client.errors import GroupNotFound, Rejected, TopicNotFound
 
 if TYPE_CHECKING:
-    from holdfast.client.channel import Credentials
+    from holdfast.client._rpc.channel import Credentials
 
 
 async def clean_up(

@@ -10,11 +10,11 @@
 and protobuf only. Who speaks the protocol by hand finds the stubs in `holdfast.v1`.
 """
 
+from holdfast.client._rpc.channel import Credentials, Tls
 from holdfast.client._session.health import Health
 from holdfast.client._session.loss import LostReason
 from holdfast.client._session.protocol import TopicPartition
 from holdfast.client.aio import Admin, Connection, Member, Members, restart_on_signals
-from holdfast.client.channel import Credentials, Tls
 from holdfast.client.errors import (
     AssignmentFailed,
     ClusterFull,

@@ -11,6 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, overload
 
 from holdfast.client import offsets as offset_messages
+from holdfast.client._rpc.caller import CALL_TIMEOUT_MS, Caller
+from holdfast.client._rpc.clock import boot_ms, left_ms
 from holdfast.client.arguments import check_callables, check_client_id
 from holdfast.client.call_arguments import (
     GROUP_STATES,
@@ -24,8 +26,6 @@ from holdfast.client.call_arguments import (
     settings_to_alter,
     words_listed,
 )
-from holdfast.client.caller import CALL_TIMEOUT_MS, Caller
-from holdfast.client.clock import boot_ms, left_ms
 from holdfast.client.errors import HoldfastError, from_code
 from holdfast.client.results import (
     by_name,
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
+    from holdfast.client._rpc.channel import Credentials
     from holdfast.client._session.protocol import TopicPartition
-    from holdfast.client.channel import Credentials
     from holdfast.client.partition import Offset
     from holdfast.client.witness import Witness
 

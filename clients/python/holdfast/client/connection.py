@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol, Self
 
+from holdfast.client._rpc.caller import Caller
+from holdfast.client._rpc.fork_guard import is_this_process, this_process
+from holdfast.client._rpc.heartbeat_stream import HeartbeatStream
 from holdfast.client.arguments import check_callables, check_client_id
-from holdfast.client.caller import Caller
-from holdfast.client.forked import here, is_here
-from holdfast.client.heartbeats import HeartbeatStream
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from types import TracebackType
 
+    from holdfast.client._rpc.channel import Credentials
     from holdfast.client._session.health import Health
     from holdfast.client._session.session_io import Settings
-    from holdfast.client.channel import Credentials
     from holdfast.client.witness import Witness
 
 
@@ -56,7 +56,7 @@ class Connection:
         client_id: str | None = None,
         on_acknowledged: Witness | None = None,
     ) -> None:
-        self._process = here()
+        self._process = this_process()
         check_client_id(client_id)
         check_callables(on_acknowledged=on_acknowledged)
         self.caller = Caller(
@@ -94,7 +94,7 @@ class Connection:
 
         Does nothing in the child of a fork, as the end of a member's or an Admin's block.
         """
-        if not is_here(self._process):
+        if not is_this_process(self._process):
             return
         self.heartbeats.close()
         await self.caller.close()

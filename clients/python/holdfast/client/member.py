@@ -10,6 +10,9 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 
+from holdfast.client._rpc.caller import CALL_TIMEOUT_MS
+from holdfast.client._rpc.clock import boot_ms
+from holdfast.client._rpc.fork_guard import check_process, is_this_process, this_process
 from holdfast.client._session.health import Health, look
 from holdfast.client._session.phases import Phase
 from holdfast.client._session.session import Session
@@ -25,12 +28,9 @@ from holdfast.client._session.session_io import (
     Settings,
 )
 from holdfast.client.arguments import assignors_of, check_callables, checked, topic_names
-from holdfast.client.caller import CALL_TIMEOUT_MS
-from holdfast.client.clock import boot_ms
 from holdfast.client.commits import Commits
 from holdfast.client.connection import Connection, connection_of
 from holdfast.client.errors import Fenced, HoldfastError
-from holdfast.client.forked import check_here, here, is_here
 from holdfast.client.handlers import Handlers
 from holdfast.client.holding import Holding
 from holdfast.client.partition import Offset, Partition
@@ -43,9 +43,9 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
     from types import TracebackType
 
+    from holdfast.client._rpc.channel import Credentials
     from holdfast.client._session.protocol import TopicPartition
     from holdfast.client._session.session_io import Response
-    from holdfast.client.channel import Credentials
     from holdfast.client.witness import Witness
     from holdfast.coordinator.assignors import Assignor
 
@@ -125,7 +125,7 @@ class Member:
         self._shared = isinstance(endpoints, Connection)
         self._connection = connection_of(endpoints, credentials, client_id, on_acknowledged)
         self._caller = self._connection.caller
-        self._process = here()
+        self._process = this_process()
         self._session = self._make_session()
         self._holding: Holding[Any] = Holding(self._session, self._makes)
         self._handlers = Handlers(self._crash, cancels=self._cancels_handlers)
@@ -152,7 +152,7 @@ class Member:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if not is_here(self._process):
+        if not is_this_process(self._process):
             return  # a copy, in the child of a fork: the membership is its parent's to end
         if self._session.pausing and (error is None or isinstance(error, Exception)):
             await self._pause()
@@ -199,7 +199,7 @@ class Member:
 
     def health(self) -> Health:
         """Where the member stands, for a health probe; from any thread."""
-        check_here(self._process, "Member")
+        check_process(self._process, "Member")
         return look(self._session, self._error, boot_ms())
 
     @property
@@ -211,7 +211,7 @@ class Member:
 
     def start(self) -> None:
         """Begin to join; returns at once."""
-        check_here(self._process, "Member")
+        check_process(self._process, "Member")
         if self._session.phase is not Phase.NEW:
             raise RuntimeError("A Member is used once: make another one to join again.")
         self._connection.attach(self)
@@ -276,7 +276,7 @@ class Member:
 
         Raises as `leave` does.
         """
-        check_here(self._process, "Member")
+        check_process(self._process, "Member")
         self._handlers.check_outside(self._teller, "restart")
         self.begin_restart()
         await self._end()
@@ -310,7 +310,7 @@ class Member:
         before one that is refused stand. Raises Rejected (the group has moved on, or an offset was
         refused), Unavailable, OutcomeUnknown; ValueError or TypeError for what is no offset.
         """
-        check_here(self._process, "Member")
+        check_process(self._process, "Member")
         refusal = await self._commits.commit(offsets, request_id, timeout_ms)
         if refusal is not None:
             self._pump()
@@ -321,7 +321,7 @@ class Member:
         self, partitions: Iterable[tuple[str, int]] = (), *, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> dict[TopicPartition, Offset]:
         """Committed offsets of the partitions (none named: of all); never committed: left out."""
-        check_here(self._process, "Member")
+        check_process(self._process, "Member")
         return await self._commits.committed(partitions, timeout_ms)
 
     # --- performing what the session decides -----------------------------------------------------
@@ -330,7 +330,7 @@ class Member:
         return Session(self.settings, self._caller.ids)
 
     def _check_started(self) -> None:
-        check_here(self._process, "Member")
+        check_process(self._process, "Member")
         if self._teller is None:
             raise RuntimeError("The Member has not been started: use `with`, or call start().")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypedDict
 
-from holdfast.client.channel import Credentials
+from holdfast.client._rpc.channel import Credentials
 from holdfast.client.witness import Witness
 from holdfast.coordinator.assignors import Assignor
 

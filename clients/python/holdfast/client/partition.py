@@ -7,10 +7,10 @@ import threading
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
 
+from holdfast.client._rpc.clock import boot_ms
+from holdfast.client._rpc.fork_guard import is_this_process, this_process
 from holdfast.client._session.protocol import TopicPartition
-from holdfast.client.clock import boot_ms
 from holdfast.client.errors import OwnershipLost
-from holdfast.client.forked import here, is_here
 
 if TYPE_CHECKING:
     from holdfast.client._session.loss import LostReason
@@ -36,7 +36,7 @@ class Going:
     def __init__(self, event: _Event) -> None:
         self.event = event
         self.reason: LostReason | None = None
-        self.process = here()
+        self.process = this_process()
 
     def begin(self, reason: LostReason | None = None) -> None:
         """The user is asked to let go of it, or, with a reason, has lost it. In the loop."""
@@ -84,7 +84,7 @@ class HeldPartition:
         """
         session, lost = self._session, self.going.reason is not None
         held = session.ownership.held.get(self.name) is self.grant and session.owns(boot_ms())
-        return held and not lost and is_here(self.going.process)
+        return held and not lost and is_this_process(self.going.process)
 
     @property
     def revoking(self) -> bool:
@@ -109,7 +109,7 @@ class HeldPartition:
         if self.owned:
             return
         about = f"Partition {self.number} of {self.topic!r} is not owned under token "
-        if not is_here(self.going.process):
+        if not is_this_process(self.going.process):
             raise OwnershipLost(
                 f"{about}{self.fencing_token} here: this process was forked from the one that "
                 "owns it."

@@ -15,8 +15,8 @@ import threading
 from signal import SIGINT, SIGTERM
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
+from holdfast.client._rpc.fork_guard import is_this_process, this_process
 from holdfast.client.call_arguments import check_members
-from holdfast.client.forked import here, is_here
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -63,13 +63,13 @@ def obey(
 
     Raises ValueError outside the main thread.
     """
-    process = here()
+    process = this_process()
     asked: list[int] = []
     before: dict[Signals, Handler] = {}
 
     def received(number: int, frame: object) -> None:
         del frame
-        if not is_here(process) or stopped():
+        if not is_this_process(process) or stopped():
             for each, handler in before.items():
                 signal.signal(each, handler or signal.SIG_DFL)
             signal.raise_signal(number)

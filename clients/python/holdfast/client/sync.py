@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from signal import Signals
     from types import TracebackType
 
+    from holdfast.client._rpc.channel import Credentials
     from holdfast.client._session.protocol import TopicPartition
     from holdfast.client.admin import OffsetResults, Results
-    from holdfast.client.channel import Credentials
     from holdfast.client.errors import HoldfastError
     from holdfast.client.partition import Offset
     from holdfast.client.witness import Witness

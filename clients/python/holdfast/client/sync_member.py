@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 
 from holdfast.client import aio
+from holdfast.client._rpc.caller import CALL_TIMEOUT_MS
+from holdfast.client._rpc.fork_guard import check_process, is_this_process, this_process
 from holdfast.client.arguments import check_callables
-from holdfast.client.caller import CALL_TIMEOUT_MS
-from holdfast.client.forked import check_here, here, is_here
 from holdfast.client.handlers import would_wait_for_itself
 from holdfast.client.partition import ThreadPartition
 from holdfast.client.threads import THREAD, UserThread
@@ -104,7 +104,7 @@ class Member:
                 **options,
             )
 
-        self._process = here()
+        self._process = this_process()
         self._member = THREAD.make(make)
 
     def __enter__(self) -> Self:
@@ -117,7 +117,7 @@ class Member:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if not is_here(self._process):
+        if not is_this_process(self._process):
             return  # a copy, in the child of a fork: the membership is its parent's to end
         try:
             THREAD.run(self._member.__aexit__(kind, error, traceback))
@@ -199,7 +199,7 @@ class Member:
 
     def begin_restart(self) -> None:
         """Begin what `restart` does and return at once; also from a signal handler."""
-        check_here(self._process, "Member")
+        check_process(self._process, "Member")
         self._member._check_started()  # noqa: SLF001 - the same class in two shells
         THREAD.soon(self._member.begin_restart)
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MessageT = TypeVar("MessageT", bound="Message")
 
 ANSWER_BYTES_MAX: Final = (16 << 20) - (64 << 10)
-"""A client's channel takes messages of 16 MiB (`holdfast.client.channel`)."""
+"""A client's channel takes messages of 16 MiB (`holdfast.client._rpc.channel`)."""
 _ITEM_HEAD: Final = 6
 """Bytes before an item, at most: its field's number and its length."""
 _MORE: Final = 128

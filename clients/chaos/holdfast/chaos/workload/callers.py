@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 from holdfast.chaos.clock import boot_us
 from holdfast.chaos.messages import Answer, answered, failed
 from holdfast.client import Admin, Unavailable
+from holdfast.client._rpc.caller import Caller
+from holdfast.client._rpc.heartbeat_stream import HeartbeatStream
 from holdfast.client._session.session_io import Failure
-from holdfast.client.caller import Caller
 from holdfast.client.connection import Connection
-from holdfast.client.heartbeats import HeartbeatStream
 from holdfast.v1 import group_pb2
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from holdfast.chaos.workload.recorder import Recorder
-    from holdfast.client.channel import Credentials
-    from holdfast.client.heartbeats import OnPush
+    from holdfast.client._rpc.channel import Credentials
+    from holdfast.client._rpc.heartbeat_stream import OnPush
 
 AnswerT = TypeVar("AnswerT", bound="Message")
 

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.chaos.workload.recorder import Recorder
+    from holdfast.client._rpc.channel import Credentials
+    from holdfast.client._rpc.request_ids import RequestIds
     from holdfast.client._session.session_io import Settings
-    from holdfast.client.channel import Credentials
-    from holdfast.client.request_ids import RequestIds
 
 Reason = Literal["revoked", "lost", "fenced", "left", "stopped", "crashed"]
 

@@ -15,9 +15,9 @@ from holdfast.client._session.requests import Identity
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from holdfast.client._rpc.request_ids import RequestIds
     from holdfast.client._session.call_timing import Pace
     from holdfast.client._session.session_io import Settings
-    from holdfast.client.request_ids import RequestIds
     from holdfast.v1 import group_pb2
 
 

@@ -14,10 +14,10 @@ from holdfast.client._session.phases import Goal
 from holdfast.client.errors import HoldfastError, OutcomeUnknown
 
 if TYPE_CHECKING:
+    from holdfast.client._rpc.request_ids import RequestIds
     from holdfast.client._session.call_timing import Pace
     from holdfast.client._session.requests import Identity
     from holdfast.client._session.session_io import Settings
-    from holdfast.client.request_ids import RequestIds
 
 
 class Departure:

@@ -27,8 +27,8 @@ from holdfast.v1.errors_pb2 import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    from holdfast.client._rpc.request_ids import RequestIds
     from holdfast.client._session.protocol import TopicPartition
-    from holdfast.client.request_ids import RequestIds
     from holdfast.v1 import extras_pb2
 
 

@@ -56,8 +56,8 @@ _MOVES = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED})
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """A failed attempt, judged. `leader` is where the node says that the leader is."""
+class FailedCall:
+    """What a failed attempt means. `leader` is where the node says that the leader is."""
 
     kind: FailureKind
     error: HoldfastError
@@ -65,15 +65,15 @@ class Verdict:
     leader: str | None
 
 
-def judge(
+def classify(
     code: StatusCode,
     details: str,
     metadata: Iterable[tuple[str, str | bytes]],
     *,
     subject: str,
     request_id: str,
-) -> Verdict:
-    """Judge one status other than OK. Total over StatusCode."""
+) -> FailedCall:
+    """Say what one status other than OK means. Total over StatusCode."""
     trailing = {key: value for key, value in metadata if isinstance(value, str)}
     text = f"{subject}: {code.name} ({readable(details)})"
     leader = trailing.get(LEADER_KEY)
@@ -84,14 +84,14 @@ def judge(
     if fatal is not None:
         # A node's own words that this call is not served there: another address may be right.
         move = code is StatusCode.UNIMPLEMENTED and outcome == NOT_APPLIED
-        return Verdict(FailureKind.FATAL, fatal, move=move, leader=leader)
+        return FailedCall(FailureKind.FATAL, fatal, move=move, leader=leader)
     error: HoldfastError = (
         Unavailable(text)
         if outcome == NOT_APPLIED
         else OutcomeUnknown(text, request_id=request_id or None)
     )
     kind = FailureKind.SUPERSEDED if code is StatusCode.ABORTED else FailureKind.RETRY
-    return Verdict(kind, error, move=code in _MOVES, leader=leader)
+    return FailedCall(kind, error, move=code in _MOVES, leader=leader)
 
 
 def _fatal(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING, Final
 
-from holdfast.client.clock import boot_ms
+from holdfast.client._rpc.clock import boot_ms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -21,7 +21,7 @@ INFO_EVERY_MS: Final = 10_000
 _NOTED_MAX: Final = 256
 
 
-class Reach:
+class ConnectivityLog:
     """Since when every call of one connection has failed."""
 
     def __init__(self, clock: Callable[[], int] = boot_ms) -> None:

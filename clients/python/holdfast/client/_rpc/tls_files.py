@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from os import PathLike
 
-    from holdfast.client.channel import Tls
+    from holdfast.client._rpc.channel import Tls
 
 
 def check_files(tls: Tls) -> None:

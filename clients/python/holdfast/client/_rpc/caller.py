@@ -13,18 +13,23 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import grpc
 import grpc.aio
 
-from holdfast.client import unreached
+from holdfast.client._rpc import connect_errors
+from holdfast.client._rpc.channel import Tls, check_kind, open_channel
+from holdfast.client._rpc.clock import boot_ms, left_ms
+from holdfast.client._rpc.connectivity_log import ConnectivityLog
+from holdfast.client._rpc.discovery import Discovery
+from holdfast.client._rpc.endpoints import Endpoints, parse
+from holdfast.client._rpc.fork_guard import (
+    check_process,
+    is_forked_child,
+    is_this_process,
+    this_process,
+)
+from holdfast.client._rpc.request_ids import RequestIds
+from holdfast.client._rpc.status import CLIENT_ID_KEY, LEADER_KEY, classify
+from holdfast.client._rpc.tls_files import check_files
 from holdfast.client._session.session_io import Failure, FailureKind
-from holdfast.client.channel import Tls, check_kind, open_channel
-from holdfast.client.clock import boot_ms, left_ms
-from holdfast.client.endpoints import Endpoints, parse
 from holdfast.client.errors import OutcomeUnknown, Unavailable
-from holdfast.client.forked import check_here, here, is_child, is_here
-from holdfast.client.outcome import CLIENT_ID_KEY, LEADER_KEY, judge
-from holdfast.client.reach import Reach
-from holdfast.client.request_ids import RequestIds
-from holdfast.client.roster import Roster
-from holdfast.client.tls_files import check_files
 from holdfast.client.witness import acknowledged
 from holdfast.v1 import group_pb2
 from holdfast.v1.admin_pb2_grpc import AdminServiceStub
@@ -37,7 +42,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from holdfast.client.channel import Credentials
+    from holdfast.client._rpc.channel import Credentials
     from holdfast.client.errors import HoldfastError
     from holdfast.client.witness import Witness
 
@@ -81,10 +86,10 @@ class Caller:
         self.ids = RequestIds()
         self.metadata = () if client_id is None else ((CLIENT_ID_KEY, client_id),)
         self._credentials = credentials
-        self._process = here()
+        self._process = this_process()
         self._on_acknowledged = on_acknowledged
-        self.reach = Reach()
-        self._roster = Roster(self.endpoints, self.channel, self.metadata)
+        self.connectivity = ConnectivityLog()
+        self._discovery = Discovery(self.endpoints, self.channel, self.metadata)
         self._closed = False
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._words: dict[str, tuple[str, int]] = {}
@@ -95,10 +100,10 @@ class Caller:
 
         Not in the child of a fork: they are its parent's, and gRPC ends a process that tries.
         """
-        if not is_here(self._process):
+        if not is_this_process(self._process):
             return
         self._closed = True
-        await self._roster.close()
+        await self._discovery.close()
         channels = list(self._channels.values())
         self._channels.clear()
         self._stubs.clear()
@@ -118,7 +123,7 @@ class Caller:
 
         Raises Unavailable after `close`: nobody would close what a later call opened.
         """
-        check_here(self._process, "Connection or Admin")
+        check_process(self._process, "Connection or Admin")
         if self._closed:
             raise Unavailable("The connection was closed; end its members and calls before it.")
         try:
@@ -130,7 +135,7 @@ class Caller:
             async with asyncio.timeout(timeout_ms / 1000):
                 while (state := channel.get_state(try_to_connect=True)) is not _READY:
                     if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
-                        if words := await unreached.words_of(channel):
+                        if words := await connect_errors.failure_text(channel):
                             self._words[address] = words, boot_ms()
                         return channel.get_state() is _READY
                     await channel.wait_for_state_change(state)
@@ -213,15 +218,15 @@ class Caller:
             response = await call
             trailing = await call.trailing_metadata()
         except grpc.aio.AioRpcError as error:
-            return self.broken(address, error, request)
-        result = self.judged(address, response, trailing)
+            return self.call_failed(address, error, request)
+        result = self.read_answer(address, response, trailing)
         if self._on_acknowledged is not None and not isinstance(result, Failure):
             confirmed = acknowledged(request, result)
             if confirmed is not None:
                 self._on_acknowledged(confirmed)
         return result
 
-    def judged(
+    def read_answer(
         self,
         address: str,
         response: Any,  # noqa: ANN401 - any response of the contract
@@ -249,56 +254,56 @@ class Caller:
             text = f"{address} has no log time to give yet: its cluster is not formed."
             return self._retry(Unavailable(text), delay)
         self.endpoints.succeeded(address)
-        self.reach.answered(address)
+        self.connectivity.answered(address)
         if not self._closed:
-            self._roster.answered(address)
+            self._discovery.answered(address)
         message: Message = response
         return message
 
-    def broken(self, address: str, error: grpc.aio.AioRpcError, request: Message) -> Failure:
+    def call_failed(self, address: str, error: grpc.aio.AioRpcError, request: Message) -> Failure:
         """A status other than OK."""
-        verdict = judge(
+        failed = classify(
             error.code(),
             error.details() or "no details",
             error.trailing_metadata() or (),
             subject=f"{type(request).__name__} at {address}",
             request_id=_request_id(request),
         )
-        if verdict.kind is FailureKind.FATAL and verdict.move and len(self.endpoints.addresses) > 1:
+        if failed.kind is FailureKind.FATAL and failed.move and len(self.endpoints.addresses) > 1:
             delay = self.endpoints.failed(address)
-            return self._retry(Unavailable(str(verdict.error)), delay)
-        if verdict.kind is not FailureKind.RETRY:
-            return Failure(verdict.kind, verdict.error)
-        if verdict.leader:  # daily life: another node leads now
-            _LOGGER.debug("%s", verdict.error)
-            delay = self.endpoints.redirected(address, verdict.leader)
+            return self._retry(Unavailable(str(failed.error)), delay)
+        if failed.kind is not FailureKind.RETRY:
+            return Failure(failed.kind, failed.error)
+        if failed.leader:  # daily life: another node leads now
+            _LOGGER.debug("%s", failed.error)
+            delay = self.endpoints.redirected(address, failed.leader)
         else:
-            self.reach.note(address, error.code().name, verdict.error)
-            delay = self.endpoints.failed(address, move=verdict.move)
-        return self._retry(verdict.error, delay)
+            self.connectivity.note(address, error.code().name, failed.error)
+            delay = self.endpoints.failed(address, move=failed.move)
+        return self._retry(failed.error, delay)
 
     def not_connected(self, address: str) -> Failure:
         """The call was never sent, so surely nothing happened (S5)."""
         words, heard_ms = self._words.get(address, ("", 0))
         if boot_ms() - heard_ms > _WORDS_HOLD_MS:
             words = ""
-        cause = unreached.why(words, self._credentials)
-        if is_child() and not words:
+        cause = connect_errors.explain(words, self._credentials)
+        if is_forked_child() and not words:
             cause += (
                 "; or gRPC does not work in this process, which was forked from one that had used "
                 "it: start it with spawn"
             )
         error = Unavailable(f"Could not connect to {address}: {cause}.")
-        self.reach.note(address, cause, error)
+        self.connectivity.note(address, cause, error)
         return self._retry(error, self.endpoints.failed(address))
 
     def unanswered(self, address: str, why: str) -> int:
         """The node is left for its silence; the delay before the next attempt."""
-        self.reach.failed(f"{address}: {why}", self.endpoints.addresses)
+        self.connectivity.failed(f"{address}: {why}", self.endpoints.addresses)
         return self.endpoints.failed(address)
 
     def _retry(self, error: HoldfastError, delay_ms: int) -> Failure:
-        self.reach.failed(error, self.endpoints.addresses)
+        self.connectivity.failed(error, self.endpoints.addresses)
         return Failure(FailureKind.RETRY, error, delay_ms)
 
     def _method(self, address: str, request: Message) -> Any:  # noqa: ANN401 - of three stubs

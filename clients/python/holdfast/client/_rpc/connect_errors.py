@@ -12,7 +12,7 @@ import grpc
 import grpc.aio
 
 if TYPE_CHECKING:
-    from holdfast.client.channel import Credentials
+    from holdfast.client._rpc.channel import Credentials
 
 _HARMLESS: Final = "/grpc.health.v1.Health/Check"
 _TIMEOUT_S: Final = 0.25
@@ -28,7 +28,7 @@ _BUSY: Final = (
 """A node closes those of anybody then, and gRPC's words are the same."""
 
 
-async def words_of(channel: grpc.aio.Channel) -> str:
+async def failure_text(channel: grpc.aio.Channel) -> str:
     """What gRPC says of a channel that failed; "" if it has connected meanwhile."""
     ask: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
     ask = channel.unary_unary(_HARMLESS, bytes, bytes)
@@ -39,7 +39,7 @@ async def words_of(channel: grpc.aio.Channel) -> str:
     return ""
 
 
-def why(words: str, credentials: Credentials) -> str:
+def explain(words: str, credentials: Credentials) -> str:
     """Translate gRPC's words into a cause that a person can mend, without a full stop."""
     if "Connection refused" in words:
         return "nobody listens there"

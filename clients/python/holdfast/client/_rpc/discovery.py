@@ -14,14 +14,14 @@ from typing import TYPE_CHECKING, Final
 import grpc
 import grpc.aio
 
-from holdfast.client.endpoints import is_address
+from holdfast.client._rpc.endpoints import is_address
 from holdfast.v1 import admin_pb2
 from holdfast.v1.admin_pb2_grpc import AdminServiceStub
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.client.endpoints import Endpoints
+    from holdfast.client._rpc.endpoints import Endpoints
 
 _LOGGER = logging.getLogger("holdfast.client")
 _TIMEOUT_S: Final = 5.0
@@ -35,7 +35,7 @@ _PASSING: Final = frozenset(
 """After these the node is asked again when it next answers; after all others it has refused."""
 
 
-class Roster:
+class Discovery:
     """Asks nodes who else there is, and tells the walk (endpoints.py)."""
 
     def __init__(

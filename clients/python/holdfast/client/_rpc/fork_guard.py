@@ -14,8 +14,8 @@ class _Process:
     """This process; another object after each fork."""
 
 
-class _Here:
-    """Where this code runs."""
+class _Current:
+    """The process in which this code runs."""
 
     def __init__(self) -> None:
         self.process = _Process()
@@ -26,29 +26,29 @@ class _Here:
         self.process, self.is_child = _Process(), True
 
 
-_HERE = _Here()
+_CURRENT = _Current()
 if hasattr(os, "register_at_fork"):  # where there is no fork, there is none to reckon with
-    os.register_at_fork(after_in_child=_HERE.forked)
+    os.register_at_fork(after_in_child=_CURRENT.forked)
 
 
-def here() -> object:
-    """What stands for this process: keep it, and ask `is_here` later."""
-    return _HERE.process
+def this_process() -> object:
+    """A mark of this process: keep it, and ask `is_this_process` later."""
+    return _CURRENT.process
 
 
-def is_here(process: object) -> bool:
+def is_this_process(process: object) -> bool:
     """Whether that is the process in which this runs."""
-    return process is _HERE.process
+    return process is _CURRENT.process
 
 
-def is_child() -> bool:
+def is_forked_child() -> bool:
     """Whether this process came about by a fork after the client was imported."""
-    return _HERE.is_child
+    return _CURRENT.is_child
 
 
-def check_here(process: object, what: str) -> None:
+def check_process(process: object, what: str) -> None:
     """Raises RuntimeError in a process that only has a copy."""
-    if process is not _HERE.process:
+    if process is not _CURRENT.process:
         raise RuntimeError(
             f"This {what} belongs to the process that made it, and this process was forked from "
             f"that one: nothing is owned here, and no call is sent. Make a {what} of its own in "

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from holdfast.client.caller import Caller
+    from holdfast.client._rpc.caller import Caller
 
     OnPush: TypeAlias = Callable[[group_pb2.HeartbeatPush], None]
     Answer: TypeAlias = "asyncio.Future[group_pb2.HeartbeatResponse | Failure]"
@@ -81,7 +81,7 @@ class HeartbeatStream:
         if not isinstance(answer, Failure):
             if answer.error_code in _ENDED:
                 self.forget(request.group_id, request.member_id)
-            return self._caller.judged(address, answer)
+            return self._caller.read_answer(address, answer)
         if isinstance(answer.error, IncompatibleServer):
             self._unary = True
             return await self._caller.attempt(request, timeout_ms)
@@ -146,7 +146,7 @@ class HeartbeatStream:
         except grpc.aio.AioRpcError as error:
             nothing = group_pb2.HeartbeatRequest()
             if call is self._call:
-                self._break(self._caller.broken(address, error, nothing))
+                self._break(self._caller.call_failed(address, error, nothing))
         else:
             if call is self._call:
                 self._break(self._given_up(address, "the service ended the heartbeat stream"))

@@ -26,8 +26,8 @@ from holdfast.client import (
     sync,
 )
 from holdfast.client import admin as admin_shell
-from holdfast.client.call_arguments import GROUP_STATES, GROUP_TYPES
-from holdfast.client.offsets import PARTITIONS_MAX
+from holdfast.client._translate.call_arguments import GROUP_STATES, GROUP_TYPES
+from holdfast.client._translate.offset_messages import PARTITIONS_MAX
 from holdfast.coordinator.state import CLASSIC, COMPLETING, EMPTY, PREPARING, STABLE
 from unit.client.fake_cluster import fake_cluster
 from unit.server.nodes import Served, join, served

@@ -16,7 +16,7 @@ from holdfast.client import (
     RangeAssignor,
     sync,
 )
-from holdfast.client.arguments import topic_names
+from holdfast.client._translate.arguments import topic_names
 from holdfast.server.rpc.callers import CLIENT_ID_MAX
 from unit.client.fake_cluster import fake_cluster
 from unit.server.nodes import served

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from holdfast.client import Members, Offset, TopicPartition, restart_on_signals, sync
-from holdfast.client import offsets as offset_messages
+from holdfast.client._translate import offset_messages
 from unit.client.both_shells import Shell
 
 if TYPE_CHECKING:

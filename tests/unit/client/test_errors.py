@@ -5,7 +5,7 @@ from __future__ import annotations
 import grpc
 import pytest
 
-from holdfast.client import shown
+from holdfast.client import _text
 from holdfast.client._rpc.status import classify
 from holdfast.client.errors import (
     ClusterFull,
@@ -72,9 +72,9 @@ def test_a_refusal_carries_code_and_holder() -> None:
 
 
 def test_the_service_s_words_are_readable_and_escaped_as_the_service_does_it() -> None:
-    """A client without a server has a copy of its own (shown.py)."""
+    """A client without a server has a copy of its own (_text.py)."""
     given = "".join(map(chr, (*OBEYED, ord("a"), 0x5D0, 0x1F600)))
-    assert shown.readable(given) == readable(given)
+    assert _text.readable(given) == readable(given)
     refused = from_code(
         ErrorCode.ERROR_CODE_INVALID_REQUEST, subject="JoinGroup", message=f"no: {given}"
     )

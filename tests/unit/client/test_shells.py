@@ -24,7 +24,7 @@ from holdfast.client import (
     Unavailable,
     UnknownMember,
 )
-from holdfast.client.offsets import PARTITIONS_MAX
+from holdfast.client._translate.offset_messages import PARTITIONS_MAX
 from holdfast.server.guard.item_bounds import OFFSETS_MAX
 from holdfast.v1 import group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode

@@ -1,6 +1,6 @@
 """A witness gets every change that was confirmed, with its position, and nothing else."""
 
-from holdfast.client.witness import Acknowledged, acknowledged
+from holdfast.client._translate.acknowledged import Acknowledged, acknowledged
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 
 RECORDED = extras_pb2.ResponseExtras(position=extras_pb2.Position(index=7, ordinal=2))

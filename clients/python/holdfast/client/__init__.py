@@ -14,6 +14,8 @@ from holdfast.client._rpc.channel import Credentials, Tls
 from holdfast.client._session.health import Health
 from holdfast.client._session.loss import LostReason
 from holdfast.client._session.protocol import TopicPartition
+from holdfast.client._translate.acknowledged import Acknowledged
+from holdfast.client._translate.call_arguments import Offset
 from holdfast.client.aio import Admin, Connection, Member, Members, restart_on_signals
 from holdfast.client.errors import (
     AssignmentFailed,
@@ -39,8 +41,7 @@ from holdfast.client.errors import (
     Unavailable,
     UnknownMember,
 )
-from holdfast.client.partition import Offset, Partition
-from holdfast.client.witness import Acknowledged
+from holdfast.client.partition import Partition
 from holdfast.coordinator.assignors import (
     Assignor,
     ByInstanceAssignor,

@@ -3,18 +3,25 @@
 Reads answer with the contract's messages. Changes carry a request id, are retried with it, and
 answer per group, member or topic: None when it is done. What is refused of several things is there
 by its name, as an exception *value*, so that one refusal does not hide the other results; of a
-single thing the refusal is raised (results.py).
+single thing the refusal is raised (admin_results.py).
 """
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, overload
 
-from holdfast.client import offsets as offset_messages
 from holdfast.client._rpc.caller import CALL_TIMEOUT_MS, Caller
 from holdfast.client._rpc.clock import boot_ms, left_ms
-from holdfast.client.arguments import check_callables, check_client_id
-from holdfast.client.call_arguments import (
+from holdfast.client._translate import offset_messages
+from holdfast.client._translate.admin_results import (
+    by_name,
+    described,
+    no_such_topic,
+    nobody_known,
+    refuse_members,
+)
+from holdfast.client._translate.arguments import check_callables, check_client_id
+from holdfast.client._translate.call_arguments import (
     GROUP_STATES,
     GROUP_TYPES,
     check_timeout,
@@ -27,13 +34,6 @@ from holdfast.client.call_arguments import (
     words_listed,
 )
 from holdfast.client.errors import HoldfastError, from_code
-from holdfast.client.results import (
-    by_name,
-    described,
-    no_such_topic,
-    nobody_known,
-    refuse_members,
-)
 from holdfast.v1 import admin_pb2, extras_pb2, offset_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 
     from holdfast.client._rpc.channel import Credentials
     from holdfast.client._session.protocol import TopicPartition
-    from holdfast.client.partition import Offset
-    from holdfast.client.witness import Witness
+    from holdfast.client._translate.acknowledged import OnAcknowledged
+    from holdfast.client._translate.call_arguments import Offset
 
     Results: TypeAlias = dict[str, HoldfastError | None]
     OffsetResults: TypeAlias = dict[TopicPartition, HoldfastError | None]
@@ -75,7 +75,7 @@ class Admin:
         credentials: Credentials = None,
         client_id: str | None = None,
         timeout_ms: int = CALL_TIMEOUT_MS,
-        on_acknowledged: Witness | None = None,
+        on_acknowledged: OnAcknowledged | None = None,
     ) -> None:
         check_client_id(client_id)
         check_callables(on_acknowledged=on_acknowledged)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.client import offsets as offset_messages
 from holdfast.client._rpc.clock import boot_ms, left_ms
 from holdfast.client._rpc.request_ids import id_of_part
 from holdfast.client._session.fatal_error import final_error
 from holdfast.client._session.phases import Phase
 from holdfast.client._session.unknown_commits import Uncertain
-from holdfast.client.call_arguments import check_timeout
+from holdfast.client._translate import offset_messages
+from holdfast.client._translate.call_arguments import check_timeout
 from holdfast.client.errors import OutcomeUnknown, Unavailable
 from holdfast.v1 import offset_pb2
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from holdfast.client._session.protocol import TopicPartition
     from holdfast.client._session.requests import Identity
     from holdfast.client._session.session import Session
+    from holdfast.client._translate.call_arguments import Offset
     from holdfast.client.errors import HoldfastError
-    from holdfast.client.partition import Offset
     from holdfast.v1.errors_pb2 import ErrorCode
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Protocol, Self
 from holdfast.client._rpc.caller import Caller
 from holdfast.client._rpc.fork_guard import is_this_process, this_process
 from holdfast.client._rpc.heartbeat_stream import HeartbeatStream
-from holdfast.client.arguments import check_callables, check_client_id
+from holdfast.client._translate.arguments import check_callables, check_client_id
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.client._rpc.channel import Credentials
     from holdfast.client._session.health import Health
     from holdfast.client._session.session_io import Settings
-    from holdfast.client.witness import Witness
+    from holdfast.client._translate.acknowledged import OnAcknowledged
 
 
 class Attached(Protocol):
@@ -54,7 +54,7 @@ class Connection:
         *,
         credentials: Credentials = None,
         client_id: str | None = None,
-        on_acknowledged: Witness | None = None,
+        on_acknowledged: OnAcknowledged | None = None,
     ) -> None:
         self._process = this_process()
         check_client_id(client_id)
@@ -114,7 +114,7 @@ def connection_of(
     endpoints: str | Sequence[str] | Connection,
     credentials: Credentials,
     client_id: str | None,
-    on_acknowledged: Witness | None,
+    on_acknowledged: OnAcknowledged | None,
 ) -> Connection:
     """The one that is given, or a new one. Raises ValueError for what a given one has itself."""
     if not isinstance(endpoints, Connection):

@@ -32,7 +32,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from holdfast.client.shown import readable
+from holdfast.client._text import readable
 from holdfast.v1.errors_pb2 import ErrorCode
 
 if TYPE_CHECKING:

@@ -27,13 +27,14 @@ from holdfast.client._session.session_io import (
     Send,
     Settings,
 )
-from holdfast.client.arguments import assignors_of, check_callables, checked, topic_names
+from holdfast.client._translate.arguments import assignors_of, check_callables, checked, topic_names
+from holdfast.client._translate.call_arguments import Offset
 from holdfast.client.commits import Commits
 from holdfast.client.connection import Connection, connection_of
 from holdfast.client.errors import Fenced, HoldfastError
 from holdfast.client.handlers import Handlers
 from holdfast.client.holding import Holding
-from holdfast.client.partition import Offset, Partition
+from holdfast.client.partition import Partition
 from holdfast.client.reports import Reports
 from holdfast.client.telling import Telling
 from holdfast.coordinator.assignors import RangeAssignor, StickyAssignor
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
     from holdfast.client._rpc.channel import Credentials
     from holdfast.client._session.protocol import TopicPartition
     from holdfast.client._session.session_io import Response
-    from holdfast.client.witness import Witness
+    from holdfast.client._translate.acknowledged import OnAcknowledged
     from holdfast.coordinator.assignors import Assignor
 
     Listener: TypeAlias = Callable[[Sequence[Partition]], Awaitable[None] | None]
@@ -65,8 +66,8 @@ class Member:
     cannot commit any more (`Partition.lost_reason` says why). One that raises stops the member with
     that error, once it has let go of everything and told the group. A group leader looks each
     `topics_refresh_ms` whether its topics have grown. `on_acknowledged` hears of each change that
-    was confirmed (witness.py). A leading node must have answered within `start_timeout_ms` (None:
-    whenever it may), else the member ends with Unavailable (start_timeout.py).
+    was confirmed. A leading node must have answered within `start_timeout_ms` (None: whenever it
+    may), else the member ends with Unavailable.
 
     With assignors that are all cooperative, the member works on during a rebalance: `on_revoked`
     gets only what goes, `on_assigned` and `owned` only what is new. `weight` says how much the
@@ -74,12 +75,11 @@ class Member:
     can be given, which members of one process share; then what describes the connection
     (`credentials`, `client_id`, `on_acknowledged`) belongs to it.
 
-    Raises ValueError or TypeError for an argument that no member can live by (arguments.py), and a
-    call for one that it cannot be asked for (call_arguments.py). A refusal that cannot heal
-    (`Fenced`, above all) stops the member; `owned`, `run`, `leave`, `restart` and `wait_stopped`
-    raise it, `health` and the logger tell it. The end of the block raises it, too, unless the
-    program has had it before. A member is used once, and only in the process that made it: else
-    RuntimeError.
+    Raises ValueError or TypeError for an argument that no member can live by, and a call for one
+    that it cannot be asked for. A refusal that cannot heal (`Fenced`, above all) stops the member;
+    `owned`, `run`, `leave`, `restart` and `wait_stopped` raise it, `health` and the logger tell it.
+    The end of the block raises it, too, unless the program has had it before. A member is used
+    once, and only in the process that made it: else RuntimeError.
     """
 
     _makes: type[Any] = Partition
@@ -105,7 +105,7 @@ class Member:
         on_assigned: Listener | None = None,
         on_revoked: Listener | None = None,
         on_lost: Listener | None = None,
-        on_acknowledged: Witness | None = None,
+        on_acknowledged: OnAcknowledged | None = None,
     ) -> None:
         settings = Settings(
             group=group,

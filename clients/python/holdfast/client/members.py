@@ -10,10 +10,10 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Self, Unpack
 
-from holdfast.client.arguments import check_instance_id, topic_names
+from holdfast.client._text import abbreviate
+from holdfast.client._translate.arguments import check_instance_id, topic_names
 from holdfast.client.connection import Connection
 from holdfast.client.member import Member
-from holdfast.client.shown import shown
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Iterator, Sequence
@@ -31,7 +31,7 @@ def instance_ids_of(instance_id: str | None, count: int) -> tuple[str | None, ..
     """
     check_instance_id(instance_id)
     if count < 1:
-        raise ValueError(f"A process has at least one member, not {shown(count)}.")
+        raise ValueError(f"A process has at least one member, not {abbreviate(count)}.")
     if instance_id is None:
         return (None,) * count
     return tuple(f"{instance_id}-thread-{number}" for number in range(1, count + 1))

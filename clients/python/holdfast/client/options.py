@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, TypedDict
 
 from holdfast.client._rpc.channel import Credentials
-from holdfast.client.witness import Witness
+from holdfast.client._translate.acknowledged import OnAcknowledged
 from holdfast.coordinator.assignors import Assignor
 
 
@@ -15,7 +15,7 @@ class ConnectionOptions(TypedDict, total=False):
 
     credentials: Credentials
     client_id: str | None
-    on_acknowledged: Witness | None
+    on_acknowledged: OnAcknowledged | None
 
 
 class SharedOptions(ConnectionOptions, total=False):

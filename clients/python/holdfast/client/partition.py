@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple, Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 from holdfast.client._rpc.clock import boot_ms
 from holdfast.client._rpc.fork_guard import is_this_process, this_process
@@ -16,13 +16,6 @@ if TYPE_CHECKING:
     from holdfast.client._session.loss import LostReason
     from holdfast.client._session.membership import Membership
     from holdfast.client._session.session_io import Grant
-
-
-class Offset(NamedTuple):
-    """How far a partition's work has come, with words of the application's own."""
-
-    value: int
-    metadata: str = ""
 
 
 class _Event(Protocol):

@@ -16,7 +16,7 @@ from signal import SIGINT, SIGTERM
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from holdfast.client._rpc.fork_guard import is_this_process, this_process
-from holdfast.client.call_arguments import check_members
+from holdfast.client._translate.call_arguments import check_members
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

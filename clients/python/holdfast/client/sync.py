@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Self, TypedDict, Unpack, overload
 
 from holdfast.client import aio
-from holdfast.client.call_arguments import check_members
+from holdfast.client._translate.call_arguments import check_members
 from holdfast.client.partition import ThreadPartition as Partition
 from holdfast.client.stop_signals import STOP_SIGNALS, obey
 from holdfast.client.sync_member import Connection, Member
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
     from holdfast.client._rpc.channel import Credentials
     from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._translate.acknowledged import OnAcknowledged
+    from holdfast.client._translate.call_arguments import Offset
     from holdfast.client.admin import OffsetResults, Results
     from holdfast.client.errors import HoldfastError
-    from holdfast.client.partition import Offset
-    from holdfast.client.witness import Witness
     from holdfast.v1 import admin_pb2
 
 __all__ = ["Admin", "Connection", "Member", "Members", "Partition", "restart_on_signals"]
@@ -49,7 +49,7 @@ class AdminOptions(TypedDict, total=False):
     credentials: Credentials
     client_id: str | None
     timeout_ms: int
-    on_acknowledged: Witness | None
+    on_acknowledged: OnAcknowledged | None
 
 
 class Admin:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Self, Unpack, cast
 from holdfast.client import aio
 from holdfast.client._rpc.caller import CALL_TIMEOUT_MS
 from holdfast.client._rpc.fork_guard import check_process, is_this_process, this_process
-from holdfast.client.arguments import check_callables
+from holdfast.client._translate.arguments import check_callables
 from holdfast.client.handlers import would_wait_for_itself
 from holdfast.client.partition import ThreadPartition
 from holdfast.client.threads import THREAD, UserThread
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 
     from holdfast.client._session.health import Health
     from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._translate.call_arguments import Offset
     from holdfast.client.options import ConnectionOptions, MemberOptions
-    from holdfast.client.partition import Offset
 
     Listener = Callable[[Sequence[ThreadPartition]], None]
     Handler = Callable[[ThreadPartition], None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self, Unpack
 
-from holdfast.client.arguments import topic_names
+from holdfast.client._translate.arguments import topic_names
 from holdfast.client.members import instance_ids_of
 from holdfast.client.sync_member import Connection, Member
 

@@ -29,8 +29,8 @@ from holdfast.client._rpc.request_ids import RequestIds
 from holdfast.client._rpc.status import CLIENT_ID_KEY, LEADER_KEY, classify
 from holdfast.client._rpc.tls_files import check_files
 from holdfast.client._session.session_io import Failure, FailureKind
+from holdfast.client._translate.acknowledged import acknowledged
 from holdfast.client.errors import OutcomeUnknown, Unavailable
-from holdfast.client.witness import acknowledged
 from holdfast.v1 import group_pb2
 from holdfast.v1.admin_pb2_grpc import AdminServiceStub
 from holdfast.v1.errors_pb2 import ErrorCode
@@ -43,8 +43,8 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from holdfast.client._rpc.channel import Credentials
+    from holdfast.client._translate.acknowledged import OnAcknowledged
     from holdfast.client.errors import HoldfastError
-    from holdfast.client.witness import Witness
 
 _LOGGER = logging.getLogger("holdfast.client")
 CALL_TIMEOUT_MS = 30_000
@@ -77,7 +77,7 @@ class Caller:
         *,
         credentials: Credentials = None,
         client_id: str | None = None,
-        on_acknowledged: Witness | None = None,
+        on_acknowledged: OnAcknowledged | None = None,
     ) -> None:
         self.endpoints = Endpoints(parse(endpoints))
         check_kind(credentials)

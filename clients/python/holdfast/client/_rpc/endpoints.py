@@ -11,7 +11,7 @@ import random
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, cast
 
-from holdfast.client.shown import shown
+from holdfast.client._text import abbreviate
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -100,7 +100,7 @@ def parse(endpoints: str | Sequence[str]) -> tuple[str, ...]:
     addresses = tuple(part.strip() for part in _texts(endpoints) if part.strip())
     for address in addresses:
         if problem := _problem(address):
-            raise ValueError(f"Endpoint {shown(address)} {problem}.")
+            raise ValueError(f"Endpoint {abbreviate(address)} {problem}.")
     return addresses
 
 
@@ -115,7 +115,7 @@ def _texts(endpoints: object) -> tuple[str, ...]:
     if not all(isinstance(text, str) for text in texts):
         raise TypeError(
             "endpoints names nodes as host:port, in one text with commas or in a list, "
-            f"not {shown(endpoints)}."
+            f"not {abbreviate(endpoints)}."
         )
     return cast("tuple[str, ...]", texts)
 

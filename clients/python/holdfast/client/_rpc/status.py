@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from grpc import StatusCode
 
 from holdfast.client._session.session_io import FailureKind
+from holdfast.client._text import readable
 from holdfast.client.errors import (
     Forbidden,
     HoldfastError,
@@ -20,7 +21,6 @@ from holdfast.client.errors import (
     OutcomeUnknown,
     Unavailable,
 )
-from holdfast.client.shown import readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -8,12 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from operator import index
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.client._session.protocol import TopicPartition
-from holdfast.client.arguments import INT32_MAX, check_group, check_positive, listed
-from holdfast.client.partition import Offset
-from holdfast.client.shown import shown
+from holdfast.client._text import abbreviate
+from holdfast.client._translate.arguments import INT32_MAX, check_group, check_positive, listed
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -22,6 +21,13 @@ INT64_MAX: Final = 2**63 - 1
 GROUP_STATES: Final = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
 GROUP_TYPES: Final = ("classic", "consumer", "share")
 """Kafka's words; of these types this service has only the first so far."""
+
+
+class Offset(NamedTuple):
+    """How far a partition's work has come, with words of the application's own."""
+
+    value: int
+    metadata: str = ""
 
 
 def check_timeout(timeout_ms: object) -> None:
@@ -35,7 +41,7 @@ def check_members(members: Iterable[object]) -> None:
         if not callable(getattr(member, "begin_restart", None)):
             raise TypeError(
                 "restart_on_signals takes members one by one, as restart_on_signals(*members), "
-                f"not {shown(member)}."
+                f"not {abbreviate(member)}."
             )
 
 
@@ -46,7 +52,7 @@ def one_by_one(call: str, names: tuple[object, ...]) -> tuple[str, ...]:
         wrong = next(name for name in names if not isinstance(name, str))
         raise TypeError(
             f'{call} takes names one by one, as {call}("a", "b") or {call}(*names), '
-            f"not {shown(wrong)}."
+            f"not {abbreviate(wrong)}."
         )
     return texts
 
@@ -54,7 +60,7 @@ def one_by_one(call: str, names: tuple[object, ...]) -> tuple[str, ...]:
 def group_named(group: object) -> str:
     """A group's name. Raises TypeError for what is no text, ValueError for what none can have."""
     if not isinstance(group, str):
-        raise TypeError(f"group is the name of a group, not {shown(group)}.")
+        raise TypeError(f"group is the name of a group, not {abbreviate(group)}.")
     check_group(group)
     return group
 
@@ -70,7 +76,7 @@ def words_listed(argument: str, names: object, known: tuple[str, ...]) -> tuple[
     texts = names_listed(argument, names)
     for text in texts:
         if text.casefold() not in folded:
-            raise ValueError(f"{argument} has {shown(text)}; known are {', '.join(known)}.")
+            raise ValueError(f"{argument} has {abbreviate(text)}; known are {', '.join(known)}.")
     return texts
 
 
@@ -79,7 +85,9 @@ def names_listed(argument: str, names: object) -> tuple[str, ...]:
     given = listed(argument, names, "names")
     texts = tuple(name for name in given if isinstance(name, str))
     if len(texts) < len(given):
-        raise TypeError(f"{argument} is a list of names, each a text, not {shown(list(given))}.")
+        raise TypeError(
+            f"{argument} is a list of names, each a text, not {abbreviate(list(given))}."
+        )
     return texts
 
 
@@ -94,11 +102,11 @@ def partition_named(name: object) -> TopicPartition:
     """A partition. Raises TypeError for what is no pair, ValueError for a number out of range."""
     match name:
         case [str(topic), number] if _whole(number) is not None:
-            what = f"The partition number of {shown(topic)}"
+            what = f"The partition number of {abbreviate(topic)}"
             return TopicPartition(topic, _within(what, number, 0, INT32_MAX))
     raise TypeError(
         'A partition is named by topic and number, as in ("documents", 0) or as partition.name '
-        f"has it, not by {shown(name)}."
+        f"has it, not by {abbreviate(name)}."
     )
 
 
@@ -111,22 +119,22 @@ def offsets_to_commit(offsets: object) -> dict[TopicPartition, Offset]:
 
 def _offset(name: TopicPartition, given: object) -> Offset:
     """A negative one is refused as in Kafka's OffsetAndMetadata; its broker would take it."""
-    about = f"The offset of partition {name.number} of {shown(name.topic)}"
+    about = f"The offset of partition {name.number} of {abbreviate(name.topic)}"
     if isinstance(given, tuple) and not isinstance(given, Offset):
         raise TypeError(
-            f"{about} with metadata is written Offset(number, text), not {shown(given)}."
+            f"{about} with metadata is written Offset(number, text), not {abbreviate(given)}."
         )
     value, metadata = given if isinstance(given, Offset) else (given, "")
     number = _within(about, value, 0, INT64_MAX)
     if not isinstance(metadata, str | None):
-        raise TypeError(f"{about} has metadata that is no text: {shown(metadata)}.")
+        raise TypeError(f"{about} has metadata that is no text: {abbreviate(metadata)}.")
     return Offset(number, metadata or "")
 
 
 def partition_counts(argument: str, counts: object) -> dict[str, int]:
     """Topics by name with a number of partitions each. Raises ValueError, TypeError."""
     return {
-        topic: _within(f"The partition count of {shown(topic)}", count, 1, INT32_MAX)
+        topic: _within(f"The partition count of {abbreviate(topic)}", count, 1, INT32_MAX)
         for topic, count in _by_name(argument, counts, '{"documents": 4}').items()
     }
 
@@ -143,8 +151,8 @@ def _setting(name: str, value: object) -> str | None:
     number = _whole(value)
     if number is None:
         raise TypeError(
-            f"Setting {shown(name)} is a text or a whole number, or None for its default, "
-            f"not {shown(value)}."
+            f"Setting {abbreviate(name)} is a text or a whole number, or None for its default, "
+            f"not {abbreviate(value)}."
         )
     return str(number)
 
@@ -163,7 +171,7 @@ def _mapping(argument: str, given: object, example: str) -> Mapping[Any, object]
 
 
 def _no_mapping(argument: str, given: object, example: str) -> TypeError:
-    return TypeError(f"{argument} is a mapping such as {example}, not {shown(given)}.")
+    return TypeError(f"{argument} is a mapping such as {example}, not {abbreviate(given)}.")
 
 
 def _within(what: str, value: object, least: int, most: int) -> int:
@@ -172,7 +180,7 @@ def _within(what: str, value: object, least: int, most: int) -> int:
     if number is not None and least <= number <= most:
         return number
     refusal = TypeError if number is None else ValueError
-    raise refusal(f"{what} is a whole number, {least} to {most}, not {shown(value)}.")
+    raise refusal(f"{what} is a whole number, {least} to {most}, not {abbreviate(value)}.")
 
 
 def _whole(value: Any) -> int | None:  # noqa: ANN401 - that is the question

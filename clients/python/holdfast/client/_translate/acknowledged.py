@@ -39,5 +39,5 @@ def acknowledged(request: Any, response: Any) -> Acknowledged | None:  # noqa: A
     return Acknowledged(request_id, group, kind, position.index, position.ordinal)
 
 
-Witness: TypeAlias = "Callable[[Acknowledged], None]"
+OnAcknowledged: TypeAlias = "Callable[[Acknowledged], None]"
 """Called in the event loop's thread with each acknowledged change, before the caller knows."""

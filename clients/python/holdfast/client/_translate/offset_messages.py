@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from holdfast.client._session.protocol import TopicPartition
-from holdfast.client.call_arguments import offsets_to_commit, partitions_listed
+from holdfast.client._translate.call_arguments import Offset, offsets_to_commit, partitions_listed
 from holdfast.client.errors import from_code
-from holdfast.client.partition import Offset
 from holdfast.v1 import extras_pb2, offset_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final, cast
 
-from holdfast.client.shown import shown
+from holdfast.client._text import abbreviate
 from holdfast.coordinator.assignors import Assignor
 
 if TYPE_CHECKING:
@@ -42,10 +42,10 @@ def listed(argument: str, given: object, of: str) -> tuple[object, ...]:
     """
     if isinstance(given, str | bytes):
         raise ValueError(  # noqa: TRY004 - a text in place of a list is a slip in the value
-            f"{argument} is a list of {of}, not {shown(given)}: write [{shown(given)}]."
+            f"{argument} is a list of {of}, not {abbreviate(given)}: write [{abbreviate(given)}]."
         )
     if not isinstance(given, Iterable):
-        raise TypeError(f"{argument} is a list of {of}, not {shown(given)}.")
+        raise TypeError(f"{argument} is a list of {of}, not {abbreviate(given)}.")
     return tuple(given)
 
 
@@ -54,11 +54,12 @@ def topic_names(topics: object) -> tuple[str, ...]:
     given = listed("topics", topics, "names")
     names = tuple(name for name in given if isinstance(name, str) and name)
     if not names or len(names) < len(given):
-        raise ValueError(f"topics names at least one topic, each a text, not {shown(given)}.")
+        raise ValueError(f"topics names at least one topic, each a text, not {abbreviate(given)}.")
     for name in names:
         if not _NAME.fullmatch(name):
             raise ValueError(
-                f"topics has {shown(name)}, which no topic can be called: a name is {_NAME_IS}."
+                f"topics has {abbreviate(name)}, which no topic can be called: "
+                f"a name is {_NAME_IS}."
             )
     return tuple(sorted(set(names)))
 
@@ -68,7 +69,7 @@ def assignors_of(given: object) -> tuple[Assignor, ...]:
     assignors = tuple(given) if isinstance(given, Iterable) else (None,)
     if not all(_can_assign(each) for each in assignors):
         raise TypeError(
-            f"assignors is a list of objects such as RangeAssignor(), not {shown(given)}."
+            f"assignors is a list of objects such as RangeAssignor(), not {abbreviate(given)}."
         )
     return cast("tuple[Assignor, ...]", assignors)
 
@@ -82,7 +83,7 @@ def check_callables(**callbacks: object) -> None:
     """Raises TypeError for a callback that cannot be called; None is right, too."""
     for name, callback in callbacks.items():
         if callback is not None and not callable(callback):
-            raise TypeError(f"{name} is a function or None, not {shown(callback)}.")
+            raise TypeError(f"{name} is a function or None, not {abbreviate(callback)}.")
 
 
 def check_client_id(client_id: object) -> None:
@@ -91,8 +92,8 @@ def check_client_id(client_id: object) -> None:
         return
     if not isinstance(client_id, str) or not _CLIENT_ID.fullmatch(client_id):
         raise ValueError(
-            f"client_id {shown(client_id)} is not up to {CLIENT_ID_LENGTH_MAX} of the printable "
-            "characters of ASCII; None sends none."
+            f"client_id {abbreviate(client_id)} is not up to {CLIENT_ID_LENGTH_MAX} of the "
+            "printable characters of ASCII; None sends none."
         )
 
 
@@ -102,7 +103,7 @@ def check_instance_id(instance_id: object) -> None:
         return
     if not isinstance(instance_id, str) or not _NAME.fullmatch(instance_id):
         raise ValueError(
-            f"instance_id {shown(instance_id)} is not {_NAME_IS}; None makes a dynamic member."
+            f"instance_id {abbreviate(instance_id)} is not {_NAME_IS}; None makes a dynamic member."
         )
 
 
@@ -120,7 +121,7 @@ def checked(settings: Settings) -> Settings:
             f"session_timeout_ms ({settings.session_timeout_ms}); a third of it is usual."
         )
     if settings.takeover not in ("now", "wait"):
-        raise ValueError(f'takeover is "now" or "wait", not {shown(settings.takeover)}.')
+        raise ValueError(f'takeover is "now" or "wait", not {abbreviate(settings.takeover)}.')
     check_positive("weight", settings.weight, "whole number")
     if not settings.assignors:
         raise ValueError("assignors is empty: give at least one, or leave it out.")
@@ -130,10 +131,10 @@ def checked(settings: Settings) -> Settings:
 def check_group(group: object) -> None:
     """Raises ValueError for what no group can be called."""
     if not isinstance(group, str) or not group:
-        raise ValueError(f"group is the name of a group, not {shown(group)}.")
+        raise ValueError(f"group is the name of a group, not {abbreviate(group)}.")
     if len(group) > GROUP_LENGTH_MAX or _CONTROL.search(group):
         raise ValueError(
-            f"group {shown(group)} has more than {GROUP_LENGTH_MAX} characters or control "
+            f"group {abbreviate(group)} has more than {GROUP_LENGTH_MAX} characters or control "
             "characters; the service takes neither."
         )
 
@@ -141,4 +142,4 @@ def check_group(group: object) -> None:
 def check_positive(name: str, value: object, what: str) -> None:
     """Raises ValueError. Bools are numbers to Python, and a slip here."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= INT32_MAX:
-        raise ValueError(f"{name} is 1 to {INT32_MAX} ({what}), not {shown(value)}.")
+        raise ValueError(f"{name} is 1 to {INT32_MAX} ({what}), not {abbreviate(value)}.")

@@ -9,7 +9,7 @@ _WHOLE_MAX: Final = 260
 _BEGINNING: Final = 40
 
 
-def shown(value: object) -> str:
+def abbreviate(value: object) -> str:
     """The value as Python writes it; of a long one the beginning, and how long it is."""
     if isinstance(value, str | bytes):
         whole, beginning = len(value) <= _WHOLE_MAX, repr(value[:_BEGINNING])

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.chaos import history as h
 from holdfast.client._session.phases import Phase
 from holdfast.client.aio import Member
+from holdfast.client.aio.member import DEFAULT_ASSIGNORS
 from holdfast.client.errors import Fenced, HoldfastError, OutcomeUnknown
-from holdfast.client.member import DEFAULT_ASSIGNORS
 from holdfast.coordinator.assignors import CooperativeAssignor
 from simulation.nodes import ADDRESSES
 from simulation.process import running
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from holdfast.client._session.protocol import TopicPartition
     from holdfast.client._session.session_io import Grant
-    from holdfast.client.partition import Partition
+    from holdfast.client.aio.partition import Partition
     from simulation.process import Process
     from simulation.recorder import Recorder
     from simulation.storage import OutsideStorage

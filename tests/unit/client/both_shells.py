@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Self
 
 from holdfast.client import aio, sync
-from holdfast.client.threads import LoopThread
+from holdfast.client.sync.threads import LoopThread
 from unit.client.fake_cluster import fake_cluster
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import pytest
 
 from holdfast.cli.local_cluster.layout import CLIENT_FOLDER
 from holdfast.client import sync
-from holdfast.client.threads import LoopThread
+from holdfast.client.sync.threads import LoopThread
 from holdfast.server.security.certificates import issue, make_authority
 from unit.server.nodes import served
 

@@ -49,7 +49,7 @@ def test_looking_for_the_log_time_is_part_of_the_time_that_a_call_has(
     """Else a change asked for with 200 ms would wait half a minute where nobody answers."""
     now_ms = [0]
     given_ms: list[int] = []
-    for module in ("_rpc.clock", "_rpc.caller", "admin"):
+    for module in ("_rpc.clock", "_rpc.caller", "aio.admin"):
         monkeypatch.setattr(f"holdfast.client.{module}.boot_ms", lambda: now_ms[0])
 
     class Slow(Nodes):

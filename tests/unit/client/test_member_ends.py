@@ -21,7 +21,7 @@ from unit.client.fake_cluster import fake_cluster, said
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.client.partition import HeldPartition
+    from holdfast.client.aio.partition import HeldPartition
     from unit.client.fake_cluster import FakeGroup
 
 both = pytest.mark.parametrize("shell", list(Shell), ids=lambda shell: shell.value)

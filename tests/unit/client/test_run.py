@@ -9,13 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from harness.poll import until_async
-from holdfast.client import (
-    Fenced,
-    Member,
-    OwnershipLost,
-    Partition,
-    handlers,
-)
+from holdfast.client import Fenced, Member, OwnershipLost, Partition
+from holdfast.client.aio import handlers
 from holdfast.v1 import extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.fake_cluster import fake_cluster, said

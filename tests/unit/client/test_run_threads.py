@@ -12,7 +12,7 @@ import pytest
 from harness.poll import until
 from holdfast.client import OwnershipLost, sync
 from holdfast.client._session.lease import Lease
-from holdfast.client.threads import UserThread
+from holdfast.client.sync.threads import UserThread
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.client.both_shells import Shell, cluster
 from unit.client.run_parts import QUICK, WITHIN_S, goodbyes

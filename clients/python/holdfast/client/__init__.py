@@ -17,6 +17,7 @@ from holdfast.client._session.protocol import TopicPartition
 from holdfast.client._translate.acknowledged import Acknowledged
 from holdfast.client._translate.call_arguments import Offset
 from holdfast.client.aio import Admin, Connection, Member, Members, restart_on_signals
+from holdfast.client.aio.partition import Partition
 from holdfast.client.errors import (
     AssignmentFailed,
     ClusterFull,
@@ -41,7 +42,6 @@ from holdfast.client.errors import (
     Unavailable,
     UnknownMember,
 )
-from holdfast.client.partition import Partition
 from holdfast.coordinator.assignors import (
     Assignor,
     ByInstanceAssignor,

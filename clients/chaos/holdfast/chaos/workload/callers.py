@@ -17,7 +17,7 @@ from holdfast.client import Admin, Unavailable
 from holdfast.client._rpc.caller import Caller
 from holdfast.client._rpc.heartbeat_stream import HeartbeatStream
 from holdfast.client._session.session_io import Failure
-from holdfast.client.connection import Connection
+from holdfast.client.aio.connection import Connection
 from holdfast.v1 import group_pb2
 
 if TYPE_CHECKING:

@@ -13,9 +13,10 @@ from holdfast.client import aio
 from holdfast.client._rpc.caller import CALL_TIMEOUT_MS
 from holdfast.client._rpc.fork_guard import check_process, is_this_process, this_process
 from holdfast.client._translate.arguments import check_callables
-from holdfast.client.handlers import would_wait_for_itself
-from holdfast.client.partition import ThreadPartition
-from holdfast.client.threads import THREAD, UserThread
+from holdfast.client.aio.handlers import would_wait_for_itself
+from holdfast.client.sync.connection import Connection
+from holdfast.client.sync.partition import ThreadPartition
+from holdfast.client.sync.threads import THREAD, UserThread
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from holdfast.client._session.health import Health
     from holdfast.client._session.protocol import TopicPartition
     from holdfast.client._translate.call_arguments import Offset
-    from holdfast.client.options import ConnectionOptions, MemberOptions
+    from holdfast.client.aio.options import MemberOptions
 
     Listener = Callable[[Sequence[ThreadPartition]], None]
     Handler = Callable[[ThreadPartition], None]
@@ -35,39 +36,6 @@ class _Inner(aio.Member):
 
     _makes = ThreadPartition
     _cancels_handlers = False
-
-
-class Connection:
-    """`with Connection(endpoints) as connection`; arguments as `aio.Connection`."""
-
-    def __init__(
-        self, endpoints: str | Sequence[str], **options: Unpack[ConnectionOptions]
-    ) -> None:
-        self.shared = THREAD.make(lambda: aio.Connection(endpoints, **options))
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    @property
-    def instance_ids(self) -> tuple[str, ...]:
-        """Instance ids of the members that run on it: what an operator removes together."""
-        return self.shared.instance_ids
-
-    def health(self) -> tuple[Health, ...]:
-        """Where each member that runs on it stands."""
-        return self.shared.health()
-
-    def close(self) -> None:
-        """End the stream and all channels; calls in flight are cancelled."""
-        THREAD.run(self.shared.close())
 
 
 class Member:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
     from signal import Signals
 
-    from holdfast.client.member import Member
+    from holdfast.client.aio.member import Member
 
     Handler: TypeAlias = Callable[[int, Any], Any] | int | None
 

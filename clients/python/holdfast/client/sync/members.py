@@ -6,16 +6,17 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Self, Unpack
 
 from holdfast.client._translate.arguments import topic_names
-from holdfast.client.members import instance_ids_of
-from holdfast.client.sync_member import Connection, Member
+from holdfast.client.aio.members import instance_ids_of
+from holdfast.client.sync.connection import Connection
+from holdfast.client.sync.member import Member
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from types import TracebackType
 
     from holdfast.client._session.health import Health
-    from holdfast.client.options import SharedOptions
-    from holdfast.client.sync_member import Listener
+    from holdfast.client.aio.options import SharedOptions
+    from holdfast.client.sync.member import Listener
 
 
 class Members:

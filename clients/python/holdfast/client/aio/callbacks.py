@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from typing import Any, TypeAlias
 
     from holdfast.client._session.session_io import Output
-    from holdfast.client.handlers import Handlers
-    from holdfast.client.holding import Holding
+    from holdfast.client.aio.handlers import Handlers
+    from holdfast.client.aio.user_partitions import Holding
 
     Listener: TypeAlias = Callable[[Sequence[Any]], Awaitable[None] | None]
 

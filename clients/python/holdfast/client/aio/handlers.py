@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
     from holdfast.client._session.protocol import TopicPartition
-    from holdfast.client.partition import HeldPartition
+    from holdfast.client.aio.partition import HeldPartition
 
 _LOGGER = logging.getLogger("holdfast.client")
 SLOW_S: Final = 10.0

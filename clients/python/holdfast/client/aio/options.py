@@ -35,3 +35,12 @@ class MemberOptions(SharedOptions, total=False):
     """What `Member` takes beside topics and callbacks; as in `aio.Member`."""
 
     instance_id: str | None
+
+
+class AdminOptions(TypedDict, total=False):
+    """What `Admin` takes by name; meanings and defaults as in `aio.Admin`."""
+
+    credentials: Credentials
+    client_id: str | None
+    timeout_ms: int
+    on_acknowledged: OnAcknowledged | None

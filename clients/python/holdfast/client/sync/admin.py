@@ -1,55 +1,22 @@
-"""The client for threads: the same names and methods as `aio`, without asyncio for the user.
-
-One thread (threads.py) runs an event loop for all members and admins of the process, so heartbeats
-go on while the user's threads block. The members are in sync_member.py and sync_members.py.
-"""
+"""Admin for threads: the methods of `aio.Admin`, each waited for in the thread that calls it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Self, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Self, Unpack, overload
 
 from holdfast.client import aio
-from holdfast.client._translate.call_arguments import check_members
-from holdfast.client.partition import ThreadPartition as Partition
-from holdfast.client.stop_signals import STOP_SIGNALS, obey
-from holdfast.client.sync_member import Connection, Member
-from holdfast.client.sync_members import Members
-from holdfast.client.threads import THREAD
+from holdfast.client.sync.threads import THREAD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
-    from signal import Signals
     from types import TracebackType
 
-    from holdfast.client._rpc.channel import Credentials
     from holdfast.client._session.protocol import TopicPartition
-    from holdfast.client._translate.acknowledged import OnAcknowledged
     from holdfast.client._translate.call_arguments import Offset
-    from holdfast.client.admin import OffsetResults, Results
+    from holdfast.client.aio.admin import OffsetResults, Results
+    from holdfast.client.aio.options import AdminOptions
     from holdfast.client.errors import HoldfastError
     from holdfast.v1 import admin_pb2
-
-__all__ = ["Admin", "Connection", "Member", "Members", "Partition", "restart_on_signals"]
-
-
-def restart_on_signals(*members: Member, signals: Sequence[Signals] = STOP_SIGNALS) -> None:
-    """As `aio.restart_on_signals`; call it in the main thread, else ValueError."""
-    check_members(members)
-
-    def restart() -> None:
-        for member in members:
-            member.begin_restart()
-
-    obey(restart, lambda: all(member.stopped for member in members), signals)
-
-
-class AdminOptions(TypedDict, total=False):
-    """What `Admin` takes by name; meanings and defaults as in `aio.Admin`."""
-
-    credentials: Credentials
-    client_id: str | None
-    timeout_ms: int
-    on_acknowledged: OnAcknowledged | None
 
 
 class Admin:

@@ -29,14 +29,14 @@ from holdfast.client._session.session_io import (
 )
 from holdfast.client._translate.arguments import assignors_of, check_callables, checked, topic_names
 from holdfast.client._translate.call_arguments import Offset
-from holdfast.client.commits import Commits
-from holdfast.client.connection import Connection, connection_of
+from holdfast.client.aio.callbacks import Telling
+from holdfast.client.aio.commits import Commits
+from holdfast.client.aio.connection import Connection, connection_of
+from holdfast.client.aio.handlers import Handlers
+from holdfast.client.aio.member_log import Reports
+from holdfast.client.aio.partition import Partition
+from holdfast.client.aio.user_partitions import Holding
 from holdfast.client.errors import Fenced, HoldfastError
-from holdfast.client.handlers import Handlers
-from holdfast.client.holding import Holding
-from holdfast.client.partition import Partition
-from holdfast.client.reports import Reports
-from holdfast.client.telling import Telling
 from holdfast.coordinator.assignors import RangeAssignor, StickyAssignor
 from holdfast.v1 import group_pb2
 
@@ -411,7 +411,7 @@ class Member:
             self._telling.news.set()
 
     def _let_go(self) -> None:
-        """The user has heard a Revoke, and all that was told before (telling.py)."""
+        """The user has heard a Revoke, and all that was told before (callbacks.py)."""
         self._session.revoked(boot_ms())
         self._pump()
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Self, Unpack
 
 from holdfast.client._text import abbreviate
 from holdfast.client._translate.arguments import check_instance_id, topic_names
-from holdfast.client.connection import Connection
-from holdfast.client.member import Member
+from holdfast.client.aio.connection import Connection
+from holdfast.client.aio.member import Member
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Iterable, Iterator, Sequence
     from types import TracebackType
 
     from holdfast.client._session.health import Health
-    from holdfast.client.member import Listener
-    from holdfast.client.options import SharedOptions
+    from holdfast.client.aio.member import Listener
+    from holdfast.client.aio.options import SharedOptions
 
 
 def instance_ids_of(instance_id: str | None, count: int) -> tuple[str | None, ...]:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from holdfast.client._session.membership import Membership
     from holdfast.client._session.protocol import TopicPartition
     from holdfast.client._session.session_io import Grant
-    from holdfast.client.partition import HeldPartition
+    from holdfast.client.aio.partition import HeldPartition
 
 
 PartitionT = TypeVar("PartitionT", bound="HeldPartition")

@@ -40,6 +40,17 @@ IMPURE = {
     *("subprocess", "sys", "tempfile", "threading", "time", "uuid"),
 }
 CLIENT_NEEDS = {"grpc", "google", "holdfast"}
+# A room or a module of the client, and what else of the client it may import.
+CLIENT_ROOMS = {
+    "_text": [],
+    "errors": ["_text"],
+    "_session": ["errors"],
+    "_translate": ["_session", "errors", "_text"],
+    "_rpc": ["_translate", "_session", "errors", "_text"],
+    "aio": ["_rpc", "_translate", "_session", "errors", "_text"],
+    "sync": ["aio", "_rpc", "_translate", "_session", "errors", "_text"],
+}
+CLIENT_PURE = ["holdfast.client._session", "holdfast.client._translate"]
 
 Check = Callable[[Path], list[str]]
 
@@ -140,6 +151,36 @@ def check_client(root: Path) -> list[str]:
     return found
 
 
+def check_client_rooms(root: Path) -> list[str]:
+    """The client: the session knows no shell, and no shell the one that stands over it."""
+    found = []
+    for path in sources(root):
+        module = module_name(root, path)
+        room = module.removeprefix("holdfast.client.").partition(".")[0]
+        if room == "holdfast":  # another package, or the client's own __init__
+            continue
+        allowed = [room, *CLIENT_ROOMS.get(room, [])]
+        for name, node, _ in imports(path, module):
+            target = name.removeprefix("holdfast.client.")
+            if target != name and not under(target, allowed):
+                found.append(f"{where(root, path, node)}: {module} imports {name}")
+    return found
+
+
+def check_client_purity(root: Path) -> list[str]:
+    """The client's session and its messages: no clock, no IO, no loop, no thread, no gRPC."""
+    found = []
+    for path in sources(root):
+        module = module_name(root, path)
+        if not under(module, CLIENT_PURE):
+            continue
+        for name, node, _ in imports(path, module):
+            top = name.partition(".")[0]
+            if top in IMPURE | {"grpc"} or "_pb2_grpc" in name:
+                found.append(f"{where(root, path, node)}: {module} imports {name}")
+    return found
+
+
 def check_pickle(root: Path) -> list[str]:
     """No pickle: what comes from the network or the disk is never executed."""
     executing = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}
@@ -174,7 +215,7 @@ def _home(name: str, modules: dict[str, Path]) -> str:
 
 CHECKS = [
     *(check_directions, check_purity, check_grpc, check_client, check_pickle),
-    check_circles,
+    *(check_client_rooms, check_client_purity, check_circles),
 ]
 BAD = [
     (check_directions, "coordinator/holdfast/coordinator/x.py", "import holdfast.storage"),
@@ -215,6 +256,34 @@ BAD = [
     (check_grpc, "storage/holdfast/storage/x.py", "import grpc"),
     (check_grpc, "runtime/holdfast/runtime/replica/replica.py", "from grpc import aio"),
     (check_client, "clients/python/holdfast/client/x.py", "import numpy"),
+    (
+        check_client_rooms,
+        "clients/python/holdfast/client/_session/x.py",
+        "from holdfast.client._rpc.clock import boot_ms",
+    ),
+    (
+        check_client_rooms,
+        "clients/python/holdfast/client/_rpc/x.py",
+        "if TYPE_CHECKING:\n    from holdfast.client.aio.member import Member",
+    ),
+    (
+        check_client_rooms,
+        "clients/python/holdfast/client/aio/x.py",
+        "from holdfast.client import sync",
+    ),
+    (
+        check_client_rooms,
+        "clients/python/holdfast/client/sync/x.py",
+        "from holdfast.client import Tls",
+    ),
+    (check_client_purity, "clients/python/holdfast/client/_session/x.py", "import asyncio"),
+    (check_client_purity, "clients/python/holdfast/client/_session/x.py", "from time import time"),
+    (check_client_purity, "clients/python/holdfast/client/_translate/x.py", "import grpc.aio"),
+    (
+        check_client_purity,
+        "clients/python/holdfast/client/_translate/x.py",
+        "from holdfast.v1.group_pb2_grpc import GroupServiceStub",
+    ),
     (check_pickle, "raft/holdfast/raft/x.py", "from pickle import loads"),
 ]
 CIRCLES = [
@@ -236,6 +305,11 @@ GOOD = [
         "clients/python/holdfast/client/x.py",
         "from holdfast.coordinator.assignors import RangeAssignor",
     ),
+    (
+        "clients/python/holdfast/client/_session/x.py",
+        "from holdfast.client.errors import Fenced\nfrom holdfast.v1 import group_pb2",
+    ),
+    ("clients/python/holdfast/client/sync/x.py", "from holdfast.client import aio"),
     ("coordinator/holdfast/coordinator/x.py", "from dataclasses import dataclass"),
     ("raft/holdfast/raft/x.py", "from .y import z"),
 ]

@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING
 from holdfast.client._session import requests
 from holdfast.client._session.calls_in_flight import Calls, Kind
 from holdfast.client._session.protocol import Claim, Share
-from holdfast.client._session.requests import Identity
+from holdfast.client._session.requests import Identity, RequestIdSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.client._rpc.request_ids import RequestIds
     from holdfast.client._session.call_timing import Pace
     from holdfast.client._session.session_io import Settings
     from holdfast.v1 import group_pb2
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 class Joining:
     """The member's identity, and how it comes by one."""
 
-    def __init__(self, settings: Settings, ids: RequestIds, calls: Calls, pace: Pace) -> None:
+    def __init__(self, settings: Settings, ids: RequestIdSource, calls: Calls, pace: Pace) -> None:
         self.identity = Identity()
         self.reason = "a new process"
         self.resend_at_ms: int | None = None

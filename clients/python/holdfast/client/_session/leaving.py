@@ -14,16 +14,15 @@ from holdfast.client._session.phases import Goal
 from holdfast.client.errors import HoldfastError, OutcomeUnknown
 
 if TYPE_CHECKING:
-    from holdfast.client._rpc.request_ids import RequestIds
     from holdfast.client._session.call_timing import Pace
-    from holdfast.client._session.requests import Identity
+    from holdfast.client._session.requests import Identity, RequestIdSource
     from holdfast.client._session.session_io import Settings
 
 
 class Departure:
     """Where the user wants the session to go, and the goodbye that it takes."""
 
-    def __init__(self, settings: Settings, ids: RequestIds, calls: Calls, pace: Pace) -> None:
+    def __init__(self, settings: Settings, ids: RequestIdSource, calls: Calls, pace: Pace) -> None:
         self.goal = Goal.STAY
         self.error: HoldfastError | None = None
         """What has failed; None: the user has asked for the end."""

@@ -18,7 +18,7 @@ from holdfast.client._session.leaving import Departure
 from holdfast.client._session.loss import LostReason
 from holdfast.client._session.ownership import Ownership
 from holdfast.client._session.phases import IN_GROUP, Goal, Phase
-from holdfast.client._session.requests import GENERATION_NONE, Identity
+from holdfast.client._session.requests import GENERATION_NONE, Identity, RequestIdSource
 from holdfast.client._session.session_io import Note, Output, Settings, Stopped
 from holdfast.client._session.start_timeout import Starting
 from holdfast.client.errors import Fenced, HoldfastError
@@ -27,7 +27,6 @@ from holdfast.v1.errors_pb2 import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Collection
 
-    from holdfast.client._rpc.request_ids import RequestIds
     from holdfast.client._session.protocol import TopicPartition
     from holdfast.v1 import extras_pb2
 
@@ -39,7 +38,7 @@ LOOKS: Final = 8
 class Membership:
     """One member of one group: its parts, and the moves between its phases."""
 
-    def __init__(self, settings: Settings, request_ids: RequestIds) -> None:
+    def __init__(self, settings: Settings, request_ids: RequestIdSource) -> None:
         self.settings = settings
         self.phase = Phase.NEW
         self.error: HoldfastError | None = None

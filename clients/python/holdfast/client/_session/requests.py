@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from holdfast.client._session.protocol import PROTOCOL_TYPE, Claim, subscription_bytes
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
@@ -32,6 +32,19 @@ class Identity:
     def can_heartbeat(self) -> bool:
         """Whether the group would know a heartbeat of this identity."""
         return bool(self.member_id) and self.generation != GENERATION_NONE
+
+
+class RequestIdSource(Protocol):
+    """What makes request ids on the cluster's log time (S15): one for all members of a process."""
+
+    def observe(self, log_time_ms: int, now_ms: int) -> None:
+        """Learn the log time from an answer that was received at `now_ms`."""
+
+    def log_time_ms(self, now_ms: int) -> int | None:
+        """The cluster's log time now; None before any was seen."""
+
+    def make(self, now_ms: int) -> str:
+        """A fresh id; "" before any log time was seen."""
 
 
 def join(

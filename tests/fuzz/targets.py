@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError, Message
 from golden.values_v1 import EVENTS, STATE, entry, record
 from holdfast.chaos.history import Role
 from holdfast.chaos.history_file import happening_of, line_of
-from holdfast.client._session.protocol import read_share, read_subscription
+from holdfast.client._session.protocol import read_assignment, read_subscription
 from holdfast.client.errors import IncompatibleServer
 from holdfast.coordinator.commands import Caller
 from holdfast.raft import frames, messages
@@ -309,7 +309,7 @@ def targets() -> dict[str, Target]:
         "subscription": Target(
             _subscription, (IncompatibleServer,), _bytes_of(g.ConsumerProtocolSubscription)
         ),
-        "share": Target(read_share, (IncompatibleServer,), [_SHARE]),
+        "share": Target(read_assignment, (IncompatibleServer,), [_SHARE]),
         "subscribed-topics": Target(
             requests.subscribed, (), _bytes_of(g.ConsumerProtocolSubscription)
         ),

@@ -49,7 +49,7 @@ class Scene:
     def at(self, now_ms: int) -> None:
         """Time has come so far, and the session looks."""
         self._now_ms = now_ms
-        self.session.ownership.settle(now_ms)
+        self.session.ownership.update(now_ms)
         self.session.outputs()
 
     def heard(self, sent_ms: int) -> None:

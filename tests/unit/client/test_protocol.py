@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.client._session.protocol import WEIGHT_MAX, read_share, read_subscription
+from holdfast.client._session.protocol import WEIGHT_MAX, read_assignment, read_subscription
 from holdfast.client.errors import IncompatibleServer
 from holdfast.v1 import group_pb2
 
@@ -50,4 +50,4 @@ def test_kip429_a_claim_that_names_a_topic_twice_counts_whole() -> None:
 def test_an_assignment_that_cannot_be_read_says_so(user_data: bytes) -> None:
     assignment = group_pb2.ConsumerProtocolAssignment(user_data=user_data).SerializeToString()
     with pytest.raises(IncompatibleServer, match="another kind of client"):
-        read_share(assignment)
+        read_assignment(assignment)

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import pytest
 
-from holdfast.client._session.protocol import read_share
+from holdfast.client._session.protocol import read_assignment
 from holdfast.client._session.session_io import Assigned, Grant, Lost, Revoke, Settings
 from holdfast.coordinator.assignors import Assignor, CooperativeAssignor, RangeAssignor
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
@@ -302,7 +302,9 @@ def test_the_group_leader_withholds_what_moves_and_says_who_must_join_again() ->
         topics=[admin_pb2.ListedTopic(name="t", num_partitions=2)]
     )
     driver.answer(TOPICS, topics)
-    given = {a.member_id: read_share(a.assignment) for a in driver.waiting(SYNC)[1].assignments}
+    given = {
+        a.member_id: read_assignment(a.assignment) for a in driver.waiting(SYNC)[1].assignments
+    }
     assert [len(share.partitions) for share in given.values()] == [0, 1, 0]
     assert [share.join_again for share in given.values()] == [False, True, False]
 

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import pytest
 
-from holdfast.client._session.protocol import read_share
+from holdfast.client._session.protocol import read_assignment
 from holdfast.client._session.session_io import Assigned, Grant, Lost, Revoke
 from holdfast.client.errors import (
     ClusterFull,
@@ -267,9 +267,9 @@ def test_the_group_leader_asks_for_counts_and_hands_in_everybodys_assignment() -
     assert list(driver.waiting(TOPICS)[1].names) == ["t", "u"]
     driver.answer(TOPICS, topics_answer(3))
     given = {a.member_id: a.assignment for a in driver.waiting(SYNC)[1].assignments}
-    assert read_share(given["m-1"]).partitions == partitions(0, 1)
-    assert read_share(given["m-2"]).partitions == partitions(2)
-    assert read_share(given["m-1"]).counts == {"t": 3, "u": 0}
+    assert read_assignment(given["m-1"]).partitions == partitions(0, 1)
+    assert read_assignment(given["m-2"]).partitions == partitions(2)
+    assert read_assignment(given["m-1"]).counts == {"t": 3, "u": 0}
 
 
 def test_s7_the_group_leader_whose_assignment_is_refused_stops_loudly() -> None:

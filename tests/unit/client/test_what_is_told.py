@@ -11,7 +11,7 @@ import pytest
 
 from harness.poll import until_async
 from holdfast.client import Fenced, InvalidArgument, Member, OutcomeUnknown
-from holdfast.client._session.health import Health, look
+from holdfast.client._session.health import Health, health_of
 from holdfast.client._session.session import JOIN_AGAIN_MS
 from holdfast.client._session.session_io import Lost, Missing, Settings
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
@@ -88,24 +88,24 @@ def test_the_service_s_refusal_of_a_join_is_raised_to_the_user() -> None:
 # --- probes ---
 
 
-def health_of(driver: Driver) -> Health:
-    return look(driver.session, None, driver.now)
+def driver_health(driver: Driver) -> Health:
+    return health_of(driver.session, None, driver.now)
 
 
 def test_s11_a_member_is_not_ready_after_its_lease_has_ended_until_a_heartbeat_is_answered() -> (
     None
 ):
     driver = Driver()
-    assert not health_of(driver).ready
+    assert not driver_health(driver).ready
     driver.stable(0, 1)
-    assert health_of(driver).ready
+    assert driver_health(driver).ready
     driver.freeze(8_000)  # 0.8 of the session, and nobody has ticked yet
-    assert not health_of(driver).ready
+    assert not driver_health(driver).ready
     driver.advance(0)
     assert isinstance(driver.told_last, Lost)
-    assert (health_of(driver).phase, health_of(driver).ready) == ("stable", False)
+    assert (driver_health(driver).phase, driver_health(driver).ready) == ("stable", False)
     driver.heartbeat()
-    assert health_of(driver).ready
+    assert driver_health(driver).ready
 
 
 def test_s12_a_member_that_waits_for_its_predecessor_is_not_ready_yet() -> None:
@@ -115,16 +115,16 @@ def test_s12_a_member_that_waits_for_its_predecessor_is_not_ready_yet() -> None:
     driver.synced(0)
     driver.advance(0)
     driver.heartbeat()
-    assert not health_of(driver).ready
+    assert not driver_health(driver).ready
     for _ in range(3):
         driver.next_heartbeat()
-    assert health_of(driver).ready
+    assert driver_health(driver).ready
 
 
 def test_a_member_with_nothing_to_own_is_ready() -> None:
     driver = Driver()
     driver.stable()
-    assert (health_of(driver).owned, health_of(driver).ready) == (0, True)
+    assert (driver_health(driver).owned, driver_health(driver).ready) == (0, True)
 
 
 # --- the logger ---

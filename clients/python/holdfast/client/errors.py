@@ -157,7 +157,7 @@ class AssignmentFailed(HoldfastError):
     """The assignor raised, or the group chose one that this member does not have."""
 
 
-OF_THE_MEMBERSHIP = frozenset(
+MEMBERSHIP_CODES = frozenset(
     {
         ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID,
         ErrorCode.ERROR_CODE_ILLEGAL_GENERATION,

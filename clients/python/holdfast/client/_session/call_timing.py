@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _JOIN_GRACE_MS = 5_000
 
 
-class Pace:
+class CallTiming:
     """Due times of heartbeats, and the limits of calls."""
 
     def __init__(self, settings: Settings, lease: Lease) -> None:

@@ -43,7 +43,7 @@ class _Again:
     timeout_ms: int
 
 
-class Calls:
+class CallsInFlight:
     """Numbers calls, remembers when they were sent (S11), repeats them with the same request id."""
 
     def __init__(self, outputs: list[Output]) -> None:

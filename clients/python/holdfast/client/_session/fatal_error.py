@@ -18,13 +18,13 @@ PAUSE_FIRST_MS: Final = 1_000
 PAUSE_MAX_MS: Final = 30_000
 
 
-def whom(member_id: str, instance_id: str | None, group: str) -> str:
+def describe_member(member_id: str, instance_id: str | None, group: str) -> str:
     """How an error begins that is about a membership."""
     instance = "" if instance_id is None else f" (instance {instance_id!r})"
     return f"Member {member_id!r}{instance} of group {group!r}"
 
 
-def final_error(
+def fatal_error(
     code: ErrorCode.ValueType,
     extras: extras_pb2.ResponseExtras,
     settings: Settings,
@@ -37,9 +37,10 @@ def final_error(
 
     `about`: of which call, if it was not one of the membership's own.
     """
+    who = describe_member(identity.member_id, settings.instance_id, settings.group)
     error = from_code(
         code,
-        subject=f"{whom(identity.member_id, settings.instance_id, settings.group)}{about}",
+        subject=f"{who}{about}",
         message=extras.message,
         holder=extras.holder,
         since_ms=extras.holder_since_ms if extras.HasField("holder_since_ms") else None,

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.v1 import group_pb2
 
 
-class Leadership:
+class GroupLeadership:
     """One generation's leadership; a follower's is empty."""
 
     def __init__(self, settings: Settings) -> None:
@@ -62,7 +62,7 @@ class Leadership:
         self._assigned_from = {topic: counts.get(topic, 0) for topic in self.topics}
         return assign(self._assignors[protocol], self._members, self._assigned_from)
 
-    def settled(self, counts: Mapping[str, int] | None, now_ms: int) -> None:
+    def assignment_received(self, counts: Mapping[str, int] | None, now_ms: int) -> None:
         """The own assignment has come, with the counts that it was made from: begin to watch."""
         if self.leads:
             self._assigned_from = dict(self._assigned_from or counts or {})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.client._session.fatal_error import whom
+from holdfast.client._session.fatal_error import describe_member
 from holdfast.client._session.phases import Phase
 from holdfast.client.errors import Fenced
 
@@ -53,11 +53,11 @@ class Health:
 
     def _why(self) -> str:
         """The error without whom it is about: that has been said before it."""
-        about = whom(self.member_id, self.instance_id, self.group)
+        about = describe_member(self.member_id, self.instance_id, self.group)
         return str(self.error).removeprefix(f"{about}: ")
 
 
-def look(session: Session, error: BaseException | None, now_ms: int) -> Health:
+def health_of(session: Session, error: BaseException | None, now_ms: int) -> Health:
     """What a session is like at this moment."""
     owns = session.owns(now_ms)
     ends_at_ms = session.ownership.lease.ends_at_ms
@@ -72,6 +72,6 @@ def look(session: Session, error: BaseException | None, now_ms: int) -> Health:
         owned=len(session.ownership.held) if owns else 0,
         lease_left_ms=ends_at_ms - now_ms if owns and ends_at_ms is not None else None,
         error=failed,
-        ready=phase is Phase.STABLE and session.ownership.settled(now_ms),
+        ready=phase is Phase.STABLE and session.ownership.complete(now_ms),
         lost=session.ownership.loss,
     )

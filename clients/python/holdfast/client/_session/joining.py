@@ -8,14 +8,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.client._session import requests
-from holdfast.client._session.calls_in_flight import Calls, Kind
-from holdfast.client._session.protocol import Claim, Share
+from holdfast.client._session.calls_in_flight import CallsInFlight, Kind
+from holdfast.client._session.protocol import Assignment, Claim
 from holdfast.client._session.requests import Identity, RequestIdSource
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.client._session.call_timing import Pace
+    from holdfast.client._session.call_timing import CallTiming
     from holdfast.client._session.session_io import Settings
     from holdfast.v1 import group_pb2
 
@@ -23,14 +23,16 @@ if TYPE_CHECKING:
 class Joining:
     """The member's identity, and how it comes by one."""
 
-    def __init__(self, settings: Settings, ids: RequestIdSource, calls: Calls, pace: Pace) -> None:
+    def __init__(
+        self, settings: Settings, ids: RequestIdSource, calls: CallsInFlight, timing: CallTiming
+    ) -> None:
         self.identity = Identity()
         self.reason = "a new process"
         self.resend_at_ms: int | None = None
         self._settings = settings
         self._ids = ids
         self._calls = calls
-        self._pace = pace
+        self._timing = timing
         self._assignors = {assignor.name: assignor for assignor in settings.assignors}
         self._claim = Claim()
 
@@ -48,15 +50,15 @@ class Joining:
         request = requests.join(
             self._settings, self.identity, self._claim, self._ids.make(now_ms), self.reason
         )
-        self._calls.send(Kind.JOIN, request, self._pace.join_timeout_ms, now_ms)
-        again_at_ms = now_ms + self._pace.quarter_session_ms
+        self._calls.send(Kind.JOIN, request, self._timing.join_timeout_ms, now_ms)
+        again_at_ms = now_ms + self._timing.quarter_session_ms
         self.resend_at_ms = None if self.identity.can_heartbeat else again_at_ms
 
     def resend_if_due(self, now_ms: int) -> None:
         """S17: who cannot send heartbeats repeats its parked join each quarter of its session."""
         if self.resend_at_ms is None or now_ms < self.resend_at_ms:
             return
-        self.resend_at_ms = now_ms + self._pace.quarter_session_ms
+        self.resend_at_ms = now_ms + self._timing.quarter_session_ms
         self._calls.resend(Kind.JOIN, now_ms)
 
     def generation_passed(self, now_ms: int) -> None:
@@ -64,8 +66,8 @@ class Joining:
 
         The join phase may have closed and its answer be on the way: so no new round.
         """
-        self._pace.heartbeat_at_ms = None
-        self.resend_at_ms = now_ms + self._pace.quarter_session_ms
+        self._timing.heartbeat_at_ms = None
+        self.resend_at_ms = now_ms + self._timing.quarter_session_ms
 
     def joined(self, response: group_pb2.JoinGroupResponse) -> None:
         """The group has us in a generation."""
@@ -79,14 +81,14 @@ class Joining:
         request = requests.sync(self._settings, self.identity, request_id, assignments)
         self._calls.send(Kind.SYNC, request, self._settings.request_timeout_ms, now_ms)
 
-    def owes_a_round(self, share: Share) -> bool:
-        """Whether others wait for this member to join again without what it has claimed.
+    def take_assignment(self, assignment: Assignment) -> bool:
+        """Claim with the next join what is assigned now; whether that join must be sent at once.
 
-        Take over the assignment as the next claim. A cooperative assignor gives to nobody what
-        somebody claims. So does the assignment say (a process that was started again does not know
-        what it claimed before), and so does the claim itself, whoever assigned.
+        Others wait for this member to join without what it has claimed: a cooperative assignor
+        gives to nobody what somebody claims. The assignment says so (a process that was started
+        again does not know what it claimed before), and so does the claim itself, whoever assigned.
         """
-        left_out = not set(self._claim.partitions) <= set(share.partitions)
-        self._claim = Claim(share.partitions, self.identity.generation)
+        left_out = not set(self._claim.partitions) <= set(assignment.partitions)
+        self._claim = Claim(assignment.partitions, self.identity.generation)
         assignor = self._assignors.get(self.identity.protocol)
-        return assignor is not None and assignor.cooperative and (left_out or share.join_again)
+        return assignor is not None and assignor.cooperative and (left_out or assignment.join_again)

@@ -9,18 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.client._session import loss, requests
-from holdfast.client._session.call_timing import Pace
-from holdfast.client._session.calls_in_flight import Calls, Kind
-from holdfast.client._session.fatal_error import final_error, pause_ms
-from holdfast.client._session.group_leadership import Leadership
+from holdfast.client._session.call_timing import CallTiming
+from holdfast.client._session.calls_in_flight import CallsInFlight, Kind
+from holdfast.client._session.fatal_error import fatal_error, pause_ms
+from holdfast.client._session.group_leadership import GroupLeadership
 from holdfast.client._session.joining import Joining
-from holdfast.client._session.leaving import Departure
+from holdfast.client._session.leaving import Leaving
 from holdfast.client._session.loss import LostReason
 from holdfast.client._session.ownership import Ownership
 from holdfast.client._session.phases import IN_GROUP, Goal, Phase
 from holdfast.client._session.requests import GENERATION_NONE, Identity, RequestIdSource
 from holdfast.client._session.session_io import Note, Output, Settings, Stopped
-from holdfast.client._session.start_timeout import Starting
+from holdfast.client._session.start_timeout import StartTimeout
 from holdfast.client.errors import Fenced, HoldfastError
 from holdfast.v1.errors_pb2 import ErrorCode
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from holdfast.v1 import extras_pb2
 
 
-LOOKS: Final = 8
+LEASE_CHECKS: Final = 8
 """How often within a lease a member that owns something looks at the clock, at least."""
 
 
@@ -45,12 +45,12 @@ class Membership:
         self._ids = request_ids
         self._outputs: list[Output] = []
         self.ownership = Ownership(settings, self._outputs)
-        self._calls = Calls(self._outputs)
-        self._pace = Pace(settings, self.ownership.lease)
-        self._joining = Joining(settings, request_ids, self._calls, self._pace)
-        self._departure = Departure(settings, request_ids, self._calls, self._pace)
-        self._leadership = Leadership(settings)
-        self._starting = Starting(settings.start_timeout_ms)
+        self._calls = CallsInFlight(self._outputs)
+        self._timing = CallTiming(settings, self.ownership.lease)
+        self._joining = Joining(settings, request_ids, self._calls, self._timing)
+        self._leaving = Leaving(settings, request_ids, self._calls, self._timing)
+        self._group_leadership = GroupLeadership(settings)
+        self._start_timeout = StartTimeout(settings.start_timeout_ms)
         self._tells_stop_at_ms: int | None = None
         self._seen_ms = 0
 
@@ -62,14 +62,9 @@ class Membership:
         return self._joining.identity
 
     @property
-    def departing(self) -> bool:
-        """Whether the user has asked for the end."""
-        return self._departure.goal is not Goal.STAY
-
-    @property
     def unconfirmed(self) -> HoldfastError | None:
-        """Set when the group has not confirmed the goodbye: it will notice by itself."""
-        return self._departure.unconfirmed
+        """Set when the group has not confirmed the leave: the session timeout ends it, too."""
+        return self._leaving.unconfirmed
 
     @property
     def pausing(self) -> bool:
@@ -92,23 +87,23 @@ class Membership:
         if self.phase in {Phase.NEW, Phase.STOPPED}:
             return self._tells_stop_at_ms
         moments = [
-            self._starting.ends_at_ms,
+            self._start_timeout.ends_at_ms,
             self._calls.wake_at_ms,
-            self._pace.heartbeat_at_ms if self._can_heartbeat() else None,
+            self._timing.heartbeat_at_ms if self._can_heartbeat() else None,
             self._joining.resend_at_ms if self.phase is Phase.JOINING else None,
-            self._departure.until_ms,
+            self._leaving.until_ms,
             self.ownership.changes_at_ms,
-            self._look_at_ms,
-            self._leadership.refresh_at_ms if self.phase is Phase.STABLE else None,
+            self._lease_check_at_ms,
+            self._group_leadership.refresh_at_ms if self.phase is Phase.STABLE else None,
         ]
         return min((moment for moment in moments if moment is not None), default=None)
 
     @property
-    def _look_at_ms(self) -> int | None:
+    def _lease_check_at_ms(self) -> int | None:
         """While something is owned, a stall must show as one: be woken often, whatever is due."""
         if not self.ownership.held:
             return None
-        return self._seen_ms + max(1, self.ownership.lease.length_ms // LOOKS)
+        return self._seen_ms + max(1, self.ownership.lease.length_ms // LEASE_CHECKS)
 
     # --- refusals of the membership ---------------------------------------------------------------
 
@@ -133,7 +128,7 @@ class Membership:
     ) -> None:
         """The refusal cannot heal: the member ends with it."""
         log_time_ms = self._ids.log_time_ms(now_ms)
-        self._ended_by(final_error(code, extras, self.settings, self.identity, log_time_ms), now_ms)
+        self._ended_by(fatal_error(code, extras, self.settings, self.identity, log_time_ms), now_ms)
 
     def _ended_by(self, error: HoldfastError, now_ms: int) -> None:
         """The service ends the member. Nothing is owned any more; the group may still know it.
@@ -144,7 +139,7 @@ class Membership:
             self._stop(error, now_ms)
         else:
             self.ownership.forfeit(LostReason("stopped", str(error)))
-            self._depart(self._way_out, now_ms, error)
+            self._begin_leaving(self._leave_goal, now_ms, error)
 
     def _generation_passed(self, now_ms: int) -> None:
         """T-3: keep the member id, drop the generation; what is owned is lost, or, here, bounded.
@@ -183,9 +178,9 @@ class Membership:
         if self.phase not in {Phase.SYNCING, Phase.STABLE}:
             return
         self._calls.forget(Kind.SYNC, Kind.TOPICS)
-        self._let_go_and_join((), reason, now_ms)
+        self._revoke_and_join((), reason, now_ms)
 
-    def _let_go_and_join(
+    def _revoke_and_join(
         self, partitions: Collection[TopicPartition], reason: str, now_ms: int
     ) -> None:
         self._joining.reason = reason
@@ -201,7 +196,7 @@ class Membership:
         """T-2, T-3: the partitions are lost without a last commit; join as what we still are."""
         self._joining.reason = reason.words
         self.ownership.forfeit(reason)
-        self._pace.heartbeat_at_ms = None
+        self._timing.heartbeat_at_ms = None
         self._calls.forget(Kind.SYNC, Kind.HEARTBEAT, Kind.TOPICS, Kind.JOIN)
         if self.phase is not Phase.REVOKING:  # else the running on_revoked ends first
             self._join(now_ms)
@@ -210,7 +205,7 @@ class Membership:
         if not self._joining.cooperative:
             self.ownership.forget()
         self.phase = Phase.JOINING
-        self._leadership.end()
+        self._group_leadership.end()
         self._calls.forget(Kind.JOIN, Kind.SYNC, Kind.TOPICS)
         self._outputs.append(Note(f"joins: {self._joining.reason}"))
         self._joining.send_join(now_ms)
@@ -218,41 +213,41 @@ class Membership:
     # --- signs of life and the group leader's watch ----------------------------------------------
 
     def _heartbeat_if_due(self, now_ms: int) -> None:
-        if not self._pace.due(now_ms) or not self._can_heartbeat():
+        if not self._timing.due(now_ms) or not self._can_heartbeat():
             return
-        self._pace.heartbeat_at_ms = None  # the answer or the failure sets the next one
+        self._timing.heartbeat_at_ms = None  # the answer or the failure sets the next one
         request = requests.heartbeat(self.settings, self.identity)
-        self._calls.send(Kind.HEARTBEAT, request, self._pace.short_timeout_ms, now_ms)
+        self._calls.send(Kind.HEARTBEAT, request, self._timing.short_timeout_ms, now_ms)
 
     def _can_heartbeat(self) -> bool:
         return self.phase in IN_GROUP and self.identity.can_heartbeat
 
     def _ask_for_topics(self, now_ms: int) -> None:
-        self._leadership.refresh_from(None)
-        request = requests.list_topics(self._leadership.topics)
-        self._calls.send(Kind.TOPICS, request, self._pace.short_timeout_ms, now_ms)
+        self._group_leadership.refresh_from(None)
+        request = requests.list_topics(self._group_leadership.topics)
+        self._calls.send(Kind.TOPICS, request, self._timing.short_timeout_ms, now_ms)
 
     # --- the end -------------------------------------------------------------------------------
 
     @property
-    def _way_out(self) -> Goal:
+    def _leave_goal(self) -> Goal:
         """How to end without being told how: a place that can wait for a restart is kept (S12)."""
         return Goal.LEAVE if self.settings.instance_id is None else Goal.RESTART
 
-    def _depart(self, goal: Goal, now_ms: int, error: HoldfastError | None = None) -> None:
+    def _begin_leaving(self, goal: Goal, now_ms: int, error: HoldfastError | None = None) -> None:
         """Let go of everything, then tell the group. `error`: what has failed here."""
         if self.phase is Phase.STOPPED:
             return
-        self._departure.error = self._departure.error or error
-        if self.phase is Phase.LEAVING or self._departure.goal is not Goal.STAY:
+        self._leaving.error = self._leaving.error or error
+        if self.phase is Phase.LEAVING or self._leaving.goal is not Goal.STAY:
             return
-        self._departure.goal = goal
+        self._leaving.goal = goal
         if self.phase is Phase.REVOKING:
             return  # on_revoked is running; `revoked` goes on from there
         self._calls.forget(Kind.JOIN, Kind.SYNC, Kind.TOPICS)
-        self._let_go_and_say_goodbye(now_ms)
+        self._revoke_and_leave(now_ms)
 
-    def _let_go_and_say_goodbye(self, now_ms: int) -> None:
+    def _revoke_and_leave(self, now_ms: int) -> None:
         """The group may hear it only when no code of the user acts any more (S12)."""
         if self.ownership.held or self.ownership.untold:
             self.phase = Phase.REVOKING
@@ -260,14 +255,14 @@ class Membership:
             return
         self.ownership.forget()
         self._calls.forget(*Kind)
-        self._pace.heartbeat_at_ms = self._joining.resend_at_ms = None
+        self._timing.heartbeat_at_ms = self._joining.resend_at_ms = None
         self.phase = Phase.LEAVING
-        if not self._departure.say_goodbye(self.identity, now_ms):
+        if not self._leaving.send(self.identity, now_ms):
             self._stop(None, now_ms)
 
     def _stop(self, error: HoldfastError | None, now_ms: int) -> None:
         """All is over. What failed first is what the user hears."""
-        self.error = error = self._departure.error or error
+        self.error = error = self._leaving.error or error
         if isinstance(error, Fenced):
             self.ownership.forfeit(loss.fenced(error))
         else:
@@ -275,9 +270,9 @@ class Membership:
             self.ownership.forfeit(ended)
         self._calls.forget(*Kind)
         self._joining.identity = Identity(self.identity.member_id, GENERATION_NONE)
-        self._starting.over()
+        self._start_timeout.over()
         self.phase = Phase.STOPPED
-        pause = pause_ms(error) if self._departure.goal is Goal.STAY else 0
+        pause = pause_ms(error) if self._leaving.goal is Goal.STAY else 0
         if pause:
             self._tells_stop_at_ms = now_ms + pause
         else:

@@ -49,10 +49,10 @@ class Ownership:
         return partition in self._letting_go
 
     def holds(self, now_ms: int) -> bool:
-        """Whether the member may act on anything: by the clock, not by what was last settled."""
+        """Whether the member may act on anything: by the clock, not by the last update."""
         return bool(self.held) and self.lease.holds(now_ms)
 
-    def settled(self, now_ms: int) -> bool:
+    def complete(self, now_ms: int) -> bool:
         """Whether the user holds all that was granted, be it nothing, and may act on it now."""
         granted = self._grant is not None and not self._must_confirm
         return granted and not self._pending() and self.lease.holds(now_ms)
@@ -93,7 +93,7 @@ class Ownership:
         self.lease.confirmed(sent_ms)
         self._must_confirm = False
 
-    def settle(self, now_ms: int, stalled_ms: int = 0) -> None:
+    def update(self, now_ms: int, stalled_ms: int = 0) -> None:
         """Bring ownership in line with the clock. Called around every input.
 
         `stalled_ms`: for how long nothing ran here before this input.

@@ -48,7 +48,7 @@ class Claim(NamedTuple):
     generation: int = GENERATION_UNKNOWN
 
 
-class Share(NamedTuple):
+class Assignment(NamedTuple):
     """One member's assignment, and the partition counts that it was made from (None: not said).
 
     `join_again`: others wait for something that this member claimed (KIP-429).
@@ -109,7 +109,7 @@ def _weight(user_data: bytes) -> int:
         return 1
 
 
-def read_share(assignment: bytes) -> Share:
+def read_assignment(assignment: bytes) -> Assignment:
     """The own assignment, from a sync's answer. Raises IncompatibleServer on unreadable bytes."""
     message = group_pb2.ConsumerProtocolAssignment()
     try:
@@ -127,7 +127,7 @@ def read_share(assignment: bytes) -> Share:
         for given in message.assigned_partitions
         for number in given.partitions
     )
-    return Share(tuple(sorted(partitions)), counts, join_again)
+    return Assignment(tuple(sorted(partitions)), counts, join_again)
 
 
 def assign(

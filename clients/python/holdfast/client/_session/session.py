@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING, Final, cast
 from holdfast.client._session.calls_in_flight import Kind
 from holdfast.client._session.membership import Membership
 from holdfast.client._session.phases import IN_GROUP, Goal, Phase
-from holdfast.client._session.protocol import read_share
+from holdfast.client._session.protocol import read_assignment
 from holdfast.client._session.requests import Identity
 from holdfast.client._session.session_io import FailureKind, Grant, Missing, Note
-from holdfast.client.errors import OF_THE_MEMBERSHIP, HoldfastError, from_code
+from holdfast.client.errors import MEMBERSHIP_CODES, HoldfastError, from_code
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
 
@@ -46,49 +46,50 @@ class Session(Membership):
             return
         self.phase = Phase.FINDING
         self._seen_ms = now_ms
-        self._starting.begin(now_ms)
+        self._start_timeout.begin(now_ms)
         request = group_pb2.FindCoordinatorRequest(coordinator_keys=[self.settings.group])
-        self._calls.send(Kind.FIND, request, self._pace.short_timeout_ms, now_ms)
+        self._calls.send(Kind.FIND, request, self._timing.short_timeout_ms, now_ms)
 
     def answered(self, call: int, response: Response, now_ms: int) -> None:
         """An answer of the protocol has come for a call. Late answers change nothing."""
-        self._settle(now_ms)
+        self._advance(now_ms)
         sent = self._calls.take(call)
-        self._starting.ended(call, now_ms)
+        self._start_timeout.ended(call, now_ms)
         if sent is None or self.phase is Phase.STOPPED:
             return
         if response.holdfast.HasField("log_time_ms"):
             self._ids.observe(response.holdfast.log_time_ms, now_ms)
         if sent.kind is not Kind.FIND:  # which any node answers
-            self._starting.over()
+            self._start_timeout.over()
         try:
             self._dispatch(sent, response, now_ms)
         except HoldfastError as error:  # here, in the assignor: the service has refused nothing
-            self._depart(self._way_out, now_ms, error)
-        self.ownership.settle(now_ms)
+            self._begin_leaving(self._leave_goal, now_ms, error)
+        self.ownership.update(now_ms)
 
     def delivered(self, call: int, now_ms: int) -> None:
         """The call has gone out to a node, which may keep a join or a sync waiting."""
         if self._calls.is_of(call, Kind.JOIN):
-            self._starting.waits(call, now_ms)
+            self._start_timeout.waits(call, now_ms)
 
     def failed(self, call: int, failure: Failure, now_ms: int) -> None:
         """A call has ended without an answer. Every retry repeats the request id (S14)."""
-        self._settle(now_ms)
+        self._advance(now_ms)
         sent = self._calls.take(call)
-        self._starting.ended(call, now_ms)
+        self._start_timeout.ended(call, now_ms)
         if sent is None or self.phase is Phase.STOPPED:
             return
-        self._starting.failed(failure.error, changes=sent.kind is Kind.JOIN)
+        self._start_timeout.failed(failure.error, changes=sent.kind is Kind.JOIN)
         if failure.kind is FailureKind.SUPERSEDED:
-            self._starting.over()  # only a node that leads has a call to end in favour of another
+            # Only a node that leads has a call to end in favour of another.
+            self._start_timeout.over()
         newer = bool(self._calls.in_flight(sent.kind))
         if failure.kind is FailureKind.FATAL:
             self._ended_by(failure.error, now_ms)
         elif newer and sent.kind is not Kind.HEARTBEAT:
             return  # S17: the newer attempt of this round lives on
         elif sent.kind is Kind.HEARTBEAT:
-            self._pace.heartbeat_at_ms = now_ms + failure.retry_in_ms
+            self._timing.heartbeat_at_ms = now_ms + failure.retry_in_ms
             # S17: the node that a join or sync is parked at may be gone as well, which a call that
             # waits anyway would notice late. Where the next attempt goes, it takes the place.
             self._calls.resend(Kind.JOIN, now_ms)
@@ -102,31 +103,31 @@ class Session(Membership):
             self._tell_stop()
         if self.phase in {Phase.NEW, Phase.STOPPED}:
             return
-        self._settle(now_ms)
-        if self._departure.overdue(now_ms):
+        self._advance(now_ms)
+        if self._leaving.overdue(now_ms):
             session_ms = self.ownership.lease.session_ms
-            self._stop(self._departure.give_up(self.identity, session_ms), now_ms)
+            self._stop(self._leaving.give_up(self.identity, session_ms), now_ms)
             return
-        if error := self._starting.expired(now_ms):
+        if error := self._start_timeout.expired(now_ms):
             self._stop(error, now_ms)
             return
         self._calls.repeat_due(now_ms)
         self._heartbeat_if_due(now_ms)
         self._joining.resend_if_due(now_ms)
-        self._starting.only(self._calls.in_flight(Kind.JOIN), now_ms)
-        if self.phase is Phase.STABLE and self._leadership.refresh_due(now_ms):
+        self._start_timeout.only(self._calls.in_flight(Kind.JOIN), now_ms)
+        if self.phase is Phase.STABLE and self._group_leadership.refresh_due(now_ms):
             self._ask_for_topics(now_ms)
 
     def revoked(self, now_ms: int) -> None:
         """The user has let go of the partitions of the last Revoke."""
         if self.phase is not Phase.REVOKING:
             return
-        self._settle(now_ms)
+        self._advance(now_ms)
         self.ownership.release()
-        if self._departure.goal is Goal.STAY:
+        if self._leaving.goal is Goal.STAY:
             self._join(now_ms)
         else:
-            self._let_go_and_say_goodbye(now_ms)
+            self._revoke_and_leave(now_ms)
 
     def leave(self, now_ms: int) -> None:
         """Leave the group for good: the partitions go to others at once."""
@@ -137,13 +138,13 @@ class Session(Membership):
 
         A dynamic member has no place that could wait for it: it leaves.
         """
-        self._asked_to_end(self._way_out, now_ms)
+        self._asked_to_end(self._leave_goal, now_ms)
 
     def _asked_to_end(self, goal: Goal, now_ms: int) -> None:
         if self.pausing:
             self._tell_stop()  # who wants the end is not made to wait for it
-        self._settle(now_ms)
-        self._depart(goal, now_ms)
+        self._advance(now_ms)
+        self._begin_leaving(goal, now_ms)
 
     def fail(self, error: HoldfastError, now_ms: int) -> None:
         """The shell or the user's code has failed: end as `restart` does, and with this error.
@@ -151,11 +152,11 @@ class Session(Membership):
         What is owned is let go of first, so nothing of the user's acts any more when the group
         hears of it.
         """
-        self._settle(now_ms)
+        self._advance(now_ms)
         if self.phase is Phase.LEAVING:
-            self._stop(error, now_ms)  # the goodbye itself has failed
+            self._stop(error, now_ms)  # the leave or release itself has failed
         else:
-            self._depart(self._way_out, now_ms, error)
+            self._begin_leaving(self._leave_goal, now_ms, error)
 
     def abort(self, error: HoldfastError) -> None:
         """Stop at once without a word to the group: code of the user may still run."""
@@ -167,12 +168,12 @@ class Session(Membership):
         ours = (self.settings.group, self.identity.member_id)
         if (push.group_id, push.member_id) != ours or self.phase not in IN_GROUP:
             return
-        self._settle(now_ms)
+        self._advance(now_ms)
         rebalance = push.error_code == ErrorCode.ERROR_CODE_REBALANCE_IN_PROGRESS
         if rebalance and push.generation_id == self.identity.generation:
             self._rebalance("a rebalance was announced", now_ms)
         elif not rebalance or push.generation_id > self.identity.generation:
-            self._pace.heartbeat_at_ms = now_ms  # ask whether it is true
+            self._timing.heartbeat_at_ms = now_ms  # ask whether it is true
 
     def refused(
         self,
@@ -189,18 +190,18 @@ class Session(Membership):
         current = identity == self.identity and self.phase in IN_GROUP
         if code == ErrorCode.ERROR_CODE_REBALANCE_IN_PROGRESS and self.phase is Phase.SYNCING:
             return
-        if current and code in OF_THE_MEMBERSHIP:
-            self._settle(now_ms)
+        if current and code in MEMBERSHIP_CODES:
+            self._advance(now_ms)
             self._membership_refused(code, extras, now_ms)
 
-    def _settle(self, now_ms: int) -> None:
+    def _advance(self, now_ms: int) -> None:
         """Around each input: what the clock has ended, and whether nothing ran here meanwhile."""
         due_ms = self.wake_at_ms
         late_ms = 0 if due_ms is None else max(0, now_ms - max(due_ms, self._seen_ms))
         stalled_ms = now_ms - self._seen_ms if late_ms else 0
         self._seen_ms = now_ms
-        self._starting.slept(late_ms)
-        self.ownership.settle(now_ms, stalled_ms)
+        self._start_timeout.slept(late_ms)
+        self.ownership.update(now_ms, stalled_ms)
 
     # --- answers -------------------------------------------------------------------------------
 
@@ -251,9 +252,9 @@ class Session(Membership):
         self._outputs.append(Note(f"is in generation {response.generation_id}{leads}"))
         self.ownership.await_predecessor(now_ms + extras.predecessor_ms)
         # At once: pushes reach only those whose heartbeat the service has seen on the stream.
-        self._pace.heartbeat_at_ms = now_ms
-        self._leadership.begin(response)
-        if self._leadership.must_assign:
+        self._timing.heartbeat_at_ms = now_ms
+        self._group_leadership.begin(response)
+        if self._group_leadership.must_assign:
             self._ask_for_topics(now_ms)
         else:
             self._joining.send_sync((), now_ms)
@@ -262,15 +263,15 @@ class Session(Membership):
         if response.error_code != ErrorCode.ERROR_CODE_NONE:
             raise from_code(response.error_code, subject="ListTopics")
         counts = {topic.name: topic.num_partitions for topic in response.topics}
-        self._leadership.refresh_from(now_ms + self.settings.topics_refresh_ms)
-        changed = self._leadership.changed(counts) if self.phase is Phase.STABLE else ""
+        self._group_leadership.refresh_from(now_ms + self.settings.topics_refresh_ms)
+        changed = self._group_leadership.changed(counts) if self.phase is Phase.STABLE else ""
         if changed:  # what is missing then is told once nobody has partitions of it any more
             self._rebalance(f"topics changed: {changed}", now_ms)
             return
-        if missing := self._leadership.newly_missing(counts):
+        if missing := self._group_leadership.newly_missing(counts):
             self._outputs.append(Missing(missing))
-        if self.phase is Phase.SYNCING and self._leadership.must_assign:
-            assignments = self._leadership.assign(self.identity.protocol, counts)
+        if self.phase is Phase.SYNCING and self._group_leadership.must_assign:
+            assignments = self._group_leadership.assign(self.identity.protocol, counts)
             self._joining.send_sync(assignments, now_ms)
 
     def _sync_answered(
@@ -280,24 +281,24 @@ class Session(Membership):
         if response.error_code != ErrorCode.ERROR_CODE_NONE:
             self._membership_refused(response.error_code, response.holdfast, now_ms)
             return
-        share = read_share(response.assignment)
+        assignment = read_assignment(response.assignment)
         extras = response.holdfast
         self.ownership.await_predecessor(now_ms + extras.predecessor_ms)
         identity = self.identity
         grant = Grant(
             identity.member_id, identity.generation, extras.fencing_token, extras.predecessor_ms
         )
-        owes_a_round = self._joining.owes_a_round(share)
-        self.ownership.assigned(grant, share.partitions, sent.sent_ms)
+        must_rejoin = self._joining.take_assignment(assignment)
+        self.ownership.assigned(grant, assignment.partitions, sent.sent_ms)
         self.phase = Phase.STABLE
-        self._leadership.settled(share.counts, now_ms)
-        if self.ownership.surplus or owes_a_round:
-            self._let_go_and_join(self.ownership.surplus, "others wait for its partitions", now_ms)
+        self._group_leadership.assignment_received(assignment.counts, now_ms)
+        if self.ownership.surplus or must_rejoin:
+            self._revoke_and_join(self.ownership.surplus, "others wait for its partitions", now_ms)
 
     def _heartbeat_answered(
         self, sent: Sent, response: group_pb2.HeartbeatResponse, now_ms: int
     ) -> None:
-        self._pace.answered(sent.sent_ms, now_ms)
+        self._timing.answered(sent.sent_ms, now_ms)
         request = cast("group_pb2.HeartbeatRequest", sent.request)
         identity = self.identity
         if (request.member_id, request.generation_id) != (identity.member_id, identity.generation):

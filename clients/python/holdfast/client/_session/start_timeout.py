@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from holdfast.client.errors import HoldfastError
 
 
-class Starting:
+class StartTimeout:
     """The time that is left to a member that has not been answered yet."""
 
     def __init__(self, timeout_ms: int | None) -> None:

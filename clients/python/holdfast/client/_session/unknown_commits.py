@@ -16,7 +16,7 @@ KEPT_MAX: Final = 256
 """So many are remembered; who does not repeat a commit does not need it."""
 
 
-class Uncertain:
+class UnknownCommits:
     """Identities by request id."""
 
     def __init__(self) -> None:
@@ -33,6 +33,6 @@ class Uncertain:
         while len(self._sent) > KEPT_MAX:
             del self._sent[next(iter(self._sent))]
 
-    def settle(self, request_id: str) -> None:
+    def answered(self, request_id: str) -> None:
         """It was answered."""
         self._sent.pop(request_id, None)

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING
 
 from holdfast.client._rpc.clock import boot_ms, left_ms
 from holdfast.client._rpc.request_ids import id_of_part
-from holdfast.client._session.fatal_error import final_error
+from holdfast.client._session.fatal_error import fatal_error
 from holdfast.client._session.phases import Phase
-from holdfast.client._session.unknown_commits import Uncertain
+from holdfast.client._session.unknown_commits import UnknownCommits
 from holdfast.client._translate import offset_messages
 from holdfast.client._translate.call_arguments import check_timeout
 from holdfast.client.errors import OutcomeUnknown, Unavailable
@@ -32,7 +32,7 @@ class Commits:
     def __init__(self, session: Session, caller: Caller) -> None:
         self._session = session
         self._caller = caller
-        self._uncertain = Uncertain()
+        self._unknown = UnknownCommits()
 
     async def commit(
         self,
@@ -45,7 +45,7 @@ class Commits:
         deadline = boot_ms() + timeout_ms
         parts = offset_messages.to_commit(offsets)
         session = self._session
-        identity = self._uncertain.identity_of(request_id) or session.identity
+        identity = self._unknown.identity_of(request_id) or session.identity
         if not identity.can_heartbeat:
             raise Unavailable(
                 "The member has stopped; a commit needs one that runs."
@@ -61,22 +61,22 @@ class Commits:
                     request, offset_pb2.OffsetCommitResponse, timeout_ms=left_ms(deadline)
                 )
             except OutcomeUnknown as error:
-                self._uncertain.keep(chosen_id, identity)
+                self._unknown.keep(chosen_id, identity)
                 error.request_id = error.request_id and chosen_id
                 raise
             except Unavailable as error:
                 if not number:
                     raise
-                self._uncertain.keep(chosen_id, identity)
+                self._unknown.keep(chosen_id, identity)
                 raise OutcomeUnknown(
                     f"{number} of {len(parts)} parts of the commit are recorded, and the next one "
                     f"is not: {error} Call again with this request id.",
                     request_id=chosen_id or None,
                 ) from error
             if refused := offset_messages.refusals(response):
-                self._uncertain.settle(chosen_id)
+                self._unknown.answered(chosen_id)
                 return self._refusal(response, refused, identity)
-        self._uncertain.settle(chosen_id)
+        self._unknown.answered(chosen_id)
         return None
 
     def _refusal(
@@ -92,7 +92,7 @@ class Commits:
         log_time_ms = self._caller.ids.log_time_ms(boot_ms())
         session.refused(code, identity, extras, boot_ms())
         about = f", commit of {names}"
-        return final_error(code, extras, session.settings, identity, log_time_ms, about=about)
+        return fatal_error(code, extras, session.settings, identity, log_time_ms, about=about)
 
     async def committed(
         self, partitions: Iterable[tuple[str, int]], timeout_ms: int

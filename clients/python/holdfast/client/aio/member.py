@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Self, TypeAlias, cast
 from holdfast.client._rpc.caller import CALL_TIMEOUT_MS
 from holdfast.client._rpc.clock import boot_ms
 from holdfast.client._rpc.fork_guard import check_process, is_this_process, this_process
-from holdfast.client._session.health import Health, look
+from holdfast.client._session.health import Health, health_of
 from holdfast.client._session.phases import Phase
 from holdfast.client._session.session import Session
 from holdfast.client._session.session_io import (
@@ -160,7 +160,7 @@ class Member:
         try:
             await self.restart()
         except Exception as failure:
-            # Logged already. An unconfirmed goodbye heals by itself; nothing is told twice.
+            # Logged already. An unconfirmed leave heals by itself; nothing is told twice.
             known |= self._fenced_commit and isinstance(failure, Fenced)
             if error is not None and error is not failure and not known:
                 error.add_note(f"The member had stopped before: {failure!r}")
@@ -200,7 +200,7 @@ class Member:
     def health(self) -> Health:
         """Where the member stands, for a health probe; from any thread."""
         check_process(self._process, "Member")
-        return look(self._session, self._error, boot_ms())
+        return health_of(self._session, self._error, boot_ms())
 
     @property
     def stopped(self) -> bool:
@@ -419,7 +419,7 @@ class Member:
         """Code of the user's, or of ours, has raised this: the member ends with it."""
         if self._error is None:
             self._error = error
-        elif self._session.phase is not Phase.LEAVING:  # where only the goodbye can fail
+        elif self._session.phase is not Phase.LEAVING:  # where only the leave can fail
             self._reports.failed_again(error)
         reason = HoldfastError(f"Member of group {self.settings.group!r} failed: {error!r}")
         self._session.fail(reason, boot_ms())
@@ -441,7 +441,7 @@ class Member:
 
     @property
     def _left_unheard(self) -> bool:
-        """Whether it stopped as asked, but for the answer to its goodbye: that heals by itself."""
+        """Whether it stopped as asked, but for the answer to its leave: that heals by itself."""
         return self._error is not None and self._error is self._session.unconfirmed
 
     def _raise_what_stopped_it(self) -> None:

@@ -1,7 +1,7 @@
 """What the logger `holdfast.client` says of one member: each thing once.
 
 INFO: joining, generation, what it owns. WARNING: partitions lost, and why; topics that do not
-exist; a goodbye that nobody confirmed. ERROR: what stopped it for good. Knows no call.
+exist; a leave that nobody confirmed. ERROR: what stopped it for good. Knows no call.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import logging
 from shlex import quote
 from typing import TYPE_CHECKING, Final
 
-from holdfast.client._session.fatal_error import whom
+from holdfast.client._session.fatal_error import describe_member
 from holdfast.client._session.session_io import Assigned, Lost, Missing, Note, Revoke
 from holdfast.client.errors import HoldfastError
 
@@ -77,7 +77,9 @@ class Reports:
 
     def _who(self) -> str:
         settings = self._session.settings
-        about = whom(self._session.identity.member_id, settings.instance_id, settings.group)
+        about = describe_member(
+            self._session.identity.member_id, settings.instance_id, settings.group
+        )
         return about.replace("Member '' ", "Member ", 1)  # before the group has given it an id
 
     def _missing(self, topics: Iterable[str]) -> None:

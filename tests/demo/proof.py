@@ -44,7 +44,7 @@ def require_spark() -> None:
 
     Raises `SparkMissing` or `NoJava`, whose sentences say what to install.
     """
-    from holdfast.replay.java import find_java  # noqa: PLC0415 - importing it is the question
+    from holdfast.replay.spark.java import find_java  # noqa: PLC0415 - importing it is the question
 
     find_java()
 

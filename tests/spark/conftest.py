@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.replay.session import session
+from holdfast.replay.spark.session import session
 
 
 @pytest.fixture(scope="session")

@@ -9,8 +9,8 @@ from types import ModuleType
 
 import pytest
 
-from holdfast.replay import java
-from holdfast.replay.java import NoJava, find_java, make_home
+from holdfast.replay.spark import java
+from holdfast.replay.spark.java import NoJava, find_java, make_home
 
 
 def fake_java(folder: Path, version: str) -> Path:

@@ -14,7 +14,7 @@ from holdfast.replay.app import report
 from holdfast.replay.findings import Check, Finding, Report
 from holdfast.replay.ownership import Interval
 from holdfast.replay.picture import busiest_group, draw
-from holdfast.replay.read import node_log
+from holdfast.replay.read.node_logs import node_log
 from holdfast.replay.report import page, text
 from holdfast.replay.rounds import Round
 from spark.event_logs import (

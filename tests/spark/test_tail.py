@@ -7,7 +7,8 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from holdfast.replay.app import state, verify
-from holdfast.replay.read import node_logs, rows
+from holdfast.replay.read.node_logs import node_logs
+from holdfast.replay.spark.log_tables import rows
 from holdfast.storage.segments import write_segment
 from spark.event_logs import busy_log, write_node
 

@@ -11,7 +11,8 @@ from pyspark.sql import SparkSession
 
 from holdfast.replay.app import verify
 from holdfast.replay.findings import Finding
-from holdfast.replay.read import node_log, rows
+from holdfast.replay.read.node_logs import node_log
+from holdfast.replay.spark.log_tables import rows
 from holdfast.replay.witness import (
     missing_positions,
     missing_requests,

@@ -16,10 +16,11 @@ from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as f
 
 from holdfast.replay import history
-from holdfast.replay.fold_job import Task, run_tasks
 from holdfast.replay.ownership import Interval
-from holdfast.replay.read import NodeLog, rows, sources_by_bucket
+from holdfast.replay.read.node_logs import NodeLog, sources_by_bucket
 from holdfast.replay.rounds import Round, Turn
+from holdfast.replay.spark.log_tables import rows
+from holdfast.replay.spark.tasks import Task, run_tasks
 
 T = TypeVar("T", bound="tuple[object, ...]")
 

@@ -16,7 +16,7 @@ from holdfast.coordinator.ids import Position
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.replay import replay
 from holdfast.coordinator.state import Group, State
-from holdfast.replay.lines import (
+from holdfast.replay.read.log_rows import (
     COUNT,
     ENTRY,
     RECORD,

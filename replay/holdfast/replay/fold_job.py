@@ -1,17 +1,11 @@
-"""Runs the folds of `fold` and `spine` on Spark, and gathers what they give back.
-
-A task is a list of files; the workers open them themselves, so the folder must be visible to them
-under the same path (any local session; on a cluster, a shared file system).
-"""
+"""Runs the folds of `fold` and `spine` on Spark, and gathers what they give back."""
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
-from typing import Final, TypeAlias
+from typing import Final
 
 import pyarrow as pa
 from pyspark import StorageLevel
@@ -22,15 +16,12 @@ from holdfast.coordinator.ids import Position
 from holdfast.coordinator.state import State
 from holdfast.replay.findings import Finding
 from holdfast.replay.fold import fold_bucket
-from holdfast.replay.lines import COUNT, ENTRY, FINDING, HEAD, RECORD, Cut
-from holdfast.replay.read import NodeLog, sources_by_bucket, sources_by_segment
+from holdfast.replay.read.log_rows import COUNT, ENTRY, FINDING, HEAD, RECORD, Cut
+from holdfast.replay.read.node_logs import NodeLog, sources_by_bucket, sources_by_segment
+from holdfast.replay.spark.tasks import Task, run_tasks
 from holdfast.replay.spine import fold_spine
 from holdfast.storage.state_image import restore
 
-Task: TypeAlias = Callable[[], Iterator[tuple[object, ...]]]
-"""Something for a worker to do: gives rows."""
-
-_BATCH: Final = 10_000
 _SPAN: Final = 1 << 64
 _OUT_SCHEMA: Final = (
     "tag string, grp string, kind string, key string, text string, content binary, "
@@ -44,15 +35,6 @@ _OUT_ARROW: Final = pa.schema(
         ("ordinal", pa.int64()),
     ]
 )
-
-
-def run_tasks(
-    spark: SparkSession, tasks: Sequence[Task], schema: str, arrow: pa.Schema
-) -> DataFrame:
-    """The rows of all tasks, one task a partition. The tasks travel to the workers by pickle."""
-    work = partial(_work, tuple(tasks), arrow)
-    numbers = spark.range(0, len(tasks), 1, numPartitions=len(tasks))
-    return numbers.mapInArrow(work, schema)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,23 +99,3 @@ def fold(spark: SparkSession, log: NodeLog, cut: Cut | None = None) -> Folded:
     tasks.append(partial(fold_spine, sources_by_segment(log), until))
     rows = run_tasks(spark, tasks, _OUT_SCHEMA, _OUT_ARROW)
     return Folded(rows.persist(StorageLevel.MEMORY_AND_DISK))
-
-
-def _work(
-    tasks: tuple[Task, ...], arrow: pa.Schema, batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
-    """Do the tasks whose numbers come in. Garbage collection would only walk living state."""
-    gc.disable()
-    try:
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                yield from _batches(tasks[number](), arrow)
-    finally:
-        gc.enable()
-
-
-def _batches(rows: Iterator[tuple[object, ...]], arrow: pa.Schema) -> Iterator[pa.RecordBatch]:
-    while chunk := list(islice(rows, _BATCH)):
-        columns = zip(*chunk, strict=True)
-        arrays = [pa.array(c, kind) for c, kind in zip(columns, arrow.types, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=arrow)

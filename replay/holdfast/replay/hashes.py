@@ -17,7 +17,8 @@ from pyspark.sql import functions as f
 
 from holdfast.coordinator.ids import Position
 from holdfast.replay.findings import Finding
-from holdfast.replay.read import NodeLog, Range, stored_rows, up_to, within
+from holdfast.replay.read.node_logs import NodeLog, Range
+from holdfast.replay.spark.log_tables import stored_rows, up_to, within
 from holdfast.storage.segments import BLOCK_INDEXES, BlockDigest
 
 FINDINGS_MAX: Final = 100

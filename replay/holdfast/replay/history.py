@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from holdfast.coordinator.events import OffsetsCommitted, OffsetsDeleted, Record, RequestRecorded
-from holdfast.replay.lines import Cut, Source, read_lines
 from holdfast.replay.ownership import Interval, Timeline
+from holdfast.replay.read.log_rows import Cut, Source, read_lines
 from holdfast.replay.rounds import Round, Rounds, Turn
 from holdfast.storage.codec import decode_record
 

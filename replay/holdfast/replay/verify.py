@@ -20,8 +20,9 @@ from holdfast.replay import compare, gaps, hashes, witness
 from holdfast.replay.compare import Expected
 from holdfast.replay.findings import Check, Finding, Report
 from holdfast.replay.fold_job import Folded, fold
-from holdfast.replay.lines import ENTRY_LAST, START, Cut
-from holdfast.replay.read import NodeLog, Range, missing_ranges, readable, rows
+from holdfast.replay.read.log_rows import ENTRY_LAST, START, Cut
+from holdfast.replay.read.node_logs import NodeLog, Range, missing_ranges, readable
+from holdfast.replay.spark.log_tables import rows
 from holdfast.replay.sql_state import living_rows, state_entries
 
 NOTHING_SEALED = "nothing is sealed here: no readable segment, and no exported tail"

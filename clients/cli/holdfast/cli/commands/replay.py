@@ -103,7 +103,7 @@ def _run(use: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - holdfast.replay.ap
         raise  # a package of the extra: `holdfast.cli.entry` knows the sentence
     except ImportError as error:
         fail(str(error), USAGE)
-    no_java: type[Exception] = import_module("holdfast.replay.java").NoJava
+    no_java: type[Exception] = import_module("holdfast.replay.spark.java").NoJava
     try:
         return use(app)
     except (OSError, ValueError, no_java) as error:

@@ -1,27 +1,24 @@
-"""Finds the logs of nodes on disk and gives them to Spark as one table each.
+"""Finds the logs of nodes on disk: segments and exported tails, by their manifests.
 
 A node's log is its sealed segments (S22) and, if somebody exported it, a tail: the records that are
 not sealed yet, in the same form, in a folder `tail` beside the segments. Manifests are read first,
-so that what is missing is named before anything large is read. Knows folders and manifests; the
-content of records is for others.
+so that what is missing is named before anything large is read. Knows folders and manifests, no
+Spark; the content of records is for others.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import reduce
 from pathlib import Path
 from typing import Final, NamedTuple
 from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from pyspark.sql import Column, DataFrame, SparkSession
-from pyspark.sql import functions as f
 
 from holdfast.coordinator.ids import Position
 from holdfast.replay.findings import Finding
-from holdfast.replay.lines import START, Source
+from holdfast.replay.read.log_rows import START, Source
 from holdfast.storage.segments import BUCKETS, Manifest, read_manifest, segments_in
 
 SEGMENTS: Final = "segments"
@@ -136,40 +133,6 @@ def missing_ranges(logs: Sequence[NodeLog]) -> dict[str, list[Range]]:
     return {log.node: sorted(r for r in sealed if not _holds(log, r)) for log in logs}
 
 
-def rows(spark: SparkSession, log: NodeLog) -> DataFrame:
-    """Every record of a node once, as the columns of `storage.segments.SCHEMA`.
-
-    Raises ValueError for a log without a segment.
-    """
-    frames = [_frame(spark, segments).where(_after(after)) for after, segments in _by_after(log)]
-    return reduce(lambda one, two: one.unionByName(two), frames)
-
-
-def stored_rows(spark: SparkSession, log: NodeLog) -> DataFrame:
-    """Every record as often as it is stored, with `segment` (a `Segment.key`) and `fresh`.
-
-    `fresh` is false for what an exported tail repeats of sealed segments.
-    """
-    segment = f.regexp_extract("_metadata.file_path", r"([^/]+/[^/]+)/[^/]+$", 1)
-    frames = [
-        _frame(spark, segments).withColumn("segment", segment).withColumn("fresh", _after(after))
-        for after, segments in _by_after(log)
-    ]
-    return reduce(lambda one, two: one.unionByName(two), frames)
-
-
-def up_to(last: Position) -> Column:
-    """Whether a row stands at `last` or before it."""
-    index, ordinal = last
-    return (f.col("idx") < index) | ((f.col("idx") == index) & (f.col("ordinal") <= ordinal))
-
-
-def within(place: Range) -> Column:
-    """Whether a row stands in a range."""
-    index, ordinal = place.first
-    return up_to(place.last) & ~up_to(Position(index, ordinal - 1))
-
-
 def sources_by_bucket(log: NodeLog) -> dict[str, list[Source]]:
     """The data files of each bucket of groups, in the order of the log."""
     buckets: dict[str, list[Source]] = {f"bucket-{n:02d}.parquet": [] for n in range(BUCKETS)}
@@ -214,23 +177,6 @@ def _read_segment(
         found.append(Segment(path, manifest, after, sealed))
 
 
-def _by_after(log: NodeLog) -> list[tuple[Position, list[Segment]]]:
-    if not log.segments:
-        raise ValueError(f"node {log.node} has no segment")
-    groups: dict[Position, list[Segment]] = {}
-    for segment in log.segments:
-        groups.setdefault(segment.after, []).append(segment)
-    return sorted(groups.items())
-
-
-def _frame(spark: SparkSession, segments: list[Segment]) -> DataFrame:
-    return spark.read.schema(SQL_SCHEMA).parquet(*[path for s in segments for path in s.files])
-
-
-def _after(place: Position) -> Column:
-    return ~up_to(place)
-
-
 def _ends(manifest: Manifest) -> tuple[Position, Position]:
     return Position(*manifest.first), Position(*manifest.last)
 
@@ -239,15 +185,3 @@ def _holds(log: NodeLog, wanted: Range) -> bool:
     """Whether one segment, or the tail, covers a range. Boundaries are equal on all nodes (S22)."""
     ends = (_ends(segment.manifest) for segment in log.segments)
     return any(first <= wanted.first and wanted.last <= last for first, last in ends)
-
-
-SQL_SCHEMA: Final = (
-    "idx bigint, ordinal int, grp string, grp_seq bigint, log_time_ms bigint, wall_time_ms bigint, "
-    "type string, rule string, command string, principal string, request_id string, "
-    "generation int, member_id string, old_member_id string, instance_id string, "
-    "members array<string>, removed array<string>, served array<string>, "
-    "grants array<struct<member_id: string, assignment: binary>>, "
-    "offsets array<struct<topic: string, partition: int, offset: bigint>>, "
-    "reason string, payload binary, chain binary"
-)
-"""`storage.segments.SCHEMA` in Spark's words, so that no file is opened to infer it."""

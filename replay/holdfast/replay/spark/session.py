@@ -16,7 +16,7 @@ from typing import Final
 
 from pyspark.sql import SparkSession
 
-from holdfast.replay.java import find_java, make_home
+from holdfast.replay.spark.java import find_java, make_home
 
 LOCAL: Final = "local[*]"
 CONNECT_SCHEME: Final = "sc://"

@@ -1,0 +1,77 @@
+"""A node's log as one table for Spark, and conditions on the place of its rows.
+
+Which files there are, `read.node_logs` knows; what the records say is for others.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import Final
+
+from pyspark.sql import Column, DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from holdfast.coordinator.ids import Position
+from holdfast.replay.read.node_logs import NodeLog, Range, Segment
+
+SQL_SCHEMA: Final = (
+    "idx bigint, ordinal int, grp string, grp_seq bigint, log_time_ms bigint, wall_time_ms bigint, "
+    "type string, rule string, command string, principal string, request_id string, "
+    "generation int, member_id string, old_member_id string, instance_id string, "
+    "members array<string>, removed array<string>, served array<string>, "
+    "grants array<struct<member_id: string, assignment: binary>>, "
+    "offsets array<struct<topic: string, partition: int, offset: bigint>>, "
+    "reason string, payload binary, chain binary"
+)
+"""`storage.segments.SCHEMA` in Spark's words, so that no file is opened to infer it."""
+
+
+def rows(spark: SparkSession, log: NodeLog) -> DataFrame:
+    """Every record of a node once, as the columns of `storage.segments.SCHEMA`.
+
+    Raises ValueError for a log without a segment.
+    """
+    frames = [_frame(spark, segments).where(_after(after)) for after, segments in _by_after(log)]
+    return reduce(lambda one, two: one.unionByName(two), frames)
+
+
+def stored_rows(spark: SparkSession, log: NodeLog) -> DataFrame:
+    """Every record as often as it is stored, with `segment` (a `Segment.key`) and `fresh`.
+
+    `fresh` is false for what an exported tail repeats of sealed segments.
+    """
+    segment = f.regexp_extract("_metadata.file_path", r"([^/]+/[^/]+)/[^/]+$", 1)
+    frames = [
+        _frame(spark, segments).withColumn("segment", segment).withColumn("fresh", _after(after))
+        for after, segments in _by_after(log)
+    ]
+    return reduce(lambda one, two: one.unionByName(two), frames)
+
+
+def up_to(last: Position) -> Column:
+    """Whether a row stands at `last` or before it."""
+    index, ordinal = last
+    return (f.col("idx") < index) | ((f.col("idx") == index) & (f.col("ordinal") <= ordinal))
+
+
+def within(place: Range) -> Column:
+    """Whether a row stands in a range."""
+    index, ordinal = place.first
+    return up_to(place.last) & ~up_to(Position(index, ordinal - 1))
+
+
+def _by_after(log: NodeLog) -> list[tuple[Position, list[Segment]]]:
+    if not log.segments:
+        raise ValueError(f"node {log.node} has no segment")
+    groups: dict[Position, list[Segment]] = {}
+    for segment in log.segments:
+        groups.setdefault(segment.after, []).append(segment)
+    return sorted(groups.items())
+
+
+def _frame(spark: SparkSession, segments: list[Segment]) -> DataFrame:
+    return spark.read.schema(SQL_SCHEMA).parquet(*[path for s in segments for path in s.files])
+
+
+def _after(place: Position) -> Column:
+    return ~up_to(place)

@@ -1,6 +1,6 @@
 """Witness files: every change that was acknowledged to a client, one line of JSON each.
 
-`holdfast.replay.witness` reads them: what they say must be in the log.
+`holdfast.replay.verify.acknowledged` reads them: what they say must be in the log.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def write_witness(file: Path) -> Callable[[Acknowledged], None]:
-    """Append each acknowledged change to a file, as `holdfast.replay.witness` reads it.
+    """Append each acknowledged change to a file, as `holdfast.replay.verify.acknowledged` reads it.
 
     A sync's request id is not on the log: its position is what it is known by.
     """

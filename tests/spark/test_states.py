@@ -28,12 +28,12 @@ from holdfast.coordinator.events import (
 from holdfast.coordinator.ids import Position, TopicPartition
 from holdfast.coordinator.state import State
 from holdfast.replay.app import Expected, state, verify
-from holdfast.replay.compare import against_live, sql_against_fold
-from holdfast.replay.fold_job import Folded, fold
 from holdfast.replay.read.log_rows import Cut
 from holdfast.replay.read.node_logs import NodeLog, node_log
 from holdfast.replay.spark.log_tables import rows
-from holdfast.replay.sql_state import living_rows, state_entries
+from holdfast.replay.verify.compare import against_live, sql_against_fold
+from holdfast.replay.verify.fold_job import Folded, fold
+from holdfast.replay.verify.sql_state import living_rows, state_entries
 from holdfast.storage.state_image import digest_of
 from spark.event_logs import (
     EventLog,

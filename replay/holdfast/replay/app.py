@@ -17,13 +17,13 @@ from holdfast.coordinator.ids import Position
 from holdfast.coordinator.state import State
 from holdfast.replay import report as reports
 from holdfast.replay.analyse import Frozen, Mark, analyse
-from holdfast.replay.compare import Expected
 from holdfast.replay.findings import Report
-from holdfast.replay.fold_job import fold
 from holdfast.replay.read.log_rows import Cut
 from holdfast.replay.read.node_logs import NodeLog, node_logs
 from holdfast.replay.spark.session import session
-from holdfast.replay.verify import verify_logs
+from holdfast.replay.verify.compare import Expected
+from holdfast.replay.verify.fold_job import fold
+from holdfast.replay.verify.verification import verify_logs
 
 __all__ = ["Expected", "Frozen", "Mark", "Report", "report", "session", "state", "verify"]
 

@@ -13,10 +13,10 @@ from holdfast.replay.app import verify
 from holdfast.replay.findings import Finding
 from holdfast.replay.read.node_logs import node_log
 from holdfast.replay.spark.log_tables import rows
-from holdfast.replay.witness import (
+from holdfast.replay.verify.acknowledged import (
     missing_positions,
     missing_requests,
-    read_witness,
+    read_changes,
     unreadable_lines,
 )
 from spark.damage import lost
@@ -46,7 +46,7 @@ def write(path: Path, *lines: Mapping[str, object]) -> Path:
 
 def unproven(spark: SparkSession, folder: Path, file: Path) -> list[Finding]:
     """What the witness says alone, without the layers of the verification."""
-    lines, table = read_witness(spark, [file]), rows(spark, node_log(folder))
+    lines, table = read_changes(spark, [file]), rows(spark, node_log(folder))
     return [
         *unreadable_lines(lines),
         *missing_requests(lines, table),
@@ -124,4 +124,4 @@ def test_a_line_that_is_no_witness_is_not_passed_over(spark: SparkSession, tmp_p
 
 def test_a_witness_file_that_is_not_there_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r"no witness file .*gone\.jsonl"):
-        read_witness(spark, [tmp_path / "gone.jsonl"])
+        read_changes(spark, [tmp_path / "gone.jsonl"])

@@ -1,4 +1,4 @@
-"""Runs the folds of `fold` and `spine` on Spark, and gathers what they give back."""
+"""Runs `group_fold` and `cluster_fold` on Spark, and gathers what they give back."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from pyspark.sql import functions as f
 from holdfast.coordinator.ids import Position
 from holdfast.coordinator.state import State
 from holdfast.replay.findings import Finding
-from holdfast.replay.fold import fold_bucket
 from holdfast.replay.read.log_rows import COUNT, ENTRY, FINDING, HEAD, RECORD, Cut
 from holdfast.replay.read.node_logs import NodeLog, sources_by_bucket, sources_by_segment
 from holdfast.replay.spark.tasks import Task, run_tasks
-from holdfast.replay.spine import fold_spine
+from holdfast.replay.verify.cluster_fold import fold_cluster
+from holdfast.replay.verify.group_fold import fold_bucket
 from holdfast.storage.state_image import restore
 
 _SPAN: Final = 1 << 64
@@ -96,6 +96,6 @@ def fold(spark: SparkSession, log: NodeLog, cut: Cut | None = None) -> Folded:
     tasks: list[Task] = [
         partial(fold_bucket, sources, until) for sources in sources_by_bucket(log).values()
     ]
-    tasks.append(partial(fold_spine, sources_by_segment(log), until))
+    tasks.append(partial(fold_cluster, sources_by_segment(log), until))
     rows = run_tasks(spark, tasks, _OUT_SCHEMA, _OUT_ARROW)
     return Folded(rows.persist(StorageLevel.MEMORY_AND_DISK))

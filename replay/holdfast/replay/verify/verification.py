@@ -1,6 +1,6 @@
-"""The verification: three layers, cheapest first, and the clients' witnesses (docs/replay.md).
+"""The verification: three layers, cheapest first, and what clients were told (docs/replay.md).
 
-Puts together what `hashes`, `gaps`, `sql_state`, `fold_job`, `compare` and `witness` find. The
+Puts together what `hashes`, `gaps`, `sql_state`, `fold_job`, `compare` and `acknowledged` find. The
 hashes look at every node; the layers above them at one node whose hashes are without fault, since
 equal hashes mean equal logs.
 """
@@ -16,14 +16,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from holdfast.coordinator.ids import Position
-from holdfast.replay import compare, gaps, hashes, witness
-from holdfast.replay.compare import Expected
 from holdfast.replay.findings import Check, Finding, Report
-from holdfast.replay.fold_job import Folded, fold
 from holdfast.replay.read.log_rows import ENTRY_LAST, START, Cut
 from holdfast.replay.read.node_logs import NodeLog, Range, missing_ranges, readable
 from holdfast.replay.spark.log_tables import rows
-from holdfast.replay.sql_state import living_rows, state_entries
+from holdfast.replay.verify import acknowledged, compare, gaps, hashes
+from holdfast.replay.verify.compare import Expected
+from holdfast.replay.verify.fold_job import Folded, fold
+from holdfast.replay.verify.sql_state import living_rows, state_entries
 
 NOTHING_SEALED = "nothing is sealed here: no readable segment, and no exported tail"
 EXPORT = (
@@ -37,7 +37,7 @@ def verify_logs(
     spark: SparkSession,
     logs: Sequence[NodeLog],
     expected: Expected | None = None,
-    witnesses: Sequence[Path] = (),
+    witness_files: Sequence[Path] = (),
 ) -> Report:
     """Check everything that there is. Raises FileNotFoundError for a lost witness file.
 
@@ -45,12 +45,12 @@ def verify_logs(
     a finding each, and everything is checked again without them.
     """
     try:
-        return Verification(spark, logs).run(expected, witnesses)
+        return Verification(spark, logs).run(expected, witness_files)
     except (PySparkException, Py4JJavaError):
         sound = [readable(log) for log in logs]
         if sound == list(logs):
             raise
-        return Verification(spark, sound).run(expected, witnesses)
+        return Verification(spark, sound).run(expected, witness_files)
 
 
 class Verification:
@@ -64,7 +64,7 @@ class Verification:
         self._checks: list[Check] = []
         self._notes: list[str] = []
 
-    def run(self, expected: Expected | None, witnesses: Sequence[Path]) -> Report:
+    def run(self, expected: Expected | None, witness_files: Sequence[Path]) -> Report:
         """Check everything that there is, as `verify_logs` says."""
         self._check("manifests", f"{len(self._all)} nodes", self._manifests)
         if not self._logs:
@@ -73,8 +73,8 @@ class Verification:
         log = self._reference()
         table = rows(self._spark, log).persist()
         self._check("gaps", f"node {log.node}", lambda: _gap_findings(table))
-        if witnesses:
-            self._witnesses(table, witnesses)
+        if witness_files:
+            self._acknowledged(table, witness_files)
         whole = expected is None or expected.index < log.last.index
         folded = fold(self._spark, log, None if whole else _cut(expected))
         try:
@@ -170,20 +170,20 @@ class Verification:
             if again is not None:
                 at_index.release()
 
-    def _witnesses(self, table: DataFrame, files: Sequence[Path]) -> None:
-        lines = witness.read_witness(self._spark, files)
+    def _acknowledged(self, table: DataFrame, files: Sequence[Path]) -> None:
+        changes = acknowledged.read_changes(self._spark, files)
         try:
             self._check(
                 "all that was acknowledged is there",
-                f"{lines.count()} changes of {len(files)} clients",
+                f"{changes.count()} changes of {len(files)} clients",
                 lambda: [
-                    *witness.unreadable_lines(lines),
-                    *witness.missing_requests(lines, table),
-                    *witness.missing_positions(lines, table),
+                    *acknowledged.unreadable_lines(changes),
+                    *acknowledged.missing_requests(changes, table),
+                    *acknowledged.missing_positions(changes, table),
                 ],
             )
         finally:
-            lines.unpersist()
+            changes.unpersist()
 
     def _check(self, name: str, covered: str, find: Callable[[], Iterable[Finding]]) -> None:
         began = time.monotonic()

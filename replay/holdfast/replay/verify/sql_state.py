@@ -4,7 +4,7 @@ The coordinator's fold cannot find its own mistakes. This says the same rules ag
 over the typed columns: members, instances, generation, assignments with the entry that granted
 them, offsets. Nothing here may import `coordinator`; it would no longer be independent.
 
-All results have the columns `grp`, `kind`, `key`, `value`, in the form of `fold.entries_of`.
+All results have the columns `grp`, `kind`, `key`, `value`, in the form of `group_fold.entries_of`.
 """
 
 from __future__ import annotations

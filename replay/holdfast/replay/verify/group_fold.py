@@ -119,7 +119,7 @@ class _Bucket:
             self.notes.add("rules", line, f"evolve refuses the {line['type']}: {error}")
             self.broken.add(line["grp"])
             return
-        if isinstance(record.event, RequestRecorded):  # the spine's, who sees them all
+        if isinstance(record.event, RequestRecorded):  # `cluster_fold` keeps them: it sees them all
             state = _without_requests(state)
         self.state = state
 

@@ -1,4 +1,4 @@
-"""The spine of the log: all records in order, for what belongs to no group. Imports no Spark.
+"""Folds what belongs to no group: all records of the cluster, in order. Imports no Spark.
 
 The chain over everything (S3), topics, settings, the dedupe table (S15), counters. It is serial by
 nature; it decodes only what it folds.
@@ -32,25 +32,25 @@ from holdfast.storage.codec import CHAIN_START, CodecError, chain_hash, decode_r
 from holdfast.storage.state_image import changes
 
 
-def fold_spine(segments: Sequence[Sequence[Source]], cut: Cut) -> Iterator[Out]:
+def fold_cluster(segments: Sequence[Sequence[Source]], cut: Cut) -> Iterator[Out]:
     """Go through everything in order; each inner sequence holds the files of one segment."""
-    spine = _Spine()
+    fold = _ClusterFold()
     for sources in segments:
         for line in read_in_order(sources, cut):
-            spine.step(line)
-    yield from spine.notes.rows
-    yield Out(HEAD, content=spine.head, idx=spine.last.index, ordinal=spine.last.ordinal)
-    yield Out(COUNT, idx=spine.count)
-    index = spine.last.index if cut.last is None else cut.last.index
-    log_time_ms = spine.log_time_ms if cut.meta_ms is None else cut.meta_ms
-    state = spine.state._replace(applied_index=index, log_time_ms=log_time_ms, groups=PMap())
+            fold.step(line)
+    yield from fold.notes.rows
+    yield Out(HEAD, content=fold.head, idx=fold.last.index, ordinal=fold.last.ordinal)
+    yield Out(COUNT, idx=fold.count)
+    index = fold.last.index if cut.last is None else cut.last.index
+    log_time_ms = fold.log_time_ms if cut.meta_ms is None else cut.meta_ms
+    state = fold.state._replace(applied_index=index, log_time_ms=log_time_ms, groups=PMap())
     for change in changes(State(), state):
         if change.content is not None:
             yield Out(RECORD, key=change.database, content=change.content)
 
 
 @dataclass(slots=True)
-class _Spine:
+class _ClusterFold:
     """The whole log in order, and the part of the state that belongs to no group."""
 
     state: State = field(default_factory=State)

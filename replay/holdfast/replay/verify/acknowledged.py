@@ -20,7 +20,7 @@ FINDINGS_MAX = 100
 SCHEMA = "request_id string, `group` string, kind string, index bigint, ordinal bigint, bad string"
 
 
-def read_witness(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
+def read_changes(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
     """The lines of the witness files. Raises FileNotFoundError for a file that is not there."""
     for path in files:
         if not path.is_file():
@@ -29,22 +29,22 @@ def read_witness(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
     return reader.json([str(path) for path in files]).cache()
 
 
-def unreadable_lines(witness: DataFrame) -> list[Finding]:
+def unreadable_lines(changes: DataFrame) -> list[Finding]:
     """Lines that are no witness: a change that cannot be looked for is not proven."""
     nothing = f.col("request_id").isNull() & f.col("index").isNull()
-    rows = witness.where(f.col("bad").isNotNull() | nothing).limit(FINDINGS_MAX).collect()
+    rows = changes.where(f.col("bad").isNotNull() | nothing).limit(FINDINGS_MAX).collect()
     return [
         Finding("unreadable", "", "", None, f"a line of a witness file is none: {r.bad or r!r}")
         for r in rows
     ]
 
 
-def missing_requests(witness: DataFrame, rows: DataFrame) -> list[Finding]:
+def missing_requests(changes: DataFrame, rows: DataFrame) -> list[Finding]:
     """Acknowledged request ids that no record carries and no generation answered."""
     own = rows.where("request_id <> ''").select("grp", "request_id")
     served = rows.where("served is not null").select("grp", f.explode("served"))
     in_log = own.unionByName(served.toDF("grp", "request_id")).distinct()
-    asked = witness.where(f.coalesce(f.col("request_id"), f.lit("")) != "")
+    asked = changes.where(f.coalesce(f.col("request_id"), f.lit("")) != "")
     same = (asked["request_id"] == in_log["request_id"]) & (_group(asked) == in_log["grp"])
     lost = asked.join(in_log, same, "left_anti").limit(FINDINGS_MAX).collect()
     return [
@@ -59,9 +59,9 @@ def missing_requests(witness: DataFrame, rows: DataFrame) -> list[Finding]:
     ]
 
 
-def missing_positions(witness: DataFrame, rows: DataFrame) -> list[Finding]:
+def missing_positions(changes: DataFrame, rows: DataFrame) -> list[Finding]:
     """Acknowledged positions at which the log has no record of that group."""
-    asked = witness.where("index is not null")
+    asked = changes.where("index is not null")
     same = (asked["index"] == rows["idx"]) & (_group(asked) == rows["grp"])
     same = same & (asked["ordinal"].isNull() | (asked["ordinal"] == rows["ordinal"]))
     lost = asked.join(rows, same, "left_anti").limit(FINDINGS_MAX).collect()
@@ -78,5 +78,5 @@ def missing_positions(witness: DataFrame, rows: DataFrame) -> list[Finding]:
     ]
 
 
-def _group(witness: DataFrame) -> Column:
-    return f.coalesce(witness["group"], f.lit(""))
+def _group(changes: DataFrame) -> Column:
+    return f.coalesce(changes["group"], f.lit(""))

@@ -10,7 +10,7 @@ from pyspark.sql import functions as f
 
 from holdfast.coordinator.ids import Position
 from holdfast.replay.findings import Finding
-from holdfast.replay.fold_job import Folded
+from holdfast.replay.verify.fold_job import Folded
 
 FINDINGS_MAX = 100
 

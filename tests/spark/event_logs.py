@@ -102,7 +102,7 @@ def swapped(instance: str, old: str, new: str, predecessor_ms: int = 0) -> Stati
     )
 
 
-def round_opened(reason: str, member: str = "") -> RebalanceStarted:
+def rebalance_started(reason: str, member: str = "") -> RebalanceStarted:
     return RebalanceStarted(reason, member, initial=False, timeout_ms=15_000)
 
 
@@ -133,7 +133,9 @@ def released(instance: str, member: str) -> InstanceReleased:
 
 def two_static_members(log: EventLog, group: str = "g") -> None:
     """A group of two static members with two partitions each, stable in generation 1."""
-    log.entry(group, GroupCreated(), round_opened("first join"), joined("a1", "a"), request="r1")
+    log.entry(
+        group, GroupCreated(), rebalance_started("first join"), joined("a1", "a"), request="r1"
+    )
     log.entry(group, joined("b1", "b"), request="r2")
     log.entry(group, generation(1, "a1", "b1"))
     log.entry(group, assigned(1, a1=(0, 1), b1=(2, 3)), request="r3")
@@ -153,7 +155,7 @@ def busy_log(groups: int = 3, commits: int = 40) -> EventLog:
     for name in names:
         log.entry(name, released("a", "a1"))
         log.entry(name, swapped("a", "a1", "a2"), request=f"swap-{name}")
-    log.entry(names[0], round_opened("new member"), joined("d1"), request="r9")
+    log.entry(names[0], rebalance_started("new member"), joined("d1"), request="r9")
     log.entry(names[0], generation(2, "a2", "b1", "d1"))
     log.entry(names[0], assigned(2, a2=(0,), b1=(1, 2), d1=(3,)), request="r10")
     return log

@@ -11,9 +11,9 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
-from holdfast.replay import picture
-from holdfast.replay.analyse import Analysis, Frozen, Mark
-from holdfast.replay.ownership import Interval
+from holdfast.replay.analyse.analysis import Analysis, Frozen, Mark
+from holdfast.replay.analyse.ownership import Interval
+from holdfast.replay.report import picture
 
 FAILOVER = Analysis(
     node="node-1",
@@ -22,7 +22,7 @@ FAILOVER = Analysis(
     last_ms=9_000,
     clock_offsets=((1_000, 0), (5_000, -600)),
     groups=(),
-    rounds=(),
+    rebalances=(),
     steps=(),
     restless=(),
     intervals=(),

@@ -9,14 +9,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from holdfast.coordinator.text import OBEYED
-from holdfast.replay.analyse import Analysis, GroupSummary, Mark, Restless, Step, analyse
+from holdfast.replay.analyse.analysis import Analysis, GroupSummary, Mark, Restless, Step
+from holdfast.replay.analyse.ownership import Interval
+from holdfast.replay.analyse.queries import analyse
+from holdfast.replay.analyse.rebalances import Rebalance
 from holdfast.replay.app import report
 from holdfast.replay.findings import Check, Finding, Report
-from holdfast.replay.ownership import Interval
-from holdfast.replay.picture import busiest_group, draw
 from holdfast.replay.read.node_logs import node_log
-from holdfast.replay.report import page, text
-from holdfast.replay.rounds import Round
+from holdfast.replay.report.picture import busiest_group, draw
+from holdfast.replay.report.writer import page, text
 from spark.event_logs import (
     START_MS,
     EventLog,
@@ -25,8 +26,8 @@ from spark.event_logs import (
     formed,
     generation,
     joined,
+    rebalance_started,
     released,
-    round_opened,
     swapped,
     two_static_members,
     write_node,
@@ -39,7 +40,7 @@ def told_log() -> EventLog:
     two_static_members(log)
     log.entry("g", released("a", "a1"), after_ms=1000)
     log.entry("g", swapped("a", "a1", "a2"), after_ms=300)
-    log.entry("g", round_opened("new <member>", "c1"), joined("c1", "c"), after_ms=200)
+    log.entry("g", rebalance_started("new <member>", "c1"), joined("c1", "c"), after_ms=200)
     log.entry("g", generation(2, "a2", "b1", "c1"), after_ms=650)
     log.entry("g", assigned(2, a2=(0, 1), b1=(2,), c1=(3,)), after_ms=50)
     for nth in range(2, 5):
@@ -68,7 +69,7 @@ def test_a_group_in_numbers(analysis: Analysis) -> None:
 
 
 def test_rebalances_are_listed_with_cause(analysis: Analysis) -> None:
-    assert [(r.reason, r.who, r.stable_ms) for r in analysis.rounds] == [
+    assert [(r.reason, r.who, r.stable_ms) for r in analysis.rebalances] == [
         ("first join", "", 300),
         ("new <member>", "c1", 700),
     ]
@@ -106,7 +107,7 @@ def test_no_text_of_a_caller_reaches_a_report_raw() -> None:
     """A terminal and a page obey controls; a picture takes dollar signs for a formula."""
     poison = "\x1b[2J\x9b\u202e\u2028\n$\\frac{"
     step = Step(poison, poison, 0, poison, poison, "left", 1, 1, moved=True)
-    opened = Round(poison, 1, 0, 0, poison, poison, "G23", "LeaveGroup", 1, 1, 1)
+    opened = Rebalance(poison, 1, 0, 0, poison, poison, "G23", "LeaveGroup", 1, 1, 1)
     owned = Interval(poison, poison, 0, poison, poison, 1, 0, 1_000, "open", 0)
     analysis = Analysis(
         node=poison,
@@ -115,7 +116,7 @@ def test_no_text_of_a_caller_reaches_a_report_raw() -> None:
         last_ms=1_000,
         clock_offsets=((0, 0),),
         groups=(GroupSummary(poison, 1, 1, 0, 0, 0, 0, None, None),),
-        rounds=(opened,),
+        rebalances=(opened,),
         steps=(step,),
         restless=(Restless(poison, poison, 3, "swapped", 0, 1),),
         intervals=(owned,),

@@ -42,7 +42,7 @@ from spark.event_logs import (
     committed,
     generation,
     joined,
-    round_opened,
+    rebalance_started,
     swapped,
     two_static_members,
     write_node,
@@ -69,21 +69,23 @@ def eventful_log() -> EventLog:
 
 def _generations_that_lose_members(log: EventLog) -> None:
     two_static_members(log, "g")
-    log.entry("g", round_opened("more"), joined("x"), joined("y"), joined("z", "i z"))
+    log.entry("g", rebalance_started("more"), joined("x"), joined("y"), joined("z", "i z"))
     log.entry("g", generation(2, "a1", "b1", "x", "z", removed=("y",)))
     log.entry("g", assigned(2, a1=(0,), b1=(1,), x=(2,)))
     log.entry("g", swapped("i z", "z", "z2", 500), swapped("i z", "z2", "z3"))
     log.entry("g", InstanceReleased("b", "b1"))
-    log.entry("g", round_opened("gone"), MembersLeft(("x",), "bye"), MemberExpired("b1", "session"))
+    log.entry(
+        "g", rebalance_started("gone"), MembersLeft(("x",), "bye"), MemberExpired("b1", "session")
+    )
     log.entry("g", joined("b2", "b"))
 
 
 def _assignments_that_are_wiped(log: EventLog) -> None:
     """K-D10: a join phase opens before the assignment is in; then a swap, which still grants."""
     two_static_members(log, "h")
-    log.entry("h", round_opened("once more"))
+    log.entry("h", rebalance_started("once more"))
     log.entry("h", generation(2, "a1", "b1"))
-    log.entry("h", round_opened("and again"))
+    log.entry("h", rebalance_started("and again"))
     log.entry("h", swapped("a", "a1", "a2"))
 
 
@@ -91,13 +93,13 @@ def _two_lives(log: EventLog) -> None:
     """A group that is deleted, and made anew with the same names."""
     two_static_members(log, "twice")
     log.entry("twice", committed(0, 1), committed(1, 2))
-    log.entry("twice", round_opened("all go"), MembersRemoved(("a1", "b1"), "operator"))
+    log.entry("twice", rebalance_started("all go"), MembersRemoved(("a1", "b1"), "operator"))
     log.entry("twice", GroupEmptied(2))
     log.entry("twice", GroupDeleted())
     two_static_members(log, "twice")
     log.entry("twice", committed(1, 7))
     two_static_members(log, "gone")
-    log.entry("gone", round_opened("all go"), MembersLeft(("a1", "b1"), "bye"))
+    log.entry("gone", rebalance_started("all go"), MembersLeft(("a1", "b1"), "bye"))
     log.entry("gone", GroupEmptied(2), GroupDeleted())
 
 

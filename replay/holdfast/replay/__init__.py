@@ -2,8 +2,7 @@
 
 Imports `storage` and `coordinator`, never `raft` or `server`: a log must be provable without the
 code that wrote it. `app` is the way in; `read` finds the logs, `spark` has the session and the
-workers' tasks; `verify` proves; `ownership` and `analyse` say what happened; `tables`, `picture`
-and `report` show it.
+workers' tasks; `verify` proves, `analyse` says what happened, `report` shows it.
 """
 
 from importlib.util import find_spec

@@ -15,11 +15,12 @@ from pyspark.sql import SparkSession
 
 from holdfast.coordinator.ids import Position
 from holdfast.coordinator.state import State
-from holdfast.replay import report as reports
-from holdfast.replay.analyse import Frozen, Mark, analyse
+from holdfast.replay.analyse.analysis import Frozen, Mark
+from holdfast.replay.analyse.queries import analyse
 from holdfast.replay.findings import Report
 from holdfast.replay.read.log_rows import Cut
 from holdfast.replay.read.node_logs import NodeLog, node_logs
+from holdfast.replay.report import writer as reports
 from holdfast.replay.spark.session import session
 from holdfast.replay.verify.compare import Expected
 from holdfast.replay.verify.fold_job import fold

@@ -24,7 +24,7 @@ from holdfast.coordinator.events import (
     StaticMemberReplaced,
 )
 from holdfast.coordinator.ids import MemberId, TopicPartition
-from holdfast.replay.departures import Departures, departures
+from holdfast.replay.analyse.departures import Departures, departures
 from holdfast.storage.codec import CodecError, decode_assignment
 
 CONSUMER: Final = "consumer"

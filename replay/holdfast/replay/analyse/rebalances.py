@@ -21,15 +21,15 @@ from holdfast.coordinator.events import (
     StaticMemberReplaced,
 )
 from holdfast.coordinator.ids import MemberId
-from holdfast.replay.departures import departures
+from holdfast.replay.analyse.departures import departures
 
 
-class Round(NamedTuple):
+class Rebalance(NamedTuple):
     """One rebalance. `who`: instance or member id of who caused it; "" if nobody in particular.
 
     `rule` and `command`: its cause as recorded. `joined_ms`: how long the join phase took; None if
     it did not close. `stable_ms`: until everybody's assignment was in force; None if it never was,
-    because another round followed or the group emptied.
+    because another rebalance followed or the group emptied.
     """
 
     group: str
@@ -58,16 +58,16 @@ class Turn(NamedTuple):
 
 
 @dataclass(slots=True)
-class Rounds:
+class RebalanceTimeline:
     """One group, record by record. `generation` is that of the last closed join phase."""
 
     group: str
     owners: dict[MemberId, str] = field(default_factory=dict)
-    pending: Round | None = None
+    pending: Rebalance | None = None
     generation: int = 0
 
-    def rounds(self, record: Record) -> Iterator[Round]:
-        """The rounds that this record finishes or supersedes. Call `turns` first."""
+    def ended(self, record: Record) -> Iterator[Rebalance]:
+        """The rebalances that this record ends or supersedes. Call `turns` first."""
         match record.event:
             case RebalanceStarted() as event:
                 yield from self.close()
@@ -85,11 +85,11 @@ class Rounds:
             case GroupDeleted():
                 yield from self.close()
                 self.owners.clear()
-            case _:  # no part of a round
+            case _:  # no part of a rebalance
                 return
 
-    def close(self) -> Iterator[Round]:
-        """The round that is open, as far as it got."""
+    def close(self) -> Iterator[Rebalance]:
+        """The rebalance that is under way, as far as it got."""
         if self.pending is not None:
             yield self.pending
             self.pending = None
@@ -109,9 +109,9 @@ class Rounds:
                 member_ids, how = departures(event)
                 yield from (self._turn(member_id, how, record) for member_id in member_ids)
 
-    def _opened(self, event: RebalanceStarted, record: Record) -> Round:
+    def _opened(self, event: RebalanceStarted, record: Record) -> Rebalance:
         (index, ordinal), cause = record.position, record.cause
-        return Round(
+        return Rebalance(
             group=self.group,
             entry=index,
             ordinal=ordinal,

@@ -9,8 +9,8 @@ from holdfast.coordinator.events import (
     MembersRemoved,
     Record,
 )
-from holdfast.replay.ownership import Interval, Timeline
-from holdfast.replay.rounds import Round, Rounds
+from holdfast.replay.analyse.ownership import Interval, Timeline
+from holdfast.replay.analyse.rebalances import Rebalance, RebalanceTimeline
 from spark.event_logs import (
     START_MS,
     EventLog,
@@ -18,8 +18,8 @@ from spark.event_logs import (
     formed,
     generation,
     joined,
+    rebalance_started,
     released,
-    round_opened,
     swapped,
     two_static_members,
 )
@@ -87,7 +87,7 @@ def test_an_unannounced_swap_leaves_no_gap_and_says_how_long_the_old_holder_may_
 
 def test_an_expiry_ends_ownership_and_the_next_assignment_moves_the_partition() -> None:
     log = stable()
-    log.entry("g", round_opened("expired", "a1"), MemberExpired("a1", "session"), after_ms=500)
+    log.entry("g", rebalance_started("expired", "a1"), MemberExpired("a1", "session"), after_ms=500)
     log.entry("g", generation(2, "b1"), after_ms=250)
     log.entry("g", assigned(2, b1=(0, 1, 2, 3)), after_ms=50)
 
@@ -100,14 +100,14 @@ def test_an_expiry_ends_ownership_and_the_next_assignment_moves_the_partition() 
 def test_a_batch_that_leaves_or_is_removed_ends_each_member_s_ownership() -> None:
     for event, ended in ((MembersLeft, "left"), (MembersRemoved, "removed")):
         log = stable()
-        log.entry("g", round_opened("gone"), event(("a1", "b1"), "bye"), after_ms=100)
+        log.entry("g", rebalance_started("gone"), event(("a1", "b1"), "bye"), after_ms=100)
 
         assert {(i.owner, i.ended) for i in owned(log)} == {("a", ended), ("b", ended)}
 
 
 def test_a_partition_that_two_members_were_given_is_owned_twice_at_once() -> None:
     log = formed()
-    log.entry("g", GroupCreated(), round_opened("first"), joined("x"), joined("y"))
+    log.entry("g", GroupCreated(), rebalance_started("first"), joined("x"), joined("y"))
     log.entry("g", generation(1, "x", "y"))
     log.entry("g", assigned(1, x=(0,), y=(0,)))
 
@@ -118,7 +118,7 @@ def test_a_partition_that_two_members_were_given_is_owned_twice_at_once() -> Non
 
 def test_a_swap_during_a_join_phase_grants_nothing_until_the_next_assignment() -> None:
     log = stable()
-    log.entry("g", round_opened("more"))
+    log.entry("g", rebalance_started("more"))
     log.entry("g", swapped("a", "a1", "a2"))
     log.entry("g", generation(2, "a2", "b1"))
     log.entry("g", assigned(2, a2=(0,), b1=(1,)))
@@ -128,14 +128,14 @@ def test_a_swap_during_a_join_phase_grants_nothing_until_the_next_assignment() -
 
 def test_a_rebalance_has_its_cause_its_length_and_who_began_it() -> None:
     log = stable()
-    log.entry("g", round_opened("heartbeat lost", "b1"), MemberExpired("b1", "session"))
+    log.entry("g", rebalance_started("heartbeat lost", "b1"), MemberExpired("b1", "session"))
     log.entry("g", generation(2, "a1"), after_ms=400)
     log.entry("g", assigned(2, a1=(0, 1, 2, 3)), after_ms=30)
-    rounds = Rounds("g")
-    found: list[Round] = []
+    timeline = RebalanceTimeline("g")
+    found: list[Rebalance] = []
     for record in group_records(log):
-        list(rounds.turns(record))
-        found += rounds.rounds(record)
+        list(timeline.turns(record))
+        found += timeline.ended(record)
 
     second = found[1]
     assert (second.reason, second.who, second.generation) == ("heartbeat lost", "b", 2)
@@ -145,12 +145,12 @@ def test_a_rebalance_has_its_cause_its_length_and_who_began_it() -> None:
 
 def test_a_rebalance_that_another_one_overtakes_was_never_stable() -> None:
     log = stable()
-    log.entry("g", round_opened("one"))
+    log.entry("g", rebalance_started("one"))
     log.entry("g", generation(2, "a1", "b1"), after_ms=50)
-    log.entry("g", round_opened("two"))
-    rounds = Rounds("g")
-    found = [r for record in group_records(log) for r in rounds.rounds(record)]
-    found += rounds.close()
+    log.entry("g", rebalance_started("two"))
+    timeline = RebalanceTimeline("g")
+    found = [r for record in group_records(log) for r in timeline.ended(record)]
+    found += timeline.close()
 
     assert [(r.reason, r.joined_ms, r.stable_ms) for r in found] == [
         ("first join", 200, 300),

@@ -1,24 +1,31 @@
-"""What happened: rebalances and their causes, owners over time, gaps, moves, restless instances.
+"""Asks Spark what happened: sums up rebalances, owners over time, gaps, moves, restless instances.
 
-The workers make intervals, rounds and turns (`history`); here Spark sums them up, so that only what
-people read is gathered. Times are log time in milliseconds (S8).
+The workers make intervals, rebalances and turns (`bucket_tasks`); here Spark sums them up, so that
+only what people read is gathered. Times are log time in milliseconds (S8).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, Row, SparkSession, Window
 from pyspark.sql import functions as f
 
-from holdfast.replay import history
-from holdfast.replay.ownership import Interval
+from holdfast.replay.analyse import bucket_tasks
+from holdfast.replay.analyse.analysis import (
+    Analysis,
+    Frozen,
+    GroupSummary,
+    Mark,
+    Restless,
+    Step,
+)
+from holdfast.replay.analyse.ownership import Interval
+from holdfast.replay.analyse.rebalances import Rebalance, Turn
 from holdfast.replay.read.node_logs import NodeLog, sources_by_bucket
-from holdfast.replay.rounds import Round, Turn
 from holdfast.replay.spark.log_tables import rows
 from holdfast.replay.spark.tasks import Task, run_tasks
 
@@ -33,93 +40,6 @@ RESTLESS_TURNS: Final = 3
 RESTLESS_WINDOW_MS: Final = 10 * 60 * 1000
 
 
-class Mark(NamedTuple):
-    """Something that happened outside the log, by the wall clock in milliseconds, and its name."""
-
-    wall_ms: int
-    label: str
-
-
-class Frozen(NamedTuple):
-    """An owner that did not run, as seen from outside the log, by the wall clock in milliseconds.
-
-    The log knows nothing of it before its session ends.
-    """
-
-    owner: str
-    wall_ms: int
-    until_wall_ms: int
-
-
-class Step(NamedTuple):
-    """From one owner of a partition to the next. Negative `gap_ms`: both at once, for so long.
-
-    `moved`: to another owner. Otherwise the partition stayed with its instance, or was granted to
-    the same member again.
-    """
-
-    group: str
-    topic: str
-    partition: int
-    before: str
-    after: str
-    ended: str
-    at_ms: int
-    gap_ms: int
-    moved: bool
-
-
-class GroupSummary(NamedTuple):
-    """One group in numbers. `kept`: partitions that stayed with an instance through its restarts.
-
-    Dynamic members would have moved them, twice for each restart. `ownerless_ms` is summed over
-    partitions and counts only time between two owners.
-    """
-
-    group: str
-    rebalances: int
-    moves: int
-    kept: int
-    ownerless_ms: int
-    ownerless_max_ms: int
-    overlaps: int
-    stable_p50_ms: int | None
-    stable_max_ms: int | None
-
-
-class Restless(NamedTuple):
-    """An instance that keeps coming and going, and how it did."""
-
-    group: str
-    owner: str
-    turns: int
-    kinds: str
-    first_ms: int
-    last_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Analysis:
-    """All of it, for `tables`, `picture` and `report`. Lists are cut at LISTED_MAX.
-
-    `clock_offsets`: log time minus wall time in milliseconds, and from which wall time on, to place
-    marks: a new leader goes on from the last log time, so log time falls behind at each failover.
-    """
-
-    node: str
-    records: int
-    first_ms: int
-    last_ms: int
-    clock_offsets: tuple[tuple[int, int], ...]
-    groups: tuple[GroupSummary, ...]
-    rounds: tuple[Round, ...]
-    steps: tuple[Step, ...]
-    restless: tuple[Restless, ...]
-    intervals: tuple[Interval, ...]
-    marks: tuple[Mark, ...]
-    frozen: tuple[Frozen, ...] = ()
-
-
 def analyse(
     spark: SparkSession, log: NodeLog, marks: Sequence[Mark] = (), frozen: Sequence[Frozen] = ()
 ) -> Analysis:
@@ -127,7 +47,7 @@ def analyse(
     table = rows(spark, log)
     records, first_ms, last_ms = _extent(table)
     owned = interval_frame(spark, log, last_ms).persist()
-    rounds = round_frame(spark, log).persist()
+    rebalances = rebalance_frame(spark, log).persist()
     try:
         steps = step_frame(owned).persist()
         analysis = Analysis(
@@ -136,8 +56,10 @@ def analyse(
             first_ms=first_ms,
             last_ms=last_ms,
             clock_offsets=_clock_offsets(table),
-            groups=tuple(_summaries(steps, rounds)),
-            rounds=tuple(_gathered(rounds.orderBy("entry", "ordinal"), Round, LISTED_MAX)),
+            groups=tuple(_summaries(steps, rebalances)),
+            rebalances=tuple(
+                _gathered(rebalances.orderBy("entry", "ordinal"), Rebalance, LISTED_MAX)
+            ),
             steps=tuple(_gathered(_telling(steps), Step, LISTED_MAX)),
             restless=tuple(_gathered(restless_frame(spark, log), Restless, LISTED_MAX)),
             intervals=tuple(_gathered(owned.orderBy("start_ms", "token"), Interval, DRAWN_MAX)),
@@ -148,19 +70,21 @@ def analyse(
         return analysis
     finally:
         owned.unpersist()
-        rounds.unpersist()
+        rebalances.unpersist()
 
 
 def interval_frame(spark: SparkSession, log: NodeLog, end_ms: int) -> DataFrame:
     """All intervals of ownership, with the fields of `Interval`."""
-    tasks = [partial(history.intervals, s, end_ms) for s in sources_by_bucket(log).values()]
+    tasks = [partial(bucket_tasks.intervals, s, end_ms) for s in sources_by_bucket(log).values()]
     return _frame(spark, tasks, Interval, {"group", "topic", "owner", "member_id", "ended"})
 
 
-def round_frame(spark: SparkSession, log: NodeLog) -> DataFrame:
-    """All rebalances, with the fields of `Round`."""
-    tasks = [partial(history.rounds, sources) for sources in sources_by_bucket(log).values()]
-    return _frame(spark, tasks, Round, {"group", "reason", "who", "rule", "command"})
+def rebalance_frame(spark: SparkSession, log: NodeLog) -> DataFrame:
+    """All rebalances, with the fields of `Rebalance`."""
+    tasks = [
+        partial(bucket_tasks.rebalances, sources) for sources in sources_by_bucket(log).values()
+    ]
+    return _frame(spark, tasks, Rebalance, {"group", "reason", "who", "rule", "command"})
 
 
 def step_frame(owned: DataFrame) -> DataFrame:
@@ -185,7 +109,7 @@ def step_frame(owned: DataFrame) -> DataFrame:
 
 def restless_frame(spark: SparkSession, log: NodeLog) -> DataFrame:
     """Instances that were swapped or lost RESTLESS_TURNS times within RESTLESS_WINDOW_MS."""
-    tasks = [partial(history.turns, sources) for sources in sources_by_bucket(log).values()]
+    tasks = [partial(bucket_tasks.turns, sources) for sources in sources_by_bucket(log).values()]
     turns = _frame(spark, tasks, Turn, {"group", "owner", "kind"})
     order = Window.partitionBy("group", "owner").orderBy("at_ms")
     near = order.rangeBetween(-RESTLESS_WINDOW_MS, Window.currentRow)
@@ -206,7 +130,7 @@ def _telling(steps: DataFrame) -> DataFrame:
     return told.orderBy(f.desc("gap_ms"), "at_ms", "group", "topic", "partition")
 
 
-def _summaries(steps: DataFrame, rounds: DataFrame) -> Iterator[GroupSummary]:
+def _summaries(steps: DataFrame, rebalances: DataFrame) -> Iterator[GroupSummary]:
     def total(condition: str) -> Column:
         return f.coalesce(f.sum(f.expr(f"int({condition})")), f.lit(0))
 
@@ -217,7 +141,7 @@ def _summaries(steps: DataFrame, rounds: DataFrame) -> Iterator[GroupSummary]:
         f.max(f.greatest("gap_ms", f.lit(0))).alias("ownerless_max_ms"),
         total("gap_ms < 0").alias("overlaps"),
     )
-    balanced = rounds.groupBy("group").agg(
+    balanced = rebalances.groupBy("group").agg(
         f.count("*").alias("rebalances"),
         f.expr("int(percentile_approx(stable_ms, 0.5))").alias("stable_p50_ms"),
         f.max("stable_ms").alias("stable_max_ms"),

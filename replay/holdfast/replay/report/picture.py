@@ -1,6 +1,6 @@
 """Draws who owned which partition: a lane a partition, colour = owner, gaps and marks visible.
 
-Matplotlib's object interface, no display and no global state. Knows the analyses, not Spark.
+Matplotlib's object interface, no display and no global state. Knows the analysis, not Spark.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
 from holdfast.coordinator.text import readable
-from holdfast.replay.analyse import Analysis
-from holdfast.replay.ownership import Interval
+from holdfast.replay.analyse.analysis import Analysis
+from holdfast.replay.analyse.ownership import Interval
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

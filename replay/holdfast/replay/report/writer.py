@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.text import readable
-from holdfast.replay.analyse import Analysis
-from holdfast.replay.picture import busiest_group, draw
-from holdfast.replay.tables import Table, heading, plain, tables
+from holdfast.replay.analyse.analysis import Analysis
+from holdfast.replay.report.picture import busiest_group, draw
+from holdfast.replay.report.tables import Table, heading, plain, tables
 
 PICTURES_MAX: Final = 6
 PICTURE: Final = "ownership.png"

@@ -1,4 +1,4 @@
-"""What a worker does for the analyses: run `ownership` and `rounds` over a bucket's groups.
+"""What a worker does for the analyses: run `ownership` and `rebalances` over a bucket's groups.
 
 Records of offsets and answers are most of a log and say nothing here: they are not even decoded.
 Runs in Spark's workers, and imports no Spark.
@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from holdfast.coordinator.events import OffsetsCommitted, OffsetsDeleted, Record, RequestRecorded
-from holdfast.replay.ownership import Interval, Timeline
+from holdfast.replay.analyse.ownership import Interval, Timeline
+from holdfast.replay.analyse.rebalances import Rebalance, RebalanceTimeline, Turn
 from holdfast.replay.read.log_rows import Cut, Source, read_lines
-from holdfast.replay.rounds import Round, Rounds, Turn
 from holdfast.storage.codec import decode_record
 
 _SILENT: Final = frozenset(
@@ -33,23 +33,25 @@ def intervals(sources: Sequence[Source], end_ms: int) -> Iterator[Interval]:
         yield from timeline.close(end_ms)
 
 
-def rounds(sources: Sequence[Source]) -> Iterator[Round]:
+def rebalances(sources: Sequence[Source]) -> Iterator[Rebalance]:
     """The rebalances in the groups of some files."""
-    groups: dict[str, Rounds] = {}
+    groups: dict[str, RebalanceTimeline] = {}
     for record in _records(sources):
-        each = groups.setdefault(record.group_id, Rounds(record.group_id))
+        each = groups.setdefault(record.group_id, RebalanceTimeline(record.group_id))
         for _ in each.turns(record):
             pass  # it learns the members' names
-        yield from each.rounds(record)
+        yield from each.ended(record)
     for each in groups.values():
         yield from each.close()
 
 
 def turns(sources: Sequence[Source]) -> Iterator[Turn]:
     """The comings and goings in the groups of some files."""
-    groups: dict[str, Rounds] = {}
+    groups: dict[str, RebalanceTimeline] = {}
     for record in _records(sources):
-        yield from groups.setdefault(record.group_id, Rounds(record.group_id)).turns(record)
+        yield from groups.setdefault(record.group_id, RebalanceTimeline(record.group_id)).turns(
+            record
+        )
 
 
 def _records(sources: Sequence[Source]) -> Iterator[Record]:

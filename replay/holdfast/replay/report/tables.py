@@ -6,8 +6,8 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from holdfast.coordinator.text import readable
-from holdfast.replay.analyse import Analysis, GroupSummary, Restless, Step
-from holdfast.replay.rounds import Round
+from holdfast.replay.analyse.analysis import Analysis, GroupSummary, Restless, Step
+from holdfast.replay.analyse.rebalances import Rebalance
 
 
 class Table(NamedTuple):
@@ -40,8 +40,8 @@ def _tables(analysis: Analysis) -> list[Table]:
         Table(
             "Rebalances",
             "Why each began, who caused it, and how long until every assignment was in force.",
-            _ROUND_HEAD,
-            tuple(_round(each, since) for each in analysis.rounds),
+            _REBALANCE_HEAD,
+            tuple(_rebalance(each, since) for each in analysis.rebalances),
         ),
         Table(
             "Changes of owner",
@@ -93,7 +93,7 @@ _GROUP_HEAD = (
     *("group", "rebalances", "moves", "kept", "without owner", "longest", "overlaps"),
     *("stable after (median)", "(longest)"),
 )
-_ROUND_HEAD = ("at", "group", "entry", "reason", "by", "rule", "generation", "joined", "stable")
+_REBALANCE_HEAD = ("at", "group", "entry", "reason", "by", "rule", "generation", "joined", "stable")
 _STEP_HEAD = ("at", "group", "partition", "from", "to", "ended by", "gap", "moved")
 _RESTLESS_HEAD = ("group", "instance", "turns", "how", "first", "last")
 
@@ -112,7 +112,7 @@ def _group(each: GroupSummary) -> tuple[str, ...]:
     )
 
 
-def _round(each: Round, since_ms: int) -> tuple[str, ...]:
+def _rebalance(each: Rebalance, since_ms: int) -> tuple[str, ...]:
     return (
         _when(each.start_ms, since_ms),
         each.group,

@@ -1,0 +1,1 @@
+"""Shows an analysis to people: tables, a picture, a page. Knows the analysis and no Spark."""

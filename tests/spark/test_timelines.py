@@ -9,7 +9,7 @@ from holdfast.coordinator.events import (
     MembersRemoved,
     Record,
 )
-from holdfast.replay.analyse.ownership import Interval, Timeline
+from holdfast.replay.analyse.ownership import Interval, OwnershipTimeline
 from holdfast.replay.analyse.rebalances import Rebalance, RebalanceTimeline
 from spark.event_logs import (
     START_MS,
@@ -27,7 +27,7 @@ from spark.event_logs import (
 
 def owned(log: EventLog, end_ms: int | None = None) -> list[Interval]:
     """All intervals of group `g`, those that are open at the end included."""
-    timeline = Timeline("g")
+    timeline = OwnershipTimeline("g")
     found = [i for record in group_records(log) for i in timeline.step(record)]
     return found + list(timeline.close(log.now_ms if end_ms is None else end_ms))
 

@@ -55,6 +55,34 @@ CLIENT_PURE = ["holdfast.client._session", "holdfast.client._translate"]
 Check = Callable[[Path], list[str]]
 
 
+class Room(NamedTuple):
+    """Modules, all but some of them, that never import certain names, and why not."""
+
+    modules: list[str]
+    but: list[str]
+    never: list[str]
+    why: str
+
+
+SPARK = ["holdfast.replay.app", "holdfast.replay.spark", "holdfast.replay.analyse.queries"]
+FOLDS = ["holdfast.replay.verify.group_fold", "holdfast.replay.verify.cluster_fold"]
+ROOMS = [
+    Room(
+        ["holdfast.replay"],
+        [*SPARK, "holdfast.replay.verify"],
+        ["pyspark", "py4j", *SPARK, "holdfast.replay.verify"],
+        "reading, following a group and showing a report need no Spark",
+    ),
+    Room(FOLDS, [], ["pyspark", "py4j", *SPARK], "it runs in Spark's workers, without Spark"),
+    Room(
+        ["holdfast.replay.verify.sql_state"],
+        [],
+        ["holdfast"],
+        "it says the rules a second time, and shares nothing with the first",
+    ),
+]
+
+
 class Import(NamedTuple):
     """One imported name, where it stands, and whether only a call reaches it."""
 
@@ -181,6 +209,19 @@ def check_client_purity(root: Path) -> list[str]:
     return found
 
 
+def check_rooms(root: Path) -> list[str]:
+    """Within a package: rooms that never import what would make them depend on something."""
+    return [
+        f"{where(root, path, node)}: {module} imports {name}: {room.why}"
+        for path in sources(root)
+        for module in [module_name(root, path)]
+        for room in ROOMS
+        if under(module, room.modules) and not under(module, room.but)
+        for name, node, _ in imports(path, module)
+        if under(name, room.never)
+    ]
+
+
 def check_pickle(root: Path) -> list[str]:
     """No pickle: what comes from the network or the disk is never executed."""
     executing = {"pickle", "cPickle", "dill", "cloudpickle", "shelve", "marshal"}
@@ -215,7 +256,7 @@ def _home(name: str, modules: dict[str, Path]) -> str:
 
 CHECKS = [
     *(check_directions, check_purity, check_grpc, check_client, check_pickle),
-    *(check_client_rooms, check_client_purity, check_circles),
+    *(check_client_rooms, check_client_purity, check_rooms, check_circles),
 ]
 BAD = [
     (check_directions, "coordinator/holdfast/coordinator/x.py", "import holdfast.storage"),
@@ -284,6 +325,19 @@ BAD = [
         "clients/python/holdfast/client/_translate/x.py",
         "from holdfast.v1.group_pb2_grpc import GroupServiceStub",
     ),
+    (check_rooms, "replay/holdfast/replay/read/x.py", "from pyspark.sql import functions"),
+    (
+        check_rooms,
+        "replay/holdfast/replay/report/x.py",
+        "from holdfast.replay.analyse import queries",
+    ),
+    (check_rooms, "replay/holdfast/replay/analyse/x.py", "from holdfast.replay import spark"),
+    (check_rooms, "replay/holdfast/replay/verify/group_fold.py", "import pyspark"),
+    (
+        check_rooms,
+        "replay/holdfast/replay/verify/sql_state.py",
+        "from holdfast.coordinator import evolve",
+    ),
     (check_pickle, "raft/holdfast/raft/x.py", "from pickle import loads"),
 ]
 CIRCLES = [
@@ -312,6 +366,8 @@ GOOD = [
     ("clients/python/holdfast/client/sync/x.py", "from holdfast.client import aio"),
     ("coordinator/holdfast/coordinator/x.py", "from dataclasses import dataclass"),
     ("raft/holdfast/raft/x.py", "from .y import z"),
+    ("replay/holdfast/replay/verify/hashes.py", "from pyspark.sql import functions"),
+    ("replay/holdfast/replay/report/x.py", "from holdfast.replay.analyse.analysis import Analysis"),
 ]
 
 

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from holdfast.coordinator.events import OffsetsCommitted, OffsetsDeleted, Record, RequestRecorded
-from holdfast.replay.analyse.ownership import Interval, Timeline
+from holdfast.replay.analyse.ownership import Interval, OwnershipTimeline
 from holdfast.replay.analyse.rebalances import Rebalance, RebalanceTimeline, Turn
-from holdfast.replay.read.log_rows import Cut, Source, read_lines
+from holdfast.replay.read.log_rows import Cut, Source, read_rows
 from holdfast.storage.codec import decode_record
 
 _SILENT: Final = frozenset(
@@ -22,12 +22,12 @@ _SILENT: Final = frozenset(
 
 def intervals(sources: Sequence[Source], end_ms: int) -> Iterator[Interval]:
     """Who owned what, in the groups of some files; what is still owned ends at `end_ms`."""
-    groups: dict[str, Timeline] = {}
+    groups: dict[str, OwnershipTimeline] = {}
     for record in _records(sources):
         group_id = record.group_id
         timeline = groups.get(group_id)
         if timeline is None:
-            timeline = groups[group_id] = Timeline(group_id)
+            timeline = groups[group_id] = OwnershipTimeline(group_id)
         yield from timeline.step(record)
     for timeline in groups.values():
         yield from timeline.close(end_ms)
@@ -49,13 +49,12 @@ def turns(sources: Sequence[Source]) -> Iterator[Turn]:
     """The comings and goings in the groups of some files."""
     groups: dict[str, RebalanceTimeline] = {}
     for record in _records(sources):
-        yield from groups.setdefault(record.group_id, RebalanceTimeline(record.group_id)).turns(
-            record
-        )
+        each = groups.setdefault(record.group_id, RebalanceTimeline(record.group_id))
+        yield from each.turns(record)
 
 
 def _records(sources: Sequence[Source]) -> Iterator[Record]:
     for source in sources:
-        for line in read_lines(source, Cut()):
-            if line["grp"] and line["type"] not in _SILENT:
-                yield decode_record(line["payload"])
+        for row in read_rows(source, Cut()):
+            if row["grp"] and row["type"] not in _SILENT:
+                yield decode_record(row["payload"])

@@ -63,7 +63,7 @@ class Held(NamedTuple):
 
 
 @dataclass(slots=True)
-class Timeline:
+class OwnershipTimeline:
     """One group, record by record. `unreadable`: assignments whose bytes are none."""
 
     group: str

@@ -29,7 +29,7 @@ HEAD: Final = "head"
 FINDING: Final = "finding"
 COUNT: Final = "count"
 
-Line: TypeAlias = dict[str, Any]
+LogRow: TypeAlias = dict[str, Any]
 """One row of a file, by column."""
 
 
@@ -47,14 +47,14 @@ class Cut(NamedTuple):
     log_time_ms: int | None = None
     meta_ms: int | None = None
 
-    def keeps(self, line: Line) -> bool:
+    def keeps(self, row: LogRow) -> bool:
         """Whether a row is folded."""
-        if self.last is not None and (line["idx"], line["ordinal"]) > self.last:
+        if self.last is not None and (row["idx"], row["ordinal"]) > self.last:
             return False
-        return self.log_time_ms is None or line["log_time_ms"] <= self.log_time_ms
+        return self.log_time_ms is None or row["log_time_ms"] <= self.log_time_ms
 
 
-class Out(NamedTuple):
+class ResultRow(NamedTuple):
     """One row of a task's result; which fields mean something depends on `tag`.
 
     `record`: key = database, content = a state record of group `grp` ("": of no group). `entry`:
@@ -73,26 +73,26 @@ class Out(NamedTuple):
 
 
 @dataclass(slots=True)
-class Notes:
-    """What a task found wrong; a task that finds a great deal stops writing it down."""
+class FindingRows:
+    """What a task found wrong, as rows of its result; the first FINDINGS_MAX of it."""
 
-    rows: list[Out] = field(default_factory=list)
+    rows: list[ResultRow] = field(default_factory=list)
 
-    def add(self, kind: str, line: Line, text: str) -> None:
+    def add(self, kind: str, row: LogRow, text: str) -> None:
         """Something is wrong with a row."""
         if len(self.rows) < FINDINGS_MAX:
-            place = (line["idx"], line["ordinal"])
-            self.rows.append(Out(FINDING, line["grp"], kind, "", text, b"", *place))
+            place = (row["idx"], row["ordinal"])
+            self.rows.append(ResultRow(FINDING, row["grp"], kind, "", text, b"", *place))
 
 
-def read_lines(source: Source, cut: Cut) -> Iterator[Line]:
+def read_rows(source: Source, cut: Cut) -> Iterator[LogRow]:
     """The rows of a file, as they stand there: by group, and in each group in order."""
     with pq.ParquetFile(source.path) as file:
         for batch in file.iter_batches():
             yield from _kept(batch.to_pylist(), source.after, cut)
 
 
-def read_in_order(sources: Sequence[Source], cut: Cut) -> Iterator[Line]:
+def read_rows_in_order(sources: Sequence[Source], cut: Cut) -> Iterator[LogRow]:
     """All rows of a segment in the order of the log; one segment fits into memory."""
     tables = [pq.read_table(source.path) for source in sources]
     whole = pa.concat_tables(tables).sort_by([("idx", "ascending"), ("ordinal", "ascending")])
@@ -100,12 +100,12 @@ def read_in_order(sources: Sequence[Source], cut: Cut) -> Iterator[Line]:
         yield from _kept(batch.to_pylist(), sources[0].after, cut)
 
 
-def _kept(lines: Iterable[Line], after: Position, cut: Cut) -> Iterator[Line]:
-    return (line for line in lines if (line["idx"], line["ordinal"]) > after and cut.keeps(line))
+def _kept(rows: Iterable[LogRow], after: Position, cut: Cut) -> Iterator[LogRow]:
+    return (row for row in rows if (row["idx"], row["ordinal"]) > after and cut.keeps(row))
 
 
-def contradictions(line: Line, record: Record) -> list[str]:
+def contradictions(row: LogRow, record: Record) -> list[str]:
     """The columns beside a payload that say something else than the payload does."""
     said = {"idx": record.position.index, "ordinal": record.position.ordinal}
     said |= typed_columns(record)
-    return [name for name, value in said.items() if line[name] != value]
+    return [name for name, value in said.items() if row[name] != value]

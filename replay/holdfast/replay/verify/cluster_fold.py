@@ -21,32 +21,32 @@ from holdfast.replay.read.log_rows import (
     RECORD,
     START,
     Cut,
-    Line,
-    Notes,
-    Out,
+    FindingRows,
+    LogRow,
+    ResultRow,
     Source,
     contradictions,
-    read_in_order,
+    read_rows_in_order,
 )
 from holdfast.storage.codec import CHAIN_START, CodecError, chain_hash, decode_record
 from holdfast.storage.state_image import changes
 
 
-def fold_cluster(segments: Sequence[Sequence[Source]], cut: Cut) -> Iterator[Out]:
+def fold_cluster(segments: Sequence[Sequence[Source]], cut: Cut) -> Iterator[ResultRow]:
     """Go through everything in order; each inner sequence holds the files of one segment."""
     fold = _ClusterFold()
     for sources in segments:
-        for line in read_in_order(sources, cut):
-            fold.step(line)
-    yield from fold.notes.rows
-    yield Out(HEAD, content=fold.head, idx=fold.last.index, ordinal=fold.last.ordinal)
-    yield Out(COUNT, idx=fold.count)
+        for row in read_rows_in_order(sources, cut):
+            fold.step(row)
+    yield from fold.findings.rows
+    yield ResultRow(HEAD, content=fold.head, idx=fold.last.index, ordinal=fold.last.ordinal)
+    yield ResultRow(COUNT, idx=fold.count)
     index = fold.last.index if cut.last is None else cut.last.index
     log_time_ms = fold.log_time_ms if cut.meta_ms is None else cut.meta_ms
     state = fold.state._replace(applied_index=index, log_time_ms=log_time_ms, groups=PMap())
     for change in changes(State(), state):
         if change.content is not None:
-            yield Out(RECORD, key=change.database, content=change.content)
+            yield ResultRow(RECORD, key=change.database, content=change.content)
 
 
 @dataclass(slots=True)
@@ -58,35 +58,37 @@ class _ClusterFold:
     last: Position = START
     log_time_ms: int = 0
     count: int = 0
-    notes: Notes = field(default_factory=Notes)
+    findings: FindingRows = field(default_factory=FindingRows)
 
-    def step(self, line: Line) -> None:
+    def step(self, row: LogRow) -> None:
         """Take in the next record."""
-        place = Position(line["idx"], line["ordinal"])
+        place = Position(row["idx"], row["ordinal"])
         if place <= self.last:
-            if not line["grp"]:
-                self.notes.add("duplicated", line, "the record is there more than once")
+            if not row["grp"]:
+                self.findings.add("duplicated", row, "the record is there more than once")
             return
-        self.head = chain_hash(self.head, line["payload"])
-        if not line["grp"]:
+        self.head = chain_hash(self.head, row["payload"])
+        if not row["grp"]:
             self.count += 1
-            if self.head != line["chain"]:
-                self.notes.add("chain", line, "the hash chain over all records breaks before here")
-                self.head = line["chain"]
+            if self.head != row["chain"]:
+                self.findings.add(
+                    "chain", row, "the hash chain over all records breaks before here"
+                )
+                self.head = row["chain"]
         self.last = place
-        self.log_time_ms = max(self.log_time_ms, line["log_time_ms"])
-        if not line["grp"] or line["type"] == RequestRecorded.__name__:
-            self._evolve(line)
+        self.log_time_ms = max(self.log_time_ms, row["log_time_ms"])
+        if not row["grp"] or row["type"] == RequestRecorded.__name__:
+            self._evolve(row)
 
-    def _evolve(self, line: Line) -> None:
+    def _evolve(self, row: LogRow) -> None:
         try:
-            record = decode_record(line["payload"])
-            wrong = [] if line["grp"] else contradictions(line, record)
+            record = decode_record(row["payload"])
+            wrong = [] if row["grp"] else contradictions(row, record)
             self.state = replay(self.state, (record,))
         except CodecError as error:
-            self.notes.add("payload", line, f"the payload cannot be read: {error.what}")
+            self.findings.add("payload", row, f"the payload cannot be read: {error.what}")
         except InvariantBroken as error:
-            self.notes.add("rules", line, f"evolve refuses the {line['type']}: {error}")
+            self.findings.add("rules", row, f"evolve refuses the {row['type']}: {error}")
         else:
             if wrong:
-                self.notes.add("payload", line, f"{', '.join(wrong)} contradict the payload")
+                self.findings.add("payload", row, f"{', '.join(wrong)} contradict the payload")

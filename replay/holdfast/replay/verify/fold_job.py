@@ -23,11 +23,11 @@ from holdfast.replay.verify.group_fold import fold_bucket
 from holdfast.storage.state_image import restore
 
 _SPAN: Final = 1 << 64
-_OUT_SCHEMA: Final = (
+_RESULT_SCHEMA: Final = (
     "tag string, grp string, kind string, key string, text string, content binary, "
     "idx bigint, ordinal bigint"
 )
-_OUT_ARROW: Final = pa.schema(
+_RESULT_ARROW: Final = pa.schema(
     [
         *[(name, pa.string()) for name in ("tag", "grp", "kind", "key", "text")],
         ("content", pa.binary()),
@@ -97,5 +97,5 @@ def fold(spark: SparkSession, log: NodeLog, cut: Cut | None = None) -> Folded:
         partial(fold_bucket, sources, until) for sources in sources_by_bucket(log).values()
     ]
     tasks.append(partial(fold_cluster, sources_by_segment(log), until))
-    rows = run_tasks(spark, tasks, _OUT_SCHEMA, _OUT_ARROW)
+    rows = run_tasks(spark, tasks, _RESULT_SCHEMA, _RESULT_ARROW)
     return Folded(rows.persist(StorageLevel.MEMORY_AND_DISK))

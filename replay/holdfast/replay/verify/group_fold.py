@@ -22,52 +22,54 @@ from holdfast.replay.read.log_rows import (
     RECORD,
     START,
     Cut,
-    Line,
-    Notes,
-    Out,
+    FindingRows,
+    LogRow,
+    ResultRow,
     Source,
     contradictions,
-    read_lines,
+    read_rows,
 )
 from holdfast.storage.codec import CHAIN_START, CodecError, chain_hash, decode_record
 from holdfast.storage.state_image import GROUPS, changes
 
 
-def fold_bucket(sources: Sequence[Source], cut: Cut) -> Iterator[Out]:
+def fold_bucket(sources: Sequence[Source], cut: Cut) -> Iterator[ResultRow]:
     """Fold the groups of some files, given in the order of the log."""
     bucket = _Bucket()
     for source in sources:
-        for line in read_lines(source, cut):
-            if line["grp"]:
-                bucket.step(line)
-    yield from bucket.notes.rows
-    yield Out(COUNT, idx=bucket.count)
+        for row in read_rows(source, cut):
+            if row["grp"]:
+                bucket.step(row)
+    yield from bucket.findings.rows
+    yield ResultRow(COUNT, idx=bucket.count)
     for group in bucket.state.groups.values():
         yield from _records_of(group)
         if group.group_id not in bucket.broken:
             yield from entries_of(group)
 
 
-def _records_of(group: Group) -> Iterator[Out]:
+def _records_of(group: Group) -> Iterator[ResultRow]:
     """The state records of a group: what the digest of a state is the sum over."""
     alone = State(groups=PMap([(group.group_id, group)]))
     for change in changes(State(), alone):
         if change.database == GROUPS and change.content is not None:
-            yield Out(RECORD, group.group_id, key=change.database, content=change.content)
+            yield ResultRow(RECORD, group.group_id, key=change.database, content=change.content)
 
 
-def entries_of(group: Group) -> Iterator[Out]:
+def entries_of(group: Group) -> Iterator[ResultRow]:
     """A group as keys and values in words, the same that `sql_state` finds in its own way."""
     name = group.group_id
-    yield Out(ENTRY, name, "generation", "", str(group.generation))
+    yield ResultRow(ENTRY, name, "generation", "", str(group.generation))
     for member in group.members.values():
-        yield Out(ENTRY, name, "member", member.member_id, member.instance_id or "")
+        yield ResultRow(ENTRY, name, "member", member.member_id, member.instance_id or "")
         granted = f"{member.granted_index}:{member.assignment.hex()}"
-        yield Out(ENTRY, name, "grant", member.member_id, granted)
+        yield ResultRow(ENTRY, name, "grant", member.member_id, granted)
     for instance_id, member_id in group.instances.items():
-        yield Out(ENTRY, name, "instance", instance_id, member_id)
+        yield ResultRow(ENTRY, name, "instance", instance_id, member_id)
     for place, offset in group.offsets.items():
-        yield Out(ENTRY, name, "offset", f"{place.topic}/{place.partition}", str(offset.offset))
+        yield ResultRow(
+            ENTRY, name, "offset", f"{place.topic}/{place.partition}", str(offset.offset)
+        )
 
 
 @dataclass(slots=True)
@@ -78,46 +80,46 @@ class _Bucket:
     heads: dict[str, bytes] = field(default_factory=dict)
     last: dict[str, Position] = field(default_factory=dict)
     broken: set[str] = field(default_factory=set)
-    notes: Notes = field(default_factory=Notes)
+    findings: FindingRows = field(default_factory=FindingRows)
     count: int = 0
 
-    def step(self, line: Line) -> None:
+    def step(self, row: LogRow) -> None:
         """Take in one record: its place, its chain, its bytes, its rule."""
-        group_id, place = line["grp"], Position(line["idx"], line["ordinal"])
+        group_id, place = row["grp"], Position(row["idx"], row["ordinal"])
         if place <= self.last.get(group_id, START):
-            self.notes.add("duplicated", line, "the record is there more than once")
+            self.findings.add("duplicated", row, "the record is there more than once")
             return
         self.count += 1
         self.last[group_id] = place
         head = self.heads.get(group_id, CHAIN_START)
-        if chain_hash(head, line["payload"]) != line["chain"]:
-            self.notes.add(
-                "chain", line, "the hash chain of the group breaks between here and before"
+        if chain_hash(head, row["payload"]) != row["chain"]:
+            self.findings.add(
+                "chain", row, "the hash chain of the group breaks between here and before"
             )
-        self.heads[group_id] = line["chain"]
-        record = self._decode(line)
+        self.heads[group_id] = row["chain"]
+        record = self._decode(row)
         if record is not None and group_id not in self.broken:
-            self._evolve(line, record)
+            self._evolve(row, record)
 
-    def _decode(self, line: Line) -> Record | None:
+    def _decode(self, row: LogRow) -> Record | None:
         try:
-            record = decode_record(line["payload"])
+            record = decode_record(row["payload"])
         except CodecError as error:
-            self.notes.add("payload", line, f"the payload cannot be read: {error.what}")
-            self.broken.add(line["grp"])
+            self.findings.add("payload", row, f"the payload cannot be read: {error.what}")
+            self.broken.add(row["grp"])
             return None
-        wrong = contradictions(line, record)
+        wrong = contradictions(row, record)
         if wrong:
-            self.notes.add("payload", line, f"{', '.join(wrong)} contradict the payload")
+            self.findings.add("payload", row, f"{', '.join(wrong)} contradict the payload")
         return record
 
-    def _evolve(self, line: Line, record: Record) -> None:
+    def _evolve(self, row: LogRow, record: Record) -> None:
         """A group that breaks a rule is left as it is, as every node leaves it (S6)."""
         try:
             state = replay(self.state, (record,))
         except InvariantBroken as error:
-            self.notes.add("rules", line, f"evolve refuses the {line['type']}: {error}")
-            self.broken.add(line["grp"])
+            self.findings.add("rules", row, f"evolve refuses the {row['type']}: {error}")
+            self.broken.add(row["grp"])
             return
         if isinstance(record.event, RequestRecorded):  # `cluster_fold` keeps them: it sees them all
             state = _without_requests(state)

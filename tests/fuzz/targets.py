@@ -17,8 +17,8 @@ from zlib import crc32
 from google.protobuf.message import DecodeError, Message
 
 from golden.values_v1 import EVENTS, STATE, entry, record
-from holdfast.chaos.history import Role
-from holdfast.chaos.history_file import happening_of, line_of
+from holdfast.chaos.history.happenings import Role
+from holdfast.chaos.history.jsonl import happening_of, line_of
 from holdfast.client._session.protocol import read_assignment, read_subscription
 from holdfast.client.errors import IncompatibleServer
 from holdfast.coordinator.commands import Caller

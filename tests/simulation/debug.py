@@ -20,10 +20,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from holdfast.chaos import history as h
-from holdfast.chaos import history_file
 from holdfast.chaos.checkers import judge
-from holdfast.chaos.recording import record_of
+from holdfast.chaos.history import happenings as h
+from holdfast.chaos.history import jsonl
+from holdfast.chaos.history.records import record_of
 from holdfast.coordinator.replay import replay
 from holdfast.coordinator.state import State
 
@@ -186,7 +186,7 @@ def _is_there(happening: h.Happening, argument: str) -> bool:
     try:
         return happening.at_us >= float(argument) * US
     except ValueError:
-        return argument in history_file.line_of(happening)
+        return argument in jsonl.line_of(happening)
 
 
 def _number(argument: str, default: int) -> int:
@@ -199,8 +199,8 @@ def main(arguments: Sequence[str]) -> int:
         print(__doc__)
         return 0 if arguments else 2
     try:
-        history = history_file.read(Path(arguments[0]))
-    except (OSError, history_file.HistoryDamaged) as error:
+        history = jsonl.read(Path(arguments[0]))
+    except (OSError, jsonl.HistoryDamaged) as error:
         print(f"./dev debug: {error}")
         return 2
     Debugger(history).cmdloop()

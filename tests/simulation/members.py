@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.chaos import history as h
+from holdfast.chaos.history import happenings as h
 from holdfast.client._session.phases import Phase
 from holdfast.client.aio import Member
 from holdfast.client.aio.member import DEFAULT_ASSIGNORS

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING, Final
 
-from holdfast.chaos.history import Fault
+from holdfast.chaos.history.happenings import Fault
 from holdfast.raft.api import RaftError
 from simulation.nodes import NAMES, SimNode
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 import grpc
 import grpc.aio
 
-from holdfast.chaos import history as h
+from holdfast.chaos.history import happenings as h
 from holdfast.client.aio import Admin
 from holdfast.client.errors import HoldfastError, TopicExists
 from holdfast.v1 import extras_pb2, log_pb2, offset_pb2

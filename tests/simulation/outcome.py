@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.chaos.checkers import judge
-from holdfast.chaos.history import Granted, WatchGap
-from holdfast.chaos.history_file import line_of
+from holdfast.chaos.history.happenings import Granted, WatchGap
+from holdfast.chaos.history.jsonl import line_of
 from simulation import faults as planning
 from simulation.pinned import pinned
 from simulation.schedule import US
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
     from contextlib import AbstractContextManager
 
-    from holdfast.chaos.history import Happening
+    from holdfast.chaos.history.happenings import Happening
     from simulation.faults import Planned
 
     Patch = Callable[[], AbstractContextManager[object]]

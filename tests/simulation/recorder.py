@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.chaos import history as h
-from holdfast.chaos.messages import (
+from holdfast.chaos.history import happenings as h
+from holdfast.chaos.history.records import recorded
+from holdfast.chaos.workload.messages import (
     OPERATIONS,
     Answer,
     answered,
@@ -19,7 +20,6 @@ from holdfast.chaos.messages import (
     name_of,
     operation_of,
 )
-from holdfast.chaos.recording import recorded
 from holdfast.client._rpc.status import NOT_APPLIED, OUTCOME_KEY
 from holdfast.storage.state_image import Digest
 from holdfast.v1.errors_pb2 import ErrorCode

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.chaos.history import Wrote
+from holdfast.chaos.history.happenings import Wrote
 
 if TYPE_CHECKING:
     from simulation.recorder import Recorder

@@ -5,7 +5,7 @@ from __future__ import annotations
 from io import StringIO
 from typing import TYPE_CHECKING
 
-from holdfast.chaos import history_file
+from holdfast.chaos.history import jsonl
 from simulation import trace
 from simulation.debug import Debugger
 from simulation.outcome import BUSY, run_seed
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def test_a_trace_is_stepped_through(tmp_path: Path) -> None:
     """Written, read again, and shown: a moment, a group, a node, the verdict."""
     outcome = run_seed(1, shape=BUSY._replace(fault_s=(4.0, 6.0)))
-    history = history_file.read(trace.write(outcome, tmp_path))
+    history = jsonl.read(trace.write(outcome, tmp_path))
     commands = "next 2\nuntil AssignmentStored\nshow group group-1\nshow node node-1\njudge\nquit\n"
     said = StringIO()
     debugger = Debugger(history, stdin=StringIO(commands), stdout=said)

@@ -9,14 +9,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from holdfast.chaos import history_file
-from holdfast.chaos.history import Began
+from holdfast.chaos.history import jsonl
+from holdfast.chaos.history.happenings import Began
 from simulation.faults import Planned
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.chaos.history import Happening
+    from holdfast.chaos.history.happenings import Happening
     from simulation.outcome import Outcome
 
 FOLDER: Final = Path("build") / "simulation"
@@ -31,7 +31,7 @@ def write(outcome: Outcome, folder: Path = FOLDER) -> Path:
     """Write a run's trace."""
     folder.mkdir(parents=True, exist_ok=True)
     path = path_of(outcome.seed, folder)
-    history_file.write(path, outcome.history)
+    jsonl.write(path, outcome.history)
     return path
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from random import Random
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.chaos import history as h
+from holdfast.chaos.history import happenings as h
 from simulation.channel import SimChannel
 from simulation.crowd import Crowd
 from simulation.members import MemberPlan

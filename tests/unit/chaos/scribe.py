@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
-from holdfast.chaos import history as h
 from holdfast.chaos.checkers import judge
 from holdfast.chaos.evidence.verdict import Verdict
-from holdfast.chaos.recording import recorded
+from holdfast.chaos.history import happenings as h
+from holdfast.chaos.history.records import recorded
 from holdfast.coordinator import events as e
 from holdfast.coordinator.ids import Position
 from holdfast.v1 import group_pb2

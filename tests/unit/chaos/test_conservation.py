@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.chaos.history import Phase
+from holdfast.chaos.history.happenings import Phase
 from holdfast.coordinator.events import MembersLeft, PartitionsAdded, TopicsDeleted, TopicSize
 from unit.chaos.scribe import (
     SESSION_MS,

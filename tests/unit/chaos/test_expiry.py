@@ -1,6 +1,6 @@
 """INV-12: an expiry that comes too early, and one that never comes, are found."""
 
-from holdfast.chaos.history import Began, Watched
+from holdfast.chaos.history.happenings import Began, Watched
 from holdfast.coordinator.events import MemberExpired
 from unit.chaos.scribe import SESSION_MS, Scribe, joined, opened, replaced, started, whats
 

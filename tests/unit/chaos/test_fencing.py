@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.chaos.history import FORMAT, Began, Watched
+from holdfast.chaos.history.happenings import FORMAT, Began, Watched
 from holdfast.coordinator.events import (
     Event,
     GenerationStarted,

@@ -13,8 +13,8 @@ from holdfast.chaos import harvest
 from holdfast.chaos.cluster.target import NotHealed
 from holdfast.chaos.field import CONDUCTOR, Field
 from holdfast.chaos.harvest import Harvest
-from holdfast.chaos.history import Invoked, Phase
-from holdfast.chaos.history_file import happening_of
+from holdfast.chaos.history.happenings import Invoked, Phase
+from holdfast.chaos.history.jsonl import happening_of
 from holdfast.chaos.nemesis import Kind
 from holdfast.chaos.plan import Plan
 from holdfast.chaos.report import Report

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from holdfast.chaos import harvest
-from holdfast.chaos.history import Granted, Happening, Invoked, Returned, Surrendered
-from holdfast.chaos.history_file import line_of
+from holdfast.chaos.history.happenings import Granted, Happening, Invoked, Returned, Surrendered
+from holdfast.chaos.history.jsonl import line_of
 from holdfast.coordinator.events import Cause, GroupCreated, Record
 from holdfast.coordinator.ids import Position as LogPosition
 from holdfast.storage.codec import encode_record

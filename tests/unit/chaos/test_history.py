@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.chaos import history as h
-from holdfast.chaos.history_file import HistoryDamaged, Writer, line_of, read, write
-from holdfast.chaos.recording import fields_of, record_of, recorded
+from holdfast.chaos.history import happenings as h
+from holdfast.chaos.history.jsonl import HistoryDamaged, Writer, line_of, read, write
+from holdfast.chaos.history.records import fields_of, record_of, recorded
 from holdfast.coordinator import events as e
 from holdfast.coordinator.ids import Position
 from unit.chaos.scribe import Scribe, assignment, joined, started

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.chaos.checkers import ALL, TITLES, Unsound, judge
-from holdfast.chaos.history import Returned
+from holdfast.chaos.history.happenings import Returned
 from unit.chaos.scribe import Scribe, assigned, joined, opened, started, topic
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.chaos.messages import answered, arguments_of, failed, group_of, operation_of
+from holdfast.chaos.workload.messages import answered, arguments_of, failed, group_of, operation_of
 from holdfast.client import InvalidArgument, OutcomeUnknown, Unavailable
 from holdfast.client._session.protocol import Claim, subscription_bytes
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2

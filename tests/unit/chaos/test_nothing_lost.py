@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.chaos.history import Recorded
+from holdfast.chaos.history.happenings import Recorded
 from unit.chaos.scribe import Scribe, joined, offsets, opened, started, whats
 
 

@@ -8,8 +8,8 @@ from typing import cast
 import pytest
 
 from holdfast.chaos.cluster.target import Target
-from holdfast.chaos.history import Role
-from holdfast.chaos.history_file import happening_of
+from holdfast.chaos.history.happenings import Role
+from holdfast.chaos.history.jsonl import happening_of
 from holdfast.chaos.workload import observer
 from holdfast.chaos.workload.observer import Observer
 from holdfast.chaos.workload.recorder import Recorder

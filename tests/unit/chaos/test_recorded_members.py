@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.chaos.history import Granted, Renewed, Surrendered
-from holdfast.chaos.history_file import happening_of
+from holdfast.chaos.history.happenings import Granted, Renewed, Surrendered
+from holdfast.chaos.history.jsonl import happening_of
 from holdfast.chaos.workload import members
 from holdfast.chaos.workload.members import RecordedSession
 from holdfast.chaos.workload.recorder import Recorder

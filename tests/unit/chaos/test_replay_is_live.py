@@ -2,8 +2,8 @@
 
 from typing import Literal
 
-from holdfast.chaos.history import Applied, Recorded
-from holdfast.chaos.recording import record_of
+from holdfast.chaos.history.happenings import Applied, Recorded
+from holdfast.chaos.history.records import record_of
 from holdfast.coordinator.events import ClusterFormed, SettingChange
 from holdfast.coordinator.replay import replay
 from holdfast.coordinator.state import State

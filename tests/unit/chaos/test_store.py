@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from pathlib import Path
 
-from holdfast.chaos.history import Wrote
-from holdfast.chaos.history_file import read
+from holdfast.chaos.history.happenings import Wrote
+from holdfast.chaos.history.jsonl import read
 from holdfast.chaos.workload.recorder import Recorder
 from holdfast.chaos.workload.store import Store, StoreClient, Tokens, Write
 

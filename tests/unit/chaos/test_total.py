@@ -6,8 +6,8 @@ from random import Random
 
 import pytest
 
-from holdfast.chaos import history as h
 from holdfast.chaos.checkers import ALL, judge
+from holdfast.chaos.history import happenings as h
 from holdfast.coordinator.events import (
     ClusterFormed,
     GroupDeleted,

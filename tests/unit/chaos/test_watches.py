@@ -1,6 +1,6 @@
 """INV-10: whatever a watch leaves out, repeats, invents or tells differently is found."""
 
-from holdfast.chaos.history import Recorded, Watched, WatchGap, WatchOpened
+from holdfast.chaos.history.happenings import Recorded, Watched, WatchGap, WatchOpened
 from unit.chaos.scribe import Scribe, offsets, whats
 
 

@@ -20,7 +20,7 @@ from holdfast.chaos.cleaning import clean_up
 from holdfast.chaos.clock import US_PER_S, boot_us, wall_behind_us
 from holdfast.chaos.cluster.proxy import Network
 from holdfast.chaos.cluster.target import PATIENCE_S, NotHealed, Target, until
-from holdfast.chaos.history import FORMAT, Began, Happening, Phase
+from holdfast.chaos.history.happenings import FORMAT, Began, Happening, Phase
 from holdfast.chaos.nemesis import Battle, Kind
 from holdfast.chaos.plan import Plan, schedule
 from holdfast.chaos.report import Report

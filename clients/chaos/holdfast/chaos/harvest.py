@@ -15,9 +15,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 import grpc.aio
 
 from holdfast.chaos.clock import US_PER_MS
-from holdfast.chaos.history import Granted, Happening, Invoked, Recorded, Returned, Surrendered
-from holdfast.chaos.history_file import happening_of
-from holdfast.chaos.recording import recorded
+from holdfast.chaos.history.happenings import (
+    Granted,
+    Happening,
+    Invoked,
+    Recorded,
+    Returned,
+    Surrendered,
+)
+from holdfast.chaos.history.jsonl import happening_of
+from holdfast.chaos.history.records import recorded
 from holdfast.storage.codec import decode_record
 from holdfast.v1 import log_pb2
 from holdfast.v1.extras_pb2 import Position

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from holdfast.chaos import checkers
 from holdfast.chaos.clock import US_PER_S
-from holdfast.chaos.history import Granted, Happening, Recorded, Returned, Wrote
+from holdfast.chaos.history.happenings import Granted, Happening, Recorded, Returned, Wrote
 from holdfast.chaos.report import Report
 
 

@@ -16,8 +16,8 @@ from holdfast.chaos.admission import admit, running
 from holdfast.chaos.cluster.staging import Staging, StagingFailed, end_brought_back
 from holdfast.chaos.cluster.target import Target
 from holdfast.chaos.field import CONDUCTOR, Field
-from holdfast.chaos.history import Happening
-from holdfast.chaos.history_file import write as write_history
+from holdfast.chaos.history.happenings import Happening
+from holdfast.chaos.history.jsonl import write as write_history
 from holdfast.chaos.plan import Plan, Refused, chosen_kinds, new_folder
 from holdfast.chaos.report import Report
 from holdfast.chaos.workload.recorder import Recorder

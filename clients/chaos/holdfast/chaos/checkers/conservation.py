@@ -28,7 +28,7 @@ from holdfast.chaos.evidence.log_view import (
 from holdfast.chaos.evidence.rounds import rounds
 from holdfast.chaos.evidence.topics import Sizes, Topics, missing
 from holdfast.chaos.evidence.verdict import Verdict, Violation
-from holdfast.chaos.history import Happening, Phase, Recorded, Surrendered
+from holdfast.chaos.history.happenings import Happening, Phase, Recorded, Surrendered
 
 INVARIANT: Final = "I8"
 

@@ -15,7 +15,7 @@ from typing import Final, TypeAlias
 from holdfast.chaos.evidence.calls import ONE_SHOT, Call, calls_of
 from holdfast.chaos.evidence.log_view import place, records_of, removed_by
 from holdfast.chaos.evidence.verdict import Verdict, Violation
-from holdfast.chaos.history import Happening, Recorded
+from holdfast.chaos.history.happenings import Happening, Recorded
 
 INVARIANT: Final = "I11"
 

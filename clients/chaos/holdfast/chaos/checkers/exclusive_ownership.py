@@ -15,7 +15,7 @@ from typing import Final, NamedTuple, TypeAlias
 from holdfast.chaos.evidence.calls import NEVER
 from holdfast.chaos.evidence.log_view import NOT_LEASES, Fence, fences, label, seconds
 from holdfast.chaos.evidence.verdict import Verdict, Violation
-from holdfast.chaos.history import Granted, Happening, Partitions, Renewed, Surrendered
+from holdfast.chaos.history.happenings import Granted, Happening, Partitions, Renewed, Surrendered
 
 INVARIANT: Final = "I1"
 

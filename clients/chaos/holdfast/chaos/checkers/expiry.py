@@ -26,7 +26,7 @@ from holdfast.chaos.evidence.log_view import (
     views,
 )
 from holdfast.chaos.evidence.verdict import Verdict, Violation
-from holdfast.chaos.history import Began, Fault, Happening, Recorded, Role
+from holdfast.chaos.history.happenings import Began, Fault, Happening, Recorded, Role
 
 INVARIANT: Final = "I12"
 

@@ -17,7 +17,7 @@ from holdfast.chaos.evidence.calls import Call, calls_of
 from holdfast.chaos.evidence.log_view import Fence, View, fences, label, records_of, seconds
 from holdfast.chaos.evidence.standing import Standing, standings
 from holdfast.chaos.evidence.verdict import Verdict, Violation
-from holdfast.chaos.history import Happening, Recorded, Wrote
+from holdfast.chaos.history.happenings import Happening, Recorded, Wrote
 
 INVARIANT: Final = "I5"
 

@@ -14,7 +14,7 @@ from holdfast.chaos.evidence.calls import flaws
 from holdfast.chaos.evidence.log_view import seconds
 from holdfast.chaos.evidence.once import Evidence
 from holdfast.chaos.evidence.verdict import Verdict, Violation
-from holdfast.chaos.history import Happening
+from holdfast.chaos.history.happenings import Happening
 
 SHOWN_MAX: Final = 5
 """Violations of one invariant that the table shows; the rest is counted."""

@@ -24,7 +24,7 @@ from holdfast.chaos.evidence.offset_registers import (
 )
 from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.evidence.wgl import STEPS_MAX, Operation, Outcome, search
-from holdfast.chaos.history import Happening
+from holdfast.chaos.history.happenings import Happening
 
 INVARIANT: Final = "I7"
 

@@ -28,7 +28,7 @@ from holdfast.chaos.evidence.log_view import (
 from holdfast.chaos.evidence.rounds import rounds
 from holdfast.chaos.evidence.topics import Sizes, Topics
 from holdfast.chaos.evidence.verdict import Verdict, Violation
-from holdfast.chaos.history import Fields, Happening, Recorded, Role
+from holdfast.chaos.history.happenings import Fields, Happening, Recorded, Role
 
 INVARIANT: Final = "I9"
 

@@ -21,7 +21,7 @@ from holdfast.chaos.evidence.log_view import (
     records_of,
 )
 from holdfast.chaos.evidence.verdict import Verdict, Violation
-from holdfast.chaos.history import Granted, Happening, Recorded
+from holdfast.chaos.history.happenings import Granted, Happening, Recorded
 
 INVARIANT: Final = "I3"
 

@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 from holdfast.chaos.evidence.log_view import records_of
 from holdfast.chaos.evidence.verdict import Verdict, Violation
-from holdfast.chaos.history import Applied, Happening, Recorded
-from holdfast.chaos.recording import record_of
+from holdfast.chaos.history.happenings import Applied, Happening, Recorded
+from holdfast.chaos.history.records import record_of
 from holdfast.coordinator.broken import InvariantBroken
 from holdfast.coordinator.replay import replay
 from holdfast.coordinator.state import State

@@ -13,7 +13,7 @@ from typing import Final
 
 from holdfast.chaos.evidence.log_view import by_group, place, records_of
 from holdfast.chaos.evidence.verdict import Verdict, Violation
-from holdfast.chaos.history import Happening, Recorded, Watched, WatchGap, WatchOpened
+from holdfast.chaos.history.happenings import Happening, Recorded, Watched, WatchGap, WatchOpened
 
 INVARIANT: Final = "I10"
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
 from holdfast.chaos.evidence.once import once
-from holdfast.chaos.history import Happening, Invoked, Returned
+from holdfast.chaos.history.happenings import Happening, Invoked, Returned
 
 NEVER: Final = 1 << 62
 """Microseconds; later than everything."""

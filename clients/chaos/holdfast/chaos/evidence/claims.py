@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 from google.protobuf.message import DecodeError
 
 from holdfast.chaos.evidence.log_view import assigned_by
-from holdfast.chaos.history import Fields, Recorded
+from holdfast.chaos.history.happenings import Fields, Recorded
 from holdfast.v1 import group_pb2
 
 Partition: TypeAlias = tuple[str, int]

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.chaos.evidence.calls import NEVER, Call
 from holdfast.chaos.evidence.log_view import NOTHING, View, place, seconds, views
-from holdfast.chaos.history import Recorded
+from holdfast.chaos.history.happenings import Recorded
 
 Fits = Callable[[View], bool]
 

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.chaos.evidence.calls import NEVER
 from holdfast.chaos.evidence.once import once
-from holdfast.chaos.history import (
+from holdfast.chaos.history.happenings import (
     Applied,
     Began,
     Fields,

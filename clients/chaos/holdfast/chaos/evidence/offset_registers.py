@@ -14,7 +14,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 from holdfast.chaos.evidence.calls import Call, calls_of
 from holdfast.chaos.evidence.log_view import by_group, records_of
 from holdfast.chaos.evidence.wgl import Operation
-from holdfast.chaos.history import Happening, Recorded
+from holdfast.chaos.history.happenings import Happening, Recorded
 
 NONE: Final = -1
 """What a register holds, and a fetch answers, when nothing is committed."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any, Self, TypeAlias, TypeVar
 
-from holdfast.chaos.history import Happening
+from holdfast.chaos.history.happenings import Happening
 
 T = TypeVar("T")
 

@@ -14,7 +14,7 @@ from typing import Generic, TypeAlias, TypeVar
 from holdfast.chaos.evidence.claims import Claims
 from holdfast.chaos.evidence.log_view import NOTHING, View, fold
 from holdfast.chaos.evidence.topics import Topics
-from holdfast.chaos.history import Recorded
+from holdfast.chaos.history.happenings import Recorded
 
 Begun = TypeVar("Begun")
 Note: TypeAlias = Callable[[View, Claims, Topics], Begun]

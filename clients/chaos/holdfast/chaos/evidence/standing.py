@@ -20,7 +20,7 @@ from holdfast.chaos.evidence.log_view import (
     records_of,
     views,
 )
-from holdfast.chaos.history import Happening, Recorded
+from holdfast.chaos.history.happenings import Happening, Recorded
 
 
 class Standing:

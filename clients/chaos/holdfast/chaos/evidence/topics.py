@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TypeAlias
 
-from holdfast.chaos.history import Recorded
+from holdfast.chaos.history.happenings import Recorded
 
 Sizes: TypeAlias = dict[str, int]
 

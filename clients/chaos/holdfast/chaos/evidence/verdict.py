@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
-from holdfast.chaos.history import Happening
+from holdfast.chaos.history.happenings import Happening
 
 
 class Violation(NamedTuple):

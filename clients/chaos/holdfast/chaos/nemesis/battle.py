@@ -15,7 +15,7 @@ from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from holdfast.chaos.clock import boot_us
-from holdfast.chaos.history import Fault
+from holdfast.chaos.history.happenings import Fault
 
 if TYPE_CHECKING:
     from holdfast.chaos.cluster.proxy import Network

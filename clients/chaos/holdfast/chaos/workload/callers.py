@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.chaos.clock import boot_us
-from holdfast.chaos.messages import Answer, answered, failed
+from holdfast.chaos.workload.messages import Answer, answered, failed
 from holdfast.client import Admin, Unavailable
 from holdfast.client._rpc.caller import Caller
 from holdfast.client._rpc.heartbeat_stream import HeartbeatStream

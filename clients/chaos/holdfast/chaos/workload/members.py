@@ -10,7 +10,7 @@ import contextlib
 from typing import TYPE_CHECKING, Any, Literal
 
 from holdfast.chaos.clock import US_PER_MS, boot_us
-from holdfast.chaos.history import Granted, Renewed, Surrendered
+from holdfast.chaos.history.happenings import Granted, Renewed, Surrendered
 from holdfast.chaos.workload.callers import RecordedConnection
 from holdfast.client import HoldfastError, Member
 from holdfast.client._session.loss import OVER, LostReason

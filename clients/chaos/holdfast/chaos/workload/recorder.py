@@ -11,9 +11,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from holdfast.chaos.clock import boot_us
-from holdfast.chaos.history import Happening, Invoked, Returned
-from holdfast.chaos.history_file import Writer
-from holdfast.chaos.messages import OPERATIONS, Answer, arguments_of, group_of, operation_of
+from holdfast.chaos.history.happenings import Happening, Invoked, Returned
+from holdfast.chaos.history.jsonl import Writer
+from holdfast.chaos.workload.messages import (
+    OPERATIONS,
+    Answer,
+    arguments_of,
+    group_of,
+    operation_of,
+)
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message

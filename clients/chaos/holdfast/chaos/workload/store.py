@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 from holdfast.chaos.clock import boot_us
-from holdfast.chaos.history import Wrote
+from holdfast.chaos.history.happenings import Wrote
 from holdfast.chaos.workload.recorder import Recorder
 
 

@@ -1,7 +1,8 @@
 """A history on disk: JSON lines, one happening each, its class's name under `type`.
 
 Lines are whole or refused: a history that was damaged or written by another version proves nothing,
-so reading it ends with a sentence that names the line. Knows the types of `history` and no checker.
+so reading it ends with a sentence that names the line. Knows the types of `happenings`, and no
+checker.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Literal, Self, get_args, get_origin, get_type_hints
 
-from holdfast.chaos.history import FORMAT, Began, Happening
+from holdfast.chaos.history.happenings import FORMAT, Began, Happening
 
 Reader = Callable[[Any], Any]
 """Turns what JSON gave into a field's value; raises ValueError if it is none."""

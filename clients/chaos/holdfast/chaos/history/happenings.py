@@ -3,7 +3,7 @@
 The simulator and the runs on real processes write the same happenings, and the checkers judge them.
 A history is in the order of one true clock, in microseconds: simulated time, or CLOCK_BOOTTIME of
 the one host that everything runs on. The types are here, and what each field means; the form on
-disk is in `history_file`. Knows no checker, no network and no cluster.
+disk is in `jsonl`. Knows no checker, no network and no cluster.
 
 Calls have the contract's names (`JoinGroup`, `OffsetCommit`, ...) and these keys, as far as the
 request or answer has them; a value is what JSON can hold:
@@ -149,7 +149,7 @@ class Recorded(NamedTuple):
 
     A run on real processes cannot see that moment: there `at_us` is the earliest that is possible.
     `kind` is the event's name and `fields` its content, `request_ids` all that it serves, as
-    `recording.recorded` makes them. `payload`: the record's bytes in hexadecimal; "" if not kept.
+    `records.recorded` makes them. `payload`: the record's bytes in hexadecimal; "" if not kept.
     """
 
     at_us: int

@@ -1,6 +1,7 @@
 """The contract's messages as a history has them: names of calls, arguments, outcomes, results.
 
-`history` says which keys there are. Knows messages and the client's failures, not how they travel.
+`history.happenings` says which keys there are. Knows messages and the client's failures, not how
+they travel.
 """
 
 from __future__ import annotations
@@ -9,8 +10,8 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from google.protobuf.message import DecodeError, Message
 
-from holdfast.chaos.history import Fields
-from holdfast.chaos.recording import partitions_of
+from holdfast.chaos.history.happenings import Fields
+from holdfast.chaos.history.records import partitions_of
 from holdfast.client.errors import HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.v1 import admin_pb2, group_pb2, offset_pb2
 from holdfast.v1.errors_pb2 import ERROR_CODE_NONE, ErrorCode

@@ -11,7 +11,7 @@ from typing import Any
 
 from google.protobuf.message import DecodeError
 
-from holdfast.chaos.history import Fields, Recorded
+from holdfast.chaos.history.happenings import Fields, Recorded
 from holdfast.coordinator.events import (
     Assigned,
     Event,

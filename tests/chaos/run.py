@@ -9,7 +9,7 @@ import secrets
 import sys
 from pathlib import Path
 
-from holdfast.chaos.run import Plan, Refused, StagingFailed, new_folder, run
+from holdfast.chaos.runner.run import Plan, Refused, StagingFailed, new_folder, run
 
 
 def main() -> int:

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from chaos import run as command
-from holdfast.chaos.run import Refused, StagingFailed
+from holdfast.chaos.runner.run import Refused, StagingFailed
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.chaos.plan import Plan
-from holdfast.chaos.report import SHOWN_MAX, Report, percentiles
-from holdfast.chaos.run import _keep_or_remove
+from holdfast.chaos.runner.plan import Plan
+from holdfast.chaos.runner.report import SHOWN_MAX, Report, percentiles
+from holdfast.chaos.runner.run import _keep_or_remove
 
 if TYPE_CHECKING:
     from pathlib import Path

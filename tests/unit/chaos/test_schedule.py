@@ -13,7 +13,7 @@ import pytest
 from holdfast.chaos import nemesis
 from holdfast.chaos.cluster.proxy import CLIENTS, Network
 from holdfast.chaos.cluster.staging import redirect
-from holdfast.chaos.plan import Plan, Refused, chosen_kinds, schedule
+from holdfast.chaos.runner.plan import Plan, Refused, chosen_kinds, schedule
 
 QUICK = [kind for kind in nemesis.KINDS if not kind.slow]
 SLOW = [kind for kind in nemesis.KINDS if kind.slow]

@@ -72,7 +72,7 @@ def chaos(  # noqa: PLR0913 - an option each
         return
     if cluster is not None and not yes:
         _ask(cluster)
-    program = import_module("holdfast.chaos.run")
+    program = import_module("holdfast.chaos.runner.run")
     plan = program.Plan(
         folder=out or program.new_folder(),
         seed=secrets.randbelow(1 << 31) if seed is None else seed,
@@ -103,7 +103,7 @@ def _ask(cluster: Path) -> None:
         fail("nothing was broken; --yes does not ask", REFUSED)
 
 
-def _run(program: Any, plan: Any) -> Any:  # noqa: ANN401 - holdfast.chaos.run, unknown here
+def _run(program: Any, plan: Any) -> Any:  # noqa: ANN401 - holdfast.chaos.runner.run, unknown here
     """Run; ends the command with one sentence if it cannot begin, or is not let end in order."""
     try:
         return asyncio.run(program.run(plan, lambda line: say(line, err=True)))

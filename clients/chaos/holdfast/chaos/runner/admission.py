@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.chaos.cluster.target import NotHealed, Target
-from holdfast.chaos.plan import Plan, Refused
+from holdfast.chaos.runner.plan import Plan, Refused
 from holdfast.chaos.workload.plan import PREFIX
 from holdfast.client import Admin, HoldfastError
 

@@ -15,15 +15,15 @@ from typing import Final
 
 import grpc.aio
 
-from holdfast.chaos import harvest
-from holdfast.chaos.cleaning import clean_up
+from holdfast.chaos import collect
 from holdfast.chaos.clock import US_PER_S, boot_us, wall_behind_us
 from holdfast.chaos.cluster.proxy import Network
 from holdfast.chaos.cluster.target import PATIENCE_S, NotHealed, Target, until
 from holdfast.chaos.history.happenings import FORMAT, Began, Happening, Phase
 from holdfast.chaos.nemesis import Battle, Kind
-from holdfast.chaos.plan import Plan, schedule
-from holdfast.chaos.report import Report
+from holdfast.chaos.runner.cleanup import clean_up
+from holdfast.chaos.runner.plan import Plan, schedule
+from holdfast.chaos.runner.report import Report
 from holdfast.chaos.workload.callers import RecordedAdmin
 from holdfast.chaos.workload.crew import Crew, WorkerFailed
 from holdfast.chaos.workload.observer import Observer
@@ -54,7 +54,7 @@ _STRIKE_S_MAX: Final = 3 * PATIENCE_S
 """For a fault of several steps, each of which waits with patience."""
 
 
-class Field:
+class Runner:
     """The run itself, once the cluster serves."""
 
     def __init__(
@@ -81,9 +81,9 @@ class Field:
         self._wall_behind_us = wall_behind_us()
         self._first = 0
         self._asked_to_end = asyncio.Event()
-        self._logs = harvest.Harvest([], [])
+        self._logs = collect.CollectedLog([], [])
 
-    async def fight(self, kinds: Sequence[Kind]) -> list[Happening]:
+    async def run(self, kinds: Sequence[Kind]) -> list[Happening]:
         """Everything from the first topic to the last digest; the history."""
         self._end_on_signal()
         try:
@@ -96,7 +96,7 @@ class Field:
             self._went_wrong(error)
             self._crew.kill_all()
             await self._end(self._prober)  # what it is told from now on, the log below lacks
-            self._logs = await harvest.read_any_log(self._target, self._first)
+            self._logs = await collect.read_any_log(self._target, self._first)
         else:
             await self._clean_up()
         finally:
@@ -242,12 +242,12 @@ class Field:
         await self._prober.accepted_after(boot_us())
         await self._crew.stop()
         await self._prober.stop()
-        await until(lambda: harvest.digests_agree(self._target), "all nodes rest at one index")
+        await until(lambda: collect.digests_agree(self._target), "all nodes rest at one index")
         await self._observer.look()
         await asyncio.sleep(_REST_S)  # the watches have what was committed last
         self._recorder.note(Phase(boot_us(), "end"))
         await self._observer.stop()
-        self._logs = await harvest.read_logs(self._target, self._first)
+        self._logs = await collect.read_logs(self._target, self._first)
 
     async def _clean_up(self) -> None:
         """Leave nothing of ours in a cluster that goes on."""
@@ -278,7 +278,7 @@ class Field:
         first = Began(self._began_us, FORMAT, "cluster", self._target.names, CLOCK_ERROR, details)
         files = {Path(w.task.history): w.died_us for w in self._crew.all}
         files[self._plan.folder / CONDUCTOR] = 0
-        records = harvest.records_of(self._logs, self._observer, self._wall_behind_us)
-        merged = harvest.merged(files, records)
+        records = collect.records_of(self._logs, self._observer, self._wall_behind_us)
+        merged = collect.merged(files, records)
         merged = [each for each in merged if each.at_us >= self._began_us]
         return [first, *merged]

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from holdfast.chaos import field as field_module
-from holdfast.chaos import harvest
+from holdfast.chaos import collect
 from holdfast.chaos.cluster.target import NotHealed
-from holdfast.chaos.field import CONDUCTOR, Field
-from holdfast.chaos.harvest import Harvest
+from holdfast.chaos.collect import CollectedLog
 from holdfast.chaos.history.happenings import Invoked, Phase
 from holdfast.chaos.history.jsonl import happening_of
 from holdfast.chaos.nemesis import Kind
-from holdfast.chaos.plan import Plan
-from holdfast.chaos.report import Report
+from holdfast.chaos.runner import runner as runner_module
+from holdfast.chaos.runner.plan import Plan
+from holdfast.chaos.runner.report import Report
+from holdfast.chaos.runner.runner import CONDUCTOR, Runner
 from holdfast.chaos.workload.crew import Crew
 from holdfast.chaos.workload.observer import Observer
 from holdfast.chaos.workload.plan import Times
@@ -57,7 +57,7 @@ class Bench:
         self.report = Report(7, "staging")
         plan = Plan(folder, 7, cluster=folder, rounds=2)
         target: Any = Staging()
-        self.field = Field(
+        self.runner = Runner(
             plan, target, None, ("127.0.0.1:1",), self.recorder, self.report, self.said.append
         )
         self._patch = monkeypatch
@@ -65,11 +65,11 @@ class Bench:
             monkeypatch.setattr(part, "stop", self.step(f"{part.__name__} ended"))
         monkeypatch.setattr(Prober, "accepted_after", self.step("accepted", 0.1))
         monkeypatch.setattr(Observer, "look", self.step("looked"))
-        monkeypatch.setattr(harvest, "digests_agree", self.step("rest", "they do"))
-        logs = Harvest([], [])
-        monkeypatch.setattr(harvest, "read_logs", self.step("logs read", logs))
-        monkeypatch.setattr(field_module, "_REST_S", 0.0)
-        monkeypatch.setattr(field_module, "_PAUSE_S", (0.0, 0.0))
+        monkeypatch.setattr(collect, "digests_agree", self.step("rest", "they do"))
+        logs = CollectedLog([], [])
+        monkeypatch.setattr(collect, "read_logs", self.step("logs read", logs))
+        monkeypatch.setattr(runner_module, "_REST_S", 0.0)
+        monkeypatch.setattr(runner_module, "_PAUSE_S", (0.0, 0.0))
         monkeypatch.setattr(Caller, "call", self._served)
 
     def step(self, step: str, answer: object = None) -> Callable[..., Awaitable[object]]:
@@ -91,12 +91,12 @@ class Bench:
     def skip(self, *phases: str) -> None:
         """Leave phases out that need a real cluster."""
         for phase in phases:
-            self._patch.setattr(self.field, phase, self.step(phase, Times()))
+            self._patch.setattr(self.runner, phase, self.step(phase, Times()))
 
     def run(self, kinds: tuple[Kind, ...] = ()) -> None:
         """The run from its first word to its last."""
         self.skip("_prepare", "_work")
-        asyncio.run(asyncio.wait_for(self.field.fight(kinds), PATIENCE_S))
+        asyncio.run(asyncio.wait_for(self.runner.run(kinds), PATIENCE_S))
 
 
 @pytest.fixture
@@ -173,7 +173,7 @@ def test_a_run_that_was_asked_to_end_says_what_it_left_out(bench: Bench) -> None
     """Two faults of an hour's prove less than an hour's, and whoever reads the report must know."""
 
     async def strike(_battle: object) -> None:
-        bench.field._asked_to_end.set()
+        bench.runner._asked_to_end.set()
 
     bench.run((Kind("only", "asks the run to end", strike),))
 
@@ -207,7 +207,7 @@ def test_nodes_that_were_brought_back_are_named_after_a_failed_run_too(
 
     monkeypatch.setattr(Staging, "whole", unwell)
     monkeypatch.setattr(Staging, "brought_back", {"node-2": Running()})
-    monkeypatch.setattr(harvest, "read_any_log", bench.step("any", Harvest([], [])))
+    monkeypatch.setattr(collect, "read_any_log", bench.step("any", CollectedLog([], [])))
     bench.skip("_safety")
     bench.run()
 
@@ -224,7 +224,7 @@ def test_what_a_part_of_the_run_failed_with_is_told_once_and_hides_no_report(
         raise Unavailable("the prober is refused")
 
     monkeypatch.setattr(Prober, "stop", fails)
-    monkeypatch.setattr(harvest, "read_any_log", bench.step("any", Harvest([], [])))
+    monkeypatch.setattr(collect, "read_any_log", bench.step("any", CollectedLog([], [])))
     bench.skip("_safety")
     bench.run()
 
@@ -255,7 +255,7 @@ def test_ctrl_c_ends_the_judging_at_once(bench: Bench) -> None:
 
     async def fights() -> list[bool]:
         loop = asyncio.get_running_loop()
-        await asyncio.wait_for(bench.field.fight(()), PATIENCE_S)
+        await asyncio.wait_for(bench.runner.run(()), PATIENCE_S)
         return [loop.remove_signal_handler(each) for each in (signal.SIGINT, signal.SIGTERM)]
 
     assert asyncio.run(fights()) == [False, False]

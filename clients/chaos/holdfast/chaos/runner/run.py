@@ -1,6 +1,6 @@
 """One run from its beginning to its report: find or start a cluster, break it, judge what was seen.
 
-`field` has what happens on the cluster; here is what is around it.
+`runner` has what happens on the cluster; here is what is around it.
 """
 
 from __future__ import annotations
@@ -11,15 +11,16 @@ from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 
-from holdfast.chaos import judging, nemesis
-from holdfast.chaos.admission import admit, running
+from holdfast.chaos import nemesis
 from holdfast.chaos.cluster.staging import Staging, StagingFailed, end_brought_back
 from holdfast.chaos.cluster.target import Target
-from holdfast.chaos.field import CONDUCTOR, Field
 from holdfast.chaos.history.happenings import Happening
 from holdfast.chaos.history.jsonl import write as write_history
-from holdfast.chaos.plan import Plan, Refused, chosen_kinds, new_folder
-from holdfast.chaos.report import Report
+from holdfast.chaos.runner import judging
+from holdfast.chaos.runner.admission import admit, running
+from holdfast.chaos.runner.plan import Plan, Refused, chosen_kinds, new_folder
+from holdfast.chaos.runner.report import Report
+from holdfast.chaos.runner.runner import CONDUCTOR, Runner
 from holdfast.chaos.workload.recorder import Recorder
 
 __all__ = ["Plan", "Refused", "Report", "StagingFailed", "new_folder", "run"]
@@ -35,8 +36,8 @@ async def run(plan: Plan, say: Callable[[str], None]) -> Report:
     report.left_out = tuple(kind.name for kind in absent)
     _make(plan)
     async with AsyncExitStack() as stack:
-        field = await _field(plan, stack, report, say)
-        history = await field.fight(kinds)
+        runner = await _runner(plan, stack, report, say)
+        history = await runner.run(kinds)
     judging.count(report, history)
     say(f"judging {len(history)} happenings")
     judging.judge(report, history)
@@ -69,9 +70,9 @@ def _keep_or_remove(plan: Plan, report: Report, history: Sequence[Happening]) ->
     (plan.folder / "report.json").write_text(json.dumps(report.as_json(), indent=2) + "\n")
 
 
-async def _field(
+async def _runner(
     plan: Plan, stack: AsyncExitStack, report: Report, say: Callable[[str], None]
-) -> Field:
+) -> Runner:
     """Find or start the cluster, and get everything ready that runs beside it."""
     network, endpoints = None, tuple[str, ...]()
     if plan.cluster is None:
@@ -87,4 +88,4 @@ async def _field(
     stack.push_async_callback(target.close)
     recorder = Recorder(plan.folder / CONDUCTOR, 0)
     stack.callback(recorder.close)
-    return Field(plan, target, network, endpoints, recorder, report, say)
+    return Runner(plan, target, network, endpoints, recorder, report, say)

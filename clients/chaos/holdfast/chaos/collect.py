@@ -1,7 +1,7 @@
-"""Puts the history together: the files of all processes, and the log as every node has it.
+"""Collects the history: the files of all processes, and the log as every node has it.
 
-Whoever was killed could not write what became of his calls and rights: that is added here, at the
-moment of his death.
+A process that was killed could not write what became of its calls and rights: that is added here,
+at the moment of its death. Knows no checker.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ _PAGE: Final = 2_000
 _CALL_S: Final = 30.0
 
 
-class Harvest(NamedTuple):
+class CollectedLog(NamedTuple):
     """The log of all nodes. `differences`: sentences about nodes that have another one."""
 
     records: list[EventRecord]
     differences: list[str]
 
 
-async def read_logs(target: Target, first: int) -> Harvest:
+async def read_logs(target: Target, first: int) -> CollectedLog:
     """Read the log from entry `first` on from every node. Raises grpc's error of the first node.
 
     Up to what all of them had when the reading began: sessions of released members still end.
@@ -56,10 +56,10 @@ async def read_logs(target: Target, first: int) -> Harvest:
     found = [
         sentence for name in others if (sentence := difference(reference, own, name, logs[name]))
     ]
-    return Harvest(own, found)
+    return CollectedLog(own, found)
 
 
-async def read_any_log(target: Target, first: int) -> Harvest:
+async def read_any_log(target: Target, first: int) -> CollectedLog:
     """What can still be read after a run that went wrong: the longest log of those that answer."""
     found: list[list[EventRecord]] = [[]]
     for name in target.names:
@@ -67,7 +67,7 @@ async def read_any_log(target: Target, first: int) -> Harvest:
             grpc.aio.AioRpcError
         ):  # it is down, or stuck: that is told already
             found.append(await _log_of(target, name, first))
-    return Harvest(max(found, key=len), [])
+    return CollectedLog(max(found, key=len), [])
 
 
 async def _log_of(target: Target, name: str, first: int) -> list[EventRecord]:
@@ -109,12 +109,12 @@ class Seen(Protocol):
         """The term that a node was in when it had applied up to an index."""
 
 
-def records_of(harvest: Harvest, observer: Seen, wall_behind_us: int) -> Iterator[Recorded]:
+def records_of(log: CollectedLog, observer: Seen, wall_behind_us: int) -> Iterator[Recorded]:
     """The records as happenings, in order, each at the earliest moment of its commit."""
     terms = sorted(observer.terms)
     indexes = [index for index, _ in terms]
     last_us = last_term = 0
-    for message in harvest.records:
+    for message in log.records:
         position = message.position
         wall_us = message.wall_time_ms * US_PER_MS - wall_behind_us
         seen_us = observer.arrived.get((position.index, position.ordinal), wall_us)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from holdfast.chaos import checkers
 from holdfast.chaos.clock import US_PER_S
 from holdfast.chaos.history.happenings import Granted, Happening, Recorded, Returned, Wrote
-from holdfast.chaos.report import Report
+from holdfast.chaos.runner.report import Report
 
 
 def count(report: Report, history: Sequence[Happening]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.chaos import harvest
+from holdfast.chaos import collect
 from holdfast.chaos.history.happenings import Granted, Happening, Invoked, Returned, Surrendered
 from holdfast.chaos.history.jsonl import line_of
 from holdfast.coordinator.events import Cause, GroupCreated, Record
@@ -27,14 +27,14 @@ def granted(at_us: int) -> Granted:
 
 def test_s5_a_call_of_a_killed_process_is_unknown_from_its_death_on(tmp_path: Path) -> None:
     sent = Invoked(10, 1, "m", "OffsetCommit", "g", {})
-    history = harvest.merged({file_with(tmp_path / "f", sent): DIED_US}, [])
+    history = collect.merged({file_with(tmp_path / "f", sent): DIED_US}, [])
 
     assert history == [sent, Returned(DIED_US, 1, "unknown", "the caller died", {})]
 
 
 def test_a_killed_member_acts_no_more(tmp_path: Path) -> None:
     grant = granted(10)
-    history = harvest.merged({file_with(tmp_path / "f", grant): DIED_US}, [])
+    history = collect.merged({file_with(tmp_path / "f", grant): DIED_US}, [])
 
     assert history == [grant, Surrendered(DIED_US, "m", "g", "m-1", "crashed")]
 
@@ -47,7 +47,7 @@ def test_what_was_closed_in_time_stays_as_it_is(tmp_path: Path) -> None:
         Surrendered(40, "m", "g", "m-1", "revoked"),
     ]
 
-    assert harvest.merged({file_with(tmp_path / "f", *own): DIED_US}, []) == own
+    assert collect.merged({file_with(tmp_path / "f", *own): DIED_US}, []) == own
 
 
 def test_half_a_line_of_a_killed_process_is_left_out(tmp_path: Path) -> None:
@@ -55,7 +55,7 @@ def test_half_a_line_of_a_killed_process_is_left_out(tmp_path: Path) -> None:
     answer = Returned(20, 1, "ok", "", {})
     file = file_with(tmp_path / "f", sent, answer, tail='{"type":"Invo')
 
-    assert harvest.merged({file: DIED_US}, []) == [sent, answer]
+    assert collect.merged({file: DIED_US}, []) == [sent, answer]
 
 
 def test_all_files_and_the_log_are_one_history_in_order_of_time(tmp_path: Path) -> None:
@@ -64,8 +64,8 @@ def test_all_files_and_the_log_are_one_history_in_order_of_time(tmp_path: Path) 
     last = Surrendered(30, "m", "g", "m-1", "lost")
     files = {file_with(tmp_path / "1", one): 0, file_with(tmp_path / "2", other, one): 0}
 
-    assert harvest.merged(files, [last])[0] == other
-    assert harvest.merged(files, [last])[-1] == last
+    assert collect.merged(files, [last])[0] == other
+    assert collect.merged(files, [last])[-1] == last
 
 
 def record(index: int, group: str = "g") -> EventRecord:
@@ -76,9 +76,9 @@ def test_s3_two_nodes_with_different_logs_are_told_apart() -> None:
     """Not only a record that differs: one that is missing at the end, too."""
     log = [record(1), record(2)]
 
-    assert harvest.difference("a", log, "b", [record(1), record(2)]) == ""
-    assert "2.0" in harvest.difference("a", log, "b", [record(1), record(2, "h")])
-    assert "2 records" in harvest.difference("a", log, "b", [record(1)])
+    assert collect.difference("a", log, "b", [record(1), record(2)]) == ""
+    assert "2.0" in collect.difference("a", log, "b", [record(1), record(2, "h")])
+    assert "2 records" in collect.difference("a", log, "b", [record(1)])
 
 
 def logged(index: int, wall_ms: int) -> EventRecord:
@@ -98,7 +98,7 @@ class Seen:
 
 
 def moments(records: list[EventRecord], arrived_us: dict[int, int]) -> list[int]:
-    made = harvest.records_of(harvest.Harvest(records, []), Seen(arrived_us), wall_behind_us=0)
+    made = collect.records_of(collect.CollectedLog(records, []), Seen(arrived_us), wall_behind_us=0)
     return [each.at_us for each in made]
 
 
@@ -129,5 +129,5 @@ def test_records_that_came_while_the_logs_were_read_are_not_compared() -> None:
     before = [EventRecord(position=Position(index=index)) for index in (7, 8)]
     after = [*before, EventRecord(position=Position(index=9))]
 
-    assert harvest.difference("a", before, "b", after) == "a has 2 records, b has 3"
-    assert harvest.upto(8, after) == before
+    assert collect.difference("a", before, "b", after) == "a has 2 records, b has 3"
+    assert collect.upto(8, after) == before

@@ -172,20 +172,20 @@ def test_each_group_is_cleaned_up_whatever_became_of_the_others(
 def test_a_run_that_was_asked_to_end_says_what_it_left_out(bench: Bench) -> None:
     """Two faults of an hour's prove less than an hour's, and whoever reads the report must know."""
 
-    async def strike(_battle: object) -> None:
+    async def inject(_context: object) -> None:
         bench.runner._asked_to_end.set()
 
-    bench.run((Kind("only", "asks the run to end", strike),))
+    bench.run((Kind("only", "asks the run to end", inject),))
 
     assert bench.report.faults == {"only": 1}
     assert "2 rounds" in bench.report.cut_short
 
 
 def test_a_run_that_came_to_its_end_was_not_cut_short(bench: Bench) -> None:
-    async def strike(_battle: object) -> None:
+    async def inject(_context: object) -> None:
         """Nothing is broken."""
 
-    bench.run((Kind("only", "breaks nothing", strike),))
+    bench.run((Kind("only", "breaks nothing", inject),))
 
     assert bench.report.faults == {"only": 2}
     assert bench.report.cut_short == ""

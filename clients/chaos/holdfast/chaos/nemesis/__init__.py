@@ -1,11 +1,15 @@
-"""Every kind of fault there is, and which of them can be had here."""
+"""Breaks a cluster: every kind of fault there is, and which of them can be had here.
+
+Knows the cluster from outside, its links and its clients, and no checker: what a fault does to the
+invariants is not its business.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 from holdfast.chaos.nemesis import clients, disks, links, mistakes, processes, tools
-from holdfast.chaos.nemesis.battle import Battle, Kind
+from holdfast.chaos.nemesis.fault_context import FaultContext, Kind
 
 KINDS: Final = (
     *processes.KINDS,
@@ -17,7 +21,7 @@ KINDS: Final = (
 )
 BY_NAME: Final = {kind.name: kind for kind in KINDS}
 
-__all__ = ["BY_NAME", "KINDS", "Battle", "Kind", "missing"]
+__all__ = ["BY_NAME", "KINDS", "FaultContext", "Kind", "missing"]
 
 
 def missing(*, proxies: bool) -> dict[str, str]:

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from holdfast.chaos.nemesis.battle import Battle, Kind
+from holdfast.chaos.nemesis.fault_context import FaultContext, Kind
 
 
-async def client_pause(battle: Battle) -> None:
+async def client_pause(context: FaultContext) -> None:
     """A worker is frozen, shorter or longer than its session; awake, it must know (S11)."""
-    worker = battle.random.choice(battle.crew.running)
-    seconds = battle.random.uniform(0.3, 1.6) * battle.session_s
-    with battle.fault("client-pause", f"client:{worker.task.number}", seconds=seconds):
-        await battle.crew.freeze(worker, seconds)
+    worker = context.random.choice(context.crew.running)
+    seconds = context.random.uniform(0.3, 1.6) * context.session_s
+    with context.fault("client-pause", f"client:{worker.task.number}", seconds=seconds):
+        await context.crew.freeze(worker, seconds)
 
 
-async def client_kill(battle: Battle) -> None:
+async def client_kill(context: FaultContext) -> None:
     """A worker dies with all its members; another one takes its slots."""
-    worker = battle.random.choice(battle.crew.running)
-    battle.begin("client-kill", f"client:{worker.task.number}")
-    await battle.crew.kill(worker)
+    worker = context.random.choice(context.crew.running)
+    context.begin("client-kill", f"client:{worker.task.number}")
+    await context.crew.kill(worker)
 
 
 KINDS = (

@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 from typing import Final
 
 from holdfast.chaos.cluster.proxy import CLIENTS, Link
-from holdfast.chaos.nemesis.battle import Battle, Kind
+from holdfast.chaos.nemesis.fault_context import FaultContext, Kind
 
 PROXY: Final = "proxy"
 _NEEDS: Final = (PROXY,)
@@ -18,12 +18,12 @@ _LAST_S: Final = (1.0, 4.0)
 
 
 @asynccontextmanager
-async def cut(battle: Battle, kind: str, links: Iterable[Link]) -> AsyncIterator[int]:
+async def cut(context: FaultContext, kind: str, links: Iterable[Link]) -> AsyncIterator[int]:
     """Nothing goes over these links for as long as the block runs: silent, or refused."""
     chosen = list(links)
-    silent = battle.random.random() < 0.7  # noqa: PLR2004 - most partitions say nothing
+    silent = context.random.random() < 0.7  # noqa: PLR2004 - most partitions say nothing
     names = ",".join(link.name for link in chosen)
-    with battle.fault(kind, names, silent=silent) as moment:
+    with context.fault(kind, names, silent=silent) as moment:
         for link in chosen:
             if silent:
                 link.stall()
@@ -36,101 +36,101 @@ async def cut(battle: Battle, kind: str, links: Iterable[Link]) -> AsyncIterator
                 link.clear()
 
 
-def _peers_of(battle: Battle, name: str) -> list[Link]:
-    others = battle.target.others(name)
-    return [link for other in others for link in battle.net.between(name, other)]
+def _peers_of(context: FaultContext, name: str) -> list[Link]:
+    others = context.target.others(name)
+    return [link for other in others for link in context.net.between(name, other)]
 
 
-async def partition(battle: Battle) -> int:
+async def partition(context: FaultContext) -> int:
     """The leader is cut off from everybody: the others must elect, and it must step down."""
-    leader = await battle.target.leader()
-    links = [*_peers_of(battle, leader), battle.net.link(CLIENTS, leader)]
-    async with cut(battle, "partition", links) as moment:
-        await battle.served_again(moment)
-        await battle.hold(0.0, 2.0)
+    leader = await context.target.leader()
+    links = [*_peers_of(context, leader), context.net.link(CLIENTS, leader)]
+    async with cut(context, "partition", links) as moment:
+        await context.served_again(moment)
+        await context.hold(0.0, 2.0)
     return moment
 
 
-async def partition_follower(battle: Battle) -> None:
+async def partition_follower(context: FaultContext) -> None:
     """A follower is cut off; when it is back, it must not depose the leader (S10 a)."""
-    async with cut(battle, "partition-follower", _peers_of(battle, await battle.follower())):
-        await battle.hold(*_LAST_S)
+    async with cut(context, "partition-follower", _peers_of(context, await context.follower())):
+        await context.hold(*_LAST_S)
 
 
-async def leader_alone(battle: Battle) -> int:
+async def leader_alone(context: FaultContext) -> int:
     """The leader hears its clients and no peer: it must not answer from what it has (S10 c)."""
-    leader = await battle.target.leader()
-    async with cut(battle, "leader-alone", _peers_of(battle, leader)) as moment:
-        await battle.served_again(moment)
-        await battle.hold(0.5, 2.0)
+    leader = await context.target.leader()
+    async with cut(context, "leader-alone", _peers_of(context, leader)) as moment:
+        await context.served_again(moment)
+        await context.hold(0.5, 2.0)
     return moment
 
 
-async def one_way(battle: Battle) -> int | None:
+async def one_way(context: FaultContext) -> int | None:
     """A node hears everybody and is heard by nobody, or the other way round."""
-    name, leads = await battle.someone()
-    mute = battle.random.random() < 0.5  # noqa: PLR2004 - half of the time
+    name, leads = await context.someone()
+    mute = context.random.random() < 0.5  # noqa: PLR2004 - half of the time
     links = [
-        battle.net.link(*((name, other) if mute else (other, name)))
-        for other in battle.target.others(name)
+        context.net.link(*((name, other) if mute else (other, name)))
+        for other in context.target.others(name)
     ]
-    async with cut(battle, "one-way", links) as moment:
+    async with cut(context, "one-way", links) as moment:
         if leads:
-            await battle.served_again(moment)
-        await battle.hold(*_LAST_S)
+            await context.served_again(moment)
+        await context.hold(*_LAST_S)
     return moment if leads else None
 
 
-async def bridge(battle: Battle) -> None:
+async def bridge(context: FaultContext) -> None:
     """Two nodes do not hear each other; the third one hears both."""
-    leader = await battle.target.leader()
-    other = battle.random.choice(battle.target.others(leader))
-    async with cut(battle, "bridge", battle.net.between(leader, other)) as moment:
-        await battle.hold(*_LAST_S)
-        await battle.served_again(moment)
+    leader = await context.target.leader()
+    other = context.random.choice(context.target.others(leader))
+    async with cut(context, "bridge", context.net.between(leader, other)) as moment:
+        await context.hold(*_LAST_S)
+        await context.served_again(moment)
 
 
-async def all_apart(battle: Battle) -> None:
+async def all_apart(context: FaultContext) -> None:
     """No node hears another: nothing may be accepted until they do."""
-    async with cut(battle, "all-apart", battle.net.of_peers()):
-        await battle.hold(1.0, 3.0)
+    async with cut(context, "all-apart", context.net.of_peers()):
+        await context.hold(1.0, 3.0)
 
 
-async def slow_links(battle: Battle) -> None:
+async def slow_links(context: FaultContext) -> None:
     """Each piece takes 10 to 150 ms more, on all links or on those of one node."""
-    delay_s = battle.random.uniform(0.01, 0.1)
-    name, _ = await battle.someone()
-    some = battle.net.of_peers() if battle.random.random() < 0.5 else _peers_of(battle, name)  # noqa: PLR2004 - half of the time
-    with battle.fault("slow-links", ",".join(link.name for link in some), delay_s=delay_s):
+    delay_s = context.random.uniform(0.01, 0.1)
+    name, _ = await context.someone()
+    some = context.net.of_peers() if context.random.random() < 0.5 else _peers_of(context, name)  # noqa: PLR2004 - half of the time
+    with context.fault("slow-links", ",".join(link.name for link in some), delay_s=delay_s):
         for link in some:
             link.slow(delay_s, delay_s / 2)
         try:
-            await battle.hold(2.0, 5.0)
+            await context.hold(2.0, 5.0)
         finally:
             for link in some:
                 link.clear()
 
 
-async def resets(battle: Battle) -> None:
+async def resets(context: FaultContext) -> None:
     """All connections of a node are reset, some times in a row."""
-    name, _ = await battle.someone()
-    links = [*_peers_of(battle, name), battle.net.link(CLIENTS, name)]
-    with battle.fault("resets", name):
-        for _ in range(battle.random.randint(1, 4)):
+    name, _ = await context.someone()
+    links = [*_peers_of(context, name), context.net.link(CLIENTS, name)]
+    with context.fault("resets", name):
+        for _ in range(context.random.randint(1, 4)):
             for link in links:
                 link.reset()
-            await battle.hold(0.1, 0.8)
+            await context.hold(0.1, 0.8)
 
 
-async def cut_messages(battle: Battle) -> None:
+async def cut_messages(context: FaultContext) -> None:
     """Connections break in the middle of a message, again and again."""
-    name, _ = await battle.someone()
-    links = [*_peers_of(battle, name), battle.net.link(CLIENTS, name)]
-    with battle.fault("cut-messages", name):
-        for _ in range(battle.random.randint(2, 5)):
+    name, _ = await context.someone()
+    links = [*_peers_of(context, name), context.net.link(CLIENTS, name)]
+    with context.fault("cut-messages", name):
+        for _ in range(context.random.randint(2, 5)):
             for link in links:
-                link.cut_after(battle.random.randint(1, 5_000))
-            await battle.hold(0.2, 0.8)
+                link.cut_after(context.random.randint(1, 5_000))
+            await context.hold(0.2, 0.8)
         for link in links:
             link.clear()
 

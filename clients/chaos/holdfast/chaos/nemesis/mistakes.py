@@ -13,41 +13,41 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.chaos.cluster.target import COMMAND
-from holdfast.chaos.nemesis.battle import Battle, Kind
+from holdfast.chaos.nemesis.fault_context import FaultContext, Kind
 
 _REFUSED: Final = 1
 """The command's exit code for what it refuses."""
 _WAIT_S: Final = 60.0
 
 
-async def second_process(battle: Battle) -> None:
+async def second_process(context: FaultContext) -> None:
     """The first one goes on, the second one says that the directory is in use."""
-    name, _ = await battle.someone()
-    file = _edited(battle, name, (r"127\.0\.0\.1:\d+", "127.0.0.1:0"))
-    with battle.fault("second-process", name):
-        await _must_be_refused(battle, file, "in use")
-        if not battle.target.alive(name):
-            battle.wrong.append(f"{name} ended because a second process wanted its directory")
+    name, _ = await context.someone()
+    file = _edited(context, name, (r"127\.0\.0\.1:\d+", "127.0.0.1:0"))
+    with context.fault("second-process", name):
+        await _must_be_refused(context, file, "in use")
+        if not context.target.alive(name):
+            context.wrong.append(f"{name} ended because a second process wanted its directory")
     file.unlink()
 
 
-async def foreign_directory(battle: Battle) -> None:
+async def foreign_directory(context: FaultContext) -> None:
     """A node that is stopped is started as one of another cluster, and as another node."""
-    name = await battle.follower()
-    other = battle.target.others(name)[0]
-    with battle.fault("foreign-directory", name):
-        await battle.target.stop(name)
-        cluster = _edited(battle, name, (r'(?m)^id = ".*"$', 'id = "another"'))
-        await _must_be_refused(battle, cluster, "another cluster")
-        renamed = _edited(battle, name, (rf'(?m)^name = "{name}"$', f'name = "{other}"'))
-        await _must_be_refused(battle, renamed, "another node")
+    name = await context.follower()
+    other = context.target.others(name)[0]
+    with context.fault("foreign-directory", name):
+        await context.target.stop(name)
+        cluster = _edited(context, name, (r'(?m)^id = ".*"$', 'id = "another"'))
+        await _must_be_refused(context, cluster, "another cluster")
+        renamed = _edited(context, name, (rf'(?m)^name = "{name}"$', f'name = "{other}"'))
+        await _must_be_refused(context, renamed, "another node")
         renamed.unlink()
-        await battle.target.bring_back(name)
+        await context.target.bring_back(name)
 
 
-def _edited(battle: Battle, name: str, *changes: tuple[str, str]) -> Path:
+def _edited(context: FaultContext, name: str, *changes: tuple[str, str]) -> Path:
     """A copy of a node's file beside it, with something changed."""
-    file = battle.target.directory / name / "node.toml"
+    file = context.target.directory / name / "node.toml"
     text = file.read_text()
     for pattern, value in changes:
         text = re.sub(pattern, value, text)
@@ -56,7 +56,7 @@ def _edited(battle: Battle, name: str, *changes: tuple[str, str]) -> Path:
     return copy
 
 
-async def _must_be_refused(battle: Battle, file: Path, words: str) -> None:
+async def _must_be_refused(context: FaultContext, file: Path, words: str) -> None:
     """Run a node that cannot start; whatever else it does is wrong."""
     process = subprocess.Popen(  # noqa: ASYNC220, S603 - waited for in a thread; our own program
         [*COMMAND, "node", "--config", str(file)],
@@ -70,10 +70,10 @@ async def _must_be_refused(battle: Battle, file: Path, words: str) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-        battle.wrong.append(f"a node with {file} was not refused within {_WAIT_S:.0f} s")
+        context.wrong.append(f"a node with {file} was not refused within {_WAIT_S:.0f} s")
         return
     if process.returncode != _REFUSED or words not in said:
-        battle.wrong.append(
+        context.wrong.append(
             f"a node with {file} ended with code {process.returncode} and without {words!r}: {said}"
         )
 

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.chaos.cluster.target import NotHealed
-from holdfast.chaos.nemesis.battle import Battle, Kind
+from holdfast.chaos.nemesis.fault_context import FaultContext, Kind
 
 STRACE: Final = "strace"
 FAKETIME: Final = "libfaketime"
@@ -30,34 +30,34 @@ _HOUR: Final = 3_600
 _JUMPS: Final = (-_HOUR, _HOUR, -365 * 24 * _HOUR, 365 * 24 * _HOUR)
 
 
-async def sync_error(battle: Battle) -> None:
+async def sync_error(context: FaultContext) -> None:
     """The kernel says EIO to a sync: the node must stop, and never try again."""
-    name, _ = await battle.someone()
-    with battle.fault("sync-error", name) as moment:
-        async with _traced(battle, name, f"inject={_SYNCS}:error=EIO:when=1+"):
+    name, _ = await context.someone()
+    with context.fault("sync-error", name) as moment:
+        async with _traced(context, name, f"inject={_SYNCS}:error=EIO:when=1+"):
             try:
-                await battle.target.gone(name)
+                await context.target.gone(name)
             except NotHealed:
-                battle.wrong.append(f"{name} went on although its syncs failed")
-                await battle.target.kill(name)
-        await battle.served_again(moment)
-        await battle.target.bring_back(name)
+                context.wrong.append(f"{name} went on although its syncs failed")
+                await context.target.kill(name)
+        await context.served_again(moment)
+        await context.target.bring_back(name)
 
 
-async def sync_delay(battle: Battle) -> None:
+async def sync_delay(context: FaultContext) -> None:
     """The kernel takes its time for each sync."""
-    name, _ = await battle.someone()
-    delay_us = battle.random.randint(20_000, 300_000)
-    with battle.fault("sync-delay", name, delay_us=delay_us):
-        async with _traced(battle, name, f"inject={_SYNCS}:delay_enter={delay_us}"):
-            await battle.hold(2.0, 4.0)
+    name, _ = await context.someone()
+    delay_us = context.random.randint(20_000, 300_000)
+    with context.fault("sync-delay", name, delay_us=delay_us):
+        async with _traced(context, name, f"inject={_SYNCS}:delay_enter={delay_us}"):
+            await context.hold(2.0, 4.0)
 
 
 @asynccontextmanager
-async def _traced(battle: Battle, name: str, inject: str) -> AsyncIterator[None]:
+async def _traced(context: FaultContext, name: str, inject: str) -> AsyncIterator[None]:
     """Trace a running node for as long as the block runs."""
-    log = battle.folder / f"{name}.strace"
-    command = [STRACE, "-f", "-p", str(battle.target.pid(name)), "-e", f"trace={_SYNCS}"]
+    log = context.folder / f"{name}.strace"
+    command = [STRACE, "-f", "-p", str(context.target.pid(name)), "-e", f"trace={_SYNCS}"]
     with log.open("wb") as stream:
         process = subprocess.Popen(  # noqa: ASYNC220, S603 - ended below; fixed arguments
             [*command, "-e", inject], stdin=subprocess.DEVNULL, stdout=stream, stderr=stream
@@ -88,26 +88,26 @@ def _words(log: Path) -> str:
     return log.read_text(errors="replace")
 
 
-async def wall_clock(battle: Battle) -> None:
+async def wall_clock(context: FaultContext) -> None:
     """A node's wall clock is an hour or a year off, and leads with it if the dice say so."""
-    name, _ = await battle.someone()
-    jump_s = battle.random.choice(_JUMPS)
+    name, _ = await context.someone()
+    jump_s = context.random.choice(_JUMPS)
     variables = {
         "LD_PRELOAD": _faketime(),
         "FAKETIME": f"{jump_s:+d}s",
         "FAKETIME_DONT_FAKE_MONOTONIC": "1",
         "DONT_FAKE_MONOTONIC": "1",
     }
-    with battle.fault("wall-clock", name, jump_s=jump_s):
-        await battle.target.stop(name)
-        await battle.target.bring_back(name, variables=variables)
-        await battle.target.whole()
-        if await battle.target.leader() != name:
-            await battle.admin.transfer_leadership(name)
-        await battle.hold(2.0, 4.0)
-        await battle.target.whole()
-        await battle.target.kill(name)  # asked to, it may wait a faked year for a thread to end
-        await battle.target.bring_back(name)
+    with context.fault("wall-clock", name, jump_s=jump_s):
+        await context.target.stop(name)
+        await context.target.bring_back(name, variables=variables)
+        await context.target.whole()
+        if await context.target.leader() != name:
+            await context.admin.transfer_leadership(name)
+        await context.hold(2.0, 4.0)
+        await context.target.whole()
+        await context.target.kill(name)  # asked to, it may wait a faked year for a thread to end
+        await context.target.bring_back(name)
 
 
 def _faketime() -> str:

@@ -20,7 +20,7 @@ from holdfast.chaos.clock import US_PER_S, boot_us, wall_behind_us
 from holdfast.chaos.cluster.proxy import Network
 from holdfast.chaos.cluster.target import PATIENCE_S, NotHealed, Target, until
 from holdfast.chaos.history.happenings import FORMAT, Began, Happening, Phase
-from holdfast.chaos.nemesis import Battle, Kind
+from holdfast.chaos.nemesis import FaultContext, Kind
 from holdfast.chaos.runner.cleanup import clean_up
 from holdfast.chaos.runner.plan import Plan, schedule
 from holdfast.chaos.runner.report import Report
@@ -50,7 +50,7 @@ CLOCK_ERROR: Final = 0.05
 _PAUSE_S: Final = (0.2, 1.0)
 _WARM_CHANGES: Final = 20
 _REST_S: Final = 1.0
-_STRIKE_S_MAX: Final = 3 * PATIENCE_S
+_INJECT_S_MAX: Final = 3 * PATIENCE_S
 """For a fault of several steps, each of which waits with patience."""
 
 
@@ -186,7 +186,7 @@ class Runner:
 
     async def _safety(self, kinds: Sequence[Kind], times: Times) -> None:
         random = Random(self._plan.seed)  # noqa: S311 - a seed gives the same schedule
-        battle = Battle(
+        context = FaultContext(
             self._target, self._network, self._crew, self._prober, self._admin, random,
             self._recorder, self._plan.folder, times.session / 1_000, self._report.wrong,
         )  # fmt: skip
@@ -199,16 +199,16 @@ class Runner:
             if self._asked_to_end.is_set():
                 self._report.cut_short = self._plan.length
                 return
-            await self._strike(battle, kind)
-            await battle.hold(*_PAUSE_S)
+            await self._inject(context, kind)
+            await context.hold(*_PAUSE_S)
 
-    async def _strike(self, battle: Battle, kind: Kind) -> None:
+    async def _inject(self, context: FaultContext, kind: Kind) -> None:
         """One fault, and how the cluster heals from it (INV-15)."""
         began_us = boot_us()
         self._report.faults[kind.name] += 1
         try:
-            async with asyncio.timeout(_STRIKE_S_MAX):
-                leaderless_us = await kind.strike(battle)
+            async with asyncio.timeout(_INJECT_S_MAX):
+                leaderless_us = await kind.inject(context)
         except TimeoutError:
             raise NotHealed(f"the fault {kind.name} was struck and mended") from None
         mended_us = boot_us()

@@ -31,14 +31,17 @@ class Kind(NamedTuple):
 
     name: str
     about: str
-    strike: Callable[[Battle], Awaitable[int | None]]
+    inject: Callable[[FaultContext], Awaitable[int | None]]
     needs: tuple[str, ...] = ()
     slow: bool = False
 
 
 @dataclass(slots=True)
-class Battle:
-    """The field of one run. `folder` is for files that faults need; `wrong` collects sentences."""
+class FaultContext:
+    """What the faults of one run share.
+
+    `folder` is for files that faults need; `wrong` collects sentences about what went wrong.
+    """
 
     target: Target
     network: Network | None

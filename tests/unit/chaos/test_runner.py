@@ -18,11 +18,11 @@ from holdfast.chaos.runner import runner as runner_module
 from holdfast.chaos.runner.plan import Plan
 from holdfast.chaos.runner.report import Report
 from holdfast.chaos.runner.runner import CONDUCTOR, Runner
-from holdfast.chaos.workload.crew import Crew
 from holdfast.chaos.workload.observer import Observer
-from holdfast.chaos.workload.plan import Times
 from holdfast.chaos.workload.prober import Prober
 from holdfast.chaos.workload.recorder import Recorder
+from holdfast.chaos.workload.tasks import Times
+from holdfast.chaos.workload.workers import Workers
 from holdfast.client import Unavailable
 from holdfast.client._rpc.caller import Caller
 
@@ -61,7 +61,7 @@ class Bench:
             plan, target, None, ("127.0.0.1:1",), self.recorder, self.report, self.said.append
         )
         self._patch = monkeypatch
-        for part in (Crew, Prober, Observer):
+        for part in (Workers, Prober, Observer):
             monkeypatch.setattr(part, "stop", self.step(f"{part.__name__} ended"))
         monkeypatch.setattr(Prober, "accepted_after", self.step("accepted", 0.1))
         monkeypatch.setattr(Observer, "look", self.step("looked"))

@@ -7,17 +7,17 @@ from holdfast.chaos.nemesis.fault_context import FaultContext, Kind
 
 async def client_pause(context: FaultContext) -> None:
     """A worker is frozen, shorter or longer than its session; awake, it must know (S11)."""
-    worker = context.random.choice(context.crew.running)
+    worker = context.random.choice(context.workers.running)
     seconds = context.random.uniform(0.3, 1.6) * context.session_s
     with context.fault("client-pause", f"client:{worker.task.number}", seconds=seconds):
-        await context.crew.freeze(worker, seconds)
+        await context.workers.freeze(worker, seconds)
 
 
 async def client_kill(context: FaultContext) -> None:
     """A worker dies with all its members; another one takes its slots."""
-    worker = context.random.choice(context.crew.running)
+    worker = context.random.choice(context.workers.running)
     context.begin("client-kill", f"client:{worker.task.number}")
-    await context.crew.kill(worker)
+    await context.workers.kill(worker)
 
 
 KINDS = (

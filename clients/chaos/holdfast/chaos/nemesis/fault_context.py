@@ -20,9 +20,9 @@ from holdfast.chaos.history.happenings import Fault
 if TYPE_CHECKING:
     from holdfast.chaos.cluster.proxy import Network
     from holdfast.chaos.cluster.target import Target
-    from holdfast.chaos.workload.crew import Crew
     from holdfast.chaos.workload.prober import Prober
     from holdfast.chaos.workload.recorder import Recorder
+    from holdfast.chaos.workload.workers import Workers
     from holdfast.client import Admin
 
 
@@ -45,7 +45,7 @@ class FaultContext:
 
     target: Target
     network: Network | None
-    crew: Crew
+    workers: Workers
     prober: Prober
     admin: Admin
     random: Random

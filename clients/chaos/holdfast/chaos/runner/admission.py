@@ -11,7 +11,7 @@ from typing import Final
 
 from holdfast.chaos.cluster.target import NotHealed, Target
 from holdfast.chaos.runner.plan import Plan, Refused
-from holdfast.chaos.workload.plan import PREFIX
+from holdfast.chaos.workload.tasks import PREFIX
 from holdfast.client import Admin, HoldfastError
 
 NODES_LEAST: Final = 3

@@ -25,9 +25,11 @@ from holdfast.chaos.runner.cleanup import clean_up
 from holdfast.chaos.runner.plan import Plan, schedule
 from holdfast.chaos.runner.report import Report
 from holdfast.chaos.workload.callers import RecordedAdmin
-from holdfast.chaos.workload.crew import Crew, WorkerFailed
 from holdfast.chaos.workload.observer import Observer
-from holdfast.chaos.workload.plan import (
+from holdfast.chaos.workload.prober import Prober
+from holdfast.chaos.workload.recorder import Recorder
+from holdfast.chaos.workload.store import Store
+from holdfast.chaos.workload.tasks import (
     OFFSETS,
     PARTITIONS,
     PREFIX,
@@ -39,9 +41,7 @@ from holdfast.chaos.workload.plan import (
     groups,
     slots,
 )
-from holdfast.chaos.workload.prober import Prober
-from holdfast.chaos.workload.recorder import Recorder
-from holdfast.chaos.workload.store import Store
+from holdfast.chaos.workload.workers import WorkerFailed, Workers
 from holdfast.client import GroupNotFound, HoldfastError
 
 CONDUCTOR: Final = "conductor.jsonl"
@@ -72,7 +72,7 @@ class Runner:
         self._say = say
         self._prefix = f"{PREFIX}{boot_us() & 0xFFFFFF:06x}"
         self._socket = plan.folder / "store.sock"
-        self._crew = Crew(plan.folder)
+        self._workers = Workers(plan.folder)
         self._observer = Observer(target, recorder)
         offsets = group_name(self._prefix, OFFSETS)
         self._prober = Prober(endpoints, target.tls, recorder, offsets)
@@ -94,13 +94,13 @@ class Runner:
                 await self._healing()
         except (NotHealed, WorkerFailed, HoldfastError, grpc.aio.AioRpcError) as error:
             self._went_wrong(error)
-            self._crew.kill_all()
+            self._workers.kill_all()
             await self._end(self._prober)  # what it is told from now on, the log below lacks
             self._logs = await collect.read_any_log(self._target, self._first)
         else:
             await self._clean_up()
         finally:
-            self._crew.kill_all()
+            self._workers.kill_all()
             await self._end(self._prober)
             await self._end(self._observer)
             self._name_brought_back()
@@ -169,13 +169,13 @@ class Runner:
                 slots=own,
                 times=times,
             )
-            self._crew.start(task)
+            self._workers.start(task)
         self._prober.start()
         await until(lambda: self._prober.accepted >= _WARM_CHANGES, "the first changes")
         await until(self._all_have_members, "every group has members")
 
     async def _all_have_members(self) -> bool:
-        self._crew.refuse_dead()
+        self._workers.refuse_dead()
         named = [name for name in groups(self._prefix) if not name.endswith(OFFSETS)]
         try:
             described = await self._admin.describe_groups(*named)
@@ -187,7 +187,7 @@ class Runner:
     async def _safety(self, kinds: Sequence[Kind], times: Times) -> None:
         random = Random(self._plan.seed)  # noqa: S311 - a seed gives the same schedule
         context = FaultContext(
-            self._target, self._network, self._crew, self._prober, self._admin, random,
+            self._target, self._network, self._workers, self._prober, self._admin, random,
             self._recorder, self._plan.folder, times.session / 1_000, self._report.wrong,
         )  # fmt: skip
         self._recorder.note(Phase(boot_us(), "safety"))
@@ -221,7 +221,7 @@ class Runner:
             failover = await self._prober.accepted_after(leaderless_us)
             self._report.failovers.setdefault(kind.name, []).append(failover)
             told += f", next change after {failover:.2f} s"
-        self._crew.refuse_dead()
+        self._workers.refuse_dead()
         lasted = (mended_us - began_us) / US_PER_S
         self._say(
             f"{(boot_us() - self._began_us) / US_PER_S:7.1f} s  {kind.name:<27} lasted "
@@ -240,7 +240,7 @@ class Runner:
             self._network.clear()
         await self._target.whole()
         await self._prober.accepted_after(boot_us())
-        await self._crew.stop()
+        await self._workers.stop()
         await self._prober.stop()
         await until(lambda: collect.digests_agree(self._target), "all nodes rest at one index")
         await self._observer.look()
@@ -276,7 +276,7 @@ class Runner:
     def _history(self) -> list[Happening]:
         details = {"seed": self._plan.seed, "session": self._prefix}
         first = Began(self._began_us, FORMAT, "cluster", self._target.names, CLOCK_ERROR, details)
-        files = {Path(w.task.history): w.died_us for w in self._crew.all}
+        files = {Path(w.task.history): w.died_us for w in self._workers.all}
         files[self._plan.folder / CONDUCTOR] = 0
         records = collect.records_of(self._logs, self._observer, self._wall_behind_us)
         merged = collect.merged(files, records)

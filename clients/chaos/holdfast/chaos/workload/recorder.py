@@ -1,7 +1,7 @@
 """What one process writes down while it runs: every call and its answer, and all else it sees.
 
 A line is on its way to the file as soon as something happened, so that a process that is killed
-leaves everything that came before. `merge` puts the files of all processes together.
+leaves everything that came before. `collect.merged` puts the files of all processes together.
 """
 
 from __future__ import annotations

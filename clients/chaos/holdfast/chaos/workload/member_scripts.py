@@ -1,7 +1,7 @@
-"""How a member lives: it joins, writes and commits while it owns, and goes in one of many ways.
+"""Scripts of members: one joins, writes and commits while it owns, and goes in one of many ways.
 
-Whatever the group refuses is part of life: the slot's next life begins. What is not a refusal is a
-defect, and ends the worker.
+What the group refuses is part of the script: the slot's next member begins. An error that is no
+refusal is a defect, and ends the worker. Knows the client and the store, no cluster and no fault.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from holdfast.client import HoldfastError, OwnershipLost, Tls
 if TYPE_CHECKING:
     from collections.abc import Coroutine
 
-    from holdfast.chaos.workload.plan import Slot, Task
     from holdfast.chaos.workload.recorder import Recorder
+    from holdfast.chaos.workload.tasks import Slot, Task
     from holdfast.client import Partition
 
 logger = logging.getLogger(__name__)
@@ -47,7 +47,7 @@ _REBALANCES: Final = 0.1
 """How often an operator who looks at a group removes somebody, or has it rebalance."""
 
 
-class Lives:
+class MemberScripts:
     """All slots of one process, on one event loop."""
 
     def __init__(self, task: Task, recorder: Recorder) -> None:
@@ -65,7 +65,7 @@ class Lives:
         """Live until `end`, then leave every group."""
         async with asyncio.TaskGroup() as group:
             for slot in self._task.slots:
-                random = Random(f"{self._task.seed} {slot.name}")  # noqa: S311 - a seed gives the same lives
+                random = Random(f"{self._task.seed} {slot.name}")  # noqa: S311 - a seed gives the same scripts
                 group.create_task(self._of(slot, random))
         self._store.close()
 
@@ -78,20 +78,20 @@ class Lives:
     # --- members ---
 
     async def _fill(self, slot: Slot, random: Random) -> None:
-        """One life after another; a twin's begins while the one before it still goes on."""
+        """One member after another; a twin begins while the one before it still goes on."""
         ways = _STATIC_WAYS if slot.kind == "static" else _DYNAMIC_WAYS
         async with asyncio.TaskGroup() as twins:
             while not self._ending.is_set():
                 way = random.choice(ways)
                 stay_s = random.uniform(self._task.times.stay_least, self._task.times.stay_most)
-                life = self._live(slot, way, stay_s / 1_000)
+                script = self._script(slot, way, stay_s / 1_000)
                 if way == "twin":
-                    twins.create_task(life)
+                    twins.create_task(script)
                     await self._wait(stay_s / 1_000)
                 else:
-                    await life
+                    await script
 
-    async def _live(self, slot: Slot, way: Goodbye, stay_s: float) -> None:
+    async def _script(self, slot: Slot, way: Goodbye, stay_s: float) -> None:
         who = self._next_who(slot)
         member = self._member(slot, who)
         member.start()

@@ -11,15 +11,15 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.chaos.workload.crew import Crew, Worker, WorkerFailed
+from holdfast.chaos.workload.workers import Worker, WorkerFailed, Workers
 
 LIVES = "import signal; print('up', flush=True); signal.pause()"
 DIES = "import signal, sys; signal.signal(signal.SIGTERM, lambda *_: sys.exit(7)); "
 
 
-def crew_of(folder: Path, *programs: str) -> Crew:
+def workers_of(folder: Path, *programs: str) -> Workers:
     """Stand-ins for workers, each up and running."""
-    crew = Crew(folder)
+    workers = Workers(folder)
     for number, program in enumerate(programs, start=1):
         process = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE)
         assert process.stdout is not None
@@ -28,17 +28,17 @@ def crew_of(folder: Path, *programs: str) -> Crew:
         log = folder / f"worker-{number}.log"
         log.write_text(f"the words of {number}\n")
         task: Any = SimpleNamespace(number=number)
-        crew.all.append(Worker(cast("Any", task), process, log))
-    return crew
+        workers.all.append(Worker(cast("Any", task), process, log))
+    return workers
 
 
 def test_one_that_does_not_listen_yet_ends_as_asked(tmp_path: Path) -> None:
     """A worker that was started a moment ago ends by the signal itself."""
-    asyncio.run(crew_of(tmp_path, LIVES).stop())
+    asyncio.run(workers_of(tmp_path, LIVES).stop())
 
 
 def test_whoever_ends_badly_is_named_and_nobody_else(tmp_path: Path) -> None:
-    crew = crew_of(tmp_path, LIVES, DIES + LIVES)
+    workers = workers_of(tmp_path, LIVES, DIES + LIVES)
 
     with pytest.raises(WorkerFailed, match="worker 2 ended with code 7: the words of 2"):
-        asyncio.run(crew.stop())
+        asyncio.run(workers.stop())

@@ -1,4 +1,4 @@
-"""What the clients do: which groups and topics there are, who is in them, and how each one lives.
+"""What the clients do: which groups and topics there are, who is in them, and for how long.
 
 Plain data that travels to the worker processes as JSON. Four groups: static members, dynamic ones,
 both, and offsets that are committed without any membership.
@@ -36,7 +36,7 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place in a group that one life after another fills. `name`: the instance id, if static."""
+    """A place in a group, for one member after another. `name`: its instance id, if static."""
 
     name: str
     group: str

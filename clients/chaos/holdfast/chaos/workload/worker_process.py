@@ -1,4 +1,4 @@
-"""One process of the workload: `python -m holdfast.chaos.workload.worker TASK.json`.
+"""One process of the workload: `python -m holdfast.chaos.workload.worker_process TASK.json`.
 
 It ends on SIGTERM, when everybody has left, and by itself when the process that started it is gone.
 """
@@ -13,9 +13,9 @@ import sys
 from pathlib import Path
 from typing import Final
 
-from holdfast.chaos.workload.lives import Lives
-from holdfast.chaos.workload.plan import Task
+from holdfast.chaos.workload.member_scripts import MemberScripts
 from holdfast.chaos.workload.recorder import Recorder
+from holdfast.chaos.workload.tasks import Task
 
 _LOOK_S: Final = 1.0
 
@@ -23,20 +23,20 @@ _LOOK_S: Final = 1.0
 async def run(task: Task) -> None:
     """Live until told to end."""
     recorder = Recorder(Path(task.history), task.number)
-    lives = Lives(task, recorder)
-    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, lives.end)
-    watch = asyncio.create_task(_end_with_parent(lives, os.getppid()))
+    scripts = MemberScripts(task, recorder)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, scripts.end)
+    watch = asyncio.create_task(_end_with_parent(scripts, os.getppid()))
     try:
-        await lives.run()
+        await scripts.run()
     finally:
         watch.cancel()
         recorder.close()
 
 
-async def _end_with_parent(lives: Lives, parent: int) -> None:
+async def _end_with_parent(scripts: MemberScripts, parent: int) -> None:
     while os.getppid() == parent:  # noqa: ASYNC110 - nothing tells of a parent's end
         await asyncio.sleep(_LOOK_S)
-    lives.end()
+    scripts.end()
 
 
 def main() -> None:

@@ -15,7 +15,7 @@ from holdfast.chaos.clock import boot_us
 from holdfast.chaos.cluster.target import until
 
 if TYPE_CHECKING:
-    from holdfast.chaos.workload.plan import Task
+    from holdfast.chaos.workload.tasks import Task
 
 STOP_S: Final = 45.0
 
@@ -39,7 +39,7 @@ class Worker:
 
 
 @dataclass(slots=True)
-class Crew:
+class Workers:
     """All processes of the workload; files go into `folder`."""
 
     folder: Path
@@ -61,7 +61,7 @@ class Crew:
         task.write(file)
         with log.open("ab") as stream:
             process = subprocess.Popen(  # noqa: S603 - our own program
-                [sys.executable, "-P", "-m", "holdfast.chaos.workload.worker", str(file)],
+                [sys.executable, "-P", "-m", "holdfast.chaos.workload.worker_process", str(file)],
                 stdin=subprocess.DEVNULL,
                 stdout=stream,
                 stderr=stream,

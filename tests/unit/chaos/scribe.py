@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Literal
 
 from holdfast.chaos.checkers import judge
-from holdfast.chaos.evidence.verdict import Verdict
+from holdfast.chaos.checkers.verdict import Verdict
 from holdfast.chaos.history import happenings as h
 from holdfast.chaos.history.records import recorded
 from holdfast.coordinator import events as e
@@ -239,9 +239,7 @@ def assignment(numbers: list[int], topic: str = "t") -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
-def claiming(
-    numbers: list[int], name: str = "sticky", generation: int = 1
-) -> tuple[e.Protocol, ...]:
+def owning(numbers: list[int], name: str = "sticky", generation: int = 1) -> tuple[e.Protocol, ...]:
     """A sticky protocol whose member says that it owns these partitions of t."""
     own = group_pb2.ConsumerProtocolTopicPartitions(topic="t", partitions=numbers)
     message = group_pb2.ConsumerProtocolSubscription(

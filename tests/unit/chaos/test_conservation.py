@@ -8,9 +8,9 @@ from unit.chaos.scribe import (
     SESSION_MS,
     Scribe,
     assigned,
-    claiming,
     joined,
     opened,
+    owning,
     protocols,
     replaced,
     started,
@@ -106,7 +106,7 @@ def test_a_cooperative_assignor_takes_before_it_gives() -> None:
     """ADR 10: while a.1 claims t/2, nobody else gets it."""
     s = begun(protocol=COOPERATIVE)
     assert shared(s, {"a.1": [0, 1, 2], "b": []}) == ""
-    s.entry(opened(), updated("a.1", claiming([0, 1, 2], COOPERATIVE)))
+    s.entry(opened(), updated("a.1", owning([0, 1, 2], COOPERATIVE)))
     s.entry(started(2, "a.1", "b", protocol=COOPERATIVE))
     s.entry(assigned(2, {"a.1": [0, 1], "b": []}))
 
@@ -115,10 +115,10 @@ def test_a_cooperative_assignor_takes_before_it_gives() -> None:
 
 
 def test_a_cooperative_assignor_gives_what_nobody_claims_any_more() -> None:
-    """ADR 10: in the second round a.1 claims less, and so t/2 must have an owner again."""
+    """ADR 10: in the second rebalance a.1 owns less, and so t/2 must have an owner again."""
     s = begun(protocol=COOPERATIVE)
     assert shared(s, {"a.1": [0, 1, 2], "b": []}) == ""
-    s.entry(opened(), updated("a.1", claiming([0, 1], COOPERATIVE)))
+    s.entry(opened(), updated("a.1", owning([0, 1], COOPERATIVE)))
     s.entry(started(2, "a.1", "b", protocol=COOPERATIVE))
     s.entry(assigned(2, {"a.1": [0, 1], "b": []}))
 
@@ -130,7 +130,7 @@ def test_a_claim_of_what_its_generation_did_not_give_is_no_reason() -> None:
     s = begun(protocol=COOPERATIVE)
     s.entry(assigned(1, {"a.1": [0, 1], "b": [2]}))
     for generation in range(2, 22):
-        s.entry(opened(), updated("a.1", claiming([0, 1, 2], COOPERATIVE, generation - 1)))
+        s.entry(opened(), updated("a.1", owning([0, 1, 2], COOPERATIVE, generation - 1)))
         s.entry(started(generation, "a.1", "b", protocol=COOPERATIVE))
         s.entry(assigned(generation, {"a.1": [0, 1], "b": []}))
 
@@ -144,7 +144,7 @@ def test_an_old_claim_of_what_was_given_then_is_a_reason() -> None:
     s = begun(protocol=COOPERATIVE)
     s.entry(assigned(1, {"a.1": [0, 1, 2], "b": []}))
     for generation in (2, 3):
-        s.entry(opened(), updated("a.1", claiming([0, 1, 2], COOPERATIVE, 1)))
+        s.entry(opened(), updated("a.1", owning([0, 1, 2], COOPERATIVE, 1)))
         s.entry(started(generation, "a.1", "b", protocol=COOPERATIVE))
         s.entry(assigned(generation, {"a.1": [0, 1], "b": []}))
 
@@ -155,7 +155,7 @@ def test_a_claim_of_what_was_given_to_it_under_another_member_id_is_a_reason() -
     """KIP-792: a member that was taken out and comes back claims what it had, as who it was."""
     s = begun(protocol=COOPERATIVE)
     s.entry(assigned(1, {"a.1": [0, 1], "b": [2]}))
-    s.entry(opened(), MembersLeft(("b",), ""), joined("c", claiming([2], COOPERATIVE, 1)))
+    s.entry(opened(), MembersLeft(("b",), ""), joined("c", owning([2], COOPERATIVE, 1)))
     s.entry(started(2, "a.1", "c", protocol=COOPERATIVE))
     s.entry(assigned(2, {"a.1": [0, 1], "c": []}))
 
@@ -185,7 +185,7 @@ def test_opaque_protocols_are_not_judged() -> None:
 
 def test_a_swap_during_the_round_keeps_what_was_asked_for() -> None:
     s = begun()
-    s.entry(replaced("a.1", "a.2", claiming([])))
+    s.entry(replaced("a.1", "a.2", owning([])))
 
     assert shared(s, {"a.2": [0, 2], "b": [1]}) == ""
 

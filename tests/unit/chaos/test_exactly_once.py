@@ -143,7 +143,7 @@ def test_a_join_whose_member_is_gone_is_decided_again(end: Event) -> None:
 
 
 def test_a_join_may_be_served_by_two_generations() -> None:
-    """S14: its answer is built anew, and its retry may meet the next round."""
+    """S14: its answer is built anew, and its retry may meet the next rebalance."""
     s = Scribe()
     s.create()
     s.entry(opened(), joined("a"), request_id="r1")

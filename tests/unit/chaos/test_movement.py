@@ -14,9 +14,9 @@ from holdfast.coordinator.events import (
 from unit.chaos.scribe import (
     Scribe,
     assigned,
-    claiming,
     joined,
     opened,
+    owning,
     protocols,
     replaced,
     started,
@@ -127,7 +127,7 @@ def test_a_leave_long_ago_is_no_cause() -> None:
 
 
 def test_a_leave_of_who_had_not_joined_yet_is_a_cause() -> None:
-    """K-G13: the open round waits for one less."""
+    """K-G13: the open join phase waits for one less."""
     s = settled()
     call = s.send("LeaveGroup", members=[["c", ""]])
     s.wait(1).entry(opened())
@@ -156,7 +156,7 @@ def test_a_follower_that_claims_less_is_a_cause() -> None:
     """K-A14, KIP-429: others wait for what it let go of. Its entry says so before the beginning."""
     s = settled()
     s.call("JoinGroup", member_id="b", request_id="r1")
-    s.entry(updated("b", claiming([])), opened("b"), request_id="r1")
+    s.entry(updated("b", owning([])), opened("b"), request_id="r1")
 
     assert s.judged("I9").violations == []
 
@@ -166,7 +166,7 @@ def test_a_follower_whose_update_changes_no_wish_is_no_cause(member_id: str) -> 
     """Other timeouts are no reason to share out anew, nor is what another member changed."""
     s = settled()
     s.call("JoinGroup", member_id="b", request_id="r1")
-    offers = None if member_id == "b" else claiming([])
+    offers = None if member_id == "b" else owning([])
     s.entry(updated(member_id, offers), opened("b"), request_id="r1")
 
     assert "without a cause" in whats(s.judged("I9"))
@@ -237,12 +237,12 @@ def sticky(before: dict[str, list[int]], after: dict[str, list[int]]) -> Scribe:
     """Two assignments of a sticky assignor; everybody claims what it had."""
     s = Scribe()
     s.create()
-    s.entry(opened(), *(joined(name, claiming([])) for name in before))
+    s.entry(opened(), *(joined(name, owning([])) for name in before))
     s.entry(started(1, *before, protocol="sticky"))
     s.entry(assigned(1, before))
-    joins: list[Event] = [joined(name, claiming([])) for name in after if name not in before]
+    joins: list[Event] = [joined(name, owning([])) for name in after if name not in before]
     gone = tuple(name for name in before if name not in after)
-    claims = [updated(name, claiming(own)) for name, own in before.items()]
+    claims = [updated(name, owning(own)) for name, own in before.items()]
     s.entry(opened(), *claims, *joins, *([MembersLeft(gone, "")] if gone else []))
     s.entry(started(2, *after, protocol="sticky"))
     s.entry(assigned(2, after))
@@ -253,12 +253,12 @@ def test_a_claim_from_an_older_generation_holds_nothing() -> None:
     """KIP-429: of two members that claim a partition, the later generation has it."""
     s = Scribe()
     s.create()
-    s.entry(opened(), joined("a", claiming([])), joined("b", claiming([])))
+    s.entry(opened(), joined("a", owning([])), joined("b", owning([])))
     s.entry(started(1, "a", "b", protocol="sticky"))
     s.entry(assigned(1, {"a": [0, 1], "b": []}))
-    stale = updated("a", claiming([0, 1], generation=1))
-    later = updated("b", claiming([0, 1], generation=2))
-    s.entry(opened(), stale, later, joined("c", claiming([])))
+    stale = updated("a", owning([0, 1], generation=1))
+    later = updated("b", owning([0, 1], generation=2))
+    s.entry(opened(), stale, later, joined("c", owning([])))
     s.entry(started(2, "a", "b", "c", protocol="sticky"))
     s.entry(assigned(2, {"a": [], "b": [0, 1], "c": []}))
 
@@ -269,17 +269,17 @@ def stale(second: dict[str, list[int]]) -> Scribe:
     """Of four, a had two in generation 1, b two in generation 2, and both say so; c is new."""
     s = Scribe()
     s.create()
-    s.entry(opened(), *(joined(name, claiming([])) for name in ("a", "b")))
+    s.entry(opened(), *(joined(name, owning([])) for name in ("a", "b")))
     s.entry(started(1, "a", "b", protocol="sticky"))
     s.entry(assigned(1, {"a": [0, 1], "b": []}))
-    s.entry(opened(), updated("b", claiming([])))
+    s.entry(opened(), updated("b", owning([])))
     s.entry(started(2, "a", "b", protocol="sticky"))
     s.entry(assigned(2, {"a": [], "b": [2, 3]}))
     claims = [
-        updated("a", claiming([0, 1], generation=1)),
-        updated("b", claiming([2, 3], "sticky", 2)),
+        updated("a", owning([0, 1], generation=1)),
+        updated("b", owning([2, 3], "sticky", 2)),
     ]
-    s.entry(opened(), *claims, joined("c", claiming([])))
+    s.entry(opened(), *claims, joined("c", owning([])))
     s.entry(started(3, "a", "b", "c", protocol="sticky"))
     s.entry(assigned(3, second))
     return s
@@ -307,11 +307,11 @@ def test_a_claim_of_a_topic_that_is_gone_holds_nothing() -> None:
     s.entry(topic(4), group="")
     s.create()
     name = "cooperative-sticky"
-    s.entry(opened(), joined("a", claiming([], name)))
+    s.entry(opened(), joined("a", owning([], name)))
     s.entry(started(1, "a", protocol=name))
     s.entry(assigned(1, {"a": [0, 1, 2, 3]}))
     s.entry(TopicsDeleted(("t",)), group="")
-    s.entry(opened(), updated("a", claiming([0, 1, 2, 3], name)), joined("b", claiming([], name)))
+    s.entry(opened(), updated("a", owning([0, 1, 2, 3], name)), joined("b", owning([], name)))
     s.entry(started(2, "a", "b", protocol=name))
     s.entry(assigned(2, {"a": [], "b": []}))
 
@@ -319,14 +319,14 @@ def test_a_claim_of_a_topic_that_is_gone_holds_nothing() -> None:
 
 
 def cooperative(first: dict[str, list[int]]) -> Scribe:
-    """Member a has four partitions; b has come, and the first of two rounds gives this."""
+    """Member a has four partitions; b has come, and the first of two rebalances gives this."""
     name = "cooperative-sticky"
     s = Scribe()
     s.create()
-    s.entry(opened(), joined("a", claiming([], name)))
+    s.entry(opened(), joined("a", owning([], name)))
     s.entry(started(1, "a", protocol=name))
     s.entry(assigned(1, {"a": [0, 1, 2, 3]}))
-    s.entry(opened(), updated("a", claiming([0, 1, 2, 3], name)), joined("b", claiming([], name)))
+    s.entry(opened(), updated("a", owning([0, 1, 2, 3], name)), joined("b", owning([], name)))
     s.entry(started(2, "a", "b", protocol=name))
     s.entry(assigned(2, first))
     return s
@@ -335,7 +335,7 @@ def cooperative(first: dict[str, list[int]]) -> Scribe:
 def test_what_a_cooperative_assignor_takes_is_a_move_in_the_first_round_only() -> None:
     name = "cooperative-sticky"
     s = cooperative({"a": [0, 1], "b": []})
-    s.entry(updated("a", claiming([0, 1], name, 2)), opened("a"))
+    s.entry(updated("a", owning([0, 1], name, 2)), opened("a"))
     s.entry(started(3, "a", "b", protocol=name))
     s.entry(assigned(3, {"a": [0, 1], "b": [2, 3]}))
 
@@ -399,11 +399,11 @@ def test_what_nobody_claims_any_more_may_go_anywhere() -> None:
     """A process that has just started claims nothing, and the assignor cannot know better."""
     s = Scribe()
     s.create()
-    s.entry(opened(), joined("a.1", claiming([])), joined("b", claiming([])))
+    s.entry(opened(), joined("a.1", owning([])), joined("b", owning([])))
     s.entry(started(1, "a.1", "b", protocol="sticky"))
     s.entry(assigned(1, {"a.1": [0], "b": [1]}))
-    s.entry(replaced("a.1", "a.2", claiming([])))
-    s.entry(opened(), joined("c", claiming([])))
+    s.entry(replaced("a.1", "a.2", owning([])))
+    s.entry(opened(), joined("c", owning([])))
     s.entry(started(2, "a.2", "b", "c", protocol="sticky"))
     s.entry(assigned(2, {"a.2": [], "b": [1], "c": [0]}))
 

@@ -24,9 +24,9 @@ from unit.chaos.scribe import (
     SESSION_MS,
     Scribe,
     assigned,
-    claiming,
     joined,
     opened,
+    owning,
     replaced,
     started,
     topic,
@@ -43,7 +43,7 @@ def eventful() -> list[h.Happening]:
     s.entry(ClusterFormed("c", ()), group="")
     s.entry(topic(4), group="")
     s.create()
-    s.entry(opened(), joined("a.1", claiming([])), joined("b", claiming([])))
+    s.entry(opened(), joined("a.1", owning([])), joined("b", owning([])))
     s.entry(started(1, "a.1", "b", protocol="sticky"))
     token = s.entry(assigned(1, {"a.1": [0, 1], "b": [2, 3]}))
     s.grant("w1", "a.1", [0, 1], token, until_ms=SESSION_MS)
@@ -64,9 +64,9 @@ def eventful() -> list[h.Happening]:
     s.lead("n2")
     s.fault("pause", phase="end")
     s.entry(InstanceReleased("a", "a.1"))
-    s.entry(replaced("a.1", "a.2", claiming([])))
+    s.entry(replaced("a.1", "a.2", owning([])))
     s.surrender("w1", "a.1")
-    s.entry(opened(), MemberExpired("b", "session"), joined("c", claiming([0])))
+    s.entry(opened(), MemberExpired("b", "session"), joined("c", owning([0])))
     s.entry(started(2, "a.2", "c", protocol="sticky"))
     s.entry(assigned(2, {"a.2": [0, 1, 4], "c": [2, 3]}))
     members = [["a.2", "a"], ["c", ""]]

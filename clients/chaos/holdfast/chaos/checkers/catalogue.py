@@ -19,7 +19,7 @@ from holdfast.chaos.checkers import (
     replay_is_live,
     watches,
 )
-from holdfast.chaos.evidence.verdict import Checker
+from holdfast.chaos.checkers.verdict import Checker
 
 ALL: Final[Mapping[str, Checker]] = {
     "I1": exclusive_ownership.check,

@@ -4,8 +4,8 @@ Two questions. Of every assignment in the log: does it give each partition to ex
 the group that asked for its topic? And at the end, when faults are over: does every member that is
 alive act on what the group says is its own? Reasons for an unowned partition: its topic is not
 there, or grew after the generation began; a cooperative assignor gives it to nobody while a member
-claims it (ADR 10), unless the generation that the claim names had not given it to that member; its
-holder is silent, and its session has not run out yet.
+says that it owns it (ADR 10), unless the generation that it names had not given it to that member;
+its holder is silent, and its session has not run out yet.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.chaos.checkers.exclusive_ownership import holds
+from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import Call, calls_of
-from holdfast.chaos.evidence.claims import COOPERATIVE, Claims, Partition
 from holdfast.chaos.evidence.log_view import (
     STABLE,
     View,
@@ -25,9 +25,9 @@ from holdfast.chaos.evidence.log_view import (
     records_of,
     views,
 )
-from holdfast.chaos.evidence.rounds import rounds
+from holdfast.chaos.evidence.owned_partitions import COOPERATIVE, OwnedPartitions, Partition
+from holdfast.chaos.evidence.rebalances import rebalances
 from holdfast.chaos.evidence.topics import Sizes, Topics, missing
-from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history.happenings import Happening, Phase, Recorded, Surrendered
 
 INVARIANT: Final = "I8"
@@ -49,15 +49,15 @@ class _Begun(NamedTuple):
 
     view: View
     sizes: Sizes
-    claimed: frozenset[Partition]
+    owned: frozenset[Partition]
 
 
-def _begun(view: View, claims: Claims, topics: Topics) -> _Begun:
-    return _Begun(view, dict(topics.sizes), claims.borne_out(view.members))
+def _begun(view: View, owned: OwnedPartitions, topics: Topics) -> _Begun:
+    return _Begun(view, dict(topics.sizes), owned.confirmed(view.members))
 
 
 def _assignments(records: Iterable[Recorded], counts: Counter[str]) -> Iterator[Violation]:
-    for each in rounds(records, _begun):
+    for each in rebalances(records, _begun):
         for what in _wrong(each.begun, each.after, each.topics, counts):
             where = f"group {each.record.group!r}, generation {each.after.generation}: {what}"
             yield Violation(INVARIANT, each.record.at_us, where)
@@ -76,7 +76,7 @@ def _wrong(begun: _Begun, after: View, topics: Topics, counts: Counter[str]) -> 
     unsure = len(missing(wanted, topics.sizes, given)) - len(missing(wanted, sure, given))
     counts["unowned with a reason"] += max(0, unsure)
     for topic, number in missing(wanted, sure, given):
-        if COOPERATIVE in after.protocol and (topic, number) in begun.claimed:
+        if COOPERATIVE in after.protocol and (topic, number) in begun.owned:
             counts["unowned with a reason"] += 1
         else:
             yield f"{topic}/{number} is given to nobody"

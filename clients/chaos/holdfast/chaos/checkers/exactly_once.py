@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, TypeAlias
 
+from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import ONE_SHOT, Call, calls_of
 from holdfast.chaos.evidence.log_view import place, records_of, removed_by
-from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history.happenings import Happening, Recorded
 
 INVARIANT: Final = "I11"

@@ -15,6 +15,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import NEVER, Call, calls_of
 from holdfast.chaos.evidence.log_view import (
     NOTHING,
@@ -25,7 +26,6 @@ from holdfast.chaos.evidence.log_view import (
     seconds,
     views,
 )
-from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history.happenings import Began, Fault, Happening, Recorded, Role
 
 INVARIANT: Final = "I12"

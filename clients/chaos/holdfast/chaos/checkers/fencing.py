@@ -13,10 +13,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, TypeAlias
 
+from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import Call, calls_of
 from holdfast.chaos.evidence.log_view import Fence, View, fences, label, records_of, seconds
-from holdfast.chaos.evidence.standing import Standing, standings
-from holdfast.chaos.evidence.verdict import Verdict, Violation
+from holdfast.chaos.evidence.membership_timeline import MembershipTimeline, timelines
 from holdfast.chaos.history.happenings import Happening, Recorded, Wrote
 
 INVARIANT: Final = "I5"
@@ -40,7 +40,7 @@ def check(history: Sequence[Happening]) -> Verdict:
     found += _recorded(calls, fenced, served)
     known = {call.invoked.call for call in late}
     accepted = [call for call in speaking if call.op in _SAYS_GENERATION and _as_member(call)]
-    found += _outdated((c for c in accepted if c.invoked.call not in known), standings(history))
+    found += _outdated((c for c in accepted if c.invoked.call not in known), timelines(history))
     counts = {"writes": len(writes), "calls of fenced ids": len(calls)}
     return Verdict({**counts, "calls accepted": len(accepted)}, found)
 
@@ -122,7 +122,9 @@ def _as_member(call: Call) -> bool:
     return call.op != "OffsetCommit" or (_generation(call) or 0) > 0
 
 
-def _outdated(calls: Iterable[Call], groups: Mapping[str, Standing]) -> Iterator[Violation]:
+def _outdated(
+    calls: Iterable[Call], groups: Mapping[str, MembershipTimeline]
+) -> Iterator[Violation]:
     """Calls that were accepted with an identity or a generation that was not current."""
     for call in calls:
         group = groups.get(call.group)

@@ -10,10 +10,10 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.chaos.checkers.catalogue import ALL, TITLES
+from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import flaws
 from holdfast.chaos.evidence.log_view import seconds
-from holdfast.chaos.evidence.once import Evidence
-from holdfast.chaos.evidence.verdict import Verdict, Violation
+from holdfast.chaos.evidence.memo import Evidence
 from holdfast.chaos.history.happenings import Happening
 
 SHOWN_MAX: Final = 5

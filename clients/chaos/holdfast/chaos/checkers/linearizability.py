@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import calls_of
 from holdfast.chaos.evidence.group_reads import Log, misfits, of_groups
 from holdfast.chaos.evidence.log_view import by_group, label, records_of
@@ -22,7 +23,6 @@ from holdfast.chaos.evidence.offset_registers import (
     registers,
     step,
 )
-from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.evidence.wgl import STEPS_MAX, Operation, Outcome, search
 from holdfast.chaos.history.happenings import Happening
 

@@ -4,8 +4,8 @@ A rebalance has a cause: somebody joined, went, asked for something else, the gr
 back, or an operator wanted it. A change of the leader is none, nor a static restart within its
 session with the same wishes (KIP-345), nor the repetition of a request (S14). Where a sticky
 assignor shares out topics that all members want, no more partitions change hands than balance
-within one needs. That is counted over what the assignor was told when the generation began: the
-newest claim of each partition, however old, if nobody newer contests it (KIP-792).
+within one needs. That is counted over what the assignor was told when the generation began: a
+partition is the member's that names the latest generation in which it owned it (KIP-792).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
+from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import Call, calls_of
-from holdfast.chaos.evidence.claims import ASKS, COOPERATIVE, Claims, Partition
 from holdfast.chaos.evidence.log_view import (
     COMPLETING,
     NOTHING,
@@ -25,9 +25,9 @@ from holdfast.chaos.evidence.log_view import (
     records_of,
     views,
 )
-from holdfast.chaos.evidence.rounds import rounds
+from holdfast.chaos.evidence.owned_partitions import ASKS, COOPERATIVE, OwnedPartitions, Partition
+from holdfast.chaos.evidence.rebalances import rebalances
 from holdfast.chaos.evidence.topics import Sizes, Topics
-from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history.happenings import Fields, Happening, Recorded, Role
 
 INVARIANT: Final = "I9"
@@ -107,7 +107,7 @@ def _rebalances(
 
 
 class _Wishes:
-    """What members ask for, their claims included: a follower that changes it begins a rebalance.
+    """What members ask for, what they own included: a follower that changes it begins a rebalance.
 
     So a cooperative member that joins again without what others wait for (K-A14, KIP-429).
     """
@@ -212,18 +212,18 @@ def _needless(record: Recorded, again: Sequence[str], terms: Sequence[Role]) -> 
 
 
 class _Told(NamedTuple):
-    """What an assignor was told when a generation began: claims, and the sizes of all topics."""
+    """What an assignor was told when a generation began: who owns what, and all topics' sizes."""
 
     held: Owners
     sizes: Sizes
 
 
-def _told(view: View, claims: Claims, topics: Topics) -> _Told:
-    return _Told(_held(view, claims, topics), dict(topics.sizes))
+def _told(view: View, owned: OwnedPartitions, topics: Topics) -> _Told:
+    return _Told(_held(view, owned, topics), dict(topics.sizes))
 
 
 def _moves(records: Iterable[Recorded], counts: Counter[str]) -> Iterator[Violation]:
-    for each in rounds(records, _told):
+    for each in rebalances(records, _told):
         held, sizes = each.begun
         view = each.after
         if "sticky" in view.protocol and _one_wish(view) and sizes == each.topics.sizes:
@@ -244,8 +244,8 @@ def _too_many(held: Owners, share: Share, view: View, record: Recorded) -> Itera
 def _moved(held: Owners, share: Share, protocol: str) -> int:
     """How many partitions leave those who have them.
 
-    A cooperative assignor takes them in a first round, in which they are nobody's, and gives them
-    on in the second (KIP-429): so they are counted in the first.
+    A cooperative assignor takes them in a first rebalance, in which they are nobody's, and gives
+    them on in the second (KIP-429): so they are counted in the first.
     """
     taken = None if COOPERATIVE in protocol else ""
     new = {each: share.owners.get(each, taken) for each in held}
@@ -283,18 +283,18 @@ def _one_wish(view: View) -> bool:
     return len({frozenset(each) if each else None for each in wishes}) == 1 and None not in wishes
 
 
-def _held(view: View, claims: Claims, topics: Topics) -> Owners:
-    """Whom each claimed partition belongs to, of those that are there and that its claimant wants.
+def _held(view: View, owned: OwnedPartitions, topics: Topics) -> Owners:
+    """Whom each owned partition belongs to, of those that are there and that its owner wants.
 
-    Of two claims the newer one counts, of two equally new ones the first: static members come by
-    instance id, then dynamic ones by member id.
+    Of two members that say so the one with the later generation counts, of two with the same the
+    first: static members come by instance id, then dynamic ones by member id.
     """
     newest: dict[Partition, tuple[int, str]] = {}
     for member in sorted(view.members.values(), key=lambda m: (not m.instance_id, m.identity)):
         wanted = member.offers.get(view.protocol) or ()
-        for partition, generation in claims.of(member.member_id).items():
-            rival = newest.get(partition)
-            newer = rival is None or rival[0] < generation
+        for partition, generation in owned.of(member.member_id).items():
+            other = newest.get(partition)
+            newer = other is None or other[0] < generation
             if newer and partition[0] in wanted and topics.may_have(partition):
                 newest[partition] = generation, member.identity
     return {partition: owner for partition, (_, owner) in newest.items()}

@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, TypeAlias
 
+from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import NEVER, ONE_SHOT, Call, calls_of
 from holdfast.chaos.evidence.log_view import by_group, place, records_of
-from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history.happenings import Happening, Recorded
 
 INVARIANT: Final = "I2"

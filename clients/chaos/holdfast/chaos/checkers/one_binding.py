@@ -9,9 +9,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
+from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import Call, calls_of
 from holdfast.chaos.evidence.log_view import View, by_group, records_of, removed_by, views
-from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history.happenings import Happening, Recorded
 
 INVARIANT: Final = "I4"

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Final, TypeAlias
 
+from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.log_view import (
     NOT_LEASES,
     TOKEN_SPAN,
@@ -20,7 +21,6 @@ from holdfast.chaos.evidence.log_view import (
     place,
     records_of,
 )
-from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history.happenings import Granted, Happening, Recorded
 
 INVARIANT: Final = "I3"

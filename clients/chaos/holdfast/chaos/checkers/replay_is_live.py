@@ -11,8 +11,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
+from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.log_view import records_of
-from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history.happenings import Applied, Happening, Recorded
 from holdfast.chaos.history.records import record_of
 from holdfast.coordinator.broken import InvariantBroken

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
+from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.log_view import by_group, place, records_of
-from holdfast.chaos.evidence.verdict import Verdict, Violation
 from holdfast.chaos.history.happenings import Happening, Recorded, Watched, WatchGap, WatchOpened
 
 INVARIANT: Final = "I10"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Final, NamedTuple
 
-from holdfast.chaos.evidence.once import once
+from holdfast.chaos.evidence.memo import memo
 from holdfast.chaos.history.happenings import Happening, Invoked, Returned
 
 NEVER: Final = 1 << 62
@@ -89,7 +89,7 @@ class Call(NamedTuple):
         return f"call {self.invoked.call} ({self.invoked.op} by {self.invoked.who})"
 
 
-@once
+@memo
 def calls_of(history: Iterable[Happening]) -> list[Call]:
     """All calls, in the order in which they were sent."""
     sent: dict[int, Invoked] = {}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 from holdfast.chaos.evidence.calls import NEVER
-from holdfast.chaos.evidence.once import once
+from holdfast.chaos.evidence.memo import memo
 from holdfast.chaos.history.happenings import (
     Applied,
     Began,
@@ -65,7 +65,7 @@ NOTHING: Final = View()
 """A group that is not there."""
 
 
-@once
+@memo
 def records_of(history: Iterable[Happening]) -> list[Recorded]:
     """All records, in the order of the history."""
     return [happening for happening in history if isinstance(happening, Recorded)]
@@ -277,7 +277,7 @@ class Commits:
         return self._by_us[at] if at < len(self._indexes) else NEVER
 
 
-@once
+@memo
 def commits_of(history: Iterable[Happening]) -> Commits:
     """What a history proves about commits."""
     return Commits(history)

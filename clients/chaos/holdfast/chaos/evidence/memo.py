@@ -31,7 +31,7 @@ class Evidence(tuple[Happening, ...]):  # noqa: SLOT001 - a tuple can have none 
         return evidence
 
 
-def once(search: Search[T]) -> Search[T]:
+def memo(search: Search[T]) -> Search[T]:
     """Search an `Evidence` only the first time; whoever gets what was found must not change it."""
 
     @wraps(search)

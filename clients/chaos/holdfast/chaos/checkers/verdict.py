@@ -1,4 +1,7 @@
-"""What a checker says: what it looked at, what it found broken, and what it could not decide."""
+"""What a checker says: what it looked at, what it found broken, and what it could not decide.
+
+Knows histories, and no checker.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""What members say that they have when they join: the claims of sticky and cooperative assignors.
+"""What members say that they own when they join, as sticky and cooperative assignors ask for it.
 
-A claim is a topic and number, with the generation in which the member owned it. Knows no invariant.
+A partition is a topic and number; with it comes the generation in which the member owned it
+(`owned_partitions` in a member's subscription, KIP-792). Knows no invariant.
 """
 
 from __future__ import annotations
@@ -15,11 +16,11 @@ from holdfast.chaos.history.happenings import Fields, Recorded
 from holdfast.v1 import group_pb2
 
 Partition: TypeAlias = tuple[str, int]
-Claimed: TypeAlias = dict[Partition, int]
+Owned: TypeAlias = dict[Partition, int]
 """What a member says that it has, and since which generation."""
 
 COOPERATIVE: Final = "cooperative"
-"""Part of the names of assignors that move a partition in two rounds (KIP-429)."""
+"""Part of the names of assignors that move a partition in two rebalances (KIP-429)."""
 
 ASKS: Final[Mapping[str, str]] = {
     "MemberJoined": "member_id",
@@ -29,11 +30,11 @@ ASKS: Final[Mapping[str, str]] = {
 """The events that say what a member asks for, and the field that says whose wishes they are."""
 
 
-class Claims:
-    """The newest claims of all members of one group, followed along its records."""
+class OwnedPartitions:
+    """What each member of one group said last that it owns, followed along the group's records."""
 
     def __init__(self) -> None:
-        self._of: dict[str, Claimed] = {}
+        self._of: dict[str, Owned] = {}
         self._given: dict[int, Mapping[str, Sequence[Partition]]] = {}
         self._names: dict[str, frozenset[str]] = {}
 
@@ -41,7 +42,7 @@ class Claims:
         """Take in one record."""
         fields = record.fields
         if record.kind in ASKS:
-            self._of[fields[ASKS[record.kind]]] = _claimed(fields)
+            self._of[fields[ASKS[record.kind]]] = _owned(fields)
         if record.kind == "StaticMemberReplaced":
             old, new = fields["old_member_id"], fields["new_member_id"]
             self._names[new] = self._names.get(old, frozenset({old})) | {new}
@@ -50,12 +51,12 @@ class Claims:
         elif record.kind == "GroupDeleted":
             self._given.clear()
 
-    def of(self, member_id: str) -> Claimed:
-        """What a member claimed last."""
+    def of(self, member_id: str) -> Owned:
+        """What a member said last that it owns."""
         return self._of.get(member_id, {})
 
-    def borne_out(self, member_ids: Iterable[str]) -> frozenset[Partition]:
-        """What at least one of these claims, and was given by the generation that it names."""
+    def confirmed(self, member_ids: Iterable[str]) -> frozenset[Partition]:
+        """What one of these says it owns, and was given by the generation that it names."""
         return frozenset(
             partition
             for each in member_ids
@@ -77,8 +78,8 @@ class Claims:
         return any(partition in given[name] for name in names or given)
 
 
-def _claimed(fields: Fields) -> Claimed:
-    found: Claimed = {}
+def _owned(fields: Fields) -> Owned:
+    found: Owned = {}
     for protocol in fields["protocols"]:
         if "sticky" not in protocol["name"] and COOPERATIVE not in protocol["name"]:
             continue
@@ -86,7 +87,7 @@ def _claimed(fields: Fields) -> Claimed:
         try:
             message.ParseFromString(bytes.fromhex(protocol["metadata"]))
         except DecodeError:
-            continue  # opaque bytes of another protocol type: nobody can tell what is claimed
+            continue  # opaque bytes of another protocol type: nobody can tell what is owned
         for topic in message.owned_partitions:
             found |= {(topic.topic, number): message.generation_id for number in topic.partitions}
     return found

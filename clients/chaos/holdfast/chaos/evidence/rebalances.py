@@ -1,4 +1,4 @@
-"""From the beginning of each generation to its assignment: what was so then, and what came of it.
+"""Rebalances, from the beginning of a generation to its assignment: what was so, what came of it.
 
 Each invariant about assignments notes something of its own when a generation begins, and asks for
 it again when the assignment is stored. Knows no invariant.
@@ -11,18 +11,18 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Generic, TypeAlias, TypeVar
 
-from holdfast.chaos.evidence.claims import Claims
 from holdfast.chaos.evidence.log_view import NOTHING, View, fold
+from holdfast.chaos.evidence.owned_partitions import OwnedPartitions
 from holdfast.chaos.evidence.topics import Topics
 from holdfast.chaos.history.happenings import Recorded
 
 Begun = TypeVar("Begun")
-Note: TypeAlias = Callable[[View, Claims, Topics], Begun]
-"""What to keep of a beginning: the group then, its members' claims, and the topics."""
+Note: TypeAlias = Callable[[View, OwnedPartitions, Topics], Begun]
+"""What to keep of a beginning: the group, what its members said they owned, and the topics."""
 
 
 @dataclass(frozen=True, slots=True)
-class Round(Generic[Begun]):
+class Rebalance(Generic[Begun]):
     """A generation that got its assignment, by `record`, between `before` and `after`.
 
     `begun`: what was noted at its beginning. `topics`: as they are now, and only for now.
@@ -35,11 +35,11 @@ class Round(Generic[Begun]):
     topics: Topics
 
 
-def rounds(records: Iterable[Recorded], note: Note[Begun]) -> Iterator[Round[Begun]]:
+def rebalances(records: Iterable[Recorded], note: Note[Begun]) -> Iterator[Rebalance[Begun]]:
     """All of them, of all groups, in the order of their assignments."""
     topics = Topics()
     groups: dict[str, View] = {}
-    claims: dict[str, Claims] = defaultdict(Claims)
+    owned: dict[str, OwnedPartitions] = defaultdict(OwnedPartitions)
     begun: dict[str, Begun] = {}
     for record in records:
         topics.follow(record)
@@ -47,8 +47,8 @@ def rounds(records: Iterable[Recorded], note: Note[Begun]) -> Iterator[Round[Beg
             continue
         before = groups.get(record.group, NOTHING)
         after = groups[record.group] = fold(before, record)
-        claims[record.group].follow(record)
+        owned[record.group].follow(record)
         if record.kind == "GenerationStarted":
-            begun[record.group] = note(after, claims[record.group], topics)
+            begun[record.group] = note(after, owned[record.group], topics)
         elif record.kind == "AssignmentStored" and record.group in begun:
-            yield Round(begun[record.group], before, after, record, topics)
+            yield Rebalance(begun[record.group], before, after, record, topics)

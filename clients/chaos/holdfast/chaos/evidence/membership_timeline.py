@@ -23,7 +23,7 @@ from holdfast.chaos.evidence.log_view import (
 from holdfast.chaos.history.happenings import Happening, Recorded
 
 
-class Standing:
+class MembershipTimeline:
     """One group along its records; only changes of members and generation are kept.
 
     A view may be what a leader goes by from when its record was committed, as far as is known,
@@ -57,10 +57,10 @@ class Standing:
         return self._views[first : bisect_right(self._from_us, end_us)]
 
 
-def standings(history: Sequence[Happening]) -> dict[str, Standing]:
+def timelines(history: Sequence[Happening]) -> dict[str, MembershipTimeline]:
     """Each group whose life the log has from its beginning."""
     return {
-        group: Standing(own, history)
+        group: MembershipTimeline(own, history)
         for group, own in by_group(records_of(history)).items()
         if own[0].kind == "GroupCreated"
     }

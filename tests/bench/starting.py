@@ -27,7 +27,7 @@ from holdfast.coordinator.events import (
     Part,
     Proposed,
 )
-from holdfast.raft.engine.proposals import pack_command
+from holdfast.raft.core.proposals import pack_command
 from holdfast.runtime.replica.snapshots import DIRTY_BYTES, StateSnapshots
 from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.storage.codec import encode_entry

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.processes import PATIENCE_SECONDS, RunningCluster, poll, refused, running
 from harness.strangers import strangers
-from holdfast.raft.peer_names import node_dns_name, node_uri
+from holdfast.raft.transport.peer_names import node_dns_name, node_uri
 from holdfast.raft.transport.streams import METHOD
 from holdfast.server.config.node_config import load
 from holdfast.server.security.certificates import Authority, issue, make_authority

@@ -22,7 +22,8 @@ from holdfast.chaos.history.jsonl import happening_of, line_of
 from holdfast.client._session.protocol import read_assignment, read_subscription
 from holdfast.client.errors import IncompatibleServer
 from holdfast.coordinator.commands import Caller
-from holdfast.raft import frames, messages
+from holdfast.raft import messages
+from holdfast.raft.transport import frames
 from holdfast.runtime.errors import NotCoordinator
 from holdfast.server.config import cluster_file, node_config
 from holdfast.server.rpc.errors import CallFailed

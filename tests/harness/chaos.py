@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 from harness.cluster import SETTINGS, Cluster
 from harness.journal import PowerCut
 from holdfast.raft.api import EngineStopped, Overloaded, ProposalId
-from holdfast.raft.engine.rules import ALL, Rule
+from holdfast.raft.core.switches import ALL, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from holdfast.raft.api import Applied
-    from holdfast.raft.engine import Engine
+    from holdfast.raft.pysyncobj.engine import Engine
 
 TINY = replace(
     SETTINGS, batch_bytes=200, chunk_bytes=200, handover_items_max=20, trailing_bytes=2000

@@ -28,8 +28,8 @@ from holdfast.raft.api import (
     SnapshotMark,
     Stopped,
 )
-from holdfast.raft.engine import Engine
-from holdfast.raft.engine.rules import ALL, Rule
+from holdfast.raft.core.switches import ALL, Rule
+from holdfast.raft.pysyncobj.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.raft.engine.rules import ALL, Rule
+from holdfast.raft.core.switches import ALL, Rule
 
 if TYPE_CHECKING:
     from collections.abc import Callable

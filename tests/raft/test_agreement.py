@@ -7,7 +7,7 @@ from contextlib import suppress
 from harness.cluster import HEARTBEAT, Cluster
 from harness.teeth import Rules, first_harm, guards
 from holdfast.raft.api import EngineStopped
-from holdfast.raft.engine.rules import Rule
+from holdfast.raft.core.switches import Rule
 
 GOOD, BAD = b"the state of two", b"the state of one"
 

@@ -8,8 +8,8 @@ import pytest
 
 from harness.journal import ModelJournal
 from holdfast.raft.api import EngineStopped, SnapshotMark
-from holdfast.raft.engine.journal import NO_OP, QUIET_SECONDS, EngineJournal, LogForked
-from holdfast.raft.engine.overlay import _join_log_and_state
+from holdfast.raft.pysyncobj.journal_adapter import NO_OP, QUIET_SECONDS, EngineJournal, LogForked
+from holdfast.raft.pysyncobj.overlay import _join_log_and_state
 from holdfast.storage.journal import Entry, Identity, JournalBatch
 from holdfast.storage.memory_journal import MemoryJournal
 

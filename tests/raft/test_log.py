@@ -11,7 +11,7 @@ from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.journal import PowerCut
 from harness.teeth import Rules, first_harm, guards
 from holdfast.raft.api import Applied, EngineStopped
-from holdfast.raft.engine.rules import Rule
+from holdfast.raft.core.switches import Rule
 from holdfast.raft.messages import Append, EntryChunk, LogEntry, SnapshotChunk
 
 if TYPE_CHECKING:

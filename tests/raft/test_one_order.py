@@ -7,8 +7,8 @@ from dataclasses import replace
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.teeth import Rules, first_harm, guards
 from holdfast.raft.api import Applied, LeaderSeen, RoleChanged
-from holdfast.raft.engine.handover import Handover
-from holdfast.raft.engine.rules import Rule
+from holdfast.raft.core.apply_queue import Handover
+from holdfast.raft.core.switches import Rule
 
 
 @guards(Rule.S4_ORDER, harm="decides_on_stale_state")

@@ -8,7 +8,7 @@ import pysyncobj.syncobj
 import pytest
 
 from holdfast.raft.api import EngineStopped
-from holdfast.raft.engine.pin import check_pin
+from holdfast.raft.pysyncobj.version_pin import check_pin
 
 
 def test_the_installed_engine_is_the_audited_one() -> None:

@@ -10,7 +10,7 @@ import pytest
 from harness.cluster import HEARTBEAT, Cluster
 from harness.teeth import Rules, first_harm, guards
 from holdfast.raft.api import EntryTooLarge, Fate, Overloaded, Settings
-from holdfast.raft.engine.rules import ALL, Rule
+from holdfast.raft.core.switches import ALL, Rule
 
 
 @guards(Rule.S1_DROP, Rule.S1_SKIP, harm="live_member_expired")

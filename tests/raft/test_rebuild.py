@@ -7,7 +7,7 @@ import pytest
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.teeth import Rules, first_harm, guards
 from holdfast.raft.api import EngineStopped
-from holdfast.raft.engine.rules import Rule
+from holdfast.raft.core.switches import Rule
 from holdfast.raft.messages import Ack
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from holdfast.raft.api import EngineStopped
-from holdfast.raft.engine.streams import WINDOW
+from holdfast.raft.core.snapshot_transfer import WINDOW
 
 SMALL = replace(SETTINGS, batch_bytes=100, chunk_bytes=100)
 

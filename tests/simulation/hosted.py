@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.raft.api import Item, ProposalId, Status
-    from holdfast.raft.engine import Engine
+    from holdfast.raft.pysyncobj.engine import Engine
     from simulation.disk import SyncedJournal
     from simulation.process import Process
     from simulation.schedule import Planned

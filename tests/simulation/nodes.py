@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from holdfast.coordinator.events import SettingChange
 from holdfast.raft.api import EngineStopped, Settings
-from holdfast.raft.engine import Engine
+from holdfast.raft.pysyncobj.engine import Engine
 from holdfast.runtime.event_log.history import History
 from holdfast.runtime.replica.group_commit import LINGER_PARTS
 from holdfast.runtime.replica.replica import Clocks, Replica

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from holdfast.raft.engine import engine
-from holdfast.raft.engine.rules import ALL, Rule
+from holdfast.raft.core.switches import ALL, Rule
+from holdfast.raft.pysyncobj import engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

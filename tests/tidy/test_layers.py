@@ -27,7 +27,7 @@ ALLOWED = {
 # One part of a package that may import more than its package.
 ALLOWED_MORE = {
     "storage.codec": ["v1"],
-    "runtime.event_log.offline": ["raft.engine.proposals"],
+    "runtime.event_log.offline": ["raft.core.proposals"],
     "cli": ["replay"],
     "cli.commands.chaos": ["chaos"],
 }
@@ -264,7 +264,7 @@ BAD = [
     (check_directions, "raft/holdfast/raft/x.py", "from holdfast.server import node"),
     (check_directions, "raft/holdfast/raft/x.py", "from holdfast.coordinator import ids"),
     (check_directions, "runtime/holdfast/runtime/x.py", "import holdfast.v1.group_pb2"),
-    (check_directions, "runtime/holdfast/runtime/x.py", "import holdfast.raft.engine.votes"),
+    (check_directions, "runtime/holdfast/runtime/x.py", "import holdfast.raft.core.elections"),
     (check_directions, "server/holdfast/server/x.py", "from holdfast.client import Member"),
     (check_directions, "clients/cli/holdfast/cli/x.py", "import holdfast.replay"),
     (

@@ -1,7 +1,7 @@
 """What the rest of Holdfast may know about the replicated log, and nothing else.
 
 Values, errors and protocols only: no engine, no PySyncObj, no threads, no network. Another
-consensus core could take the place of `holdfast.raft.engine` behind this file.
+consensus core could take the place of `holdfast.raft.pysyncobj` behind this file.
 """
 
 from __future__ import annotations

@@ -14,9 +14,9 @@ from pathlib import Path
 from random import SystemRandom
 
 from holdfast.raft.api import Settings, SnapshotSource
-from holdfast.raft.engine.engine import Engine
-from holdfast.raft.peer_options import CONNECTIONS_MAX
+from holdfast.raft.pysyncobj.engine import Engine
 from holdfast.raft.thread import EngineThread
+from holdfast.raft.transport.peer_options import CONNECTIONS_MAX
 from holdfast.raft.transport.streams import GrpcTransport, PeerTls
 from holdfast.storage.directory import DataDirectory
 from holdfast.storage.failpoints import FailpointJournal

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from holdfast.raft.engine import lease
-from holdfast.raft.engine.append import Appending
-from holdfast.raft.engine.lease import Lease
-from holdfast.raft.engine.rules import Rule
+from holdfast.raft.core import lease
+from holdfast.raft.core.append import Appending
+from holdfast.raft.core.lease import Lease
+from holdfast.raft.core.switches import Rule
 from teeth.catalogue import Scenario, seeded
 from teeth.patching import replaced, without
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from holdfast.raft.engine.journal import EngineJournal
+from holdfast.raft.pysyncobj.journal_adapter import EngineJournal
 from holdfast.runtime.replica import snapshots
 from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.storage import lmdb_journal, records

@@ -16,7 +16,7 @@ from cryptography import x509
 
 from harness.poll import until
 from holdfast.raft.messages import VoteGranted
-from holdfast.raft.peer_names import node_dns_name, node_uri
+from holdfast.raft.transport.peer_names import node_dns_name, node_uri
 from holdfast.raft.transport.streams import SERVICE, GrpcTransport, PeerTls
 from unit.raft.peer_authority import HOST, PEM, Authority, email, new_names, old_names
 from unit.raft.test_transport import Nodes, Recorder, addresses

@@ -21,8 +21,8 @@ from cryptography import x509
 from harness.hostile import PREFACE, SETTINGS, frame
 from harness.poll import until
 from harness.strangers import context, strangers
-from holdfast.raft import peer_options
 from holdfast.raft.messages import VoteGranted
+from holdfast.raft.transport import peer_options
 from holdfast.raft.transport.streams import METHOD, SERVICE, GrpcTransport, PeerTls
 from unit.raft.peer_authority import Authority
 from unit.raft.test_transport import Nodes, Recorder, addresses

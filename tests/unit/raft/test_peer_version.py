@@ -15,8 +15,8 @@ import pytest
 
 from harness.poll import until
 from holdfast.raft.messages import VoteGranted
-from holdfast.raft.peer_trouble import AGAIN_SECONDS, LASTING_SECONDS, TEXTS_MAX, Trouble
-from holdfast.raft.peer_version import OURS, PeerVersion, told, version_problem
+from holdfast.raft.transport.peer_trouble import AGAIN_SECONDS, LASTING_SECONDS, TEXTS_MAX, Trouble
+from holdfast.raft.transport.peer_version import OURS, PeerVersion, told, version_problem
 from holdfast.raft.transport.streams import METHOD, SERVICE, GrpcTransport
 from unit.raft.test_transport import Nodes, addresses
 

@@ -11,8 +11,8 @@ from contextlib import ExitStack
 import grpc
 import pytest
 
-from holdfast.raft import frames
 from holdfast.raft.messages import BadMessage, Message, VoteGranted
+from holdfast.raft.transport import frames
 from holdfast.raft.transport.streams import GrpcTransport, PeerTls, TransportFailed
 from unit.raft.peer_authority import Authority
 

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from holdfast.cli.local_cluster.layout import CLIENT_FOLDER, lay_out, plan
-from holdfast.raft.peer_names import missing_names, node_dns_name, node_uri
+from holdfast.raft.transport.peer_names import missing_names, node_dns_name, node_uri
 from holdfast.server.config.node_config import ConfigError, Tls, load
 from holdfast.server.security.certificates import issue, make_authority
 from holdfast.server.security.peer_port import peer_tls

@@ -23,12 +23,12 @@ from urllib.parse import quote, unquote
 
 import grpc
 
-from holdfast.raft import frames, peer_options
 from holdfast.raft.api import TransportHandler
 from holdfast.raft.messages import BadMessage, Message, decode, encode
-from holdfast.raft.peer_names import certificate_problem, node_dns_name
-from holdfast.raft.peer_trouble import Trouble
-from holdfast.raft.peer_version import told, version_problem
+from holdfast.raft.transport import frames, peer_options
+from holdfast.raft.transport.peer_names import certificate_problem, node_dns_name
+from holdfast.raft.transport.peer_trouble import Trouble
+from holdfast.raft.transport.peer_version import told, version_problem
 from holdfast.raft.transport.wrong_port import WrongPort
 
 logger = logging.getLogger(__name__)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from holdfast.coordinator.ids import Position
-from holdfast.raft.engine.proposals import unpack_command
+from holdfast.raft.core.proposals import unpack_command
 from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.runtime.replica.state_machine import StoredRecord
 from holdfast.storage.check import JOURNAL_FOLDER, STATE_FOLDER

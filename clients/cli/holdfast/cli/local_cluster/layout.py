@@ -22,7 +22,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holdfast.raft.peer_names import node_dns_name, node_uri
+from holdfast.raft.transport.peer_names import node_dns_name, node_uri
 from holdfast.server.config.address import Address, is_taken
 from holdfast.server.config.keys import BY_NAME
 from holdfast.server.config.node_config import ConfigError, load

@@ -16,12 +16,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import EntryTooLarge, Overloaded, ProposalId, Refused
-from holdfast.raft.engine.journal import NO_OP
-from holdfast.raft.engine.rules import Rule
+from holdfast.raft.core.switches import Rule
+from holdfast.raft.pysyncobj.journal_adapter import NO_OP
 
 if TYPE_CHECKING:
-    from holdfast.raft.engine.context import Context
-    from holdfast.raft.engine.handover import Handover
+    from holdfast.raft.core.apply_queue import Handover
+    from holdfast.raft.core.context import Context
 
 RAW = 0x10
 _HEAD = struct.Struct(">BQ")

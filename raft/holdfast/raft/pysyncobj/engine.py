@@ -11,10 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import EngineStopped, PeerStatus, ProposalId, Status, Stopped
-from holdfast.raft.engine import seam as seams
-from holdfast.raft.engine.overlay import Overlay, Setup
-from holdfast.raft.engine.pin import check_pin
-from holdfast.raft.engine.rules import ALL, Rule
+from holdfast.raft.core.switches import ALL, Rule
 from holdfast.raft.messages import (
     Ack,
     Append,
@@ -34,6 +31,9 @@ from holdfast.raft.messages import (
     VoteGranted,
     Witness,
 )
+from holdfast.raft.pysyncobj import engine_state as seams
+from holdfast.raft.pysyncobj.overlay import Overlay, Setup
+from holdfast.raft.pysyncobj.version_pin import check_pin
 from holdfast.storage.errors import StorageError
 
 if TYPE_CHECKING:

@@ -16,24 +16,24 @@ from pysyncobj.config import SyncObjConf
 from pysyncobj.syncobj import SyncObj
 
 from holdfast.raft.api import EngineStopped
-from holdfast.raft.engine.agreement import Agreement
-from holdfast.raft.engine.append import Appending, Installing
-from holdfast.raft.engine.apply import Delivery
-from holdfast.raft.engine.context import Context
-from holdfast.raft.engine.disk import Disk
-from holdfast.raft.engine.handover import Handover
-from holdfast.raft.engine.journal import EngineJournal, adopt_journals
-from holdfast.raft.engine.lease import Lease, Probes
-from holdfast.raft.engine.memory import Comparison, Memory
-from holdfast.raft.engine.outbox import Outbox
-from holdfast.raft.engine.proposals import Proposals
-from holdfast.raft.engine.pulse import Pulse
-from holdfast.raft.engine.rebuild import Forming, Newcomers, Rebuild
-from holdfast.raft.engine.replication import Replication
-from holdfast.raft.engine.rules import Rule
-from holdfast.raft.engine.seam import LEADER, Peer, Seam
-from holdfast.raft.engine.transfer import Transfer
-from holdfast.raft.engine.votes import Votes
+from holdfast.raft.core.append import Appending, Installing
+from holdfast.raft.core.apply import Delivery
+from holdfast.raft.core.apply_queue import Handover
+from holdfast.raft.core.context import Context
+from holdfast.raft.core.elections import Votes
+from holdfast.raft.core.leadership_transfer import Transfer
+from holdfast.raft.core.learners import Forming, Newcomers, Rebuild
+from holdfast.raft.core.lease import Lease, Probes
+from holdfast.raft.core.lost_write_detection import Comparison, Memory
+from holdfast.raft.core.node_identity import Disk
+from holdfast.raft.core.proposals import Proposals
+from holdfast.raft.core.replication import Replication
+from holdfast.raft.core.state_digests import Agreement
+from holdfast.raft.core.switches import Rule
+from holdfast.raft.pysyncobj.engine_state import LEADER, Peer, Seam
+from holdfast.raft.pysyncobj.journal_adapter import EngineJournal, adopt_journals
+from holdfast.raft.pysyncobj.outbox import Outbox
+from holdfast.raft.pysyncobj.waker import Pulse
 
 if TYPE_CHECKING:
     from collections.abc import Callable

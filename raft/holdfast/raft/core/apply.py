@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import Applied, Installed, LeaderSeen, RoleChanged
-from holdfast.raft.engine.proposals import unpack_command
-from holdfast.raft.engine.rules import Rule
+from holdfast.raft.core.proposals import unpack_command
+from holdfast.raft.core.switches import Rule
 
 if TYPE_CHECKING:
-    from holdfast.raft.engine.context import Context
-    from holdfast.raft.engine.handover import Handover
-    from holdfast.raft.engine.lease import Lease, Probes
-    from holdfast.raft.engine.proposals import Proposals
+    from holdfast.raft.core.apply_queue import Handover
+    from holdfast.raft.core.context import Context
+    from holdfast.raft.core.lease import Lease, Probes
+    from holdfast.raft.core.proposals import Proposals
 
 ENTRY_OVERHEAD = 128
 """What an entry costs in memory beside its bytes, about."""

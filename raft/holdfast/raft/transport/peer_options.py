@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.raft import frames
+from holdfast.raft.transport import frames
 
 Option = tuple[str, int]
 

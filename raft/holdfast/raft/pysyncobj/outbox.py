@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pysyncobj.transport
 
-from holdfast.raft.engine.rules import ALL, Rule
+from holdfast.raft.core.switches import ALL, Rule
 from holdfast.raft.messages import (
     Append,
     EntryChunk,
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from pysyncobj.node import Node
 
     from holdfast.raft.api import Transport
-    from holdfast.raft.engine.seam import Seam
     from holdfast.raft.messages import Message
+    from holdfast.raft.pysyncobj.engine_state import Seam
 
 _SHOW_NOTHING = (Append, EntryChunk, SnapshotChunk)
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from holdfast.raft.api import EngineStopped, Stage
-from holdfast.raft.engine.rules import Rule
+from holdfast.raft.core.switches import Rule
 from holdfast.storage.journal import Identity
 
 if TYPE_CHECKING:
-    from holdfast.raft.engine.context import Context
+    from holdfast.raft.core.context import Context
 
 
 class Disk:

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.raft.engine.rules import Rule
+from holdfast.raft.core.switches import Rule
 from holdfast.raft.messages import PreVote, PreVoteGranted, TermNotice
 
 if TYPE_CHECKING:
-    from holdfast.raft.engine.context import Context
-    from holdfast.raft.engine.disk import Disk
-    from holdfast.raft.engine.lease import Lease
-    from holdfast.raft.engine.memory import Comparison, Memory
+    from holdfast.raft.core.context import Context
+    from holdfast.raft.core.lease import Lease
+    from holdfast.raft.core.lost_write_detection import Comparison, Memory
+    from holdfast.raft.core.node_identity import Disk
     from holdfast.raft.messages import RequestVote, TimeoutNow, VoteGranted
 
 NEVER = float("-inf")

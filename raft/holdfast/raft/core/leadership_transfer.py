@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from holdfast.raft.engine.context import Context
-    from holdfast.raft.engine.lease import Lease
-    from holdfast.raft.engine.proposals import Proposals
+    from holdfast.raft.core.context import Context
+    from holdfast.raft.core.lease import Lease
+    from holdfast.raft.core.proposals import Proposals
 
 
 class Transfer:

@@ -10,10 +10,10 @@ if TYPE_CHECKING:
     from random import Random
 
     from holdfast.raft.api import Settings
-    from holdfast.raft.engine.journal import EngineJournal
-    from holdfast.raft.engine.outbox import Outbox
-    from holdfast.raft.engine.rules import Rule
-    from holdfast.raft.engine.seam import Seam
+    from holdfast.raft.core.switches import Rule
+    from holdfast.raft.pysyncobj.engine_state import Seam
+    from holdfast.raft.pysyncobj.journal_adapter import EngineJournal
+    from holdfast.raft.pysyncobj.outbox import Outbox
 
 
 @dataclass(frozen=True, slots=True)

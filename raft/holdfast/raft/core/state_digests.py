@@ -11,11 +11,11 @@ from collections import OrderedDict, deque
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import EngineStopped
-from holdfast.raft.engine.rules import Rule
+from holdfast.raft.core.switches import Rule
 from holdfast.raft.messages import StateDigest
 
 if TYPE_CHECKING:
-    from holdfast.raft.engine.context import Context
+    from holdfast.raft.core.context import Context
 
 logger = logging.getLogger(__name__)
 

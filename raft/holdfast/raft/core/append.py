@@ -11,20 +11,20 @@ import logging
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import EngineStopped, SnapshotFailed, SnapshotMark
-from holdfast.raft.engine.rules import Rule
-from holdfast.raft.engine.streams import Cursor, StreamKey
-from holdfast.raft.engine.votes import NEVER
+from holdfast.raft.core.elections import NEVER
+from holdfast.raft.core.snapshot_transfer import Cursor, StreamKey
+from holdfast.raft.core.switches import Rule
 from holdfast.raft.messages import Ack, Append, ChunkAck, EntryChunk, LogEntry, SnapshotChunk
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.raft.api import SnapshotSink, SnapshotSource
-    from holdfast.raft.engine.apply import Delivery
-    from holdfast.raft.engine.context import Context
-    from holdfast.raft.engine.disk import Disk
-    from holdfast.raft.engine.rebuild import Rebuild
-    from holdfast.raft.engine.votes import Votes
+    from holdfast.raft.core.apply import Delivery
+    from holdfast.raft.core.context import Context
+    from holdfast.raft.core.elections import Votes
+    from holdfast.raft.core.learners import Rebuild
+    from holdfast.raft.core.node_identity import Disk
 
 logger = logging.getLogger(__name__)
 

@@ -10,13 +10,13 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.raft.engine.journal import NO_OP
-from holdfast.raft.engine.rules import Rule
+from holdfast.raft.core.switches import Rule
 from holdfast.raft.messages import Formed, Hello
+from holdfast.raft.pysyncobj.journal_adapter import NO_OP
 
 if TYPE_CHECKING:
-    from holdfast.raft.engine.context import Context
-    from holdfast.raft.engine.disk import Disk
+    from holdfast.raft.core.context import Context
+    from holdfast.raft.core.node_identity import Disk
     from holdfast.raft.messages import Ack, Append
 
 

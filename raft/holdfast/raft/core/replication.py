@@ -13,16 +13,16 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import SnapshotFailed
-from holdfast.raft.engine.rules import Rule
-from holdfast.raft.engine.streams import OutStream, slices
+from holdfast.raft.core.snapshot_transfer import OutStream, slices
+from holdfast.raft.core.switches import Rule
 from holdfast.raft.messages import Ack, Append, ChunkAck, EntryChunk, LogEntry, SnapshotChunk
 
 if TYPE_CHECKING:
     from holdfast.raft.api import SnapshotSource
-    from holdfast.raft.engine.context import Context
-    from holdfast.raft.engine.lease import Lease, Probes
-    from holdfast.raft.engine.rebuild import Newcomers
-    from holdfast.raft.engine.streams import Piece
+    from holdfast.raft.core.context import Context
+    from holdfast.raft.core.learners import Newcomers
+    from holdfast.raft.core.lease import Lease, Probes
+    from holdfast.raft.core.snapshot_transfer import Piece
 
 logger = logging.getLogger(__name__)
 

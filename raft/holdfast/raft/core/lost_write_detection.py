@@ -14,13 +14,13 @@ import sys
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.raft.engine.rules import Rule
+from holdfast.raft.core.switches import Rule
 from holdfast.raft.messages import Ack, Recall, Recalled, VoteGranted, Witness
 
 if TYPE_CHECKING:
     from holdfast.raft.api import Notes
-    from holdfast.raft.engine.context import Context
-    from holdfast.raft.engine.disk import Disk
+    from holdfast.raft.core.context import Context
+    from holdfast.raft.core.node_identity import Disk
     from holdfast.raft.messages import Append, Message
 
 logger = logging.getLogger(__name__)

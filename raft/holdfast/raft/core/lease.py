@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import BarrierPassed, ProbeFailed, ProbePassed
-from holdfast.raft.engine.rules import Rule
+from holdfast.raft.core.switches import Rule
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.raft.engine.context import Context
-    from holdfast.raft.engine.handover import Handover
+    from holdfast.raft.core.apply_queue import Handover
+    from holdfast.raft.core.context import Context
     from holdfast.raft.messages import Ack
 
 LEASE_SHARE = 0.8

@@ -1,0 +1,1 @@
+"""Raft by concerns: elections, lease, replication, proposals, snapshots, what a disk has lost."""

@@ -1,0 +1,1 @@
+"""PySyncObj under its overlay: the only room that imports the package pysyncobj (ADR 1)."""

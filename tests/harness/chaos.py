@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from harness.cluster import SETTINGS, Cluster
 from harness.journal import PowerCut
 from holdfast.raft.api import EngineStopped, Overloaded, ProposalId
-from holdfast.raft.core.switches import ALL, Rule
+from holdfast.raft.core.switches import ALL, Switch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holdfast.raft.pysyncobj.engine import Engine
 
 TINY = replace(
-    SETTINGS, batch_bytes=200, chunk_bytes=200, handover_items_max=20, trailing_bytes=2000
+    SETTINGS, batch_bytes=200, chunk_bytes=200, apply_queue_items_max=20, trailing_bytes=2000
 )
 HEALING_ROUNDS = 1500
 
@@ -36,8 +36,8 @@ class Violation(AssertionError):
 class Chaos:
     """One run. `steps` of faults by `seed`, then `heal`."""
 
-    def __init__(self, seed: int, ids: str = "ABC", rules: Iterable[Rule] = ALL) -> None:
-        self.cluster = Cluster(ids, rules=rules, settings=TINY, seed=seed)
+    def __init__(self, seed: int, ids: str = "ABC", switches: Iterable[Switch] = ALL) -> None:
+        self.cluster = Cluster(ids, switches=switches, settings=TINY, seed=seed)
         self.random = self.cluster.random
         self.counts: Counter[str] = Counter()
         self.acknowledged: set[str] = set()
@@ -65,7 +65,7 @@ class Chaos:
         """Do everything; raises Violation."""
         for node in self.cluster.nodes.values():
             deadline = self.cluster.clock() + self.random.uniform(0.4, 1.0)
-            node.engine.overlay.seam.election_deadline = deadline
+            node.engine.overlay.state.election_deadline = deadline
         weights = [weight for weight, _ in self._actions]
         for _ in range(steps):
             self.random.choices(self._actions, weights)[0][1]()
@@ -222,11 +222,11 @@ class Chaos:
         self.collect()
         leaders, leases = [], []
         for name, node in self.cluster.nodes.items():
-            seam = node.engine.overlay.seam
-            if seam.is_leader:
-                leaders.append((seam.term, name))
-                if self._terms.setdefault(seam.term, name) != name:
-                    raise Violation(f"{name} and {self._terms[seam.term]} led term {seam.term}")
+            state = node.engine.overlay.state
+            if state.is_leader:
+                leaders.append((state.term, name))
+                if self._terms.setdefault(state.term, name) != name:
+                    raise Violation(f"{name} and {self._terms[state.term]} led term {state.term}")
             lease = self.cluster.lease(name)
             if lease:
                 leases.append((lease, name))

@@ -28,7 +28,7 @@ from holdfast.raft.api import (
     SnapshotMark,
     Stopped,
 )
-from holdfast.raft.core.switches import ALL, Rule
+from holdfast.raft.core.switches import ALL, Switch
 from holdfast.raft.pysyncobj.engine import Engine
 
 if TYPE_CHECKING:
@@ -136,18 +136,18 @@ class Node:
 
 
 class Cluster:
-    """The world of a test. `rules`: what is in force; `formed=False`: nobody has met yet."""
+    """The world of a test. `switches`: which are on; `formed=False`: nobody has met yet."""
 
     def __init__(
         self,
         ids: str = "ABC",
         *,
-        rules: Iterable[Rule] = ALL,
+        switches: Iterable[Switch] = ALL,
         settings: Settings = SETTINGS,
         seed: int = 0,
         formed: bool = True,
     ) -> None:
-        self.ids, self.rules, self.settings = ids, frozenset(rules), settings
+        self.ids, self.switches, self.settings = ids, frozenset(switches), settings
         self.random = Random(seed)
         self.clock = VirtualClock()
         self.network = Network()
@@ -179,7 +179,7 @@ class Cluster:
             snapshots=disk,
             notes=disk.notes,
             bootstrap=bootstrap,
-            rules=self.rules,
+            switches=self.switches,
         )
         self.nodes[node] = Node(engine, Consumer(engine, disk), clock)
         return self.nodes[node]
@@ -246,7 +246,7 @@ class Cluster:
     def calm(self) -> None:
         """Let no election timer fire by itself."""
         for node in self.nodes.values():
-            node.engine.overlay.seam.election_deadline = node.clock() + 1000
+            node.engine.overlay.state.election_deadline = node.clock() + 1000
 
     def tick(self, node: str) -> None:
         self.engine(node).tick()
@@ -288,17 +288,17 @@ class Cluster:
     def campaign(self, who: str, asks: str) -> bool:
         """Let `who` try (pre-vote, then vote) with the nodes in `asks`; all other timers rest."""
         self.calm()
-        seam = self.engine(who).overlay.seam
-        seam.election_deadline = 0
+        state = self.engine(who).overlay.state
+        state.election_deadline = 0
         for _ in range(2):
             self.tick(who)
             for peer in asks:
                 if peer != who:
                     self.exchange(who, peer)
-            if seam.is_leader or seam.election_deadline > 0:
+            if state.is_leader or state.election_deadline > 0:
                 break
         self.calm()
-        return seam.is_leader
+        return state.is_leader
 
     def put(self, node: str, value: str, term: int | None = None) -> ProposalId:
         """Propose at a node, in its present term, and let it take the proposal in."""

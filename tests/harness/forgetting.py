@@ -15,7 +15,7 @@ from holdfast.raft.messages import Recalled
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.raft.core.switches import Rule
+    from holdfast.raft.core.switches import Switch
     from holdfast.storage.journal import JournalBatch, JournalImage
 
 SHARE = 0.6
@@ -25,8 +25,8 @@ SHARE = 0.6
 class Forgetting(Chaos):
     """`counts` has how many were rolled back, and how many of these a peer remembered."""
 
-    def __init__(self, seed: int, ids: str = "ABC", rules: Iterable[Rule] = ALL) -> None:
-        super().__init__(seed, ids, rules)
+    def __init__(self, seed: int, ids: str = "ABC", switches: Iterable[Switch] = ALL) -> None:
+        super().__init__(seed, ids, switches)
         self._before_last: dict[str, JournalImage] = {}
         self._last_at: dict[str, float] = {}
         self._started_at: dict[str, float] = {}

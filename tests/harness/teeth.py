@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.raft.core.switches import ALL, Rule
+from holdfast.raft.core.switches import ALL, Switch
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-Rules = frozenset[Rule]
+Switches = frozenset[Switch]
 
 
 def first_harm(**harms: object) -> str:
@@ -23,16 +23,18 @@ def first_harm(**harms: object) -> str:
     return next((name for name, happened in harms.items() if happened), "")
 
 
-def guards(*rules: Rule, harm: str) -> Callable[[Callable[[Rules], str]], Callable[..., None]]:
-    """Turn a scenario into a test that runs it with all rules and without these."""
+def guards(
+    *switches: Switch, harm: str
+) -> Callable[[Callable[[Switches], str]], Callable[..., None]]:
+    """Turn a scenario into a test that runs it with all defences on, and with these off."""
 
-    def decorate(scenario: Callable[[Rules], str]) -> Callable[..., None]:
+    def decorate(scenario: Callable[[Switches], str]) -> Callable[..., None]:
         @pytest.mark.parametrize(
             ("left_out", "expected"),
-            [(frozenset(), ""), (frozenset(rules), harm)],
+            [(frozenset(), ""), (frozenset(switches), harm)],
             ids=["guarded", "without"],
         )
-        def test(left_out: Rules, expected: str) -> None:
+        def test(left_out: Switches, expected: str) -> None:
             harm = scenario(ALL - left_out)
             assert harm == expected, f"harm: {harm or 'none'}, expected: {expected or 'none'}"
 

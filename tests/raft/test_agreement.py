@@ -5,9 +5,9 @@ from __future__ import annotations
 from contextlib import suppress
 
 from harness.cluster import HEARTBEAT, Cluster
-from harness.teeth import Rules, first_harm, guards
+from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import EngineStopped
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.switches import Switch
 
 GOOD, BAD = b"the state of two", b"the state of one"
 
@@ -26,9 +26,9 @@ def stopped(c: Cluster) -> str:
     return "".join(node for node in "ABC" if c.consumer(node).stopped)
 
 
-@guards(Rule.S3_AGREE, harm="it_goes_on")
-def test_s3_the_one_that_differs_stops_leader_or_not(rules: Rules) -> str:
-    c = Cluster(rules=rules)
+@guards(Switch.S3_AGREE, harm="it_goes_on")
+def test_s3_the_one_that_differs_stops_leader_or_not(switches: Switches) -> str:
+    c = Cluster(switches=switches)
     c.elect("A")
     publish(c, A=BAD, B=GOOD, C=GOOD)
     return first_harm(it_goes_on="A" not in stopped(c), others_stop=stopped(c) not in {"", "A"})

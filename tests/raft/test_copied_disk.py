@@ -59,7 +59,7 @@ def changed(c: Cluster, leader: str = "A") -> None:
 
 
 def incarnation(c: Cluster, node: str) -> str:
-    return c.engine(node).overlay.disk.incarnation
+    return c.engine(node).overlay.identity.incarnation
 
 
 def rebuilds(c: Cluster, node: str) -> bool:

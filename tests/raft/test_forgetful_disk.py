@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
-from harness.teeth import Rules, first_harm, guards
-from holdfast.raft.core.switches import Rule
+from harness.teeth import Switches, first_harm, guards
+from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import Recall, Recalled, VoteGranted, Witness
 from holdfast.raft.pysyncobj.journal_adapter import QUIET_SECONDS
 
@@ -57,10 +57,10 @@ def x_is_lost(c: Cluster) -> str:
     return first_harm(x_is_lost=c.campaign("C", "B"))
 
 
-@guards(Rule.S21_COMPARE, harm="x_is_lost")
-def test_s21_a_node_that_forgot_an_ack_elects_nobody(rules: Rules) -> str:
+@guards(Switch.S21_COMPARE, harm="x_is_lost")
+def test_s21_a_node_that_forgot_an_ack_elects_nobody(switches: Switches) -> str:
     """B acked X and forgot it; A, which heard the ack, is met for a moment and dies."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     disk = x_is_on_a_and_b_only(c)
     disk.restart_rolled_back()
     c.network.connect("B", "C")
@@ -70,10 +70,10 @@ def test_s21_a_node_that_forgot_an_ack_elects_nobody(rules: Rules) -> str:
     return x_is_lost(c)
 
 
-@guards(Rule.S21_COMPARE, harm="x_is_lost")
-def test_s21_a_leader_that_forgot_what_it_counted_itself_elects_nobody(rules: Rules) -> str:
+@guards(Switch.S21_COMPARE, harm="x_is_lost")
+def test_s21_a_leader_that_forgot_what_it_counted_itself_elects_nobody(switches: Switches) -> str:
     """X is on A, which led, and on B; A forgets it, and B is met for a moment and dies."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("A")
     c.pump(rounds=3, seconds=HEARTBEAT)
     c.network.cut("A", "C")
@@ -89,10 +89,10 @@ def test_s21_a_leader_that_forgot_what_it_counted_itself_elects_nobody(rules: Ru
     return first_harm(x_is_lost=c.campaign("C", "A"))
 
 
-@guards(Rule.S21_COMPARE, harm="x_is_lost")
-def test_s21_the_leaders_word_about_others_outlives_the_leader(rules: Rules) -> str:
+@guards(Switch.S21_COMPARE, harm="x_is_lost")
+def test_s21_the_leaders_word_about_others_outlives_the_leader(switches: Switches) -> str:
     """A is dead when B comes back; C, too slow for X itself, was told what B had acked."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("A")
     c.pump(rounds=3, seconds=HEARTBEAT)
     disk = Forgetful(c, "B")
@@ -110,10 +110,10 @@ def test_s21_the_leaders_word_about_others_outlives_the_leader(rules: Rules) -> 
     return x_is_lost(c)
 
 
-@guards(Rule.S21_COMPARE, harm="two_leaders_of_one_term")
-def test_s21_a_node_that_forgot_its_vote_votes_no_second_time(rules: Rules) -> str:
+@guards(Switch.S21_COMPARE, harm="two_leaders_of_one_term")
+def test_s21_a_node_that_forgot_its_vote_votes_no_second_time(switches: Switches) -> str:
     """A leads by B's vote; B forgets it, meets A for a moment, and C asks in the same term."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.isolate("C")
     c.clock.advance(3)
     disk = Forgetful(c, "B")
@@ -131,10 +131,10 @@ def test_s21_a_node_that_forgot_its_vote_votes_no_second_time(rules: Rules) -> s
     return first_harm(two_leaders_of_one_term=both and a.term == other.term)
 
 
-@guards(Rule.S21_TWICE, harm="x_is_lost")
-def test_s21_what_is_older_than_a_quiet_second_cannot_be_rolled_back(rules: Rules) -> str:
+@guards(Switch.S21_TWICE, harm="x_is_lost")
+def test_s21_what_is_older_than_a_quiet_second_cannot_be_rolled_back(switches: Switches) -> str:
     """Nobody is left who could tell B: its newest transaction must hold nothing alone."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     disk = x_is_on_a_and_b_only(c)
     c.pump("AB", rounds=int(2 * QUIET_SECONDS / HEARTBEAT), seconds=HEARTBEAT)
     c.crash("A")
@@ -147,15 +147,15 @@ def test_s21_a_forgetful_disk_becomes_a_new_one_and_catches_up() -> None:
     """S19: another incarnation, no vote until a barrier; then it is a member that has X."""
     c = Cluster()
     disk = x_is_on_a_and_b_only(c)
-    incarnation = c.engine("B").overlay.disk.incarnation
+    incarnation = c.engine("B").overlay.identity.incarnation
     disk.restart_rolled_back()
-    assert c.engine("B").overlay.disk.incarnation == incarnation
+    assert c.engine("B").overlay.identity.incarnation == incarnation
     c.connect_all()
     c.pump(rounds=2)
     assert c.engine("B").status().stage == "rebuilding"
     c.pump(rounds=20, seconds=HEARTBEAT)
     assert c.engine("B").status().stage == "member"
-    assert c.engine("B").overlay.disk.incarnation != incarnation
+    assert c.engine("B").overlay.identity.incarnation != incarnation
     assert c.consumer("B").values == ["X"]
 
 
@@ -174,14 +174,14 @@ def forgetful_b_heard_c_only() -> Cluster:
 def test_s21_a_candidate_that_learns_of_a_loss_is_no_candidate_any_more() -> None:
     """C's vote is under way when A's word arrives: without X nobody may lead (S19)."""
     c = forgetful_b_heard_c_only()
-    seam = c.engine("B").overlay.seam
-    seam.election_deadline = 0
+    state = c.engine("B").overlay.state
+    state.election_deadline = 0
     c.tick("B")
     c.exchange("B", "C")
     c.tick("B")
     c.network.deliver("B", "C")
     c.engine("C").overlay.settle()
-    assert VoteGranted(seam.term) in c.network.waiting("C", "B")
+    assert VoteGranted(state.term) in c.network.waiting("C", "B")
     c.network.connect("A", "B")
     c.exchange("A", "B")
     c.network.deliver("C", "B")
@@ -194,8 +194,8 @@ def test_s21_a_candidate_that_learns_of_a_loss_is_no_candidate_any_more() -> Non
 def test_s19_who_stood_in_the_term_that_ends_its_rebuild_keeps_its_vote() -> None:
     """B stood against A in vain, and rebuilds under A: its vote of that term is given already."""
     c = forgetful_b_heard_c_only()
-    seam = c.engine("B").overlay.seam
-    seam.election_deadline = 0
+    state = c.engine("B").overlay.state
+    state.election_deadline = 0
     c.tick("B")
     c.exchange("B", "C")
     c.tick("B")
@@ -203,7 +203,7 @@ def test_s19_who_stood_in_the_term_that_ends_its_rebuild_keeps_its_vote() -> Non
     c.tick("A")  # it led before, and heard nobody since
     c.network.connect("A", "C")
     assert c.campaign("A", "C")
-    assert seam.term == c.engine("A").status().term
+    assert state.term == c.engine("A").status().term
     c.connect_all()
     c.pump(rounds=20, seconds=HEARTBEAT)
     assert c.engine("B").status().stage == "member"
@@ -234,7 +234,7 @@ def test_s21_a_sound_disk_stays_what_it_is_whatever_it_did_since_its_start() -> 
     c.elect("A")
     c.put("A", "x")
     c.pump(rounds=3, seconds=HEARTBEAT)
-    before = {node: c.engine(node).overlay.disk.incarnation for node in "ABC"}
+    before = {node: c.engine(node).overlay.identity.incarnation for node in "ABC"}
     c.restart("B")
     c.network.connect("A", "B")
     c.network.lose("A", "B")  # A's first word is lost
@@ -246,7 +246,7 @@ def test_s21_a_sound_disk_stays_what_it_is_whatever_it_did_since_its_start() -> 
     assert c.campaign("B", "C")
     c.connect_all()
     c.pump(rounds=12, seconds=HEARTBEAT)
-    assert {node: c.engine(node).overlay.disk.incarnation for node in "ABC"} == before
+    assert {node: c.engine(node).overlay.identity.incarnation for node in "ABC"} == before
     assert c.consumer("A").values == ["x", "y"]
 
 
@@ -290,6 +290,6 @@ def test_s21_a_peer_tells_what_it_remembers_before_anything_else() -> None:
     c.network.cut("A", "B")
     c.network.connect("A", "B")
     c.tick("A")
-    incarnation = c.engine("B").overlay.disk.incarnation
+    incarnation = c.engine("B").overlay.identity.incarnation
     told = Recalled(incarnation, status.term, status.last_index, status.term)
     assert c.network.waiting("A", "B")[0] == told

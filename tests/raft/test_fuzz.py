@@ -12,7 +12,7 @@ import pytest
 
 from harness.chaos import Chaos, Violation
 from harness.forgetting import Forgetting
-from holdfast.raft.core.switches import ALL, Rule
+from holdfast.raft.core.switches import ALL, Switch
 from holdfast.raft.pysyncobj.journal_adapter import LogForked
 
 FIRST, COUNT = map(int, os.environ.get("HOLDFAST_FUZZ_SEEDS", "1:60").split(":"))
@@ -20,12 +20,12 @@ STEPS = int(os.environ.get("HOLDFAST_FUZZ_STEPS", "4000"))
 
 
 SEEDS_THAT_BITE = [
-    (Rule.ACK_AFTER_FLUSH, 31),
-    (Rule.CUT_ON_CONFLICT, 1),
-    (Rule.S10_TRANSFER, 18),
-    (Rule.S10_TERM_NOTICE, 76),
-    (Rule.S19_REBUILD, 1),
-    (Rule.S19_FORM, 12),
+    (Switch.ACK_AFTER_FLUSH, 31),
+    (Switch.CUT_ON_CONFLICT, 1),
+    (Switch.S10_TRANSFER, 18),
+    (Switch.S10_TERM_NOTICE, 76),
+    (Switch.S19_REBUILD, 1),
+    (Switch.S19_FORM, 12),
 ]
 """Schedules that break each of these rules when it is left out, as found by running 120 seeds."""
 
@@ -46,15 +46,15 @@ def test_no_schedule_breaks_a_rule(seed: int, caplog: pytest.LogCaptureFixture) 
     assert "the disk lost what it had written" not in caplog.text
 
 
-@pytest.mark.parametrize(("rule", "seed"), SEEDS_THAT_BITE)
-def test_the_schedules_catch_a_rule_that_is_left_out(rule: Rule, seed: int) -> None:
+@pytest.mark.parametrize(("switch", "seed"), SEEDS_THAT_BITE)
+def test_the_schedules_catch_a_rule_that_is_left_out(switch: Switch, seed: int) -> None:
     """A fuzz that cannot fail proves nothing. The next seeds are tried if this one has moved."""
     for candidate in range(seed, seed + 40):
         try:
-            Chaos(candidate, rules=ALL - {rule}).run(4000)
+            Chaos(candidate, switches=ALL - {switch}).run(4000)
         except (Violation, LogForked):
             return
-    pytest.fail(f"without {rule.name} nothing was found in 40 seeds from {seed} on")
+    pytest.fail(f"without {switch.name} nothing was found in 40 seeds from {seed} on")
 
 
 def test_s21_no_disk_that_forgets_loses_what_was_acknowledged() -> None:
@@ -75,7 +75,7 @@ def test_s21_the_schedules_catch_a_node_that_does_not_compare() -> None:
     """Nor would they prove anything if they could not fail."""
     for seed in range(1, 41):
         try:
-            Forgetting(seed, rules=ALL - {Rule.S21_COMPARE, Rule.S21_TWICE}).run(4000)
+            Forgetting(seed, switches=ALL - {Switch.S21_COMPARE, Switch.S21_TWICE}).run(4000)
         except (Violation, LogForked):
             return
     pytest.fail("without a comparison nothing was lost in 40 seeds")

@@ -9,9 +9,9 @@ import pytest
 
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.journal import PowerCut
-from harness.teeth import Rules, first_harm, guards
+from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import Applied, EngineStopped
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import Append, EntryChunk, LogEntry, SnapshotChunk
 
 if TYPE_CHECKING:
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 SMALL = replace(SETTINGS, batch_bytes=100, chunk_bytes=100)
 
 
-def ten_commands_reach_b_in_batches(rules: Rules) -> tuple[Cluster, int]:
+def ten_commands_reach_b_in_batches(switches: Switches) -> tuple[Cluster, int]:
     """A leads, C lags; ten commands go to B in batches; B has acked all of them."""
-    c = Cluster(rules=rules, settings=SMALL)
+    c = Cluster(switches=switches, settings=SMALL)
     c.elect("A")
     c.network.cut("A", "C")
     engine, term = c.engine("A"), c.engine("A").status().term
@@ -32,10 +32,10 @@ def ten_commands_reach_b_in_batches(rules: Rules) -> tuple[Cluster, int]:
     return c, engine.status().last_index
 
 
-@guards(Rule.CUT_ON_CONFLICT, harm="acknowledged_entries_cut")
-def test_d1_a_follower_never_cuts_what_it_holds_already(rules: Rules) -> str:
+@guards(Switch.CUT_ON_CONFLICT, harm="acknowledged_entries_cut")
+def test_d1_a_follower_never_cuts_what_it_holds_already(switches: Switches) -> str:
     """An old batch arrives again (a duplicate, or a leader that went back): nothing is cut."""
-    c, last = ten_commands_reach_b_in_batches(rules)
+    c, last = ten_commands_reach_b_in_batches(switches)
     first = next(m for m in c.network.waiting("A", "B") if isinstance(m, Append) and m.entries)
     c.exchange("A", "B")
     c.tick("A")
@@ -45,10 +45,10 @@ def test_d1_a_follower_never_cuts_what_it_holds_already(rules: Rules) -> str:
     return first_harm(acknowledged_entries_cut=c.disks["B"].journal.last_index < last)
 
 
-@guards(Rule.ACK_NO_REWIND, harm="sent_again")
-def test_d1_an_ack_does_not_make_the_leader_send_again(rules: Rules) -> str:
+@guards(Switch.ACK_NO_REWIND, harm="sent_again")
+def test_d1_an_ack_does_not_make_the_leader_send_again(switches: Switches) -> str:
     """The first batch is acked while the others are under way."""
-    c, _ = ten_commands_reach_b_in_batches(rules)
+    c, _ = ten_commands_reach_b_in_batches(switches)
     before = len(c.network.waiting("A", "B"))
     assert before > 2
     c.network.deliver("A", "B", count=before - 1)
@@ -104,10 +104,10 @@ def test_d2_a_snapshot_chunk_commits_nothing() -> None:
     assert orphan in c.consumer("A").unsettled
 
 
-@guards(Rule.ACK_AFTER_FLUSH, harm="acknowledged_and_lost")
-def test_d5_nothing_acknowledged_is_lost_in_a_power_cut(rules: Rules) -> str:
+@guards(Switch.ACK_AFTER_FLUSH, harm="acknowledged_and_lost")
+def test_d5_nothing_acknowledged_is_lost_in_a_power_cut(switches: Switches) -> str:
     """Both followers lose power in the sync of the entry; the leader's disk burns."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("A")
     c.pump(rounds=3, seconds=HEARTBEAT)
     proposal = c.put("A", "x")
@@ -134,7 +134,7 @@ def test_d5_a_vote_is_durable_before_it_leaves() -> None:
     c = Cluster()
     c.clock.advance(2)
     c.calm()
-    c.engine("A").overlay.seam.election_deadline = 0
+    c.engine("A").overlay.state.election_deadline = 0
     c.tick("A")
     c.exchange("A", "B")
     c.tick("A")
@@ -184,10 +184,10 @@ def test_r7_a_divergent_tail_is_repaired_in_rounds_per_term() -> None:
     assert c.consumer("A").values == [f"n{i}" for i in range(300)]
 
 
-@guards(Rule.S7_CHUNKS, harm="one_frame_blocks_the_link")
-def test_s7_a_long_entry_travels_in_chunks(rules: Rules) -> str:
+@guards(Switch.S7_CHUNKS, harm="one_frame_blocks_the_link")
+def test_s7_a_long_entry_travels_in_chunks(switches: Switches) -> str:
     """E-10: the stock chunks raised in the follower; here each frame is bounded and acked."""
-    c = Cluster(rules=rules, settings=SMALL)
+    c = Cluster(switches=switches, settings=SMALL)
     c.elect("A")
     c.put("A", "y" * 5000)
     longest = 0

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
-from harness.teeth import Rules, first_harm, guards
+from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import Applied, LeaderSeen, RoleChanged
-from holdfast.raft.core.apply_queue import Handover
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.apply_queue import ApplyQueue
+from holdfast.raft.core.switches import Switch
 
 
-@guards(Rule.S4_ORDER, harm="decides_on_stale_state")
-def test_s4_the_leader_role_comes_after_all_older_entries(rules: Rules) -> str:
+@guards(Switch.S4_ORDER, harm="decides_on_stale_state")
+def test_s4_the_leader_role_comes_after_all_older_entries(switches: Switches) -> str:
     """A becomes leader while entries of B are in its log and not yet known to be committed."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("B")
     for i in range(3):
         c.put("B", f"x{i}")
@@ -36,10 +36,10 @@ def test_s4_the_leader_role_comes_after_all_older_entries(rules: Rules) -> str:
     return harm or first_harm(never_starts=not a.may_decide)
 
 
-@guards(Rule.S4_BOUND, harm="unbounded")
-def test_s4_a_consumer_that_stands_still_holds_back_delivery_not_ticks(rules: Rules) -> str:
+@guards(Switch.S4_BOUND, harm="unbounded")
+def test_s4_a_consumer_that_stands_still_holds_back_delivery_not_ticks(switches: Switches) -> str:
     """The engine keeps its lead and commits; memory stays bounded; nothing is lost or reordered."""
-    c = Cluster(rules=rules, settings=replace(SETTINGS, handover_items_max=5))
+    c = Cluster(switches=switches, settings=replace(SETTINGS, apply_queue_items_max=5))
     c.elect("A")
     term = c.engine("A").status().term
     for i in range(100):
@@ -47,17 +47,17 @@ def test_s4_a_consumer_that_stands_still_holds_back_delivery_not_ticks(rules: Ru
     c.pump(rounds=30, seconds=HEARTBEAT, evolve=False)
     status = c.engine("A").status()
     harm = first_harm(
-        unbounded=len(c.engine("A").overlay.handover) > 7,
+        unbounded=len(c.engine("A").overlay.apply_queue) > 7,
         engine_stopped=status.role != "leader" or status.term != term or status.commit_index < 100,
     )
     c.pump(rounds=100)
     return harm or first_harm(order=c.consumer("A").values != [f"v{i}" for i in range(100)])
 
 
-@guards(Rule.S4_CUT, harm="entries_lost")
-def test_s4_the_journal_is_never_cut_above_what_is_evolved(rules: Rules) -> str:
+@guards(Switch.S4_CUT, harm="entries_lost")
+def test_s4_the_journal_is_never_cut_above_what_is_evolved(switches: Switches) -> str:
     """The consumer lags and the process dies: what it had not evolved must still be there."""
-    c = Cluster("A", rules=rules)
+    c = Cluster("A", switches=switches)
     c.elect("A")
     for i in range(10):
         c.put("A", f"v{i}")
@@ -70,7 +70,7 @@ def test_s4_the_journal_is_never_cut_above_what_is_evolved(rules: Rules) -> str:
 
 def test_s4_adjacent_role_changes_merge_and_keep_every_unknown_proposal() -> None:
     """Roles pass the bound, so they must not pile up."""
-    fifo = Handover(items_max=1, bytes_max=1)
+    fifo = ApplyQueue(items_max=1, bytes_max=1)
     fifo.push(Applied(1, 1, b"x"))
     assert not fifo.has_room
     for term in range(2, 50):
@@ -84,7 +84,7 @@ def test_s4_adjacent_role_changes_merge_and_keep_every_unknown_proposal() -> Non
 
 def test_s4_the_consumer_is_told_once_when_there_is_something_again() -> None:
     """The asyncio side is woken for the first item only; it drains the rest."""
-    fifo, calls = Handover(items_max=9, bytes_max=99), []
+    fifo, calls = ApplyQueue(items_max=9, bytes_max=99), []
     fifo.on_items = lambda: calls.append(len(fifo))
     fifo.push(Applied(1, 1, b""))
     fifo.push(Applied(2, 1, b""))

@@ -8,15 +8,15 @@ from pathlib import Path
 import pytest
 
 from harness.cluster import HEARTBEAT, Cluster
-from harness.teeth import Rules, first_harm, guards
+from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import EntryTooLarge, Fate, Overloaded, Settings
-from holdfast.raft.core.switches import ALL, Rule
+from holdfast.raft.core.switches import ALL, Switch
 
 
-@guards(Rule.S1_DROP, Rule.S1_SKIP, harm="live_member_expired")
-def test_s1_decided_in_term_1_and_proposed_in_term_3(rules: Rules) -> str:
+@guards(Switch.S1_DROP, Switch.S1_SKIP, harm="live_member_expired")
+def test_s1_decided_in_term_1_and_proposed_in_term_3(switches: Switches) -> str:
     """L1 decides an expiry and stalls; another term passes; its proposal must not be stamped."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("A")
     decided_in = c.engine("A").status().term
     c.isolate("A")
@@ -34,10 +34,10 @@ def test_s1_decided_in_term_1_and_proposed_in_term_3(rules: Rules) -> str:
     )
 
 
-@guards(Rule.S1_SKIP, harm="applied")
-def test_s1_every_replica_skips_what_a_broken_leader_let_through(rules: Rules) -> str:
+@guards(Switch.S1_SKIP, harm="applied")
+def test_s1_every_replica_skips_what_a_broken_leader_let_through(switches: Switches) -> str:
     """The second net: the entry is in the log, and every replica skips it alike."""
-    c = Cluster(rules=rules - {Rule.S1_DROP})
+    c = Cluster(switches=switches - {Switch.S1_DROP})
     c.elect("A")
     term = c.engine("A").status().term
     stale = c.put("A", "expire m", term - 1)
@@ -61,10 +61,10 @@ def test_r9_a_follower_refuses_and_never_forwards() -> None:
     assert c.consumer("A").values == []
 
 
-@guards(Rule.S5_UNKNOWN, harm="callers_hang")
-def test_s5_proposals_that_are_cut_off_learn_their_fate(rules: Rules) -> str:
+@guards(Switch.S5_UNKNOWN, harm="callers_hang")
+def test_s5_proposals_that_are_cut_off_learn_their_fate(switches: Switches) -> str:
     """The new leader's log is shorter: nobody waits for ever, nobody is told the wrong thing."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("A")
     c.isolate("A")
     mine = [c.put("A", f"p{i}") for i in range(5)]
@@ -104,10 +104,10 @@ def test_s5_a_proposal_that_survives_its_leader_is_told_as_applied() -> None:
     assert [c.consumer(n).values for n in c.ids] == [["p"]] * 3
 
 
-@guards(Rule.S5_UNKNOWN, harm="caller_hangs")
-def test_s5_a_snapshot_that_jumps_over_a_proposal_settles_it(rules: Rules) -> str:
+@guards(Switch.S5_UNKNOWN, harm="caller_hangs")
+def test_s5_a_snapshot_that_jumps_over_a_proposal_settles_it(switches: Switches) -> str:
     """The stock engine never answers a proposal whose index a snapshot jumps over."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("A")
     c.isolate("A")
     proposal = c.put("A", "p")
@@ -156,13 +156,13 @@ def test_a_full_queue_is_overloaded_and_loses_nothing() -> None:
 
 def test_rules_are_all_in_force_by_default() -> None:
     """Only the harness leaves a rule out."""
-    assert Cluster("A").engine("A").overlay.ctx.rules == ALL == frozenset(Rule)
+    assert Cluster("A").engine("A").overlay.ctx.switches == ALL == frozenset(Switch)
 
 
 def test_every_rule_that_can_be_left_out_has_a_scenario_with_teeth() -> None:
     """A switch without a test that needs it would be a hole in the net."""
     texts = [path.read_text() for path in Path(__file__).parent.glob("test_*.py")]
     named = re.findall(
-        r"Rule\.([A-Z0-9_]+)", " ".join(re.findall(r"@guards\([^)]*\)", "".join(texts)))
+        r"Switch\.([A-Z0-9_]+)", " ".join(re.findall(r"@guards\([^)]*\)", "".join(texts)))
     )
-    assert set(named) == {rule.name for rule in Rule}
+    assert set(named) == {switch.name for switch in Switch}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
-from harness.teeth import Rules, first_harm, guards
+from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import EngineStopped
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import Ack
 
 
@@ -15,8 +15,10 @@ def stage(c: Cluster, node: str) -> str:
     return c.engine(node).status().stage
 
 
-def x_is_on_a_and_b_and_the_disk_of_b_is_replaced(rules: Rules, *, bootstrap: bool) -> Cluster:
-    c = Cluster(rules=rules)
+def x_is_on_a_and_b_and_the_disk_of_b_is_replaced(
+    switches: Switches, *, bootstrap: bool
+) -> Cluster:
+    c = Cluster(switches=switches)
     c.elect("A")
     c.network.cut("A", "C")
     proposal = c.put("A", "X")
@@ -26,10 +28,10 @@ def x_is_on_a_and_b_and_the_disk_of_b_is_replaced(rules: Rules, *, bootstrap: bo
     return c
 
 
-@guards(Rule.S19_REBUILD, harm="x_is_lost")
-def test_s19_a_replaced_disk_elects_nobody(rules: Rules) -> str:
+@guards(Switch.S19_REBUILD, harm="x_is_lost")
+def test_s19_a_replaced_disk_elects_nobody(switches: Switches) -> str:
     """A and B have X, C lags; B's disk is replaced; A dies; B must not vote for C."""
-    c = x_is_on_a_and_b_and_the_disk_of_b_is_replaced(rules, bootstrap=False)
+    c = x_is_on_a_and_b_and_the_disk_of_b_is_replaced(switches, bootstrap=False)
     c.crash("A")
     c.network.connect("B", "C")
     c.clock.advance(3)
@@ -39,10 +41,10 @@ def test_s19_a_replaced_disk_elects_nobody(rules: Rules) -> str:
     return first_harm(x_is_lost=by_c or by_b)
 
 
-@guards(Rule.S19_FORM, harm="x_is_lost")
-def test_s19_a_bootstrap_flag_left_in_a_unit_file_does_no_harm(rules: Rules) -> str:
+@guards(Switch.S19_FORM, harm="x_is_lost")
+def test_s19_a_bootstrap_flag_left_in_a_unit_file_does_no_harm(switches: Switches) -> str:
     """The same with --bootstrap: C, a member, does not know this disk."""
-    c = x_is_on_a_and_b_and_the_disk_of_b_is_replaced(rules, bootstrap=True)
+    c = x_is_on_a_and_b_and_the_disk_of_b_is_replaced(switches, bootstrap=True)
     c.crash("A")
     c.network.connect("B", "C")
     c.clock.advance(3)
@@ -55,7 +57,7 @@ def test_s19_a_rebuild_ends_behind_a_barrier_that_the_others_committed(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """Nothing of B counts before that; after it, A may die."""
-    c = x_is_on_a_and_b_and_the_disk_of_b_is_replaced(Cluster("A").rules, bootstrap=False)
+    c = x_is_on_a_and_b_and_the_disk_of_b_is_replaced(Cluster("A").switches, bootstrap=False)
     held_by_c = c.disks["C"].journal.last_index
     c.network.connect("A", "B")
     c.network.connect("B", "C")
@@ -77,10 +79,10 @@ def test_s19_a_rebuild_ends_behind_a_barrier_that_the_others_committed(
     assert c.consumer("C").values == ["X"]
 
 
-@guards(Rule.S19_BARRIER, harm="fork")
-def test_s19_a_stale_leader_elected_without_it_admits_no_new_disk(rules: Rules) -> str:
+@guards(Switch.S19_BARRIER, harm="fork")
+def test_s19_a_stale_leader_elected_without_it_admits_no_new_disk(switches: Switches) -> str:
     """C leads a later term by B's vote and commits X with it; B is wiped; A is stale."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.isolate("B")
     c.elect("A", "AC")
     c.network.connect("A", "B")
@@ -104,10 +106,10 @@ def test_s19_a_stale_leader_elected_without_it_admits_no_new_disk(rules: Rules) 
     return first_harm(fork=lost in c.consumer("A").acknowledged, admitted=stage(c, "B") == "member")
 
 
-@guards(Rule.S19_RESET, harm="never_caught_up")
-def test_s19_a_new_disk_resets_the_leaders_progress(rules: Rules) -> str:
+@guards(Switch.S19_RESET, harm="never_caught_up")
+def test_s19_a_new_disk_resets_the_leaders_progress(switches: Switches) -> str:
     """The engine's match index only rises: the same leader would never send the old entries."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("A")
     for i in range(5):
         c.put("A", f"v{i}")
@@ -123,7 +125,7 @@ def test_s19_an_ack_of_a_disk_that_is_gone_counts_for_nothing() -> None:
     c = Cluster()
     c.elect("A")
     c.pump(rounds=3, seconds=HEARTBEAT)
-    gone = c.engine("B").overlay.disk.incarnation
+    gone = c.engine("B").overlay.identity.incarnation
     c.network.cut("A", "C")
     c.restart("B", wiped=True)
     c.network.connect("A", "B")
@@ -202,6 +204,6 @@ def test_s19_the_incarnation_is_durable_before_the_first_message() -> None:
     c = Cluster("AB", settings=SETTINGS, formed=False)
     identity = c.disks["A"].journal.load().identity
     assert identity is not None
-    assert identity.incarnation == c.engine("A").overlay.disk.incarnation
+    assert identity.incarnation == c.engine("A").overlay.identity.incarnation
     c.restart("A", bootstrap=True)
-    assert identity.incarnation == c.engine("A").overlay.disk.incarnation
+    assert identity.incarnation == c.engine("A").overlay.identity.incarnation

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
-from harness.teeth import Rules, first_harm, guards
+from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import BarrierPassed, ProbeFailed, ProbePassed
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import Ack, RequestVote, TermNotice, VoteGranted
 
 MIN, MAX = SETTINGS.election_min, SETTINGS.election_max
@@ -24,42 +24,42 @@ def pre_vote_of_c_then_the_link_heals(c: Cluster) -> None:
     c.isolate("A")
     c.clock.advance(MIN + 0.2)
     c.calm()
-    c.engine("C").overlay.seam.election_deadline = 0
+    c.engine("C").overlay.state.election_deadline = 0
     c.tick("C")
     c.exchange("C", "B")
-    assert c.engine("C").overlay.seam.election_deadline == 0, "no pre-vote was given"
+    assert c.engine("C").overlay.state.election_deadline == 0, "no pre-vote was given"
     c.network.connect("A", "B")
     c.tick("A")
     c.exchange("A", "B")
     assert c.lease("A")
 
 
-@guards(Rule.S10_STICKY, harm="two_owners")
-def test_s10a_a_real_vote_is_refused_while_a_leader_is_heard(rules: Rules) -> str:
+@guards(Switch.S10_STICKY, harm="two_owners")
+def test_s10a_a_real_vote_is_refused_while_a_leader_is_heard(switches: Switches) -> str:
     """C's RequestVote reaches B a moment after B acked A: two leaders would answer reads."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     pre_vote_of_c_then_the_link_heals(c)
     c.tick("C")
     c.exchange("C", "B")
     return two_owners(c, "A", "C")
 
 
-@guards(Rule.S10_STICKY, harm="two_owners")
-def test_s10a_the_refusal_does_not_depend_on_the_term(rules: Rules) -> str:
+@guards(Switch.S10_STICKY, harm="two_owners")
+def test_s10a_the_refusal_does_not_depend_on_the_term(switches: Switches) -> str:
     """The same, but B's term was raised before by something else."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     pre_vote_of_c_then_the_link_heals(c)
-    seam = c.engine("B").overlay.seam
-    seam.set_term(seam.term + 1, None)
+    state = c.engine("B").overlay.state
+    state.set_term(state.term + 1, None)
     c.tick("C")
     c.exchange("C", "B")
     return two_owners(c, "A", "C")
 
 
-@guards(Rule.S10_STICKY, harm="deposed")
-def test_s10a_a_leader_that_a_quorum_hears_is_not_deposed_by_a_request(rules: Rules) -> str:
+@guards(Switch.S10_STICKY, harm="deposed")
+def test_s10a_a_leader_that_a_quorum_hears_is_not_deposed_by_a_request(switches: Switches) -> str:
     """The refusal covers the leader itself, and leaves its term as it is."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("A")
     status = c.engine("A").status()
     c.engine("A").on_message("C", RequestVote(status.term + 5, 99, status.term + 1, 0))
@@ -88,23 +88,23 @@ def restarted_voter_asked_by(c: Cluster, who: str, asks: str) -> str:
     return harm or first_harm(no_leader_for_ever=not c.campaign(who, asks))
 
 
-@guards(Rule.S10_SILENCE, harm="two_owners")
-def test_s10b_a_restarted_voter_is_silent(rules: Rules) -> str:
+@guards(Switch.S10_SILENCE, harm="two_owners")
+def test_s10b_a_restarted_voter_is_silent(switches: Switches) -> str:
     """It has forgotten that it heard the leader: it may not vote, and it is only a pause."""
-    return restarted_voter_asked_by(Cluster(rules=rules), "C", "B")
+    return restarted_voter_asked_by(Cluster(switches=switches), "C", "B")
 
 
-@guards(Rule.S10_SILENCE, harm="two_owners")
-def test_s10b_a_restarted_voter_does_not_stand(rules: Rules) -> str:
+@guards(Switch.S10_SILENCE, harm="two_owners")
+def test_s10b_a_restarted_voter_does_not_stand(switches: Switches) -> str:
     """Its own candidacy is a vote as well."""
-    return restarted_voter_asked_by(Cluster(rules=rules), "B", "C")
+    return restarted_voter_asked_by(Cluster(switches=switches), "B", "C")
 
 
-@guards(Rule.S10_PROMISE, harm="two_owners")
-def test_s10b_the_promise_of_an_earlier_start_binds(rules: Rules) -> str:
+@guards(Switch.S10_PROMISE, harm="two_owners")
+def test_s10b_the_promise_of_an_earlier_start_binds(switches: Switches) -> str:
     """The voter restarts with ten times shorter elections; A's lease still rests on the old."""
     slow = replace(SETTINGS, election_min=4.0, election_max=10.0)
-    c = Cluster(rules=rules, settings=slow)
+    c = Cluster(switches=switches, settings=slow)
     c.elect("A")
     c.network.cut("A", "C")
     c.clock.advance(5)
@@ -135,10 +135,10 @@ def test_s10b_the_promise_is_lowered_only_after_its_silence() -> None:
     assert stored.promise_ms == 400
 
 
-@guards(Rule.S10_SENT, harm="two_owners")
-def test_s10c_the_lease_runs_from_the_send_time(rules: Rules) -> str:
+@guards(Switch.S10_SENT, harm="two_owners")
+def test_s10c_the_lease_runs_from_the_send_time(switches: Switches) -> str:
     """An echo that travels for long must not extend the lease beyond the voter's patience."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("A")
     c.network.cut("A", "C")
     c.clock.advance(MIN + 0.2)
@@ -153,16 +153,16 @@ def test_s10c_the_lease_runs_from_the_send_time(rules: Rules) -> str:
     return two_owners(c, "A", "C")
 
 
-@guards(Rule.S10_REVOKE, harm="read_after_the_term_is_stored")
-def test_s10c_the_lease_is_revoked_before_a_new_term_is_stored(rules: Rules) -> str:
+@guards(Switch.S10_REVOKE, harm="read_after_the_term_is_stored")
+def test_s10c_the_lease_is_revoked_before_a_new_term_is_stored(switches: Switches) -> str:
     """What any thread sees at the moment when the term becomes durable."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("A")
     assert c.lease("A")
     seen: list[int] = []
     c.disks["A"].journal.before_commit = lambda _batch: seen.append(c.lease("A"))
     term = c.engine("A").status().term
-    c.engine("A").overlay.seam.set_term(term + 1, None)
+    c.engine("A").overlay.state.set_term(term + 1, None)
     c.engine("A").overlay.settle()
     return first_harm(read_after_the_term_is_stored=seen != [0])
 
@@ -194,10 +194,10 @@ def test_s10c_a_lease_needs_the_own_no_op_evolved() -> None:
     assert c.lease("A")
 
 
-@guards(Rule.S10_TRANSFER, harm="two_owners")
-def test_s10d_a_transfer_gives_up_the_lease_of_its_term_for_good(rules: Rules) -> str:
+@guards(Switch.S10_TRANSFER, harm="two_owners")
+def test_s10d_a_transfer_gives_up_the_lease_of_its_term_for_good(switches: Switches) -> str:
     """C was told to take over; its request to B is slow; A goes on leading, without a lease."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("A")
     c.engine("A").transfer("C")
     c.calm()
@@ -205,7 +205,7 @@ def test_s10d_a_transfer_gives_up_the_lease_of_its_term_for_good(rules: Rules) -
     refused = c.put("A", "while handing over")
     c.calm()
     c.network.deliver("A", "C")
-    assert c.engine("C").overlay.seam.handover_pending
+    assert c.engine("C").overlay.state.transfer_pending
     c.tick("C")
     c.network.cut("A", "C")
     for _ in range(12):
@@ -221,10 +221,10 @@ def test_s10d_a_transfer_gives_up_the_lease_of_its_term_for_good(rules: Rules) -
     )
 
 
-@guards(Rule.S10_TRANSFER_TERM, harm="two_owners")
-def test_s10d_a_transfer_is_valid_for_the_next_term_only(rules: Rules) -> str:
+@guards(Switch.S10_TRANSFER_TERM, harm="two_owners")
+def test_s10d_a_transfer_is_valid_for_the_next_term_only(switches: Switches) -> str:
     """C stalls on TimeoutNow of term T, votes for B in T+1: it must not disturb B's term."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("A")
     c.engine("A").transfer("C")
     c.calm()
@@ -243,11 +243,11 @@ def test_s10d_a_transfer_is_valid_for_the_next_term_only(rules: Rules) -> str:
         c.exchange("B", "C")
         c.consumer("B").evolve()
     assert c.lease("B")
-    assert c.engine("C").overlay.seam.handover_pending
+    assert c.engine("C").overlay.state.transfer_pending
     c.network.cut("B", "C")
     c.network.connect("A", "C")
     c.calm()
-    c.engine("C").overlay.seam.election_deadline = 0
+    c.engine("C").overlay.state.election_deadline = 0
     c.tick("C")
     c.exchange("C", "A")
     return two_owners(c, "B", "C")
@@ -280,16 +280,16 @@ def test_s10d_proposals_open_again_after_a_transfer_that_came_to_nothing() -> No
     assert c.consumer("B").values == ["x"]
 
 
-@guards(Rule.S10_TERM_NOTICE, harm="no_leader_for_ever")
-def test_s10e_a_refused_pre_vote_tells_the_term(rules: Rules) -> str:
+@guards(Switch.S10_TERM_NOTICE, harm="no_leader_for_ever")
+def test_s10e_a_refused_pre_vote_tells_the_term(switches: Switches) -> str:
     """A has the higher term and the shorter log, C the longer log and the lower term; B is away."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("C")
     c.isolate("B")
     c.network.cut("A", "C")
     c.put("C", "x")
-    seam = c.engine("A").overlay.seam
-    seam.set_term(seam.term + 1, "A")
+    state = c.engine("A").overlay.state
+    state.set_term(state.term + 1, "A")
     c.engine("A").overlay.settle()
     c.restart("C")
     c.network.connect("A", "C")
@@ -302,28 +302,28 @@ def test_s10e_a_refused_pre_vote_tells_the_term(rules: Rules) -> str:
     return "no_leader_for_ever"
 
 
-@guards(Rule.VOTER_ONCE, harm="elected_by_one_voter")
-def test_a_vote_that_arrives_twice_counts_once(rules: Rules) -> str:
+@guards(Switch.VOTER_ONCE, harm="elected_by_one_voter")
+def test_a_vote_that_arrives_twice_counts_once(switches: Switches) -> str:
     """E-11: the stock engine counts messages; five nodes, one voter, its vote arrives twice."""
-    c = Cluster("ABCDE", rules=rules)
+    c = Cluster("ABCDE", switches=switches)
     c.clock.advance(2)
     c.calm()
     overlay = c.engine("A").overlay
-    overlay.seam.election_deadline = 0
-    overlay.votes._pre_won = True
+    overlay.state.election_deadline = 0
+    overlay.elections._pre_won = True
     c.tick("A")
     for _ in range(2):
-        c.engine("A").on_message("B", VoteGranted(overlay.seam.term))
-    return first_harm(elected_by_one_voter=overlay.seam.is_leader)
+        c.engine("A").on_message("B", VoteGranted(overlay.state.term))
+    return first_harm(elected_by_one_voter=overlay.state.is_leader)
 
 
-@guards(Rule.PRE_VOTE, harm="leader_deposed")
-def test_a_follower_that_was_away_does_not_depose_the_leader(rules: Rules) -> str:
+@guards(Switch.PRE_VOTE, harm="leader_deposed")
+def test_a_follower_that_was_away_does_not_depose_the_leader(switches: Switches) -> str:
     """E-13: stopped for 3 s and resumed, the stock engine's follower raises the term at once.
 
     The sticky vote protects the leader as well, but leaves the follower in a term of its own.
     """
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("A")
     term = c.engine("A").status().term
     for _ in range(3):
@@ -332,7 +332,7 @@ def test_a_follower_that_was_away_does_not_depose_the_leader(rules: Rules) -> st
         for node in "AB":
             c.tick(node)
         c.exchange("A", "B")
-    c.engine("C").overlay.seam.election_deadline = 0
+    c.engine("C").overlay.state.election_deadline = 0
     c.tick("C")
     c.pump(rounds=4, seconds=HEARTBEAT)
     return first_harm(leader_deposed=[c.engine(n).status().term for n in "ABC"] != [term] * 3)
@@ -348,16 +348,16 @@ def test_check_quorum_a_leader_that_nobody_answers_steps_down() -> None:
     assert c.consumer("A").roles[-1].role == "follower"
 
 
-@guards(Rule.ACK_TERM, harm="counted")
-def test_an_ack_of_another_term_does_not_count(rules: Rules) -> str:
+@guards(Switch.ACK_TERM, harm="counted")
+def test_an_ack_of_another_term_does_not_count(switches: Switches) -> str:
     """E-12: an ack of an older leadership, delayed, would commit what nobody holds."""
-    c = Cluster(rules=rules)
+    c = Cluster(switches=switches)
     c.elect("A")
     term = c.engine("A").status().term
     c.isolate("A")
     c.put("A", "x")
     last = c.engine("A").status().last_index
-    disk = c.engine("B").overlay.disk
+    disk = c.engine("B").overlay.identity
     stale = Ack(term - 1, last + 1, True, False, 0, 400, "member", disk.incarnation)  # noqa: FBT003 - fields
     c.engine("A").on_message("B", stale)
     c.tick("A")

@@ -77,7 +77,7 @@ class HostedEngine:
         now = process.schedule.now_us
         self._busy_until_us = now + self._journal.busy_us
         self._journal.busy_us = 0
-        if len(self.engine.overlay.handover):
+        if len(self.engine.overlay.apply_queue):
             process.schedule.at(self._busy_until_us, self._tell)
         if not self.stopped:
             self._plan(self._busy_until_us + self._pause_us())

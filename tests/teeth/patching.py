@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from holdfast.raft.core.switches import ALL, Rule
+from holdfast.raft.core.switches import ALL, Switch
 from holdfast.raft.pysyncobj import engine
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ def replaced(owner: object, name: str, by: object) -> AbstractContextManager[obj
 
 
 @contextmanager
-def without(*rules: Rule) -> Iterator[None]:
+def without(*rules: Switch) -> Iterator[None]:
     """Every engine that is made meanwhile does without these deviations."""
     made: Any = engine.Engine.__init__
 

@@ -218,8 +218,8 @@ class Settings:
     inflight_bytes_max: int = 4 * MIB
     proposals_max: int = 16_384
     pending_bytes_max: int = 64 * MIB
-    handover_items_max: int = 4_096
-    handover_bytes_max: int = 32 * MIB
+    apply_queue_items_max: int = 4_096
+    apply_queue_bytes_max: int = 32 * MIB
     trailing_bytes: int = 4 * MIB
     stream_seconds_max: float = 600.0
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.raft.core import lease
 from holdfast.raft.core.append import Appending
 from holdfast.raft.core.lease import Lease
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.switches import Switch
 from teeth.catalogue import Scenario, seeded
 from teeth.patching import replaced, without
 
@@ -33,7 +33,7 @@ def cut_without_conflict() -> Iterator[None]:
 
     What it had acknowledged is gone, and the leader that counted it may die.
     """
-    with without(Rule.CUT_ON_CONFLICT):
+    with without(Switch.CUT_ON_CONFLICT):
         yield
 
 
@@ -42,9 +42,9 @@ def heartbeat_commits_unverified() -> Iterator[None]:
     """A follower takes the leader's commit index for its own, whatever it holds itself there."""
 
     def commit(self: Appending, append: Append) -> None:
-        journal, seam = self._ctx.journal, self._ctx.seam
-        seam.commit_index = max(seam.commit_index, min(append.commit_index, journal.last_index))
-        journal.set_commit(seam.commit_index)
+        journal, state = self._ctx.journal, self._ctx.state
+        state.commit_index = max(state.commit_index, min(append.commit_index, journal.last_index))
+        journal.set_commit(state.commit_index)
 
     with replaced(Appending, "_commit", commit):
         yield
@@ -53,21 +53,21 @@ def heartbeat_commits_unverified() -> Iterator[None]:
 @seeded("D5", Scenario(LOG + "test_d5_nothing_acknowledged_is_lost_in_a_power_cut[guarded]"))
 def ack_before_sync() -> Iterator[None]:
     """Acks, votes and the own count leave before the journal has synced what they show."""
-    with without(Rule.ACK_AFTER_FLUSH):
+    with without(Switch.ACK_AFTER_FLUSH):
         yield
 
 
 @seeded("I2", Scenario(VOTES + "test_an_ack_of_another_term_does_not_count[guarded]"))
 def ack_of_any_term() -> Iterator[None]:
     """An ack counts in whatever term it arrives: what was cut since counts as committed."""
-    with without(Rule.ACK_TERM):
+    with without(Switch.ACK_TERM):
         yield
 
 
 @seeded("S10", Scenario(VOTES + "test_a_vote_that_arrives_twice_counts_once[guarded]"))
 def votes_counted_by_message() -> Iterator[None]:
     """A vote that arrives twice counts twice, as in the stock engine: one voter elects."""
-    with without(Rule.VOTER_ONCE):
+    with without(Switch.VOTER_ONCE):
         yield
 
 
@@ -76,21 +76,21 @@ def votes_counted_by_message() -> Iterator[None]:
 )
 def vote_while_the_leader_is_heard() -> Iterator[None]:
     """A real vote is given to anybody with a higher term: two leaders answer reads."""
-    with without(Rule.S10_STICKY):
+    with without(Switch.S10_STICKY):
         yield
 
 
 @seeded("S10 b", Scenario(VOTES + "test_s10b_a_restarted_voter_is_silent[guarded]"))
 def vote_right_after_a_start() -> Iterator[None]:
     """A node that starts again has forgotten the promise that a lease rests on, and votes."""
-    with without(Rule.S10_SILENCE):
+    with without(Switch.S10_SILENCE):
         yield
 
 
 @seeded("S10 c", Scenario(VOTES + "test_s10c_the_lease_runs_from_the_send_time[guarded]"))
 def lease_from_the_echo() -> Iterator[None]:
     """The lease runs from when an echo came back, not from when its probe was sent."""
-    with without(Rule.S10_SENT):
+    with without(Switch.S10_SENT):
         yield
 
 
@@ -107,14 +107,14 @@ def lease_blind_to_clock_rates() -> Iterator[None]:
 )
 def transfer_keeps_the_lease() -> Iterator[None]:
     """A leader that has handed over goes on answering reads by its lease."""
-    with without(Rule.S10_TRANSFER):
+    with without(Switch.S10_TRANSFER):
         yield
 
 
 @seeded("S19", Scenario(REBUILD + "test_s19_a_replaced_disk_elects_nobody[guarded]"))
 def empty_disk_votes() -> Iterator[None]:
     """A node whose disk was replaced votes at once, for one who lacks what it had acknowledged."""
-    with without(Rule.S19_REBUILD):
+    with without(Switch.S19_REBUILD):
         yield
 
 
@@ -123,7 +123,7 @@ def empty_disk_votes() -> Iterator[None]:
 )
 def empty_disk_bootstraps_alone() -> Iterator[None]:
     """`--bootstrap` makes an empty directory a member without asking whether the peers form too."""
-    with without(Rule.S19_FORM):
+    with without(Switch.S19_FORM):
         yield
 
 
@@ -133,14 +133,14 @@ def expiry_from_an_ex_leader() -> Iterator[None]:
 
     A leader that stalled, lost its lead and got it back expires a member that was heard elsewhere.
     """
-    with without(Rule.S1_DROP, Rule.S1_SKIP):
+    with without(Switch.S1_DROP, Switch.S1_SKIP):
         yield
 
 
 @seeded("S5", Scenario(PROPOSALS + "test_s5_proposals_that_are_cut_off_learn_their_fate[guarded]"))
 def step_down_tells_nobody() -> Iterator[None]:
     """A leader that steps down does not say whose outcome is unknown: callers hang."""
-    with without(Rule.S5_UNKNOWN):
+    with without(Switch.S5_UNKNOWN):
         yield
 
 
@@ -152,7 +152,7 @@ def step_down_tells_nobody() -> Iterator[None]:
 )
 def leader_before_its_entries() -> Iterator[None]:
     """A new leader decides before it has applied what the last one committed."""
-    with without(Rule.S4_ORDER):
+    with without(Switch.S4_ORDER):
         yield
 
 
@@ -164,7 +164,7 @@ def leader_before_its_entries() -> Iterator[None]:
 )
 def digests_not_compared() -> Iterator[None]:
     """A node whose state differs from the majority's goes on serving it."""
-    with without(Rule.S3_AGREE):
+    with without(Switch.S3_AGREE):
         yield
 
 
@@ -176,7 +176,7 @@ def digests_not_compared() -> Iterator[None]:
 )
 def forgetful_disk_votes() -> Iterator[None]:
     """A disk that lost its last transaction unseen votes as if nothing had happened."""
-    with without(Rule.S21_COMPARE):
+    with without(Switch.S21_COMPARE):
         yield
 
 

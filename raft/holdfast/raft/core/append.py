@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from holdfast.raft.api import EngineStopped, SnapshotFailed, SnapshotMark
 from holdfast.raft.core.elections import NEVER
 from holdfast.raft.core.snapshot_transfer import Cursor, StreamKey
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import Ack, Append, ChunkAck, EntryChunk, LogEntry, SnapshotChunk
 
 if TYPE_CHECKING:
@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from holdfast.raft.api import SnapshotSink, SnapshotSource
     from holdfast.raft.core.apply import Delivery
     from holdfast.raft.core.context import Context
-    from holdfast.raft.core.elections import Votes
+    from holdfast.raft.core.elections import Elections
     from holdfast.raft.core.learners import Rebuild
-    from holdfast.raft.core.node_identity import Disk
+    from holdfast.raft.core.node_identity import NodeIdentity
 
 logger = logging.getLogger(__name__)
 
@@ -32,9 +32,16 @@ logger = logging.getLogger(__name__)
 class Appending:
     """Tick thread only."""
 
-    def __init__(self, ctx: Context, disk: Disk, votes: Votes, rebuild: Rebuild) -> None:
+    def __init__(
+        self, ctx: Context, identity: NodeIdentity, elections: Elections, rebuild: Rebuild
+    ) -> None:
         """No leader was heard."""
-        self._ctx, self._disk, self._votes, self._rebuild = ctx, disk, votes, rebuild
+        self._ctx, self._identity, self._elections, self._rebuild = (
+            ctx,
+            identity,
+            elections,
+            rebuild,
+        )
         self._heard_round = (0, 0)
         self.current = (NEVER, 0)
         """When all that the leader had committed was committed here, and up to which index."""
@@ -44,16 +51,16 @@ class Appending:
 
     def follow(self, peer: str, term: int, round_: int) -> bool:
         """Accept the sender as the leader of its term; a stale one is told the term by an ack."""
-        seam = self._ctx.seam
-        if term < seam.term:
+        state = self._ctx.state
+        if term < state.term:
             self.reply(peer, 0)
             return False
-        if term > seam.term:
-            seam.forget_handover()
-            seam.set_term(term, None)
-        seam.follow(peer)
+        if term > state.term:
+            state.forget_transfer()
+            state.set_term(term, None)
+        state.follow(peer)
         self._heard_round = (term, round_)
-        self._votes.heard_leader()
+        self._elections.heard_leader()
         return True
 
     def reply(
@@ -61,10 +68,12 @@ class Appending:
     ) -> None:
         """Answer the leader; held until what it shows is durable."""
         term, round_ = self._heard_round
-        echoed = round_ if term == self._ctx.seam.term else 0
-        disk = self._disk
-        head = (self._ctx.seam.term, next_index, success, reset, echoed)
-        self._ctx.outbox.post(peer, Ack(*head, disk.promise_ms, disk.stage, disk.incarnation))
+        echoed = round_ if term == self._ctx.state.term else 0
+        identity = self._identity
+        head = (self._ctx.state.term, next_index, success, reset, echoed)
+        self._ctx.outbox.post(
+            peer, Ack(*head, identity.promise_ms, identity.stage, identity.incarnation)
+        )
 
     # -- entries ---------------------------------------------------------------------
 
@@ -91,7 +100,7 @@ class Appending:
 
     def _conflict_begins(self, index: int, term: int) -> int:
         """E-7: go back over the whole term at once, but never below what is committed."""
-        journal, floor = self._ctx.journal, self._ctx.seam.commit_index + 1
+        journal, floor = self._ctx.journal, self._ctx.state.commit_index + 1
         while index > floor and journal.term_at(index - 1) == term:
             index -= 1
         return max(index, floor)
@@ -99,7 +108,7 @@ class Appending:
     def _store(self, index: int, entries: tuple[LogEntry, ...]) -> None:
         """E-1: skip what is held, cut where the terms differ, append the rest."""
         journal = self._ctx.journal
-        if not self._ctx.on(Rule.CUT_ON_CONFLICT) and index <= journal.last_index:
+        if not self._ctx.on(Switch.CUT_ON_CONFLICT) and index <= journal.last_index:
             journal.truncate_unchecked(index)
         for offset, entry in enumerate(entries):
             at = index + offset
@@ -115,11 +124,11 @@ class Appending:
     def _commit(self, append: Append) -> None:
         """E-2: what the leader committed and this message verified, no more."""
         index = min(append.commit_index, self._verified)
-        if index > self._ctx.seam.commit_index:
-            self._ctx.seam.commit_index = index
+        if index > self._ctx.state.commit_index:
+            self._ctx.state.commit_index = index
             self._ctx.journal.set_commit(index)
-        if append.commit_index <= self._ctx.seam.commit_index:
-            self.current = (self._votes.heard_at, self._ctx.seam.commit_index)
+        if append.commit_index <= self._ctx.state.commit_index:
+            self.current = (self._elections.heard_at, self._ctx.state.commit_index)
 
     # -- long entries (S7) ---------------------------------------------------------------
 
@@ -179,7 +188,7 @@ class Installing:
         """Queue the next bytes of a snapshot, and say how many were written (S20)."""
         if not self._appending.follow(peer, chunk.term, chunk.round):
             return
-        if chunk.index <= self._ctx.seam.handed_index:
+        if chunk.index <= self._ctx.state.handed_index:
             self._drop()
             self._appending.reply(peer, chunk.index + 1, success=True)
             return
@@ -237,7 +246,7 @@ class Installing:
             self._acknowledge(key)
         if not self._sealed or sink is None or key is None or not self._is_ready(sink):
             return
-        if key.index <= self._ctx.seam.handed_index:
+        if key.index <= self._ctx.state.handed_index:
             self._drop()
             return
         if self._delivery.evolved_index < self._installed_index:
@@ -265,9 +274,9 @@ class Installing:
             self._acknowledge(key)
 
     def _continue_behind(self, key: StreamKey) -> None:
-        seam = self._ctx.seam
+        state = self._ctx.state
         self._ctx.journal.rebase(key.index, key.of_term)
-        seam.commit_index = max(seam.commit_index, key.index)
+        state.commit_index = max(state.commit_index, key.index)
         self._delivery.installed(key.index, key.of_term)
-        if seam.leader == key.peer and seam.term == key.term:
+        if state.leader == key.peer and state.term == key.term:
             self._appending.reply(key.peer, key.index + 1, success=True)

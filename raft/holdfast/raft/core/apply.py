@@ -1,7 +1,7 @@
 """The apply loop: committed entries go into the FIFO of S4, and nothing is executed here (E-6).
 
-What the engine calls applied means handed over. What may be cut, read or called ready is what the
-consumer has evolved, which it reports by `evolved`.
+What the engine calls applied is what was put into the queue. What may be cut, read or called ready
+is what the consumer has evolved, which it reports by `evolved`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.raft.api import Applied, Installed, LeaderSeen, RoleChanged
 from holdfast.raft.core.proposals import unpack_command
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.switches import Switch
 
 if TYPE_CHECKING:
-    from holdfast.raft.core.apply_queue import Handover
+    from holdfast.raft.core.apply_queue import ApplyQueue
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.lease import Lease, Probes
     from holdfast.raft.core.proposals import Proposals
@@ -26,10 +26,15 @@ class Delivery:
     """Hands over, in order, what is committed and what happened to the role."""
 
     def __init__(
-        self, ctx: Context, handover: Handover, proposals: Proposals, lease: Lease, probes: Probes
+        self,
+        ctx: Context,
+        apply_queue: ApplyQueue,
+        proposals: Proposals,
+        lease: Lease,
+        probes: Probes,
     ) -> None:
         """Start behind what the state already holds."""
-        self._ctx, self._handover, self._proposals = ctx, handover, proposals
+        self._ctx, self._apply_queue, self._proposals = ctx, apply_queue, proposals
         self._lease, self._probes = lease, probes
         self.evolved_index = 0
         self._cut_asked = self._cut_seen = 0
@@ -37,20 +42,20 @@ class Delivery:
 
     def deliver(self) -> None:
         """Hand over committed entries while there is room (S4: delivery waits, ticks do not)."""
-        seam = self._ctx.seam
-        while seam.handed_index < seam.commit_index and self._may_push():
-            index = seam.handed_index + 1
+        state = self._ctx.state
+        while state.handed_index < state.commit_index and self._may_push():
+            index = state.handed_index + 1
             command, _, term = self._ctx.journal.at(index)
-            self._handover.push(self._item(index, term, command))
+            self._apply_queue.push(self._item(index, term, command))
             self._proposals.forget_older(term)
-            seam.handed_index = index
-            if seam.is_leader and index == seam.own_no_op and self._ctx.on(Rule.S4_ORDER):
-                self._handover.push(RoleChanged("leader", seam.term, seam.node_id))
+            state.handed_index = index
+            if state.is_leader and index == state.own_no_op and self._ctx.on(Switch.S4_ORDER):
+                self._apply_queue.push(RoleChanged("leader", state.term, state.node_id))
         self._note_ready()
         self._probes.settle()
 
     def _may_push(self) -> bool:
-        return self._handover.has_room or not self._ctx.on(Rule.S4_BOUND)
+        return self._apply_queue.has_room or not self._ctx.on(Switch.S4_BOUND)
 
     def _item(self, index: int, term: int, command: bytes) -> Applied:
         proposal = self._proposals.take(index, term)
@@ -58,40 +63,42 @@ class Delivery:
         if unpacked is None:
             return Applied(index, term, b"")
         decided, payload = unpacked
-        if decided != term and self._ctx.on(Rule.S1_SKIP):
+        if decided != term and self._ctx.on(Switch.S1_SKIP):
             return Applied(index, term, b"", proposal, skipped=True)
         return Applied(index, term, payload, proposal)
 
     def _note_ready(self) -> None:
         """S10 d: nothing is served before the own no-op is evolved."""
-        seam = self._ctx.seam
-        no_op = seam.own_no_op
-        if seam.is_leader and no_op is not None and self.evolved_index >= no_op:
-            self._lease.ready_term = seam.term
+        state = self._ctx.state
+        no_op = state.own_no_op
+        if state.is_leader and no_op is not None and self.evolved_index >= no_op:
+            self._lease.ready_term = state.term
 
     def began_to_lead(self) -> None:
         """Without S4 the role would be told here, before entries that it depends on."""
-        if not self._ctx.on(Rule.S4_ORDER):
-            self._handover.push(RoleChanged("leader", self._ctx.seam.term, self._ctx.seam.node_id))
+        if not self._ctx.on(Switch.S4_ORDER):
+            self._apply_queue.push(
+                RoleChanged("leader", self._ctx.state.term, self._ctx.state.node_id)
+            )
 
     def stepped_down(self) -> None:
         """The role change enters the FIFO where it happens, not at the end of a tick."""
-        unknown = self._proposals.abandon() if self._ctx.on(Rule.S5_UNKNOWN) else ()
-        seam = self._ctx.seam
-        self._handover.push(RoleChanged("follower", seam.term, None, unknown))
+        unknown = self._proposals.abandon() if self._ctx.on(Switch.S5_UNKNOWN) else ()
+        state = self._ctx.state
+        self._apply_queue.push(RoleChanged("follower", state.term, None, unknown))
         self._probes.fail_all()
 
     def hint_leader(self) -> None:
         """Tell who leads when it has changed, for redirects."""
-        now = (self._ctx.seam.leader, self._ctx.seam.term)
+        now = (self._ctx.state.leader, self._ctx.state.term)
         if now != self._hint:
             self._hint = now
-            self._handover.push(LeaderSeen(*now))
+            self._apply_queue.push(LeaderSeen(*now))
 
     def installed(self, index: int, term: int) -> None:
         """An installed snapshot travels in the same order as the entries."""
-        self._ctx.seam.handed_index = index
-        self._handover.push(Installed(index, term))
+        self._ctx.state.handed_index = index
+        self._apply_queue.push(Installed(index, term))
         self._proposals.forget_older(term)
 
     # -- cutting ---------------------------------------------------------------------
@@ -106,7 +113,7 @@ class Delivery:
         `floor`: a snapshot with this index is on its way to a peer, which goes on behind it.
         """
         journal = self._ctx.journal
-        limit = self.evolved_index if self._ctx.on(Rule.S4_CUT) else self._ctx.seam.handed_index
+        limit = self.evolved_index if self._ctx.on(Switch.S4_CUT) else self._ctx.state.handed_index
         index = min(self._cut_asked, limit, floor if floor is not None else limit)
         if index > self._cut_seen:
             self._cut_seen = index

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Handover:
+class ApplyQueue:
     """Pushed by the tick thread, taken by one consumer thread."""
 
     def __init__(self, items_max: int, bytes_max: int) -> None:

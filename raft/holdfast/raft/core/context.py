@@ -10,8 +10,8 @@ if TYPE_CHECKING:
     from random import Random
 
     from holdfast.raft.api import Settings
-    from holdfast.raft.core.switches import Rule
-    from holdfast.raft.pysyncobj.engine_state import Seam
+    from holdfast.raft.core.switches import Switch
+    from holdfast.raft.pysyncobj.engine_state import EngineState
     from holdfast.raft.pysyncobj.journal_adapter import EngineJournal
     from holdfast.raft.pysyncobj.outbox import Outbox
 
@@ -23,16 +23,16 @@ class Context:
     node_id: str
     cluster_id: str
     settings: Settings
-    rules: frozenset[Rule]
+    switches: frozenset[Switch]
     now: Callable[[], float]
     random: Random
-    seam: Seam
+    state: EngineState
     journal: EngineJournal
     outbox: Outbox
 
-    def on(self, rule: Rule) -> bool:
+    def on(self, rule: Switch) -> bool:
         """Whether a defence is in force; always true outside the test harness."""
-        return rule in self.rules
+        return rule in self.switches
 
     def election_timeout(self) -> float:
         """Draw a timeout between the election minimum and maximum."""

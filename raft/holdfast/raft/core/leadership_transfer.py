@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from holdfast.raft.core.proposals import Proposals
 
 
-class Transfer:
+class LeadershipTransfer:
     """Tick thread, except `ask`."""
 
     def __init__(self, ctx: Context, lease: Lease, proposals: Proposals) -> None:
@@ -34,19 +34,19 @@ class Transfer:
         A transfer that comes to nothing opens the proposals again after an election maximum; the
         lease of the term stays given up, because the target's candidacy may still be under way.
         """
-        ctx, seam, proposals = self._ctx, self._ctx.seam, self._proposals
+        ctx, state, proposals = self._ctx, self._ctx.state, self._proposals
         over = ctx.now() > self._closed_at + ctx.settings.election_max
-        if proposals.closed_term and (proposals.closed_term != seam.term or over):
+        if proposals.closed_term and (proposals.closed_term != state.term or over):
             proposals.closed_term, self._asked = 0, None
         to = self._asked
         if to is None:
             return
-        if not seam.is_leader or to not in seam.peers:
+        if not state.is_leader or to not in state.peers:
             self._asked = None
             return
-        if proposals.closed_term != seam.term:
-            proposals.closed_term, self._closed_at = seam.term, ctx.now()
-        if seam.matched(to) == ctx.journal.last_index:
+        if proposals.closed_term != state.term:
+            proposals.closed_term, self._closed_at = state.term, ctx.now()
+        if state.matched(to) == ctx.journal.last_index:
             self._asked = None
-            self._lease.give_up(seam.term)
-            seam.send_timeout_now(to)
+            self._lease.give_up(state.term)
+            state.send_timeout_now(to)

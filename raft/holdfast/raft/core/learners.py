@@ -1,6 +1,6 @@
 """S19, empty is not new: how a cluster forms once, and how a node with a new disk earns its vote.
 
-Follower's side: `Forming` and `Rebuild`. Leader's side: `Newcomers`, which replicates to a
+Follower's side: `Forming` and `Rebuild`. Leader's side: `Learners`, which replicates to a
 rebuilding disk and counts nothing of it until the barrier is committed by the others.
 """
 
@@ -10,13 +10,13 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import Formed, Hello
 from holdfast.raft.pysyncobj.journal_adapter import NO_OP
 
 if TYPE_CHECKING:
     from holdfast.raft.core.context import Context
-    from holdfast.raft.core.node_identity import Disk
+    from holdfast.raft.core.node_identity import NodeIdentity
     from holdfast.raft.messages import Ack, Append
 
 
@@ -31,80 +31,82 @@ class Forming:
     it was started with, and must rebuild.
     """
 
-    def __init__(self, ctx: Context, disk: Disk) -> None:
+    def __init__(self, ctx: Context, identity: NodeIdentity) -> None:
         """Nobody was met yet."""
-        self._ctx, self._disk = ctx, disk
+        self._ctx, self._identity = ctx, identity
         self._next_at = 0.0
         self._met: dict[str, str] = {}
         self._listed_by: set[str] = set()
 
     def tick(self) -> None:
         """Say hello once per heartbeat period, until formed."""
-        if self._disk.stage != "forming" or self._ctx.now() < self._next_at:
+        if self._identity.stage != "forming" or self._ctx.now() < self._next_at:
             return
         self._next_at = self._ctx.now() + self._ctx.settings.heartbeat
-        if not self._ctx.seam.peers:
+        if not self._ctx.state.peers:
             self._become_member()
-        for peer in self._ctx.seam.peers:
+        for peer in self._ctx.state.peers:
             self._ctx.outbox.post(peer, self._hello(answer=False))
 
     def _hello(self, *, answer: bool) -> Hello:
-        known = self._met if self._disk.stage == "forming" else self._disk.formed
+        known = self._met if self._identity.stage == "forming" else self._identity.formed
         formed = tuple(Formed(*item) for item in sorted(known.items()))
-        disk, ctx = self._disk, self._ctx
-        return Hello(ctx.cluster_id, disk.stage, disk.incarnation, answer, formed)
+        identity, ctx = self._identity, self._ctx
+        return Hello(ctx.cluster_id, identity.stage, identity.incarnation, answer, formed)
 
     def on_hello(self, peer: str, hello: Hello) -> None:
         """Meet a peer. One of another cluster is not met."""
         if hello.cluster_id != self._ctx.cluster_id:
             return
-        if self._disk.stage == "forming":
+        if self._identity.stage == "forming":
             self._meet(peer, hello)
         if not hello.answer:
             self._ctx.outbox.post(peer, self._hello(answer=True))
 
     def _meet(self, peer: str, hello: Hello) -> None:
-        mine = dict(hello.formed).get(self._ctx.node_id) == self._disk.incarnation
+        mine = dict(hello.formed).get(self._ctx.node_id) == self._identity.incarnation
         if hello.stage == "member" and not mine:
             logger.warning(
                 "the cluster does not know this node's disk: it rebuilds, without a vote"
             )
-            self._disk.enter("rebuilding")
+            self._identity.enter("rebuilding")
             return
         if hello.stage != "rebuilding":
             self._met[peer] = hello.incarnation
         (self._listed_by.add if mine else self._listed_by.discard)(peer)
-        if len(self._listed_by) == len(self._met) == len(self._ctx.seam.peers):
+        if len(self._listed_by) == len(self._met) == len(self._ctx.state.peers):
             self._become_member()
 
     def _become_member(self) -> None:
-        own = {self._ctx.node_id: self._disk.incarnation}
-        self._disk.enter("member", formed=self._met | own)
+        own = {self._ctx.node_id: self._identity.incarnation}
+        self._identity.enter("member", formed=self._met | own)
 
 
 class Rebuild:
     """The end of a rebuild, on the node that rebuilds."""
 
-    def __init__(self, ctx: Context, disk: Disk) -> None:
+    def __init__(self, ctx: Context, identity: NodeIdentity) -> None:
         """Watch for the leader's admission."""
-        self._ctx, self._disk = ctx, disk
+        self._ctx, self._identity = ctx, identity
 
     def on_append(self, peer: str, append: Append) -> None:
         """A voter from now on, but for nobody else in this term: an earlier vote is forgotten.
 
         One that is known (a suspected disk keeps its journal, S21) is given already, and stays.
         """
-        seam, journal = self._ctx.seam, self._ctx.journal
-        admitted = append.admit == self._disk.incarnation and append.term == seam.term
-        if admitted and self._disk.stage == "rebuilding":
-            seam.set_term(append.term, journal.getVotedForNodeId() or peer)
+        state, journal = self._ctx.state, self._ctx.journal
+        admitted = append.admit == self._identity.incarnation and append.term == state.term
+        if admitted and self._identity.stage == "rebuilding":
+            state.set_term(append.term, journal.getVotedForNodeId() or peer)
             journal.flush()
-            self._disk.enter("member")
-            logger.warning("rebuilt from the peers: this node votes again, from term %d", seam.term)
+            self._identity.enter("member")
+            logger.warning(
+                "rebuilt from the peers: this node votes again, from term %d", state.term
+            )
 
 
 @dataclass(slots=True)
-class _Newcomer:
+class _Learner:
     """A disk that does not count yet, and the barrier that ends its rebuild."""
 
     incarnation: str
@@ -112,13 +114,13 @@ class _Newcomer:
     acked: int = 0
 
 
-class Newcomers:
+class Learners:
     """The leader's side. Forgotten with the term: the next leader sets its own barriers."""
 
     def __init__(self, ctx: Context) -> None:
         """Every disk counts until it says that it does not."""
         self._ctx = ctx
-        self._newcomers: dict[str, _Newcomer] = {}
+        self._newcomers: dict[str, _Learner] = {}
         self._known: dict[str, str] = {}
 
     def clear(self) -> None:
@@ -146,11 +148,11 @@ class Newcomers:
         """S19: another disk voids all that was acknowledged; the barrier is proposed after that."""
         newcomer = self._newcomers.get(peer)
         if newcomer is None or newcomer.incarnation != ack.incarnation:
-            barrier = self._ctx.journal.append(NO_OP, self._ctx.seam.term)
-            newcomer = self._newcomers[peer] = _Newcomer(ack.incarnation, barrier)
+            barrier = self._ctx.journal.append(NO_OP, self._ctx.state.term)
+            newcomer = self._newcomers[peer] = _Learner(ack.incarnation, barrier)
             self._known[peer] = ack.incarnation
-            if self._ctx.on(Rule.S19_RESET):
-                self._ctx.seam.set_matched(peer, 0)
+            if self._ctx.on(Switch.S19_RESET):
+                self._ctx.state.set_matched(peer, 0)
         if ack.success:
             newcomer.acked = max(newcomer.acked, ack.next_index - 1)
 
@@ -159,7 +161,7 @@ class Newcomers:
         newcomer = self._newcomers.get(peer)
         if newcomer is None:
             return ""
-        commit = self._ctx.seam.commit_index
-        if not self._ctx.on(Rule.S19_BARRIER):
+        commit = self._ctx.state.commit_index
+        if not self._ctx.on(Switch.S19_BARRIER):
             return newcomer.incarnation if newcomer.acked >= commit else ""
         return newcomer.incarnation if newcomer.barrier <= min(newcomer.acked, commit) else ""

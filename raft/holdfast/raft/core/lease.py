@@ -11,12 +11,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import BarrierPassed, ProbeFailed, ProbePassed
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.switches import Switch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.raft.core.apply_queue import Handover
+    from holdfast.raft.core.apply_queue import ApplyQueue
     from holdfast.raft.core.context import Context
     from holdfast.raft.messages import Ack
 
@@ -55,7 +55,7 @@ class Lease:
         self._sent[self.round] = self._ctx.now()
         if len(self._sent) > ROUNDS_KEPT:
             self._sent.popitem(last=False)
-        if not self._ctx.seam.peers:
+        if not self._ctx.state.peers:
             self._extend()
 
     def echo(self, peer: str, ack: Ack) -> None:
@@ -63,7 +63,7 @@ class Lease:
         sent = self._sent.get(ack.round)
         if sent is None:
             return
-        if not self._ctx.on(Rule.S10_SENT):
+        if not self._ctx.on(Switch.S10_SENT):
             sent = self._ctx.now()
         heard = self._heard.setdefault(peer, _Heard())
         heard.round = max(heard.round, ack.round)
@@ -74,11 +74,11 @@ class Lease:
     def _extend(self) -> None:
         own = self._ctx.now() + LEASE_SHARE * self._ctx.settings.election_min
         until = self._reached((h.bound for h in self._heard.values()), own)
-        self._until = (self._ctx.seam.term, until)
+        self._until = (self._ctx.state.term, until)
 
     def _reached(self, values: Iterable[float], own: float) -> float:
         """Return what a majority has reached, this node included with `own`."""
-        others = self._ctx.seam.majority - 1
+        others = self._ctx.state.majority - 1
         ranked = sorted(values, reverse=True)
         if others == 0:
             return own
@@ -106,7 +106,7 @@ class Lease:
     def valid(self, now: float) -> int:
         """Return the term whose state may be read at `now` (boot clock, seconds), or 0."""
         term, until = self._until
-        gone = self._given_up == term and self._ctx.on(Rule.S10_TRANSFER)
+        gone = self._given_up == term and self._ctx.on(Switch.S10_TRANSFER)
         return term if term and term == self.ready_term and now < until and not gone else 0
 
 
@@ -122,9 +122,9 @@ class _Probe:
 class Probes:
     """S9 b and the read barrier: whether a majority heard this leader after a given moment."""
 
-    def __init__(self, ctx: Context, lease: Lease, handover: Handover) -> None:
+    def __init__(self, ctx: Context, lease: Lease, apply_queue: ApplyQueue) -> None:
         """Results go into the FIFO, behind the entries that they vouch for."""
-        self._ctx, self._lease, self._handover = ctx, lease, handover
+        self._ctx, self._lease, self._apply_queue = ctx, lease, apply_queue
         self._asked: deque[tuple[int, bool]] = deque()
         self._waiting: list[_Probe] = []
         self._sent: list[_Probe] = []
@@ -137,16 +137,16 @@ class Probes:
         """Take in what was asked; tell whether a round must be sent for it."""
         while self._asked:
             number, barrier = self._asked.popleft()
-            if self._ctx.seam.is_leader:
+            if self._ctx.state.is_leader:
                 self._waiting.append(_Probe(number, 0, 0 if barrier else -1))
             else:
-                self._handover.push(ProbeFailed(number, self._ctx.seam.leader))
+                self._apply_queue.push(ProbeFailed(number, self._ctx.state.leader))
         return bool(self._waiting) and self._own_no_op_committed()
 
     def _own_no_op_committed(self) -> bool:
         """A leader knows what is committed only after an entry of its own term is."""
-        no_op = self._ctx.seam.own_no_op
-        return no_op is not None and self._ctx.seam.commit_index >= no_op
+        no_op = self._ctx.state.own_no_op
+        return no_op is not None and self._ctx.state.commit_index >= no_op
 
     def round_begun(self) -> None:
         """The round about to be sent carries what waits."""
@@ -154,7 +154,7 @@ class Probes:
             return
         for probe in self._waiting:
             probe.round = self._lease.round
-            probe.index = self._ctx.seam.commit_index if probe.index >= 0 else -1
+            probe.index = self._ctx.state.commit_index if probe.index >= 0 else -1
         self._sent += self._waiting
         self._waiting = []
 
@@ -162,17 +162,17 @@ class Probes:
         """Report what a majority has heard and what has been handed over."""
         if not self._sent:
             return
-        heard, handed = self._lease.quorum_round(), self._ctx.seam.handed_index
+        heard, handed = self._lease.quorum_round(), self._ctx.state.handed_index
         done = [p for p in self._sent if p.round <= heard and p.index <= handed]
         self._sent = [p for p in self._sent if p not in done]
         for probe in done:
             if probe.index < 0:
-                self._handover.push(ProbePassed(probe.number, self._ctx.seam.term))
+                self._apply_queue.push(ProbePassed(probe.number, self._ctx.state.term))
             else:
-                self._handover.push(BarrierPassed(probe.number, probe.index))
+                self._apply_queue.push(BarrierPassed(probe.number, probe.index))
 
     def fail_all(self) -> None:
         """The leadership ended: none of them can pass any more."""
         for probe in (*self._sent, *self._waiting):
-            self._handover.push(ProbeFailed(probe.number, None))
+            self._apply_queue.push(ProbeFailed(probe.number, None))
         self._sent, self._waiting = [], []

@@ -2,7 +2,7 @@
 
 A flip in the newest of LMDB's two meta pages rolls back the journal's last transaction, and what
 is left looks sound; so does an older copy of a whole directory that was put back. The node cannot
-see it; whoever got its ack or its vote can. `Memory` is what a node knows of its peers,
+see it; whoever got its ack or its vote can. `LostWriteDetection` is what a node knows of its peers,
 `Comparison` what it makes of their word about itself before it votes. Why so: docs/adr/0008, 0013.
 """
 
@@ -14,13 +14,13 @@ import sys
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import Ack, Recall, Recalled, VoteGranted, Witness
 
 if TYPE_CHECKING:
     from holdfast.raft.api import Notes
     from holdfast.raft.core.context import Context
-    from holdfast.raft.core.node_identity import Disk
+    from holdfast.raft.core.node_identity import NodeIdentity
     from holdfast.raft.messages import Append, Message
 
 logger = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ class _Remembered:
         self.held = self.told = (0, 0)
 
 
-class Memory:
+class LostWriteDetection:
     """What this node remembers of its peers. Tick thread only.
 
     `notes` keep it over a restart of the process, a second late: what they say stays true of the
@@ -66,14 +66,14 @@ class Memory:
         """Remember what an earlier process noted."""
         self._ctx, self._notes = ctx, notes
         known = _read(notes.read())
-        self._of = {peer: known.get(peer, _Remembered()) for peer in ctx.seam.peers}
+        self._of = {peer: known.get(peer, _Remembered()) for peer in ctx.state.peers}
         self._next_at = self._save_at = 0.0
         self._changed = False
 
     def on_ack(self, peer: str, ack: Ack) -> None:
         """A leader hears what is durable at a peer; an ack of another term says nothing here."""
-        seam = self._ctx.seam
-        if ack.success and ack.term == seam.term and seam.is_leader:
+        state = self._ctx.state
+        if ack.success and ack.term == state.term and state.is_leader:
             self._note(peer, ack.incarnation, (ack.term, ack.next_index - 1))
 
     def on_append(self, peer: str, append: Append) -> None:
@@ -81,8 +81,8 @@ class Memory:
 
         Which disk that is, no append says; no later one is a member in a term that this one led.
         """
-        seam = self._ctx.seam
-        if append.term == seam.term and seam.leader == peer:
+        state = self._ctx.state
+        if append.term == state.term and state.leader == peer:
             self._note(peer, "", (append.term, append.commit_index))
 
     def on_witness(self, peer: str, witness: Witness) -> None:
@@ -116,7 +116,7 @@ class Memory:
         if ctx.now() >= self._save_at:
             self._save_at = ctx.now() + SAVE_SECONDS
             self.save()
-        if not ctx.seam.is_leader or ctx.now() < self._next_at:
+        if not ctx.state.is_leader or ctx.now() < self._next_at:
             return
         self._next_at = ctx.now() + ctx.settings.heartbeat
         for node, remembered in self._of.items():
@@ -192,17 +192,17 @@ class Comparison:
     majority with this node. Whatever the present process showed explains itself.
     """
 
-    def __init__(self, ctx: Context, disk: Disk) -> None:
+    def __init__(self, ctx: Context, identity: NodeIdentity) -> None:
         """Remember what the disk held when the process began."""
-        self._ctx, self._disk = ctx, disk
+        self._ctx, self._identity = ctx, identity
         journal = ctx.journal
         self._found = (journal.getCurrentTerm(), journal.last_index)
         self._found_vote = journal.getVotedForNodeId()
-        used = not disk.is_fresh and disk.stage != "rebuilding"
-        self._needed = used and ctx.on(Rule.S21_COMPARE)
+        used = not identity.is_fresh and identity.stage != "rebuilding"
+        self._needed = used and ctx.on(Switch.S21_COMPARE)
         self._patient_until = ctx.now() + ctx.settings.election_max
         self._next_at = 0.0
-        self._silent = set(ctx.seam.peers)
+        self._silent = set(ctx.state.peers)
         self._acked: dict[int, int] = {}
         self._voted: dict[int, str] = {}
         ctx.outbox.on_shown = self.shown
@@ -212,9 +212,9 @@ class Comparison:
         """Whether enough peers have answered for this node to vote or stand."""
         if not self._needed or not self._silent:
             return True
-        seam = self._ctx.seam
-        answered = len(seam.peers) - len(self._silent)
-        return answered >= seam.majority - 1 and self._ctx.now() >= self._patient_until
+        state = self._ctx.state
+        answered = len(state.peers) - len(self._silent)
+        return answered >= state.majority - 1 and self._ctx.now() >= self._patient_until
 
     def tick(self) -> None:
         """Ask again whoever has not said anything, once per heartbeat period."""
@@ -223,7 +223,7 @@ class Comparison:
             return
         self._next_at = ctx.now() + ctx.settings.heartbeat
         for peer in sorted(self._silent):
-            ctx.outbox.post(peer, Recall(self._disk.incarnation))
+            ctx.outbox.post(peer, Recall(self._identity.incarnation))
 
     def shown(self, peer: str, message: Message) -> None:
         """Note what leaves this node: what peers remember of it is no riddle."""
@@ -235,13 +235,13 @@ class Comparison:
 
     def began_to_lead(self) -> None:
         """Whatever a peer heard in this term was led by the present process: no riddle either."""
-        self._acked[self._ctx.seam.term] = sys.maxsize
+        self._acked[self._ctx.state.term] = sys.maxsize
 
     def on_recalled(self, peer: str, told: Recalled) -> None:
         """A peer remembers more than the disk does: rebuild, instead of voting (S19)."""
         if self._needed and not self._concerns(told):
             # It spoke of another disk of this node: does it know this one?
-            self._ctx.outbox.post(peer, Recall(self._disk.incarnation))
+            self._ctx.outbox.post(peer, Recall(self._identity.incarnation))
             return
         self._silent.discard(peer)
         if not self._needed:
@@ -260,8 +260,8 @@ class Comparison:
                 lost,
             )
             self._needed = False
-            self._ctx.seam.follow(None)  # such a disk neither leads nor stands, nor did it rightly
-            self._disk.renew()
+            self._ctx.state.follow(None)  # such a disk neither leads nor stands, nor did it rightly
+            self._identity.renew()
 
     def _concerns(self, told: Recalled) -> bool:
         """Whether what is told must be on this disk.
@@ -269,8 +269,8 @@ class Comparison:
         Also what another disk of this node held, if this one is of the bootstrap: no other disk of
         this node came before it.
         """
-        own = self._disk.incarnation
-        first = self._disk.formed.get(self._ctx.node_id) == own
+        own = self._identity.incarnation
+        first = self._identity.formed.get(self._ctx.node_id) == own
         return first or told.incarnation in {"", own}
 
     def _lost_entry(self, told: Recalled) -> str:

@@ -6,14 +6,14 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from holdfast.raft.api import EngineStopped, Stage
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.switches import Switch
 from holdfast.storage.journal import Identity
 
 if TYPE_CHECKING:
     from holdfast.raft.core.context import Context
 
 
-class Disk:
+class NodeIdentity:
     """The identity in the journal, and the silence that a start owes to it."""
 
     def __init__(self, ctx: Context, *, bootstrap: bool, has_state: bool) -> None:
@@ -25,9 +25,9 @@ class Disk:
         if stored is not None:
             _refuse_foreign(ctx, stored)
         promised = stored.promise_ms / 1000 if stored else 0.0
-        if promised and not ctx.on(Rule.S10_PROMISE):
+        if promised and not ctx.on(Switch.S10_PROMISE):
             promised = ctx.settings.election_min
-        silent = promised if ctx.on(Rule.S10_SILENCE) else 0.0
+        silent = promised if ctx.on(Switch.S10_SILENCE) else 0.0
         self.silent_until = ctx.now() + silent
         identity = stored or self._new_identity(bootstrap=bootstrap, has_state=has_state)
         least = round(ctx.settings.election_min * 1000)
@@ -37,13 +37,13 @@ class Disk:
         """S19: empty is not new. Only an empty disk that is told to bootstrap forms a cluster."""
         ctx = self._ctx
         fresh = ctx.journal.is_empty and not has_state and bootstrap
-        if not fresh and not ctx.seam.peers:
+        if not fresh and not ctx.state.peers:
             raise EngineStopped(
                 "the directory holds no log, and a cluster of one has no peer to rebuild it from: "
                 "restore a backup, or start with --bootstrap to begin a new, empty cluster"
             )
         stage: Stage = "forming" if fresh else "rebuilding"
-        if not ctx.on(Rule.S19_REBUILD) or (fresh and not ctx.on(Rule.S19_FORM)):
+        if not ctx.on(Switch.S19_REBUILD) or (fresh and not ctx.on(Switch.S19_FORM)):
             stage = "member"
         return Identity(ctx.cluster_id, ctx.node_id, self._new_incarnation(), stage)
 

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import EntryTooLarge, Overloaded, ProposalId, Refused
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.switches import Switch
 from holdfast.raft.pysyncobj.journal_adapter import NO_OP
 
 if TYPE_CHECKING:
-    from holdfast.raft.core.apply_queue import Handover
+    from holdfast.raft.core.apply_queue import ApplyQueue
     from holdfast.raft.core.context import Context
 
 RAW = 0x10
@@ -56,9 +56,9 @@ class Proposal:
 class Proposals:
     """The command queue that the engine drains, and the ledger of what it stamped."""
 
-    def __init__(self, ctx: Context, handover: Handover) -> None:
+    def __init__(self, ctx: Context, apply_queue: ApplyQueue) -> None:
         """Nothing is queued."""
-        self._ctx, self._handover = ctx, handover
+        self._ctx, self._apply_queue = ctx, apply_queue
         self._queue: deque[tuple[bytes, Proposal]] = deque()
         self._queued_bytes = self._stamped_bytes = 0
         self._lock = threading.Lock()
@@ -94,7 +94,7 @@ class Proposals:
         come between this check and the stamp.
         """
         while True:
-            if self._ctx.seam.is_leader and self._is_backed_up():
+            if self._ctx.state.is_leader and self._is_backed_up():
                 raise queue.Empty
             with self._lock:
                 if not self._queue:
@@ -105,22 +105,22 @@ class Proposals:
             if reason is None:
                 self._stamped_bytes += proposal.size
                 return command, proposal
-            self._handover.push(Refused(proposal.id, reason, self._ctx.seam.leader))
+            self._apply_queue.push(Refused(proposal.id, reason, self._ctx.state.leader))
 
     def _is_backed_up(self) -> bool:
         """Whether so much is in the log and not handed over that more would only fill memory."""
-        seam, settings = self._ctx.seam, self._ctx.settings
-        waiting = self._ctx.journal.last_index - seam.handed_index
+        state, settings = self._ctx.state, self._ctx.settings
+        waiting = self._ctx.journal.last_index - state.handed_index
         return waiting > settings.proposals_max or self._stamped_bytes > settings.pending_bytes_max
 
     def _refusal(self, proposal: Proposal) -> str | None:
-        seam, term = self._ctx.seam, proposal.id.term
-        if not seam.is_leader:
+        state, term = self._ctx.state, proposal.id.term
+        if not state.is_leader:
             return "this node does not lead"
-        if self.closed_term == seam.term:
+        if self.closed_term == state.term:
             return "this node is handing over its leadership"
-        if term != seam.term and self._ctx.on(Rule.S1_DROP):
-            return f"decided in term {term}, the term is {seam.term}"
+        if term != state.term and self._ctx.on(Switch.S1_DROP):
+            return f"decided in term {term}, the term is {state.term}"
         return None
 
     # -- the ledger ---------------------------------------------------------------
@@ -128,7 +128,7 @@ class Proposals:
     def take(self, index: int, term: int) -> ProposalId | None:
         """Return the own proposal that became this entry; what waited in vain is forgotten."""
         found = None
-        for stamped_term, item in self._ctx.seam.waiting_at(index):
+        for stamped_term, item in self._ctx.state.waiting_at(index):
             if isinstance(item, Proposal):
                 self._stamped_bytes -= item.size
                 found = item.id if stamped_term == term else found
@@ -145,7 +145,7 @@ class Proposals:
     def abandon(self) -> tuple[ProposalId, ...]:
         """S5: at step-down, return the own proposals in the log whose outcome is now unknown."""
         unknown = []
-        for index, term, item in self._ctx.seam.waiting_all():
+        for index, term, item in self._ctx.state.waiting_all():
             if isinstance(item, Proposal):
                 unknown.append(item.id)
                 self._orphans[index] = (term, item.id)

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING
 
 from holdfast.raft.api import SnapshotFailed
 from holdfast.raft.core.snapshot_transfer import OutStream, slices
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import Ack, Append, ChunkAck, EntryChunk, LogEntry, SnapshotChunk
 
 if TYPE_CHECKING:
     from holdfast.raft.api import SnapshotSource
     from holdfast.raft.core.context import Context
-    from holdfast.raft.core.learners import Newcomers
+    from holdfast.raft.core.learners import Learners
     from holdfast.raft.core.lease import Lease, Probes
     from holdfast.raft.core.snapshot_transfer import Piece
 
@@ -74,7 +74,7 @@ class Replication:
         ctx: Context,
         lease: Lease,
         probes: Probes,
-        newcomers: Newcomers,
+        newcomers: Learners,
         snapshots: SnapshotSource,
     ) -> None:
         """This node leads nobody yet."""
@@ -86,7 +86,7 @@ class Replication:
         """Guess that every peer has all but what comes next; resets correct it."""
         start = self._ctx.journal.last_index + 1
         self._newcomers.clear()
-        self.progress = {peer: Progress(next=start) for peer in self._ctx.seam.peers}
+        self.progress = {peer: Progress(next=start) for peer in self._ctx.state.peers}
 
     def connection_changed(self, peer: str) -> None:
         """What was under way may be lost: go on behind what is acknowledged."""
@@ -106,11 +106,11 @@ class Replication:
     def send_round(self) -> None:
         """Begin a probe and send each peer what fits, at least a heartbeat."""
         ctx = self._ctx
-        ctx.seam.heartbeat_at = ctx.now() + ctx.settings.heartbeat
+        ctx.state.heartbeat_at = ctx.now() + ctx.settings.heartbeat
         self._lease.begin_round()
         self._probes.round_begun()
-        for peer in ctx.seam.peers:
-            if ctx.seam.is_connected(peer):
+        for peer in ctx.state.peers:
+            if ctx.state.is_connected(peer):
                 self._feed(peer, heartbeat=True)
 
     def _feed(self, peer: str, *, heartbeat: bool = False) -> None:
@@ -134,7 +134,7 @@ class Replication:
         """Send one batch, or open a stream for an entry that is too long for one (S7)."""
         journal, settings = self._ctx.journal, self._ctx.settings
         command, index, term = journal.at(progress.next)
-        if len(command) > settings.chunk_bytes and self._ctx.on(Rule.S7_CHUNKS):
+        if len(command) > settings.chunk_bytes and self._ctx.on(Switch.S7_CHUNKS):
             chunks = slices(command, settings.chunk_bytes)
             now = self._ctx.now()
             progress.stream = OutStream(index, term, chunks, now, total=len(command))
@@ -154,12 +154,12 @@ class Replication:
 
     def _send(self, peer: str, progress: Progress, entries: tuple[LogEntry, ...]) -> None:
         """Send entries after `next - 1`; a heartbeat to one that lacks the log verifies nothing."""
-        seam, journal = self._ctx.seam, self._ctx.journal
+        state, journal = self._ctx.state, self._ctx.journal
         previous, term = progress.next - 1, journal.term_at(progress.next - 1)
         if term is None:
             previous, term = 0, 0
         admit = self._newcomers.admission(peer)
-        head = (seam.term, self._lease.round, seam.commit_index)
+        head = (state.term, self._lease.round, state.commit_index)
         self._ctx.outbox.post(peer, Append(*head, previous, term, admit, entries))
 
     # -- streams -------------------------------------------------------------------
@@ -190,25 +190,25 @@ class Replication:
             ctx.outbox.post(peer, self._chunk(stream, piece))
 
     def _chunk(self, stream: OutStream, piece: Piece) -> EntryChunk | SnapshotChunk:
-        seam, lease = self._ctx.seam, self._lease
-        head = seam.term, lease.round
+        state, lease = self._ctx.state, self._lease
+        head = state.term, lease.round
         if not stream.total:
             return SnapshotChunk(
                 *head, stream.index, stream.term, piece.offset, piece.last, piece.data
             )
         previous = stream.index - 1
         before = self._ctx.journal.term_at(previous) or 0
-        place = (seam.commit_index, previous, before, stream.term, stream.total)
+        place = (state.commit_index, previous, before, stream.term, stream.total)
         return EntryChunk(*head, *place, piece.offset, piece.data)
 
     # -- answers ---------------------------------------------------------------------
 
     def on_ack(self, peer: str, ack: Ack) -> None:
         """Count an ack of this term from a disk that counts; go on sending in any case."""
-        seam = self._ctx.seam
-        if ack.term > seam.term:
-            seam.adopt_term(ack.term)
-        if not seam.is_leader or (ack.term != seam.term and self._ctx.on(Rule.ACK_TERM)):
+        state = self._ctx.state
+        if ack.term > state.term:
+            state.adopt_term(ack.term)
+        if not state.is_leader or (ack.term != state.term and self._ctx.on(Switch.ACK_TERM)):
             return
         counts = self._newcomers.counts(peer, ack)
         if not counts and ack.stage == "member":
@@ -217,15 +217,15 @@ class Replication:
         self._watch_incarnation(progress, ack)
         self._note_progress(progress, ack)
         if counts:
-            seam.note_answer(peer, self._ctx.now())
-            seam.set_matched(peer, max(seam.matched(peer), progress.acked))
+            state.note_answer(peer, self._ctx.now())
+            state.set_matched(peer, max(state.matched(peer), progress.acked))
             self._lease.echo(peer, ack)
         self._feed(peer)
 
     def _watch_incarnation(self, progress: Progress, ack: Ack) -> None:
         """S19: nothing that another disk acknowledged holds for this one."""
         if progress.incarnation != ack.incarnation:
-            if progress.incarnation and self._ctx.on(Rule.S19_RESET):
+            if progress.incarnation and self._ctx.on(Switch.S19_RESET):
                 progress.acked = 0
                 progress.go_back(self._ctx.journal.last_index + 1)
             progress.incarnation = ack.incarnation
@@ -234,7 +234,7 @@ class Replication:
         """E-1: a success never moves `next` back; a reset never behind what is acknowledged."""
         if ack.success:
             progress.landed(min(ack.next_index - 1, self._ctx.journal.last_index))
-            if not self._ctx.on(Rule.ACK_NO_REWIND):
+            if not self._ctx.on(Switch.ACK_NO_REWIND):
                 progress.go_back(progress.acked + 1)
         elif ack.reset:
             progress.go_back(max(progress.acked + 1, min(ack.next_index, progress.next)))
@@ -242,7 +242,7 @@ class Replication:
     def on_chunk_ack(self, peer: str, ack: ChunkAck) -> None:
         """Open the window, or begin again for a receiver that has lost its place."""
         progress = self.progress.get(peer)
-        if not self._ctx.seam.is_leader or ack.term != self._ctx.seam.term or progress is None:
+        if not self._ctx.state.is_leader or ack.term != self._ctx.state.term or progress is None:
             return
         stream = progress.stream
         if stream is None or stream.index != ack.index:

@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import EngineStopped
-from holdfast.raft.core.switches import Rule
+from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import StateDigest
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ INDEXES_KEPT = 64
 """How many indexes a slow node may be behind and still be compared."""
 
 
-class Agreement:
+class StateDigests:
     """Tick thread, except `publish`."""
 
     def __init__(self, ctx: Context) -> None:
@@ -41,7 +41,7 @@ class Agreement:
         """Tell the peers; raises EngineStopped if they have proved this node wrong."""
         while self._published:
             mine = self._published.popleft()
-            for peer in self._ctx.seam.peers:
+            for peer in self._ctx.state.peers:
                 self._ctx.outbox.post(peer, mine)
             self._note(self._ctx.node_id, mine)
         while self._unjudged:
@@ -62,13 +62,13 @@ class Agreement:
 
     def _judge(self, index: int, digests: dict[str, bytes]) -> None:
         mine = digests.get(self._ctx.node_id)
-        if mine is None or not self._ctx.on(Rule.S3_AGREE):
+        if mine is None or not self._ctx.on(Switch.S3_AGREE):
             return
         others = [node for node, digest in digests.items() if digest != mine]
         if not others:
             return
         values = list(digests.values())
-        if any(values.count(digests[node]) >= self._ctx.seam.majority for node in others):
+        if any(values.count(digests[node]) >= self._ctx.state.majority for node in others):
             raise EngineStopped(
                 f"the state at index {index} differs from the majority's ({', '.join(others)}): "
                 "this node stops before it tells anybody anything wrong. Keep its data directory "

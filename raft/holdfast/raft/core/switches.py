@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum
 
 
-class Rule(Enum):
+class Switch(Enum):
     """One per defence; the value names the safety rule or the engine's defect (docs/rules)."""
 
     ACK_AFTER_FLUSH = "D5: an ack, a vote or the own count leaves only after the flush"
@@ -42,4 +42,4 @@ class Rule(Enum):
     S21_TWICE = "S21: after a quiet time the newest transaction is not the only one with an ack"
 
 
-ALL: frozenset[Rule] = frozenset(Rule)
+ALL: frozenset[Switch] = frozenset(Switch)

@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import EngineStopped, PeerStatus, ProposalId, Status, Stopped
-from holdfast.raft.core.switches import ALL, Rule
+from holdfast.raft.core.switches import ALL, Switch
 from holdfast.raft.messages import (
     Ack,
     Append,
@@ -31,7 +31,7 @@ from holdfast.raft.messages import (
     VoteGranted,
     Witness,
 )
-from holdfast.raft.pysyncobj import engine_state as seams
+from holdfast.raft.pysyncobj import engine_state
 from holdfast.raft.pysyncobj.overlay import Overlay, Setup
 from holdfast.raft.pysyncobj.version_pin import check_pin
 from holdfast.storage.errors import StorageError
@@ -63,17 +63,17 @@ class Engine:
         snapshots: SnapshotSource,
         notes: Notes,
         bootstrap: bool = False,
-        rules: frozenset[Rule] = ALL,
+        switches: frozenset[Switch] = ALL,
     ) -> None:
         """Load and verify; raises EngineStopped, storage.errors.JournalDamaged.
 
         `peers`: the other nodes. `clock`: seconds of CLOCK_BOOTTIME. `notes`: what an
         earlier process remembered of the peers (S21). `bootstrap`: an empty directory may form a
-        new cluster (S19). `rules`: the test harness may leave some out.
+        new cluster (S19). `switches`: the test harness may leave some out.
         """
         check_pin()
         self._clock = clock
-        seams.use_clock(clock)
+        engine_state.use_clock(clock)
         self._peers = frozenset(peers)
         self.overlay = Overlay(
             Setup(
@@ -88,7 +88,7 @@ class Engine:
                 snapshots=snapshots,
                 notes=notes,
                 bootstrap=bootstrap,
-                rules=rules,
+                switches=switches,
             )
         )
         self._numbers = itertools.count(1)
@@ -99,20 +99,20 @@ class Engine:
     def _message_handlers(self) -> dict[type, Callable[[str, Message], None]]:
         o = self.overlay
         handlers: dict[type, Callable[..., None]] = {
-            PreVote: o.votes.on_pre_vote,
-            PreVoteGranted: o.votes.on_pre_vote_granted,
-            TermNotice: lambda _peer, message: o.votes.on_term_notice(message),
-            RequestVote: o.votes.on_request_vote,
-            VoteGranted: o.votes.on_vote_granted,
-            TimeoutNow: o.votes.on_timeout_now,
+            PreVote: o.elections.on_pre_vote,
+            PreVoteGranted: o.elections.on_pre_vote_granted,
+            TermNotice: lambda _peer, message: o.elections.on_term_notice(message),
+            RequestVote: o.elections.on_request_vote,
+            VoteGranted: o.elections.on_vote_granted,
+            TimeoutNow: o.elections.on_timeout_now,
             Append: self._on_append,
             EntryChunk: o.appending.on_entry_chunk,
             SnapshotChunk: o.installing.on_chunk,
             ChunkAck: o.replication.on_chunk_ack,
             Ack: self._on_ack,
-            Recall: lambda peer, message: o.memory.tell(peer, message.incarnation),
+            Recall: lambda peer, message: o.lost_writes.tell(peer, message.incarnation),
             Recalled: o.comparison.on_recalled,
-            Witness: o.memory.on_witness,
+            Witness: o.lost_writes.on_witness,
             Hello: o.forming.on_hello,
             StateDigest: o.agreement.on_digest,
         }
@@ -121,12 +121,12 @@ class Engine:
     def _on_append(self, peer: str, append: Append) -> None:
         """S21: a leader shows what its own disk holds."""
         self.overlay.appending.on_append(peer, append)
-        self.overlay.memory.on_append(peer, append)
+        self.overlay.lost_writes.on_append(peer, append)
 
     def _on_ack(self, peer: str, ack: Ack) -> None:
         """S21: it is remembered by whom it was given to."""
         self.overlay.replication.on_ack(peer, ack)
-        self.overlay.memory.on_ack(peer, ack)
+        self.overlay.lost_writes.on_ack(peer, ack)
 
     # -- the tick thread ---------------------------------------------------------------
 
@@ -137,7 +137,7 @@ class Engine:
         """
         if self._stopped is not None:
             raise EngineStopped(self._stopped)
-        seams.use_clock(self._clock)
+        engine_state.use_clock(self._clock)
         try:
             self.overlay.doTick(self.patience(max_wait))
         except Exception as error:
@@ -147,8 +147,8 @@ class Engine:
     def patience(self, max_wait: float) -> float:
         """How many seconds, at most `max_wait`, may pass until something is due by itself."""
         o, now = self.overlay, self._clock()
-        due = o.seam.heartbeat_at if o.seam.is_leader else o.seam.election_deadline
-        if o.installing.is_waiting or not o.disk.is_member or o.transfer.is_open:
+        due = o.state.heartbeat_at if o.state.is_leader else o.state.election_deadline
+        if o.installing.is_waiting or not o.identity.is_member or o.transfer.is_open:
             due = min(due, now + o.ctx.settings.heartbeat)
         return max(0.0, min(max_wait, due - now))
 
@@ -159,23 +159,23 @@ class Engine:
         # A disk's failure says what and what to do; anything else is a defect, and where it was.
         told = None if isinstance(error, StorageError) else error
         logger.critical("%s", self._stopped, exc_info=told)
-        self.overlay.handover.push(Stopped(self._stopped))
+        self.overlay.apply_queue.push(Stopped(self._stopped))
 
     def on_message(self, peer: str, message: Message) -> None:
         """Handle a message (TransportHandler)."""
         if self._stopped is None and peer in self._peers:
-            seams.use_clock(self._clock)
+            engine_state.use_clock(self._clock)
             self._handlers[type(message)](peer, message)
 
     def on_connected(self, peer: str) -> None:
         """Note a new connection (TransportHandler)."""
-        self.overlay.outbox.connected(self.overlay.seam.node(peer))
-        self.overlay.memory.tell(peer)
+        self.overlay.outbox.connected(self.overlay.state.node(peer))
+        self.overlay.lost_writes.tell(peer)
         self.overlay.replication.connection_changed(peer)
 
     def on_disconnected(self, peer: str) -> None:
         """Note the end of a connection (TransportHandler)."""
-        self.overlay.outbox.disconnected(self.overlay.seam.node(peer))
+        self.overlay.outbox.disconnected(self.overlay.state.node(peer))
         self.overlay.replication.connection_changed(peer)
 
     def close(self) -> None:
@@ -183,9 +183,9 @@ class Engine:
         if self._stopped is None:
             self._stopped = "the replicated log is closed"
             self.overlay.lease.revoke()
-            self.overlay.handover.push(Stopped(self._stopped))
+            self.overlay.apply_queue.push(Stopped(self._stopped))
         self.overlay.outbox.destroy()
-        self.overlay.memory.close()
+        self.overlay.lost_writes.close()
         self.overlay.journal.close()
 
     # -- any thread -----------------------------------------------------------------------
@@ -235,12 +235,12 @@ class Engine:
 
     def on_items(self, notify: Callable[[], None]) -> None:
         """Have `notify` called, from any thread, when there is something to take again."""
-        self.overlay.handover.on_items = notify
+        self.overlay.apply_queue.on_items = notify
 
     def take(self, limit: int = 1024) -> list[Item]:
         """Return the next items of the one FIFO (S4), in order; never blocks."""
-        was_full = not self.overlay.handover.has_room
-        items = self.overlay.handover.take(limit)
+        was_full = not self.overlay.apply_queue.has_room
+        items = self.overlay.apply_queue.take(limit)
         if was_full and items:
             self.overlay.pulse.wake()
         return items
@@ -249,7 +249,7 @@ class Engine:
         """Report that the state reflects everything up to `index` (S4)."""
         delivery = self.overlay.delivery
         delivery.evolved_index = max(delivery.evolved_index, index)
-        if self.overlay.seam.is_leader and not self.overlay.lease.ready_term:
+        if self.overlay.state.is_leader and not self.overlay.lease.ready_term:
             self.overlay.pulse.wake()
 
     def publish(self, index: int, digest: bytes) -> None:
@@ -262,26 +262,26 @@ class Engine:
         """Return a moment of the engine; any thread, not exact."""
         o = self.overlay
         return Status(
-            role="leader" if o.seam.is_leader else "follower",
-            term=o.seam.term,
-            leader=o.seam.leader,
-            stage=o.disk.stage,
-            commit_index=o.seam.commit_index,
-            handed_index=o.seam.handed_index,
+            role="leader" if o.state.is_leader else "follower",
+            term=o.state.term,
+            leader=o.state.leader,
+            stage=o.identity.stage,
+            commit_index=o.state.commit_index,
+            handed_index=o.state.handed_index,
             evolved_index=o.delivery.evolved_index,
             first_index=o.journal.anchor_index + 1,
             last_index=o.journal.last_index,
-            peers=tuple(self._peer_status(peer) for peer in o.seam.peers),
+            peers=tuple(self._peer_status(peer) for peer in o.state.peers),
             current_at=o.appending.current[0],
             current_index=o.appending.current[1],
         )
 
     def _peer_status(self, peer: str) -> PeerStatus:
         o = self.overlay
-        progress = o.replication.progress.get(peer) if o.seam.is_leader else None
+        progress = o.replication.progress.get(peer) if o.state.is_leader else None
         return PeerStatus(
             peer=peer,
-            connected=o.seam.is_connected(peer),
+            connected=o.state.is_connected(peer),
             acked_index=progress.acked if progress else 0,
             next_index=progress.next if progress else 0,
             streaming=bool(progress and progress.stream and not progress.stream.total),

@@ -36,7 +36,7 @@ def use_clock(now: Callable[[], float]) -> None:
     pysyncobj.syncobj.monotonicTime = now
 
 
-class Seam:
+class EngineState:
     """The state that the engine and the overlay share. Tick thread only, unless said otherwise."""
 
     def __init__(self, engine: SyncObj, node_id: str, peers: tuple[str, ...]) -> None:
@@ -122,11 +122,11 @@ class Seam:
         self._engine._SyncObj__raftElectionDeadline = at
 
     @property
-    def handover_pending(self) -> bool:
+    def transfer_pending(self) -> bool:
         """Whether a leader asked this node to take over and no campaign has begun."""
         return self._engine._SyncObj__transferInProgress
 
-    def forget_handover(self) -> None:
+    def forget_transfer(self) -> None:
         """Drop the request to take over."""
         self._engine._SyncObj__transferInProgress = False
 

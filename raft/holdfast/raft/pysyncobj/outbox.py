@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pysyncobj.transport
 
-from holdfast.raft.core.switches import ALL, Rule
+from holdfast.raft.core.switches import ALL, Switch
 from holdfast.raft.messages import (
     Append,
     EntryChunk,
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
     from holdfast.raft.api import Transport
     from holdfast.raft.messages import Message
-    from holdfast.raft.pysyncobj.engine_state import Seam
+    from holdfast.raft.pysyncobj.engine_state import EngineState
 
 _SHOW_NOTHING = (Append, EntryChunk, SnapshotChunk)
 
@@ -35,11 +35,13 @@ _SHOW_NOTHING = (Append, EntryChunk, SnapshotChunk)
 class Outbox(pysyncobj.transport.Transport):
     """The one way out. Tick thread only."""
 
-    def __init__(self, seam: Seam, transport: Transport, rules: frozenset[Rule] = ALL) -> None:
+    def __init__(
+        self, state: EngineState, transport: Transport, switches: frozenset[Switch] = ALL
+    ) -> None:
         """Send by `transport`."""
-        super().__init__(None, seam.own_node, seam.nodes)
+        super().__init__(None, state.own_node, state.nodes)
         self._transport = transport
-        self._hold = Rule.ACK_AFTER_FLUSH in rules
+        self._hold = Switch.ACK_AFTER_FLUSH in switches
         self._held: list[tuple[str, Message]] = []
         self.transfer_of: Callable[[int], int] = lambda _term: 0
         self.on_shown: Callable[[str, Message], None] = lambda _peer, _message: None

@@ -18,22 +18,22 @@ from pysyncobj.syncobj import SyncObj
 from holdfast.raft.api import EngineStopped
 from holdfast.raft.core.append import Appending, Installing
 from holdfast.raft.core.apply import Delivery
-from holdfast.raft.core.apply_queue import Handover
+from holdfast.raft.core.apply_queue import ApplyQueue
 from holdfast.raft.core.context import Context
-from holdfast.raft.core.elections import Votes
-from holdfast.raft.core.leadership_transfer import Transfer
-from holdfast.raft.core.learners import Forming, Newcomers, Rebuild
+from holdfast.raft.core.elections import Elections
+from holdfast.raft.core.leadership_transfer import LeadershipTransfer
+from holdfast.raft.core.learners import Forming, Learners, Rebuild
 from holdfast.raft.core.lease import Lease, Probes
-from holdfast.raft.core.lost_write_detection import Comparison, Memory
-from holdfast.raft.core.node_identity import Disk
+from holdfast.raft.core.lost_write_detection import Comparison, LostWriteDetection
+from holdfast.raft.core.node_identity import NodeIdentity
 from holdfast.raft.core.proposals import Proposals
 from holdfast.raft.core.replication import Replication
-from holdfast.raft.core.state_digests import Agreement
-from holdfast.raft.core.switches import Rule
-from holdfast.raft.pysyncobj.engine_state import LEADER, Peer, Seam
+from holdfast.raft.core.state_digests import StateDigests
+from holdfast.raft.core.switches import Switch
+from holdfast.raft.pysyncobj.engine_state import LEADER, EngineState, Peer
 from holdfast.raft.pysyncobj.journal_adapter import EngineJournal, adopt_journals
 from holdfast.raft.pysyncobj.outbox import Outbox
-from holdfast.raft.pysyncobj.waker import Pulse
+from holdfast.raft.pysyncobj.waker import Waker
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -58,7 +58,7 @@ class Setup:
     snapshots: SnapshotSource
     notes: Notes
     bootstrap: bool
-    rules: frozenset[Rule]
+    switches: frozenset[Switch]
 
 
 class Overlay(SyncObj):
@@ -72,45 +72,49 @@ class Overlay(SyncObj):
         """Load the journal, settle who this disk is, and stand ready to tick."""
         adopt_journals()
         mark = setup.snapshots.latest()
-        self.seam = Seam(self, setup.node_id, setup.peers)
+        self.state = EngineState(self, setup.node_id, setup.peers)
         self.journal = EngineJournal(setup.journal)
-        self.outbox = Outbox(self.seam, setup.transport, setup.rules)
-        self.ctx = _context(setup, self.seam, self.journal, self.outbox)
-        self.disk = Disk(self.ctx, bootstrap=setup.bootstrap, has_state=mark.index > 0)
+        self.outbox = Outbox(self.state, setup.transport, setup.switches)
+        self.ctx = _context(setup, self.state, self.journal, self.outbox)
+        self.identity = NodeIdentity(self.ctx, bootstrap=setup.bootstrap, has_state=mark.index > 0)
         _join_log_and_state(self.journal, mark)
-        self._transport, self.pulse = setup.transport, Pulse(self._take_in)
+        self._transport, self.pulse = setup.transport, Waker(self._take_in)
         self._assemble(setup)
         super().__init__(
-            self.seam.own_node,
-            self.seam.nodes,
+            self.state.own_node,
+            self.state.nodes,
             conf=_config(self.ctx),
             nodeClass=Peer,
             transport=self.outbox,
         )
         self._poller = self.pulse
         self._SyncObj__commandsQueue = self.proposals
-        self.seam.handed_index = self.delivery.evolved_index = mark.index
+        self.state.handed_index = self.delivery.evolved_index = mark.index
 
     def _assemble(self, setup: Setup) -> None:
         """Build the concerns; each knows only what it is given here."""
         ctx, settings = self.ctx, setup.settings
-        self.handover = Handover(settings.handover_items_max, settings.handover_bytes_max)
-        self.proposals = Proposals(ctx, self.handover)
+        self.apply_queue = ApplyQueue(
+            settings.apply_queue_items_max, settings.apply_queue_bytes_max
+        )
+        self.proposals = Proposals(ctx, self.apply_queue)
         self.lease = Lease(ctx)
-        self.probes = Probes(ctx, self.lease, self.handover)
-        self.delivery = Delivery(ctx, self.handover, self.proposals, self.lease, self.probes)
-        self.memory = Memory(ctx, setup.notes)
-        self.comparison = Comparison(ctx, self.disk)
-        self.votes = Votes(ctx, self.disk, self.lease, self.memory, self.comparison)
-        self.transfer = Transfer(ctx, self.lease, self.proposals)
-        self.forming = Forming(ctx, self.disk)
-        newcomers = Newcomers(ctx)
+        self.probes = Probes(ctx, self.lease, self.apply_queue)
+        self.delivery = Delivery(ctx, self.apply_queue, self.proposals, self.lease, self.probes)
+        self.lost_writes = LostWriteDetection(ctx, setup.notes)
+        self.comparison = Comparison(ctx, self.identity)
+        self.elections = Elections(
+            ctx, self.identity, self.lease, self.lost_writes, self.comparison
+        )
+        self.transfer = LeadershipTransfer(ctx, self.lease, self.proposals)
+        self.forming = Forming(ctx, self.identity)
+        newcomers = Learners(ctx)
         self.newcomers = newcomers
         self.replication = Replication(ctx, self.lease, self.probes, newcomers, setup.snapshots)
-        self.appending = Appending(ctx, self.disk, self.votes, Rebuild(ctx, self.disk))
+        self.appending = Appending(ctx, self.identity, self.elections, Rebuild(ctx, self.identity))
         snapshots, wake = setup.snapshots, self.pulse.wake
         self.installing = Installing(ctx, self.appending, self.delivery, snapshots, wake)
-        self.agreement = Agreement(ctx)
+        self.agreement = StateDigests(ctx)
 
     def _take_in(self) -> None:
         """Take in what arrived, and let go what became durable by it."""
@@ -130,15 +134,15 @@ class Overlay(SyncObj):
         self.installing.tick()
         self.agreement.tick()
         self.forming.tick()
-        self.disk.lower_promise()
-        self.memory.tick()
+        self.identity.lower_promise()
+        self.lost_writes.tick()
         self.comparison.tick()
-        self.journal.keep_twice(self.ctx.now(), on=self.ctx.on(Rule.S21_TWICE))
-        self.votes.tick()
+        self.journal.keep_twice(self.ctx.now(), on=self.ctx.on(Switch.S21_TWICE))
+        self.elections.tick()
         if self.transfer.is_open:
             self.transfer.tick()
         if self.probes.tick():
-            self.seam.heartbeat_at = 0.0
+            self.state.heartbeat_at = 0.0
         super()._onTick(timeToWait)
         self.delivery.hint_leader()
 
@@ -146,9 +150,9 @@ class Overlay(SyncObj):
         """Send what was stamped at once, not with the next heartbeat; sync while it travels."""
         before = self.journal.last_index
         super()._checkCommandsToApply()
-        if self.seam.is_leader and self.journal.last_index != before:
+        if self.state.is_leader and self.journal.last_index != before:
             self.replication.send_round()
-            if not self.seam.peers:
+            if not self.state.peers:
                 self.pulse.wake()  # its own sync commits: no ack will end the wait before a timer
         self.settle()
 
@@ -180,7 +184,7 @@ class Overlay(SyncObj):
 
     def _SyncObj__setState(self, newState: int) -> None:
         """S4, S5, S10 c: a step-down ends the lease and enters the FIFO where it happens."""
-        led = self.seam.is_leader
+        led = self.state.is_leader
         if led and newState != LEADER:
             self.lease.revoke()
         super()._SyncObj__setState(newState)
@@ -191,7 +195,7 @@ class Overlay(SyncObj):
 
     def _SyncObj__setCurrentTerm(self, term: int, votedForNodeId: str | None) -> None:
         """S10 c: the lease is revoked before a new term is stored."""
-        if term != self.seam.term and self.ctx.on(Rule.S10_REVOKE):
+        if term != self.state.term and self.ctx.on(Switch.S10_REVOKE):
             self.lease.revoke()
         super()._SyncObj__setCurrentTerm(term, votedForNodeId)
 
@@ -206,15 +210,15 @@ class Overlay(SyncObj):
         raise AssertionError(f"the engine wants to execute a command of {len(command)} bytes")
 
 
-def _context(setup: Setup, seam: Seam, journal: EngineJournal, outbox: Outbox) -> Context:
+def _context(setup: Setup, state: EngineState, journal: EngineJournal, outbox: Outbox) -> Context:
     return Context(
         node_id=setup.node_id,
         cluster_id=setup.cluster_id,
         settings=setup.settings,
-        rules=setup.rules,
+        switches=setup.switches,
         now=setup.now,
         random=setup.random,
-        seam=seam,
+        state=state,
         journal=journal,
         outbox=outbox,
     )

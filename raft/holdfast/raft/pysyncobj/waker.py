@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-class Pulse:
+class Waker:
     """`wake` from any thread; `poll` by the tick thread only."""
 
     def __init__(self, work: Callable[[], None]) -> None:

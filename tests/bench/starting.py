@@ -30,11 +30,11 @@ from holdfast.coordinator.events import (
 from holdfast.raft.core.proposals import pack_command
 from holdfast.runtime.replica.snapshots import DIRTY_BYTES, StateSnapshots
 from holdfast.runtime.replica.state_machine import StateMachine
-from holdfast.storage.codec import encode_entry
-from holdfast.storage.directory import DataDirectory
-from holdfast.storage.journal import Entry, JournalBatch
-from holdfast.storage.lmdb_journal import LmdbJournal
-from holdfast.storage.state_store import StateStore
+from holdfast.storage.codec.event_codec import encode_entry
+from holdfast.storage.directory.data_directory import DataDirectory
+from holdfast.storage.journal.journal import Entry, JournalBatch
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
+from holdfast.storage.state.state_store import StateStore
 from holdfast.v1 import admin_pb2, admin_pb2_grpc
 
 GROUPS: Final = 100

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Protocol
 from cluster.power_disk import mount, unmount
 from cluster.power_files import WAYS
 from harness.children import environment
-from holdfast.storage.commit_mark import MARK_FILE
-from holdfast.storage.journal import HardState, JournalBatch, JournalImage
-from holdfast.storage.lmdb_journal import LmdbJournal
+from holdfast.storage.journal.commit_mark import MARK_FILE
+from holdfast.storage.journal.journal import HardState, JournalBatch, JournalImage
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
 from storage.power import recorded
 
 if TYPE_CHECKING:

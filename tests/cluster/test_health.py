@@ -22,7 +22,7 @@ from cluster.statuses import failed
 from harness.children import environment
 from holdfast.cli.local_cluster import layout
 from holdfast.server.config.node_config import load
-from holdfast.storage.directory import DataDirectory
+from holdfast.storage.directory.data_directory import DataDirectory
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import offset_pb2 as o

@@ -13,15 +13,15 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from demo import job
 from holdfast.coordinator.ids import Position
-from holdfast.storage.seal import seal
-from holdfast.storage.state_image import digest_of, restore
-from holdfast.storage.state_store import StateStore
+from holdfast.storage.codec.state_image import digest_of, restore
+from holdfast.storage.segments.seal import seal
+from holdfast.storage.state.state_store import StateStore
 
 if TYPE_CHECKING:
     from demo.cluster import Node, Published
     from demo.phases import Stage
     from demo.settings import Place
-    from holdfast.storage.state_store import StateMeta
+    from holdfast.storage.state.state_store import StateMeta
 
 STATE: Final = "state"
 TAIL: Final = "tail"

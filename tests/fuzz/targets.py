@@ -28,9 +28,12 @@ from holdfast.runtime.errors import NotCoordinator
 from holdfast.server.config import cluster_file, node_config
 from holdfast.server.rpc.errors import CallFailed
 from holdfast.server.translate import admin, requests
-from holdfast.storage import codec, records, segments, state_stream
+from holdfast.storage.codec import event_codec
+from holdfast.storage.disk import records
 from holdfast.storage.errors import InstallRefused
-from holdfast.storage.journal import Entry, Identity
+from holdfast.storage.journal.journal import Entry, Identity
+from holdfast.storage.segments import segments
+from holdfast.storage.state import state_stream
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import log_pb2 as log
@@ -126,7 +129,10 @@ def _manifest(data: bytes) -> None:
 
 def _written_manifest() -> bytes:
     rows = [
-        segments.Row(r.position, codec.append_chain(codec.encode_record(r), codec.CHAIN_START))
+        segments.Row(
+            r.position,
+            event_codec.append_chain(event_codec.encode_record(r), event_codec.CHAIN_START),
+        )
         for r in map(record, EVENTS[:1])
     ]
     with tempfile.TemporaryDirectory() as folder:
@@ -278,18 +284,24 @@ _SHARE: Final = g.ConsumerProtocolAssignment(
 
 def targets() -> dict[str, Target]:
     """Return all targets by name."""
-    broken, damaged = codec.CodecError, records.RecordDamaged
+    broken, damaged = event_codec.CodecError, records.RecordDamaged
     found = {
         "peer-packet": Target(_packet, (messages.BadMessage,), _packets()),
         "snapshot-stream": Target(_stream, (InstallRefused,), _streamed()),
         "log-entry": Target(
-            codec.decode_entry, (broken,), [codec.encode_entry(entry(e)) for e in EVENTS]
+            event_codec.decode_entry,
+            (broken,),
+            [event_codec.encode_entry(entry(e)) for e in EVENTS],
         ),
         "log-record": Target(
-            codec.decode_record, (broken,), [codec.encode_record(record(e)) for e in EVENTS]
+            event_codec.decode_record,
+            (broken,),
+            [event_codec.encode_record(record(e)) for e in EVENTS],
         ),
-        "state-item": Target(codec.decode_state, (broken,), [codec.encode_state(s) for s in STATE]),
-        "assignment": Target(codec.decode_assignment, (broken,), [_SHARE]),
+        "state-item": Target(
+            event_codec.decode_state, (broken,), [event_codec.encode_state(s) for s in STATE]
+        ),
+        "assignment": Target(event_codec.decode_assignment, (broken,), [_SHARE]),
         "journal-entry": Target(
             _entry_record, (damaged,), [records.pack_entry(Entry(7, 2, b"payload"))]
         ),

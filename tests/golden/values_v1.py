@@ -58,7 +58,7 @@ from holdfast.coordinator.state import (
     RequestRecord,
     State,
 )
-from holdfast.storage.codec import StateItem
+from holdfast.storage.codec.event_codec import StateItem
 
 REQUEST: Final = "01936f2e-7c00-7abc-8def-0123456789ab"
 PROTOCOLS: Final = (

@@ -11,7 +11,12 @@ from pathlib import Path
 
 from golden.schema import schema_lines
 from golden.values_v1 import EVENTS, STATE, entry, record
-from holdfast.storage.codec import SCHEMA_VERSION, encode_entry, encode_record, encode_state
+from holdfast.storage.codec.event_codec import (
+    SCHEMA_VERSION,
+    encode_entry,
+    encode_record,
+    encode_state,
+)
 
 
 def files() -> dict[str, list[str]]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.raft.core.switches import Switch
-    from holdfast.storage.journal import JournalBatch, JournalImage
+    from holdfast.storage.journal.journal import JournalBatch, JournalImage
 
 SHARE = 0.6
 """How many of the crashes that allow it take a transaction with them."""

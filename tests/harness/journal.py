@@ -6,13 +6,13 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
-from holdfast.storage.journal import HardState, JournalBatch, JournalImage
-from holdfast.storage.journal_rules import Outline, advance
+from holdfast.storage.journal.journal import HardState, JournalBatch, JournalImage
+from holdfast.storage.journal.rules import Outline, advance
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from holdfast.storage.journal import Entry, Identity
+    from holdfast.storage.journal.journal import Entry, Identity
 
 
 NO_SNAPSHOT = SnapshotMark(0, 0)
@@ -27,7 +27,7 @@ def _nothing(_batch: JournalBatch) -> None:
 
 
 class ModelJournal:
-    """Implements `holdfast.storage.journal.Journal` by the letter of its docstrings."""
+    """Implements `holdfast.storage.journal.journal.Journal` by the letter of its docstrings."""
 
     def __init__(self) -> None:
         self._entries: list[Entry] = []

@@ -18,7 +18,7 @@ from holdfast.raft.messages import Append, Recall, Recalled, Witness
 
 if TYPE_CHECKING:
     from harness.journal import Snapshot
-    from holdfast.storage.journal import JournalImage
+    from holdfast.storage.journal.journal import JournalImage
 
 
 class Copy:

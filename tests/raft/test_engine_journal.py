@@ -10,8 +10,8 @@ from harness.journal import ModelJournal
 from holdfast.raft.api import EngineStopped, SnapshotMark
 from holdfast.raft.pysyncobj.journal_adapter import NO_OP, QUIET_SECONDS, EngineJournal, LogForked
 from holdfast.raft.pysyncobj.overlay import _join_log_and_state
-from holdfast.storage.journal import Entry, Identity, JournalBatch
-from holdfast.storage.memory_journal import MemoryJournal
+from holdfast.storage.journal.journal import Entry, Identity, JournalBatch
+from holdfast.storage.journal.memory_journal import MemoryJournal
 
 
 def held(journal: EngineJournal) -> list[tuple[bytes, int, int]]:

@@ -15,7 +15,7 @@ from holdfast.raft.messages import Recall, Recalled, VoteGranted, Witness
 from holdfast.raft.pysyncobj.journal_adapter import QUIET_SECONDS
 
 if TYPE_CHECKING:
-    from holdfast.storage.journal import JournalBatch
+    from holdfast.storage.journal.journal import JournalBatch
 
 MAX = SETTINGS.election_max
 

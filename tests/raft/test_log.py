@@ -15,7 +15,7 @@ from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import Append, EntryChunk, LogEntry, SnapshotChunk
 
 if TYPE_CHECKING:
-    from holdfast.storage.journal import JournalBatch
+    from holdfast.storage.journal.journal import JournalBatch
 
 SMALL = replace(SETTINGS, batch_bytes=100, chunk_bytes=100)
 

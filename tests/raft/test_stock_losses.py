@@ -28,8 +28,8 @@ from harness.poll import until
 from harness.stock import SUCCESS, StockWorld
 from harness.stock_process import AFTER, BEFORE, GO
 from holdfast.raft.messages import Append
-from holdfast.storage.journal import Entry
-from holdfast.storage.lmdb_journal import LmdbJournal
+from holdfast.storage.journal.journal import Entry
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -188,7 +188,7 @@ R4_OURS = """
 import os, sys
 from pathlib import Path
 from holdfast.storage import lmdb_journal as own
-from holdfast.storage.journal import Entry, JournalBatch
+from holdfast.storage.journal.journal import Entry, JournalBatch
 own.LmdbJournal.create(Path(sys.argv[1]))
 journal = own.LmdbJournal(Path(sys.argv[1]))
 journal.load()

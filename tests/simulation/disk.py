@@ -16,14 +16,14 @@ from typing import TYPE_CHECKING, Final
 
 from harness.journal import ModelJournal, ModelNotes
 from holdfast.storage.errors import JournalFailed, WriteRefused
-from holdfast.storage.state_store import EventRecord, StateMeta, StateRecord
+from holdfast.storage.state.state_store import EventRecord, StateMeta, StateRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from random import Random
 
-    from holdfast.storage.journal import Identity, JournalBatch, JournalImage
-    from holdfast.storage.state_image import Change
+    from holdfast.storage.codec.state_image import Change
+    from holdfast.storage.journal.journal import Identity, JournalBatch, JournalImage
     from simulation.schedule import Schedule
 
 SYNC_US: Final = (60, 400)

@@ -21,7 +21,7 @@ from holdfast.chaos.workload.messages import (
     operation_of,
 )
 from holdfast.client._rpc.status import NOT_APPLIED, OUTCOME_KEY
-from holdfast.storage.state_image import Digest
+from holdfast.storage.codec.state_image import Digest
 from holdfast.v1.errors_pb2 import ErrorCode
 
 if TYPE_CHECKING:

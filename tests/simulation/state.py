@@ -15,15 +15,15 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.storage.errors import InstallRefused
-from holdfast.storage.state_store import EventRecord, StateMeta
-from holdfast.storage.state_stream import StreamDecoder, StreamedRecord, encode_stream
+from holdfast.storage.state.state_store import EventRecord, StateMeta
+from holdfast.storage.state.state_stream import StreamDecoder, StreamedRecord, encode_stream
 from simulation.disk import WRITE_US, StateDisk, StoredState
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from holdfast.runtime.replica.state_machine import StateMachine
-    from holdfast.storage.state_store import StateStore
+    from holdfast.storage.state.state_store import StateStore
     from simulation.process import Process
 
 CHUNK_BYTES: Final = 16 * 1024

@@ -6,7 +6,7 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from holdfast.storage.segments import MANIFEST, Row, segments_in
+from holdfast.storage.segments.segments import MANIFEST, Row, segments_in
 from spark.event_logs import write_node
 
 Damage = Callable[[list[Row], int], list[Row]]

@@ -35,8 +35,8 @@ from holdfast.coordinator.events import (
 from holdfast.coordinator.ids import Position
 from holdfast.coordinator.replay import apply_entry
 from holdfast.coordinator.state import State
-from holdfast.storage.codec import CHAIN_START, append_chain, chain_hash, encode_record
-from holdfast.storage.segments import Row, write_segment
+from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, chain_hash, encode_record
+from holdfast.storage.segments.segments import Row, write_segment
 from holdfast.v1.group_pb2 import ConsumerProtocolAssignment
 
 START_MS = 1_700_000_000_000

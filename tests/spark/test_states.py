@@ -34,7 +34,7 @@ from holdfast.replay.spark.log_tables import rows
 from holdfast.replay.verify.compare import against_live, sql_against_fold
 from holdfast.replay.verify.fold_job import Folded, fold
 from holdfast.replay.verify.sql_state import living_rows, state_entries
-from holdfast.storage.state_image import digest_of
+from holdfast.storage.codec.state_image import digest_of
 from spark.event_logs import (
     EventLog,
     assigned,
@@ -123,7 +123,7 @@ def test_the_folded_state_is_the_live_state(folded: Folded) -> None:
 
 
 def test_the_folded_digest_is_the_one_that_a_node_publishes(folded: Folded) -> None:
-    """S3: the sum over the same records as `storage.state_image` takes it, but in the JVM."""
+    """S3: the sum over the same records as `codec.state_image` takes it, but in the JVM."""
     assert folded.digest() == digest_of(LOG.state)
     assert folded.head() == (LOG.records[-1].position, LOG.heads[""])
     assert folded.count() == len(LOG.records)

@@ -17,9 +17,9 @@ from pathlib import Path
 from random import Random
 from typing import Final
 
-from holdfast.storage.check import JOURNAL_FOLDER, STATE_FOLDER, walk_directory
-from holdfast.storage.lmdb_journal import LmdbJournal
-from holdfast.storage.state_store import StateStore
+from holdfast.storage.directory.check import JOURNAL_FOLDER, STATE_FOLDER, walk_directory
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
+from holdfast.storage.state.state_store import StateStore
 from storage.stores import content
 
 SAME, DAMAGED, OLDER, WRONG = "same", "damaged", "older", "wrong"

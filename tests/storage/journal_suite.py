@@ -1,7 +1,7 @@
 """What every journal must do, whoever wrote it: subclass a suite and give it a `disk`.
 
-`JournalSuite` is the contract of `holdfast.storage.journal`. `JournalGuardSuite` adds the refusals
-by which our own journals stop a caller that would lose acknowledged entries.
+`JournalSuite` is the contract of `holdfast.storage.journal.journal`. `JournalGuardSuite` adds the
+refusals by which our own journals stop a caller that would lose acknowledged entries.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.storage.errors import WriteRefused
-from holdfast.storage.journal import (
+from holdfast.storage.journal.journal import (
     Entry,
     HardState,
     Identity,

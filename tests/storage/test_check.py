@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.storage.check import verify_directory
+from holdfast.storage.directory.check import verify_directory
 from holdfast.storage.errors import Refusal
-from holdfast.storage.journal import Entry, JournalBatch
-from holdfast.storage.lmdb_journal import LmdbJournal
+from holdfast.storage.journal.journal import Entry, JournalBatch
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
 from storage.power import PAGE, applied, recorded
 from storage.stores import filled
 
@@ -132,7 +132,7 @@ def test_a_directory_without_environments_is_damage(tmp_path: Path) -> None:
 def test_the_program_says_by_its_exit_code_how_it_went(
     tmp_path: Path, arguments: list[str], code: int
 ) -> None:
-    command = [sys.executable, "-m", "holdfast.storage.check", *arguments]
+    command = [sys.executable, "-m", "holdfast.storage.directory.check", *arguments]
     places = os.pathsep.join(str(Path(place).resolve()) for place in sys.path)
 
     child = subprocess.run(

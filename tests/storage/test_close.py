@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from holdfast.storage.errors import StateBusy
-from holdfast.storage.state_store import StateStore
+from holdfast.storage.state.state_store import StateStore
 from storage.stores import filled
 
 if TYPE_CHECKING:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.storage.check import verify_directory, walk_directory
-from holdfast.storage.commit_mark import MARK_FILE, CommitMark, read_mark
-from holdfast.storage.environment import open_environment
-from holdfast.storage.journal import Entry, JournalBatch
-from holdfast.storage.lmdb_journal import LmdbJournal
-from holdfast.storage.state_store import StateStore
+from holdfast.storage.directory.check import verify_directory, walk_directory
+from holdfast.storage.disk.environment import open_environment
+from holdfast.storage.journal.commit_mark import MARK_FILE, CommitMark, read_mark
+from holdfast.storage.journal.journal import Entry, JournalBatch
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
+from holdfast.storage.state.state_store import StateStore
 from storage.power import META_PAGES, PAGE
 
 if TYPE_CHECKING:

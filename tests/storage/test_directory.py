@@ -10,12 +10,12 @@ from shutil import rmtree
 
 import pytest
 
-from holdfast.storage.directory import DataDirectory
+from holdfast.storage.directory.data_directory import DataDirectory
+from holdfast.storage.disk.records import pack_named
 from holdfast.storage.errors import DirectoryRefused, Refusal
-from holdfast.storage.journal import Identity, JournalBatch
-from holdfast.storage.lmdb_journal import SCHEMA, LmdbJournal
-from holdfast.storage.records import pack_named
-from holdfast.storage.state_store import StateStore
+from holdfast.storage.journal.journal import Identity, JournalBatch
+from holdfast.storage.journal.lmdb_journal import SCHEMA, LmdbJournal
+from holdfast.storage.state.state_store import StateStore
 from storage.journal_suite import entries
 from storage.stores import events, meta, snapshot_changes
 
@@ -151,7 +151,7 @@ def test_a_home_directory_is_not_an_empty_data_directory(tmp_path: Path) -> None
 HOLDER = """
 import sys
 from pathlib import Path
-from holdfast.storage.directory import DataDirectory
+from holdfast.storage.directory.data_directory import DataDirectory
 with DataDirectory(Path(sys.argv[1]), cluster_id="cluster-1", node_id="node-1"):
     print("open", flush=True)
     sys.stdin.read()

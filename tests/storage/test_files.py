@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.storage.files import RESERVE_BYTES_MIN, below_reserve, free_bytes, reserve_bytes
+from holdfast.storage.disk.files import RESERVE_BYTES_MIN, below_reserve, free_bytes, reserve_bytes
 
 MIB = 1024 * 1024
 

@@ -15,8 +15,8 @@ from collections import Counter
 import pytest
 
 from harness.children import environment
-from holdfast.storage.journal import Entry, HardState, JournalBatch
-from holdfast.storage.lmdb_journal import LmdbJournal
+from holdfast.storage.journal.journal import Entry, HardState, JournalBatch
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
 from storage.flipping import DAMAGED, OLDER, SAME, WRONG
 from storage.power import META_PAGES, PAGE
 from storage.stores import filled

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.storage.environment import reading, walk
+from holdfast.storage.disk.environment import reading, walk
 from holdfast.storage.errors import WriteOvertaken
-from holdfast.storage.state_install import StateInstall, incoming_path
-from holdfast.storage.state_store import StateStore, read_chunks
+from holdfast.storage.state.state_install import StateInstall, incoming_path
+from holdfast.storage.state.state_store import StateStore, read_chunks
 from storage.stores import content, events, filled, meta, snapshot_changes
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from holdfast.storage.state_store import Change
+    from holdfast.storage.state.state_store import Change
 
 DEADLINE = 20.0
 

@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.journal import ModelJournal
+from holdfast.storage.disk.records import pack_named
 from holdfast.storage.errors import DirectoryRefused, JournalDamaged, JournalFailed, Refusal
-from holdfast.storage.journal import Journal, JournalBatch
-from holdfast.storage.lmdb_journal import SCHEMA, SCHEMA_VERSION, LmdbJournal
-from holdfast.storage.memory_journal import MemoryDisk, MemoryJournal
-from holdfast.storage.records import pack_named
-from holdfast.storage.state_store import StateStore
+from holdfast.storage.journal.journal import Journal, JournalBatch
+from holdfast.storage.journal.lmdb_journal import SCHEMA, SCHEMA_VERSION, LmdbJournal
+from holdfast.storage.journal.memory_journal import MemoryDisk, MemoryJournal
+from holdfast.storage.state.state_store import StateStore
 from storage.journal_suite import JournalDisk, JournalGuardSuite, JournalSuite, entries, opened
 
 if TYPE_CHECKING:

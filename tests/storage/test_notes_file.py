@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
-from holdfast.storage.notes_file import NOTES_NAME, NotesFile
+from holdfast.storage.journal.notes_file import NOTES_NAME, NotesFile
 
 if TYPE_CHECKING:
     from pathlib import Path

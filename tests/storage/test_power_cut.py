@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.storage.disk.records import pack_entry
 from holdfast.storage.errors import JournalDamaged
-from holdfast.storage.journal import Entry, HardState, JournalBatch, JournalImage
-from holdfast.storage.lmdb_journal import LmdbJournal
-from holdfast.storage.records import pack_entry
+from holdfast.storage.journal.journal import Entry, HardState, JournalBatch, JournalImage
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
 from storage.power import Commit, recorded
 
 SEED = 20_240_117

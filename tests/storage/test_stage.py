@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.storage.directory import DataDirectory
-from holdfast.storage.journal import Identity, JournalBatch
-from holdfast.storage.lmdb_journal import LmdbJournal
-from holdfast.storage.stage import lacks_data
+from holdfast.storage.directory.data_directory import DataDirectory
+from holdfast.storage.directory.stage import lacks_data
+from holdfast.storage.journal.journal import Identity, JournalBatch
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
 
 
 def laid_out(path: Path, stage: str = "") -> Path:

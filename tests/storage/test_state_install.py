@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.storage.directory import DataDirectory
+from holdfast.storage.directory.data_directory import DataDirectory
+from holdfast.storage.disk.records import pack_record
 from holdfast.storage.errors import InstallRefused, StateDamaged
-from holdfast.storage.records import pack_record
-from holdfast.storage.state_install import StateInstall, incoming_path, install_from
-from holdfast.storage.state_store import StateStore, read_chunks
+from holdfast.storage.state.state_install import StateInstall, incoming_path, install_from
+from holdfast.storage.state.state_store import StateStore, read_chunks
 from storage.stores import content, events, filled, meta, snapshot_changes
 
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.storage.disk.records import pack_record
 from holdfast.storage.errors import DiskFull, StateDamaged, StateFailed, WriteRefused
-from holdfast.storage.records import pack_record
-from holdfast.storage.state_store import Change, EventRecord, StateRecord, StateStore
+from holdfast.storage.state.state_store import Change, EventRecord, StateRecord, StateStore
 from storage.power import recorded
 from storage.stores import LONG_KEY, content, events, filled, meta, snapshot_changes
 from storage.test_journals import disk_replaced_by
@@ -135,7 +135,7 @@ KILLED_WHILE_WRITING = """
 import os, sys
 from pathlib import Path
 from storage.stores import events, meta, snapshot_changes
-from holdfast.storage.state_store import StateStore
+from holdfast.storage.state.state_store import StateStore
 store = StateStore(Path(sys.argv[1]))
 def changes():
     yield from snapshot_changes(2)

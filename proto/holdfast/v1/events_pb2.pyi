@@ -5,7 +5,7 @@ What the replicated log and the event log hold. It mirrors `holdfast.coordinator
 means; here is only its form on disk and on the wire.
 
 These bytes live for ever. Only ever add: never renumber, never reuse a number, never change a type. Whoever adds a
-field or an event raises the schema version (`holdfast.storage.codec`), and adds a golden file, because an older node
+field or an event raises the schema version (`holdfast.storage.codec.event_codec`), and adds a golden file, because an older node
 must refuse an entry that it would read only in part. Durations and times are milliseconds. No map fields: their
 order is not fixed, and digests are taken over these bytes.
 """

@@ -18,11 +18,11 @@ from holdfast.raft.pysyncobj.engine import Engine
 from holdfast.raft.thread import EngineThread
 from holdfast.raft.transport.peer_options import CONNECTIONS_MAX
 from holdfast.raft.transport.streams import GrpcTransport, PeerTls
-from holdfast.storage.directory import DataDirectory
-from holdfast.storage.failpoints import FailpointJournal
-from holdfast.storage.journal import Journal
-from holdfast.storage.lmdb_journal import LmdbJournal
-from holdfast.storage.notes_file import NotesFile
+from holdfast.storage.directory.data_directory import DataDirectory
+from holdfast.storage.journal.failpoints import FailpointJournal
+from holdfast.storage.journal.journal import Journal
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
+from holdfast.storage.journal.notes_file import NotesFile
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class LogConfig:
 
     `tls` None: loopback only. `connections_max`: how many connections the peer port takes.
     `clients_at`: where this node serves clients, for those who call the peer port by mistake.
-    `failpoints`: for tests only, see `storage.failpoints`.
+    `failpoints`: for tests only, see `journal.failpoints`.
     """
 
     cluster_id: str

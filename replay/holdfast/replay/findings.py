@@ -49,7 +49,7 @@ class Check:
 class Report:
     """The outcome of a verification.
 
-    `digest`: of the replayed state at `last`, by the rules of `storage.state_image`; None if the
+    `digest`: of the replayed state at `last`, by the rules of `codec.state_image`; None if the
     log could not be folded. `notes`: what was not covered, and is not wrong.
     """
 

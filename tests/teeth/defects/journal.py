@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING, Any
 from holdfast.raft.pysyncobj.journal_adapter import EngineJournal
 from holdfast.runtime.replica import snapshots
 from holdfast.runtime.replica.snapshots import StateSnapshots
-from holdfast.storage import lmdb_journal, records
-from holdfast.storage.environment import open_environment
-from holdfast.storage.journal import Entry, HardState
-from holdfast.storage.state_image import changes
-from holdfast.storage.state_store import StateMeta, StateStore
+from holdfast.storage.codec.state_image import changes
+from holdfast.storage.disk import records
+from holdfast.storage.disk.environment import open_environment
+from holdfast.storage.journal import lmdb_journal
+from holdfast.storage.journal.journal import Entry, HardState
+from holdfast.storage.state.state_store import StateMeta, StateStore
 from simulation.disk import SyncedJournal
 from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced
@@ -23,7 +24,7 @@ from teeth.patching import replaced
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.storage.journal import JournalBatch
+    from holdfast.storage.journal.journal import JournalBatch
 
 OFFSET = b"o"
 """Begins the keys of offsets in a state's directory."""

@@ -20,7 +20,7 @@ from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.runtime.time.deadline_dispatch import DeadlineDispatch
 from holdfast.runtime.time.timers import Timers
 from holdfast.server.rpc import log_service
-from holdfast.storage.codec import decode_entry
+from holdfast.storage.codec.event_codec import decode_entry
 from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced
 

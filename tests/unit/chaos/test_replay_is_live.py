@@ -7,8 +7,8 @@ from holdfast.chaos.history.records import record_of
 from holdfast.coordinator.events import ClusterFormed, SettingChange
 from holdfast.coordinator.replay import replay
 from holdfast.coordinator.state import State
-from holdfast.storage.codec import CHAIN_START, chain_hash, encode_record
-from holdfast.storage.state_image import digest_of
+from holdfast.storage.codec.event_codec import CHAIN_START, chain_hash, encode_record
+from holdfast.storage.codec.state_image import digest_of
 from unit.chaos.scribe import Scribe, joined, offsets, opened, topic, whats
 
 

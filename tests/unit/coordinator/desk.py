@@ -35,7 +35,7 @@ from holdfast.coordinator.events import (
 from holdfast.coordinator.replay import apply_entry, replay
 from holdfast.coordinator.state import State
 from holdfast.coordinator.volatile import SESSION, DeadlineKey, Volatile
-from holdfast.storage.state_image import changes, restore
+from holdfast.storage.codec.state_image import changes, restore
 
 C = TypeVar("C")
 R = TypeVar("R")

@@ -46,7 +46,7 @@ from holdfast.coordinator.rejections import (
     UnknownMemberId,
     UnknownTopic,
 )
-from holdfast.storage.codec import encode_part
+from holdfast.storage.codec.event_codec import encode_part
 from unit.coordinator.desk import Desk, member
 
 WEEK_MS = 7 * 24 * 3_600_000

@@ -45,6 +45,6 @@ def test_a_child_imports_nothing_from_the_working_directory(
     (tmp_path / "lmdb.py").write_text("import pathlib; pathlib.Path('ran').touch()\n")
     monkeypatch.chdir(tmp_path)
 
-    ended = asyncio.run(run_child("holdfast.storage.check", str(tmp_path / "nowhere")))
+    ended = asyncio.run(run_child("holdfast.storage.directory.check", str(tmp_path / "nowhere")))
 
     assert not (tmp_path / "ran").exists(), ended

@@ -29,23 +29,23 @@ from holdfast.runtime.event_log.fetch import Fetching, FetchingPlace
 from holdfast.runtime.event_log.history import History, NotHeld
 from holdfast.runtime.event_log.segment_calls import Piece, SegmentSource, encode_list, encode_read
 from holdfast.runtime.event_log.tail import Tail
-from holdfast.storage import adopt
-from holdfast.storage.adopt import EXIT_FLAWED, Gap
-from holdfast.storage.codec import (
+from holdfast.storage.codec.event_codec import (
     CHAIN_START,
     CodecError,
     append_chain,
     chain_hash,
     encode_record,
 )
-from holdfast.storage.segments import (
+from holdfast.storage.segments import adopt
+from holdfast.storage.segments.adopt import EXIT_FLAWED, Gap
+from holdfast.storage.segments.segments import (
     MANIFEST,
     Row,
     read_manifest,
     segments_in,
     write_segment,
 )
-from holdfast.storage.state_store import EventRecord
+from holdfast.storage.state.state_store import EventRecord
 
 BOUNDARIES = (10, 20, 30)
 LAST = 40

@@ -26,10 +26,15 @@ from holdfast.runtime.event_log.history import History, NotHeld, Page
 from holdfast.runtime.event_log.tail import Tail
 from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.runtime.replica.state_machine import StoredRecord
-from holdfast.storage.codec import CHAIN_START, append_chain, encode_entry, encode_record
+from holdfast.storage.codec.event_codec import (
+    CHAIN_START,
+    append_chain,
+    encode_entry,
+    encode_record,
+)
 from holdfast.storage.errors import DiskFull
-from holdfast.storage.segments import Row, segments_in, write_segment
-from holdfast.storage.state_store import EventRecord, StateStore
+from holdfast.storage.segments.segments import Row, segments_in, write_segment
+from holdfast.storage.state.state_store import EventRecord, StateStore
 
 MAP_BYTES = 64 << 20
 DEADLINE = 20.0

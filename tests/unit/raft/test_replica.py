@@ -37,7 +37,7 @@ from holdfast.raft.api import (
 from holdfast.runtime.replica.group_commit import COALESCED_BYTES, ENTRIES_IN_FLIGHT, WAITING_MAX
 from holdfast.runtime.replica.replica import DIGEST_EVERY
 from holdfast.runtime.replica.state_machine import StateMachine
-from holdfast.storage.codec import decode_entry, encode_entry
+from holdfast.storage.codec.event_codec import decode_entry, encode_entry
 from unit.raft.replica_world import World, each_part_fills_an_entry, in_loop, part, settle
 
 

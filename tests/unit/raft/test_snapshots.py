@@ -16,11 +16,11 @@ from holdfast.coordinator.state import State
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.runtime.replica.snapshots import CHUNKS_AHEAD, StateSnapshots
 from holdfast.runtime.replica.state_machine import StateMachine
-from holdfast.storage.codec import encode_entry
+from holdfast.storage.codec.event_codec import encode_entry
+from holdfast.storage.codec.state_image import digest_of
 from holdfast.storage.errors import InstallRefused
-from holdfast.storage.state_image import digest_of
-from holdfast.storage.state_install import StateInstall
-from holdfast.storage.state_store import StateStore
+from holdfast.storage.state.state_install import StateInstall
+from holdfast.storage.state.state_store import StateStore
 
 DEADLINE = 20.0
 MAP_BYTES = 64 << 20

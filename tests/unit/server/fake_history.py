@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.coordinator.ids import Position
 from holdfast.runtime.event_log.history import NotHeld, Page
-from holdfast.storage.codec import CHAIN_START, append_chain, encode_record
+from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
 
 if TYPE_CHECKING:
     from unit.server.fake_replica import FakeReplica

@@ -21,7 +21,7 @@ from holdfast.coordinator.events import (
 )
 from holdfast.coordinator.ids import TopicPartition
 from holdfast.runtime.groups.batch import WEIGHT_MAX
-from holdfast.storage.codec import encode_part
+from holdfast.storage.codec.event_codec import encode_part
 from unit.server.world import World, committing, creating, joining, with_topic
 
 if TYPE_CHECKING:

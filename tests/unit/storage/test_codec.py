@@ -30,7 +30,7 @@ from holdfast.coordinator.events import (
 from holdfast.coordinator.ids import Position, TopicPartition
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.state import Group, Member, Offset, RequestRecord, State
-from holdfast.storage.codec import (
+from holdfast.storage.codec.event_codec import (
     CHAIN_START,
     SCHEMA_VERSION,
     CodecError,
@@ -46,7 +46,7 @@ from holdfast.storage.codec import (
     read_entry,
     split_chain,
 )
-from holdfast.storage.shapes import Shape, message_of
+from holdfast.storage.codec.shapes import Shape, message_of
 from holdfast.v1 import events_pb2, state_pb2
 from unit.storage.values import parts_of, values_of
 
@@ -232,7 +232,8 @@ def test_an_entry_is_the_protobuf_that_the_schema_describes() -> None:
 def test_bytes_do_not_depend_on_the_hash_seed(seed: str) -> None:
     """Nodes differ in PYTHONHASHSEED, and must not differ in digests (S3)."""
     code = (
-        "from holdfast.storage.codec import *; from holdfast.coordinator.pmap import PMap;"
+        "from holdfast.storage.codec.event_codec import *;"
+        "from holdfast.coordinator.pmap import PMap;"
         "print(encode_state(StateItem(('',), PMap({f'k{i}': 'v' for i in range(99)}))).hex())"
     )
     environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.storage.errors import JournalFailed
-from holdfast.storage.failpoints import FailpointJournal, Failpoints, read_failpoints
-from holdfast.storage.journal import JournalBatch
-from holdfast.storage.memory_journal import MemoryJournal
+from holdfast.storage.journal.failpoints import FailpointJournal, Failpoints, read_failpoints
+from holdfast.storage.journal.journal import JournalBatch
+from holdfast.storage.journal.memory_journal import MemoryJournal
 
 
 def journal(tmp_path: Path) -> tuple[FailpointJournal, MemoryJournal, Path]:

@@ -19,9 +19,9 @@ from holdfast.coordinator.events import (
     SegmentSealed,
 )
 from holdfast.coordinator.ids import Position
-from holdfast.storage.codec import CHAIN_START, append_chain, chain_hash, encode_record
-from holdfast.storage.log_check import NodeLog, check_node, compare
-from holdfast.storage.segments import MANIFEST, Row, segments_in, write_segment
+from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, chain_hash, encode_record
+from holdfast.storage.segments.log_check import NodeLog, check_node, compare
+from holdfast.storage.segments.segments import MANIFEST, Row, segments_in, write_segment
 
 BOUNDARIES = (10, 20)
 LAST = 30

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.coordinator.events import Cause, GroupCreated, MembersLeft, Record
 from holdfast.coordinator.ids import Position
-from holdfast.storage.codec import CHAIN_START, append_chain, encode_record
-from holdfast.storage.segments import (
+from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
+from holdfast.storage.segments.segments import (
     BLOCK_INDEXES,
     MANIFEST,
     Row,

@@ -19,8 +19,8 @@ from holdfast.coordinator.state import (
     Settings,
     State,
 )
-from holdfast.storage.codec import CodecError
-from holdfast.storage.state_image import Digest, changes, digest_of, restore
+from holdfast.storage.codec.event_codec import CodecError
+from holdfast.storage.codec.state_image import Digest, changes, digest_of, restore
 
 
 def member(name: str, assignment: bytes = b"") -> Member:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.state import Settings
-from holdfast.storage.shapes import message_of
+from holdfast.storage.codec.shapes import message_of
 
 T = TypeVar("T")
 Strategy: TypeAlias = st.SearchStrategy[Any]

@@ -25,7 +25,7 @@ from holdfast.chaos.history.happenings import (
 )
 from holdfast.chaos.history.jsonl import happening_of
 from holdfast.chaos.history.records import recorded
-from holdfast.storage.codec import decode_record
+from holdfast.storage.codec.event_codec import decode_record
 from holdfast.v1 import log_pb2
 from holdfast.v1.extras_pb2 import Position
 

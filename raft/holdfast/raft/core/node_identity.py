@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, cast
 
 from holdfast.raft.api import EngineStopped, Stage
 from holdfast.raft.core.switches import Switch
-from holdfast.storage.journal import Identity
+from holdfast.storage.journal.journal import Identity
 
 if TYPE_CHECKING:
     from holdfast.raft.core.context import Context

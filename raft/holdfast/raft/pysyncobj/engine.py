@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from holdfast.raft.api import Item, Notes, Settings, SnapshotSource, Transport
-    from holdfast.storage.journal import Journal
+    from holdfast.storage.journal.journal import Journal
 
 logger = logging.getLogger(__name__)
 

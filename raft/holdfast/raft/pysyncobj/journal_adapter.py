@@ -14,7 +14,7 @@ from typing import overload
 import pysyncobj.journal
 import pysyncobj.syncobj
 
-from holdfast.storage.journal import Entry, HardState, Identity, Journal, JournalBatch
+from holdfast.storage.journal.journal import Entry, HardState, Identity, Journal, JournalBatch
 
 NO_OP = b"\x01"
 

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from holdfast.raft.api import Notes, Settings, SnapshotMark, SnapshotSource, Transport
-    from holdfast.storage.journal import Journal
+    from holdfast.storage.journal.journal import Journal
 
 
 @dataclass(frozen=True, slots=True)

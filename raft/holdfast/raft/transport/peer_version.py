@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from holdfast.storage.codec import SCHEMA_VERSION
+from holdfast.storage.codec.event_codec import SCHEMA_VERSION
 
 PROTOCOL_VERSION: Final = 2
 """Raised with every change of what travels between nodes: frames, messages, calls, metadata.

@@ -13,7 +13,7 @@ from holdfast.coordinator.events import OffsetsCommitted, OffsetsDeleted, Record
 from holdfast.replay.analyse.ownership import Interval, OwnershipTimeline
 from holdfast.replay.analyse.rebalances import Rebalance, RebalanceTimeline, Turn
 from holdfast.replay.read.log_rows import Cut, Source, read_rows
-from holdfast.storage.codec import decode_record
+from holdfast.storage.codec.event_codec import decode_record
 
 _SILENT: Final = frozenset(
     kind.__name__ for kind in (OffsetsCommitted, OffsetsDeleted, RequestRecorded)

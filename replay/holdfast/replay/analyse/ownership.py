@@ -25,7 +25,7 @@ from holdfast.coordinator.events import (
 )
 from holdfast.coordinator.ids import MemberId, TopicPartition
 from holdfast.replay.analyse.departures import Departures, departures
-from holdfast.storage.codec import CodecError, decode_assignment
+from holdfast.storage.codec.event_codec import CodecError, decode_assignment
 
 CONSUMER: Final = "consumer"
 OPEN: Final = "open"

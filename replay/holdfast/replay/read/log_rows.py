@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from holdfast.coordinator.events import Record
 from holdfast.coordinator.ids import Position
-from holdfast.storage.segments import typed_columns
+from holdfast.storage.segments.segments import typed_columns
 
 FINDINGS_MAX: Final = 100
 START: Final = Position(0, -1)

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from holdfast.coordinator.ids import Position
 from holdfast.replay.findings import Finding
 from holdfast.replay.read.log_rows import START, Source
-from holdfast.storage.segments import BUCKETS, Manifest, read_manifest, segments_in
+from holdfast.storage.segments.segments import BUCKETS, Manifest, read_manifest, segments_in
 
 SEGMENTS: Final = "segments"
 TAIL: Final = "tail"

@@ -23,11 +23,11 @@ SQL_SCHEMA: Final = (
     "offsets array<struct<topic: string, partition: int, offset: bigint>>, "
     "reason string, payload binary, chain binary"
 )
-"""`storage.segments.SCHEMA` in Spark's words, so that no file is opened to infer it."""
+"""`segments.segments.SCHEMA` in Spark's words, so that no file is opened to infer it."""
 
 
 def rows(spark: SparkSession, log: NodeLog) -> DataFrame:
-    """Every record of a node once, as the columns of `storage.segments.SCHEMA`.
+    """Every record of a node once, as the columns of `segments.segments.SCHEMA`.
 
     Raises ValueError for a log without a segment.
     """

@@ -28,8 +28,8 @@ from holdfast.replay.read.log_rows import (
     contradictions,
     read_rows_in_order,
 )
-from holdfast.storage.codec import CHAIN_START, CodecError, chain_hash, decode_record
-from holdfast.storage.state_image import changes
+from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
+from holdfast.storage.codec.state_image import changes
 
 
 def fold_cluster(segments: Sequence[Sequence[Source]], cut: Cut) -> Iterator[ResultRow]:

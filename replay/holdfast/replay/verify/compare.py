@@ -20,7 +20,7 @@ class Expected:
     """What a live node published about itself after it had applied entry `index`.
 
     `log_time_ms`: of its state then; None: of the last record, which is right unless later entries
-    left no record. `digest`: of its state (`storage.state_image`). `chain`: head of the chain over
+    left no record. `digest`: of its state (`codec.state_image`). `chain`: head of the chain over
     all records. `groups`: digests of single groups. What is None or empty is not compared.
     """
 

@@ -20,7 +20,7 @@ from holdfast.replay.read.node_logs import NodeLog, sources_by_bucket, sources_b
 from holdfast.replay.spark.tasks import Task, run_tasks
 from holdfast.replay.verify.cluster_fold import fold_cluster
 from holdfast.replay.verify.group_fold import fold_bucket
-from holdfast.storage.state_image import restore
+from holdfast.storage.codec.state_image import restore
 
 _SPAN: Final = 1 << 64
 _RESULT_SCHEMA: Final = (
@@ -64,7 +64,7 @@ class Folded:
         return int(total[0].n or 0)
 
     def digest(self) -> int:
-        """The digest of the whole state, by the rules of `storage.state_image`."""
+        """The digest of the whole state, by the rules of `codec.state_image`."""
         return sum(self.group_digests(None).values()) % _SPAN
 
     def group_digests(self, groups: Sequence[str] | None) -> dict[str, int]:

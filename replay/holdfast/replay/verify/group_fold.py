@@ -1,7 +1,7 @@
 """What a worker does with a bucket: fold the coordinator's own `evolve`, and check each record.
 
 A bucket holds some groups, each over its whole life, so nothing is shuffled and one state is in
-memory. The result are the records that `storage.state_image` takes its digest over, and the same
+memory. The result are the records that `codec.state_image` takes its digest over, and the same
 groups in words, for comparison with `sql_state`. Runs in Spark's workers, and imports no Spark.
 """
 
@@ -29,8 +29,8 @@ from holdfast.replay.read.log_rows import (
     contradictions,
     read_rows,
 )
-from holdfast.storage.codec import CHAIN_START, CodecError, chain_hash, decode_record
-from holdfast.storage.state_image import GROUPS, changes
+from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash, decode_record
+from holdfast.storage.codec.state_image import GROUPS, changes
 
 
 def fold_bucket(sources: Sequence[Source], cut: Cut) -> Iterator[ResultRow]:

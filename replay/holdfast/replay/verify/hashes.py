@@ -1,6 +1,6 @@
 """The cheapest layer: hashes of all records, summed per block in the JVM, then narrowed down.
 
-Each record's hash covers its position and its payload (`storage.segments.record_hash`), so a plain
+Each record's hash covers its position and its payload (`segments.segments.record_hash`), so a plain
 sum notices a loss, a repetition, a swap and a changed bit, needs no order and no Python. Sums are
 compared with the manifests and between nodes; only blocks that differ are opened. Knows no events.
 """
@@ -19,7 +19,7 @@ from holdfast.coordinator.ids import Position
 from holdfast.replay.findings import Finding
 from holdfast.replay.read.node_logs import NodeLog, Range
 from holdfast.replay.spark.log_tables import stored_rows, up_to, within
-from holdfast.storage.segments import BLOCK_INDEXES, BlockDigest
+from holdfast.storage.segments.segments import BLOCK_INDEXES, BlockDigest
 
 FINDINGS_MAX: Final = 100
 """More positions than this are not listed one by one: something larger has happened."""

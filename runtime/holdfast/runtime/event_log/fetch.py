@@ -24,10 +24,10 @@ from holdfast.coordinator.ids import Position
 from holdfast.runtime.event_log.child import Ended, run_child
 from holdfast.runtime.event_log.flaws import AGAIN_SECONDS, Flaws
 from holdfast.runtime.event_log.segment_calls import Call, Piece, encode_list, encode_read
-from holdfast.storage.adopt import EXIT_FLAWED, Gap
+from holdfast.storage.disk.files import remove_tree, shortage
 from holdfast.storage.errors import StorageError
-from holdfast.storage.files import remove_tree, shortage
-from holdfast.storage.segments import (
+from holdfast.storage.segments.adopt import EXIT_FLAWED, Gap
+from holdfast.storage.segments.segments import (
     BUCKETS,
     MANIFEST,
     Manifest,
@@ -215,7 +215,7 @@ class Fetching:
         folder = await asyncio.to_thread(self._download, offer)
         after, through = (f"{at.index}.{at.ordinal}" for at in gap)
         ended = await run_child(
-            *("holdfast.storage.adopt", str(folder), str(place.segments), after, through),
+            *("holdfast.storage.segments.adopt", str(folder), str(place.segments), after, through),
             *(place.cluster_id, place.node_id),
         )
         await asyncio.to_thread(remove_tree, folder)

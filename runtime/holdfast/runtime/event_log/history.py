@@ -17,11 +17,11 @@ from typing import Final, NamedTuple, Protocol
 from holdfast.coordinator.events import ClusterFormed
 from holdfast.coordinator.ids import Position
 from holdfast.runtime.event_log.tail import Captured, Tail
-from holdfast.storage.adopt import Gap
-from holdfast.storage.codec import decode_record
-from holdfast.storage.segment_reader import SegmentReader, boundary_in, just_before
-from holdfast.storage.segments import Manifest
-from holdfast.storage.state_store import EventRecord
+from holdfast.storage.codec.event_codec import decode_record
+from holdfast.storage.segments.adopt import Gap
+from holdfast.storage.segments.segment_reader import SegmentReader, boundary_in, just_before
+from holdfast.storage.segments.segments import Manifest
+from holdfast.storage.state.state_store import EventRecord
 
 SCAN: Final = 2_000
 """Records that are read at once when a boundary is looked for."""

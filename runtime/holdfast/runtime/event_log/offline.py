@@ -19,14 +19,14 @@ from holdfast.coordinator.ids import Position
 from holdfast.raft.core.proposals import unpack_command
 from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.runtime.replica.state_machine import StoredRecord
-from holdfast.storage.check import JOURNAL_FOLDER, STATE_FOLDER
-from holdfast.storage.directory import LOCK_NAME
+from holdfast.storage.directory.check import JOURNAL_FOLDER, STATE_FOLDER
+from holdfast.storage.directory.data_directory import LOCK_NAME
 from holdfast.storage.errors import DirectoryRefused, Refusal
-from holdfast.storage.journal import JournalImage
-from holdfast.storage.lmdb_journal import LmdbJournal
-from holdfast.storage.seal import rows_through
-from holdfast.storage.segments import Row
-from holdfast.storage.state_store import StateStore
+from holdfast.storage.journal.journal import JournalImage
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
+from holdfast.storage.segments.seal import rows_through
+from holdfast.storage.segments.segments import Row
+from holdfast.storage.state.state_store import StateStore
 
 _EVERYTHING = Position((1 << 64) - 1, 0)
 

@@ -17,7 +17,7 @@ from holdfast.coordinator.events import Record, SegmentSealed
 from holdfast.coordinator.ids import Position
 from holdfast.runtime.event_log.child import run_child
 from holdfast.storage.errors import StorageError
-from holdfast.storage.state_store import StateStore
+from holdfast.storage.state.state_store import StateStore
 
 logger = logging.getLogger(__name__)
 
@@ -96,7 +96,7 @@ class Sealing:
         await self._make_durable()
         place = self._place
         ended = await run_child(
-            *("holdfast.storage.seal", str(place.state), str(place.segments)),
+            *("holdfast.storage.segments.seal", str(place.state), str(place.segments)),
             *(str(last.index), str(last.ordinal), place.cluster_id, place.node_id),
         )
         if ended.code != 0:

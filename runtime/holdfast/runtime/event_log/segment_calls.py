@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from holdfast.raft.messages import BadMessage
-from holdfast.storage.segments import BUCKETS, MANIFEST, bucket_file, segments_in
+from holdfast.storage.segments.segments import BUCKETS, MANIFEST, bucket_file, segments_in
 
 METHOD: Final = "Segments"
 CHUNK_BYTES: Final = 256 * 1024

@@ -24,10 +24,10 @@ from holdfast.runtime.event_log.segment_calls import METHOD as SEGMENTS
 from holdfast.runtime.event_log.segment_calls import SegmentSource
 from holdfast.runtime.replica.replica import Clocks, Replica
 from holdfast.runtime.replica.snapshots import StateSnapshots
-from holdfast.storage.directory import DataDirectory
-from holdfast.storage.disk_guard import DiskGuard
+from holdfast.storage.directory.data_directory import DataDirectory
+from holdfast.storage.disk.disk_guard import DiskGuard
 from holdfast.storage.errors import DirectoryRefused, Refusal
-from holdfast.storage.state_store import StateStore
+from holdfast.storage.state.state_store import StateStore
 
 logger = logging.getLogger(__name__)
 

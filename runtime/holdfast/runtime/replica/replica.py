@@ -48,7 +48,7 @@ from holdfast.runtime.replica.group_commit import (
 )
 from holdfast.runtime.replica.log_time import LogTime
 from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, StateMachine
-from holdfast.storage.codec import CodecError, encode_part, join_parts
+from holdfast.storage.codec.event_codec import CodecError, encode_part, join_parts
 
 logger = logging.getLogger(__name__)
 

@@ -23,12 +23,12 @@ from holdfast.coordinator.state import State
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.runtime.event_log.tail import Tail
 from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, StateMachine
-from holdfast.storage.codec import CHAIN_START
+from holdfast.storage.codec.event_codec import CHAIN_START
+from holdfast.storage.codec.state_image import Change, changes, restore
+from holdfast.storage.disk.files import remove_tree
 from holdfast.storage.errors import StorageError, WriteOvertaken, WriteRefused
-from holdfast.storage.files import remove_tree
-from holdfast.storage.state_image import Change, changes, restore
-from holdfast.storage.state_install import StateInstall
-from holdfast.storage.state_store import EventRecord, StateMeta, StateStore, read_chunks
+from holdfast.storage.state.state_install import StateInstall
+from holdfast.storage.state.state_store import EventRecord, StateMeta, StateStore, read_chunks
 
 logger = logging.getLogger(__name__)
 

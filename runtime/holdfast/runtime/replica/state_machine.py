@@ -14,14 +14,14 @@ from holdfast.coordinator.events import LogEntry, Record
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.replay import apply_entry
 from holdfast.coordinator.state import State
-from holdfast.storage.codec import (
+from holdfast.storage.codec.event_codec import (
     CHAIN_START,
     append_chain,
     chain_hash,
     encode_record,
     read_entry,
 )
-from holdfast.storage.state_image import Digest
+from holdfast.storage.codec.state_image import Digest
 
 ALL: Final = ""
 """The chain over all records; a deleted group's life stays covered by it (S3)."""

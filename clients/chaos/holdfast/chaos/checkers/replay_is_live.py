@@ -18,8 +18,8 @@ from holdfast.chaos.history.records import record_of
 from holdfast.coordinator.broken import InvariantBroken
 from holdfast.coordinator.replay import replay
 from holdfast.coordinator.state import State
-from holdfast.storage.codec import CHAIN_START, CodecError, chain_hash
-from holdfast.storage.state_image import Digest
+from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash
+from holdfast.storage.codec.state_image import Digest
 
 INVARIANT: Final = "I6"
 _HEAD: Final = 2 * len(CHAIN_START)

@@ -22,7 +22,7 @@ from holdfast.coordinator.events import (
     RequestRecorded,
     StaticMemberReplaced,
 )
-from holdfast.storage.codec import decode_record, encode_record
+from holdfast.storage.codec.event_codec import decode_record, encode_record
 from holdfast.v1 import group_pb2
 
 

@@ -15,7 +15,7 @@ import grpc.aio
 
 from holdfast.chaos.clock import boot_us
 from holdfast.chaos.history.happenings import Applied, Role, Watched, WatchGap, WatchOpened
-from holdfast.storage.codec import decode_record
+from holdfast.storage.codec.event_codec import decode_record
 from holdfast.v1 import log_pb2
 from holdfast.v1.extras_pb2 import Position
 

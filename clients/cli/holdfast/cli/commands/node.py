@@ -31,7 +31,7 @@ from holdfast.server.process.serve import serve
     "failpoints",
     hidden=True,
     type=click.Path(path_type=Path),
-    help="A file that can make this node's disk slow or fail (holdfast.storage.failpoints).",
+    help="A file that can make this node's disk slow or fail (storage.journal.failpoints).",
 )
 def node(
     file: Path,

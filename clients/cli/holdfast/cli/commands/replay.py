@@ -15,7 +15,7 @@ from holdfast.cli.ending import fail, print_json
 from holdfast.cli.options import as_json
 from holdfast.cli.render.speaking import say, say_lines
 from holdfast.coordinator.ids import Position
-from holdfast.storage.codec import CodecError, decode_assignment
+from holdfast.storage.codec.event_codec import CodecError, decode_assignment
 
 if TYPE_CHECKING:
     from collections.abc import Callable

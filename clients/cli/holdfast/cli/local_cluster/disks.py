@@ -9,8 +9,8 @@ import shlex
 from typing import TYPE_CHECKING
 
 from holdfast.server.config.node_config import CannotStart
-from holdfast.storage.directory import is_empty
-from holdfast.storage.stage import lacks_data
+from holdfast.storage.directory.data_directory import is_empty
+from holdfast.storage.directory.stage import lacks_data
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence

@@ -27,7 +27,7 @@ from holdfast.server.config.address import Address, is_taken
 from holdfast.server.config.keys import BY_NAME
 from holdfast.server.config.node_config import ConfigError, load
 from holdfast.server.security import certificates
-from holdfast.storage.files import sync_path
+from holdfast.storage.disk.files import sync_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -25,7 +25,7 @@ from holdfast.server.config.address import is_taken
 from holdfast.server.config.node_config import CannotStart, Tls, load
 from holdfast.server.rpc.grpc_options import channel_options
 from holdfast.server.security.client_port import channel_credentials
-from holdfast.storage.directory import is_empty
+from holdfast.storage.directory.data_directory import is_empty
 from holdfast.v1 import admin_pb2, admin_pb2_grpc
 
 if TYPE_CHECKING:

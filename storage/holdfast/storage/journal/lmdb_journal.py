@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
-from holdfast.storage.commit_mark import CommitMark
-from holdfast.storage.environment import (
+from holdfast.storage.disk.environment import (
     MAP_BYTES,
     error_code,
     open_databases,
@@ -21,16 +20,7 @@ from holdfast.storage.environment import (
     reading,
     walk,
 )
-from holdfast.storage.errors import (
-    DirectoryRefused,
-    JournalDamaged,
-    JournalFailed,
-    Refusal,
-    WriteRefused,
-)
-from holdfast.storage.journal import Entry, HardState, Identity, JournalBatch, JournalImage
-from holdfast.storage.journal_rules import Outline, advance, fault_of, outline_of
-from holdfast.storage.records import (
+from holdfast.storage.disk.records import (
     RecordDamaged,
     hard_state_body,
     hard_state_of,
@@ -45,12 +35,22 @@ from holdfast.storage.records import (
     unpack_entry,
     unpack_named,
 )
+from holdfast.storage.errors import (
+    DirectoryRefused,
+    JournalDamaged,
+    JournalFailed,
+    Refusal,
+    WriteRefused,
+)
+from holdfast.storage.journal.commit_mark import CommitMark
+from holdfast.storage.journal.journal import Entry, HardState, Identity, JournalBatch, JournalImage
+from holdfast.storage.journal.rules import Outline, advance, fault_of, outline_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from holdfast.storage.environment import Databases
+    from holdfast.storage.disk.environment import Databases
 
 SCHEMA_VERSION = 1
 ENTRIES = "entries"

@@ -29,7 +29,7 @@ from holdfast.coordinator.events import (
 from holdfast.coordinator.ids import Position, TopicPartition
 from holdfast.coordinator.pmap import PMap
 from holdfast.coordinator.state import Group, Member, Offset, Rebalance, RequestRecord, State
-from holdfast.storage.shapes import Shape, message_of
+from holdfast.storage.codec.shapes import Shape, message_of
 from holdfast.v1 import events_pb2, extras_pb2, group_pb2, state_pb2
 
 SCHEMA_VERSION: Final = 1

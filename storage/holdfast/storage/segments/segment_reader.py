@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from holdfast.coordinator.events import ClusterFormed, SegmentSealed
 from holdfast.coordinator.ids import Position
-from holdfast.storage.codec import append_chain, decode_record
-from holdfast.storage.segments import (
+from holdfast.storage.codec.event_codec import append_chain, decode_record
+from holdfast.storage.segments.segments import (
     BUCKETS,
     Manifest,
     Row,

@@ -12,8 +12,8 @@ import hashlib
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast.storage.disk.records import KEY_BYTES_MAX
 from holdfast.storage.errors import InstallRefused
-from holdfast.storage.records import KEY_BYTES_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from holdfast.storage.errors import WriteRefused
-from holdfast.storage.journal import HardState
+from holdfast.storage.journal.journal import HardState
 
 if TYPE_CHECKING:
-    from holdfast.storage.journal import Identity, JournalBatch, JournalImage
+    from holdfast.storage.journal.journal import Identity, JournalBatch, JournalImage
 
 TermAt = Callable[[int], int]
 

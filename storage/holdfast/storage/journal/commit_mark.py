@@ -14,7 +14,7 @@ import struct
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from holdfast.storage.unsynced_file import UnsyncedFile
+from holdfast.storage.disk.unsynced_file import UnsyncedFile
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -27,7 +27,13 @@ from holdfast.coordinator.state import (
     Settings,
     State,
 )
-from holdfast.storage.codec import CodecError, StateItem, StateValue, decode_state, encode_state
+from holdfast.storage.codec.event_codec import (
+    CodecError,
+    StateItem,
+    StateValue,
+    decode_state,
+    encode_state,
+)
 
 GROUPS: Final = "groups"
 TOPICS: Final = "topics"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from holdfast.storage.journal import Entry, JournalBatch, JournalImage
-from holdfast.storage.journal_rules import Outline, advance, fault_of
+from holdfast.storage.journal.journal import Entry, JournalBatch, JournalImage
+from holdfast.storage.journal.rules import Outline, advance, fault_of
 
 
 @dataclass(slots=True)

@@ -2,7 +2,8 @@
 
 LMDB maps its file: a page that the file is too short for kills whoever reads it by SIGBUS. So a
 child walks, and the death of the child is a verdict like any other: damage. As a program,
-`python -m holdfast.storage.check DIR` prints the verdict as JSON; exit code 0 sound, 1 damaged.
+`python -m holdfast.storage.directory.check DIR` prints the verdict as JSON; exit code 0 sound,
+1 damaged.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from pathlib import Path
 
 import lmdb
 
-from holdfast.storage.commit_mark import read_mark
-from holdfast.storage.environment import error_code, open_databases, open_environment, reading
+from holdfast.storage.disk.environment import error_code, open_databases, open_environment, reading
 from holdfast.storage.errors import DirectoryRefused, JournalDamaged, Refusal, StateDamaged
-from holdfast.storage.journal import JournalImage
-from holdfast.storage.lmdb_journal import DATABASE_NAMES as JOURNAL_NAMES
-from holdfast.storage.lmdb_journal import read_image
-from holdfast.storage.state_store import DATABASE_NAMES as STATE_DATABASE_NAMES
-from holdfast.storage.state_store import META, read_meta, read_records
+from holdfast.storage.journal.commit_mark import read_mark
+from holdfast.storage.journal.journal import JournalImage
+from holdfast.storage.journal.lmdb_journal import DATABASE_NAMES as JOURNAL_NAMES
+from holdfast.storage.journal.lmdb_journal import read_image
+from holdfast.storage.state.state_store import DATABASE_NAMES as STATE_DATABASE_NAMES
+from holdfast.storage.state.state_store import META, read_meta, read_records
 
 JOURNAL_FOLDER = "raft"
 STATE_FOLDER = "state"
@@ -62,7 +63,7 @@ def verify_directory(path: Path, *, seconds_max: float = CHECK_SECONDS_MAX) -> V
     took longer than `seconds_max`: were that damage, a slow disk or a broken installation would
     send all nodes rebuilding at once. Nobody may write to the directory meanwhile.
     """
-    command = [sys.executable, "-P", "-m", "holdfast.storage.check", str(path)]
+    command = [sys.executable, "-P", "-m", "holdfast.storage.directory.check", str(path)]
     try:
         child = subprocess.run(  # noqa: S603 - our own module, no shell
             command, capture_output=True, text=True, timeout=seconds_max, check=False
@@ -157,7 +158,7 @@ def _verdict_of(code: int, output: str, complaint: str) -> Verdict:
 def main(arguments: list[str]) -> int:
     """Run the walk as a program."""
     if len(arguments) != 1:
-        sys.stderr.write("usage: python -m holdfast.storage.check DIRECTORY\n")
+        sys.stderr.write("usage: python -m holdfast.storage.directory.check DIRECTORY\n")
         return _EXIT_USAGE
     verdict = walk_directory(Path(arguments[0]))
     sys.stdout.write(json.dumps(asdict(verdict)) + "\n")

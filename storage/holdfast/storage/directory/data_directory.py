@@ -18,24 +18,24 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
-from holdfast.storage.check import (
+from holdfast.storage.directory.check import (
     CHECK_SECONDS_MAX,
     JOURNAL_FOLDER,
     STATE_FOLDER,
     Verdict,
     verify_directory,
 )
-from holdfast.storage.environment import error_code
-from holdfast.storage.errors import DirectoryRefused, Refusal
-from holdfast.storage.files import (
+from holdfast.storage.disk.environment import error_code
+from holdfast.storage.disk.files import (
     make_directory,
     remove_tree,
     rename_durably,
     shortage,
     sync_path,
 )
-from holdfast.storage.lmdb_journal import LmdbJournal
-from holdfast.storage.state_store import StateStore
+from holdfast.storage.errors import DirectoryRefused, Refusal
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
+from holdfast.storage.state.state_store import StateStore
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -1,8 +1,9 @@
 """Whether stopped nodes' directories hold what the nodes acknowledged, asked before a node runs.
 
 A disk that rebuilds (S19) has files and lacks the data. A child process reads, for a damaged file
-can kill whoever reads it (S21). As a program, `python -m holdfast.storage.stage DIR` prints the
-stage: that of the stored identity, "" if there is none, "unknown" if it cannot be told.
+can kill whoever reads it (S21). As a program,
+`python -m holdfast.storage.directory.stage DIR` prints the stage: that of the stored
+identity, "" if there is none, "unknown" if it cannot be told.
 """
 
 from __future__ import annotations
@@ -16,11 +17,11 @@ from typing import TYPE_CHECKING, Final
 
 import lmdb
 
-from holdfast.storage.check import JOURNAL_FOLDER, STATE_FOLDER
-from holdfast.storage.directory import LOCK_NAME, is_empty
-from holdfast.storage.environment import open_databases, open_environment, reading
+from holdfast.storage.directory.check import JOURNAL_FOLDER, STATE_FOLDER
+from holdfast.storage.directory.data_directory import LOCK_NAME, is_empty
+from holdfast.storage.disk.environment import open_databases, open_environment, reading
 from holdfast.storage.errors import StorageError
-from holdfast.storage.lmdb_journal import DATABASE_NAMES, read_identity
+from holdfast.storage.journal.lmdb_journal import DATABASE_NAMES, read_identity
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -43,7 +44,7 @@ def lacks_data(directories: Iterable[Path]) -> set[Path]:
 
 
 def _asking(path: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-P", "-m", "holdfast.storage.stage", str(path)]
+    command = [sys.executable, "-P", "-m", "holdfast.storage.directory.stage", str(path)]
     return subprocess.Popen(  # noqa: S603 - our own module, no shell
         command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
     )
@@ -94,7 +95,7 @@ def _stage_in(directory: Path) -> str:
 def main(arguments: list[str]) -> int:
     """Ask one directory, as a program."""
     if len(arguments) != 1:
-        sys.stderr.write("usage: python -m holdfast.storage.stage DIRECTORY\n")
+        sys.stderr.write("usage: python -m holdfast.storage.directory.stage DIRECTORY\n")
         return _EXIT_USAGE
     sys.stdout.write(stored_stage(Path(arguments[0])) + "\n")
     return 0

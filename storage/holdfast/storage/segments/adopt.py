@@ -1,4 +1,6 @@
-"""Takes over a segment from a peer, in a child process: `python -m holdfast.storage.adopt`.
+"""Takes over a segment from a peer, in a child process.
+
+As a program: `python -m holdfast.storage.segments.adopt`.
 
 What arrived is read from its payloads alone and checked as `holdfast log verify` would: the digests
 of its manifest, the hash chains within and on to the neighbours that are here. Then the rows that
@@ -14,10 +16,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.ids import Position
-from holdfast.storage.files import remove_tree
-from holdfast.storage.log_check import check_node
-from holdfast.storage.segment_reader import SegmentReader
-from holdfast.storage.segments import (
+from holdfast.storage.disk.files import remove_tree
+from holdfast.storage.segments.log_check import check_node
+from holdfast.storage.segments.segment_reader import SegmentReader
+from holdfast.storage.segments.segments import (
     Manifest,
     read_manifest,
     read_rows,

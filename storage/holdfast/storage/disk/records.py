@@ -17,7 +17,7 @@ import json
 import struct
 from zlib import crc32
 
-from holdfast.storage.journal import Entry, HardState, Identity
+from holdfast.storage.journal.journal import Entry, HardState, Identity
 
 KEY_BYTES_MAX = 511  # LMDB's limit
 _LONG_PREFIX_BYTES = KEY_BYTES_MAX - hashlib.sha256().digest_size

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 
 from holdfast.coordinator.events import Event, Record
 from holdfast.coordinator.ids import Position
-from holdfast.storage.codec import append_chain, decode_record, split_chain
-from holdfast.storage.files import remove_tree, rename_durably, sync_path
+from holdfast.storage.codec.event_codec import append_chain, decode_record, split_chain
+from holdfast.storage.disk.files import remove_tree, rename_durably, sync_path
 
 FORMAT_VERSION: Final = 1
 BUCKETS: Final = 16

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
-from holdfast.storage.files import make_directory, remove_tree, rename_durably, sync_path
+from holdfast.storage.disk.files import make_directory, remove_tree, rename_durably, sync_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

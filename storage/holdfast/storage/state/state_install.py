@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING
 
 import lmdb
 
-from holdfast.storage.environment import (
+from holdfast.storage.disk.environment import (
     DATA_FILE,
     error_code,
     new_environment,
     open_databases,
     reading,
 )
+from holdfast.storage.disk.files import remove_tree, sync_path
+from holdfast.storage.disk.records import RecordDamaged, unpack_record
 from holdfast.storage.errors import InstallRefused, state_failure
-from holdfast.storage.files import remove_tree, sync_path
-from holdfast.storage.records import RecordDamaged, unpack_record
-from holdfast.storage.state_store import DATABASE_NAMES, META, SNAPSHOT, StateMeta, read_meta
-from holdfast.storage.state_stream import StreamDecoder
+from holdfast.storage.state.state_store import DATABASE_NAMES, META, SNAPSHOT, StateMeta, read_meta
+from holdfast.storage.state.state_stream import StreamDecoder
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from holdfast.storage.state_store import StateStore
-    from holdfast.storage.state_stream import StreamedRecord
+    from holdfast.storage.state.state_store import StateStore
+    from holdfast.storage.state.state_stream import StreamedRecord
 
 
 def incoming_path(state: Path) -> Path:

@@ -15,9 +15,21 @@ import pyarrow as pa
 
 from holdfast.coordinator.events import GroupCreated, GroupDeleted, Record, RequestRecorded
 from holdfast.coordinator.ids import Position
-from holdfast.storage.codec import CHAIN_START, CodecError, chain_hash, decode_record, split_chain
-from holdfast.storage.segment_reader import boundary_in
-from holdfast.storage.segments import Row, block_digests, read_manifest, read_rows, record_hash
+from holdfast.storage.codec.event_codec import (
+    CHAIN_START,
+    CodecError,
+    chain_hash,
+    decode_record,
+    split_chain,
+)
+from holdfast.storage.segments.segment_reader import boundary_in
+from holdfast.storage.segments.segments import (
+    Row,
+    block_digests,
+    read_manifest,
+    read_rows,
+    record_hash,
+)
 
 _UNREADABLE: Final = (OSError, ValueError, KeyError, TypeError, CodecError, pa.ArrowException)
 _START: Final = Position(0, 0)

@@ -1,4 +1,6 @@
-"""Seals a segment in a child process of low priority: `python -m holdfast.storage.seal` (S22).
+"""Seals a segment in a child process of low priority (S22).
+
+As a program: `python -m holdfast.storage.segments.seal`.
 
 Decoding, sorting and compressing 100,000 records takes seconds of CPU that the node's own
 interpreter must not spend. The child reads the event log in short read transactions, writes the
@@ -12,14 +14,14 @@ import sys
 from pathlib import Path
 
 from holdfast.coordinator.ids import Position
-from holdfast.storage.segments import (
+from holdfast.storage.segments.segments import (
     Row,
     read_manifest,
     segment_name,
     segments_in,
     write_segment,
 )
-from holdfast.storage.state_store import StateStore
+from holdfast.storage.state.state_store import StateStore
 
 BATCH = 5_000
 NICENESS = 10

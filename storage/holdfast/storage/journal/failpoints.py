@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from holdfast.storage.errors import JournalFailed
-from holdfast.storage.journal import Journal, JournalBatch, JournalImage
+from holdfast.storage.journal.journal import Journal, JournalBatch, JournalImage
 
 _DELAY_MS_MAX: Final = 60_000
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from holdfast.storage.files import below_reserve
+from holdfast.storage.disk.files import below_reserve
 
 LOOK_AGAIN_SECONDS = 1.0
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     import lmdb
 
-    from holdfast.storage.environment import Databases
+    from holdfast.storage.disk.environment import Databases
 
 
 class _Use(NamedTuple):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import lmdb
 
-from holdfast.storage.environment import (
+from holdfast.storage.disk.environment import (
     DATA_FILE,
     LOCK_FILE,
     MAP_BYTES,
@@ -26,15 +26,8 @@ from holdfast.storage.environment import (
     reading,
     walk,
 )
-from holdfast.storage.errors import (
-    StateBusy,
-    StateDamaged,
-    WriteOvertaken,
-    WriteRefused,
-    state_failure,
-)
-from holdfast.storage.files import remove_tree, rename_durably
-from holdfast.storage.records import (
+from holdfast.storage.disk.files import remove_tree, rename_durably
+from holdfast.storage.disk.records import (
     RecordDamaged,
     disk_key,
     pack_named,
@@ -42,15 +35,22 @@ from holdfast.storage.records import (
     unpack_named,
     unpack_record,
 )
-from holdfast.storage.shared_environment import SharedEnvironment
-from holdfast.storage.state_stream import StreamedRecord, encode_stream
+from holdfast.storage.disk.shared_environment import SharedEnvironment
+from holdfast.storage.errors import (
+    StateBusy,
+    StateDamaged,
+    WriteOvertaken,
+    WriteRefused,
+    state_failure,
+)
+from holdfast.storage.state.state_stream import StreamedRecord, encode_stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
     from pathlib import Path
 
-    from holdfast.storage.environment import Databases
-    from holdfast.storage.shared_environment import Opened
+    from holdfast.storage.disk.environment import Databases
+    from holdfast.storage.disk.shared_environment import Opened
 
 META = "meta"
 EVENTS = "events"

@@ -1,0 +1,1 @@
+"""Files and LMDB environments: records with checksums, syncs, free space."""

@@ -1,0 +1,1 @@
+"""The state and the event log in LMDB: reads, snapshots, their streams and installs."""

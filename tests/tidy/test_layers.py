@@ -66,6 +66,9 @@ class Room(NamedTuple):
 
 SPARK = ["holdfast.replay.app", "holdfast.replay.spark", "holdfast.replay.analyse.queries"]
 FOLDS = ["holdfast.replay.verify.group_fold", "holdfast.replay.verify.cluster_fold"]
+JUDGES = ["holdfast.chaos.checkers", "holdfast.chaos.evidence"]
+ACTORS = ["holdfast.chaos.collect", "holdfast.chaos.nemesis", "holdfast.chaos.workload"]
+RUN = ["holdfast.chaos.clock", "holdfast.chaos.cluster", "holdfast.chaos.runner", *ACTORS]
 ROOMS = [
     Room(
         ["holdfast.replay"],
@@ -80,6 +83,37 @@ ROOMS = [
         ["holdfast"],
         "it says the rules a second time, and shares nothing with the first",
     ),
+    Room(
+        JUDGES,
+        [],
+        ["holdfast.client", "grpc", *sorted(IMPURE), *RUN],
+        "a judge sees a history and nothing else",
+    ),
+    Room(
+        JUDGES,
+        ["holdfast.chaos.checkers.replay_is_live"],
+        ["holdfast.coordinator", "holdfast.storage"],
+        "a judge that used the coordinator's rules would share its mistakes",
+    ),
+    Room(
+        ["holdfast.chaos.evidence"],
+        [],
+        ["holdfast.chaos.checkers"],
+        "what checkers share knows no invariant",
+    ),
+    Room(
+        ["holdfast.chaos.history"],
+        [],
+        ["holdfast.client", "grpc", *JUDGES, *RUN],
+        "a history is the same whoever writes or reads it",
+    ),
+    Room(
+        ["holdfast.chaos.cluster"],
+        [],
+        ["holdfast.chaos.history", *JUDGES, *ACTORS, "holdfast.chaos.runner"],
+        "a cluster is the same without a run",
+    ),
+    Room(ACTORS, [], [*JUDGES, "holdfast.chaos.runner"], "who acts in a run does not judge it"),
 ]
 
 
@@ -365,6 +399,44 @@ BAD = [
         "replay/holdfast/replay/verify/sql_state.py",
         "from holdfast.coordinator import evolve",
     ),
+    (check_rooms, "clients/chaos/holdfast/chaos/checkers/x.py", "from time import monotonic"),
+    (check_rooms, "clients/chaos/holdfast/chaos/checkers/x.py", "from holdfast.chaos import clock"),
+    (
+        check_rooms,
+        "clients/chaos/holdfast/chaos/evidence/x.py",
+        "from holdfast.client import Member",
+    ),
+    (check_rooms, "clients/chaos/holdfast/chaos/evidence/x.py", "def f():\n    import subprocess"),
+    (
+        check_rooms,
+        "clients/chaos/holdfast/chaos/evidence/log_view.py",
+        "from holdfast.coordinator.replay import replay",
+    ),
+    (
+        check_rooms,
+        "clients/chaos/holdfast/chaos/evidence/x.py",
+        "from holdfast.chaos.checkers.verdict import Verdict",
+    ),
+    (
+        check_rooms,
+        "clients/chaos/holdfast/chaos/history/x.py",
+        "from holdfast.client import Member",
+    ),
+    (
+        check_rooms,
+        "clients/chaos/holdfast/chaos/cluster/x.py",
+        "from holdfast.chaos.history.happenings import Fault",
+    ),
+    (
+        check_rooms,
+        "clients/chaos/holdfast/chaos/nemesis/x.py",
+        "from holdfast.chaos.checkers import judge",
+    ),
+    (
+        check_rooms,
+        "clients/chaos/holdfast/chaos/workload/x.py",
+        "from holdfast.chaos.runner.plan import Plan",
+    ),
     (check_pickle, "raft/holdfast/raft/x.py", "from pickle import loads"),
 ]
 CIRCLES = [
@@ -396,6 +468,11 @@ GOOD = [
     ("clients/python/holdfast/client/sync/x.py", "from holdfast.client import aio"),
     ("coordinator/holdfast/coordinator/x.py", "from dataclasses import dataclass"),
     ("raft/holdfast/raft/x.py", "from .y import z"),
+    (
+        "clients/chaos/holdfast/chaos/checkers/replay_is_live.py",
+        "from holdfast.coordinator.replay import replay",
+    ),
+    ("clients/chaos/holdfast/chaos/nemesis/x.py", "from holdfast.chaos.clock import boot_us"),
     ("replay/holdfast/replay/verify/hashes.py", "from pyspark.sql import functions"),
     ("replay/holdfast/replay/report/x.py", "from holdfast.replay.analyse.analysis import Analysis"),
 ]

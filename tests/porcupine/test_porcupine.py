@@ -17,7 +17,7 @@ import pytest
 
 from holdfast.chaos.evidence.offset_registers import step
 from holdfast.chaos.evidence.wgl import Operation, search
-from unit.chaos.registers import START, random_history, spoilt_history
+from unit.chaos.evidence.registers import START, random_history, spoilt_history
 
 HERE: Final = Path(__file__).parent
 SMALL: Final = 2_000
@@ -75,5 +75,5 @@ def test_porcupine_says_the_same(porcupine: Path) -> None:
     found = [search(history, START, step).linearizable for history in histories]
 
     differ = [name for name, a, b in zip(names, found, expected, strict=True) if a is not b]
-    assert differ == [], "unit.chaos.registers makes them"
+    assert differ == [], "unit.chaos.evidence.registers makes them"
     assert {*expected[:SMALL]} == {*expected[SMALL:]} == {True, False}

@@ -1,8 +1,7 @@
-"""Which faults strike in which order, which cannot be had, and how nodes find the proxies."""
+"""Which faults strike in which order, and which cannot be had."""
 
 from __future__ import annotations
 
-import tomllib
 from collections import Counter
 from itertools import islice
 from pathlib import Path
@@ -11,8 +10,6 @@ from random import Random
 import pytest
 
 from holdfast.chaos import nemesis
-from holdfast.chaos.cluster.proxy import CLIENTS, Network
-from holdfast.chaos.cluster.staging import redirect
 from holdfast.chaos.runner.plan import Plan, Refused, chosen_kinds, schedule
 
 QUICK = [kind for kind in nemesis.KINDS if not kind.slow]
@@ -64,30 +61,3 @@ def test_a_running_cluster_has_no_proxies(tmp_path: Path) -> None:
 def test_a_kind_that_does_not_exist_is_refused(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="earthquake"):
         chosen_kinds(Plan(tmp_path, 1, kinds=("earthquake",)))
-
-
-def test_a_node_is_sent_to_the_proxies_and_listens_where_it_did(tmp_path: Path) -> None:
-    """Its own addresses stay; its peers, and what clients are told, become the proxies'."""
-    network = Network(("a", "b"), 1)
-    network.ports = {("a", "b"): 1, ("b", "a"): 2, (CLIENTS, "a"): 3, (CLIENTS, "b"): 4}
-    file = tmp_path / "node.toml"
-    file.write_text(
-        '[node]\nname = "a"\nclient_address = "127.0.0.1:10"\npeer_address = "127.0.0.1:11"\n'
-        '[cluster.peers.a]\nclient_address = "127.0.0.1:10"\npeer_address = "127.0.0.1:11"\n'
-        '[cluster.peers.b]\nclient_address = "127.0.0.1:20"\npeer_address = "127.0.0.1:21"\n'
-        '[logger]\nlevel = "info"\n'
-    )
-    redirect(file, "a", network)
-    read = tomllib.loads(file.read_text())
-
-    assert read["node"]["client_address"] == "127.0.0.1:10"
-    assert read["node"]["peer_address"] == "127.0.0.1:11"
-    assert read["cluster"]["peers"]["a"] == {
-        "client_address": "127.0.0.1:3",
-        "peer_address": "127.0.0.1:11",
-    }
-    assert read["cluster"]["peers"]["b"] == {
-        "client_address": "127.0.0.1:4",
-        "peer_address": "127.0.0.1:1",
-    }
-    assert read["logger"] == {"level": "info"}

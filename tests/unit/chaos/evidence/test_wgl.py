@@ -15,7 +15,7 @@ import pytest
 
 from holdfast.chaos.evidence.offset_registers import UNKNOWN, step
 from holdfast.chaos.evidence.wgl import Operation, search
-from unit.chaos.registers import START, honest_history, random_history, read, write
+from unit.chaos.evidence.registers import START, honest_history, random_history, read, write
 
 SEEDS: Final = 400
 

@@ -8,10 +8,7 @@ import pytest
 
 from holdfast.chaos.history import happenings as h
 from holdfast.chaos.history.jsonl import HistoryDamaged, Writer, line_of, read, write
-from holdfast.chaos.history.records import fields_of, record_of, recorded
-from holdfast.coordinator import events as e
-from holdfast.coordinator.ids import Position
-from unit.chaos.scribe import Scribe, assignment, joined, started
+from unit.chaos.scribe import Scribe
 
 EVERY: list[h.Happening] = [
     h.Began(0, h.FORMAT, "simulation", ("n1", "n2"), 0.1, {"seed": 7}),
@@ -111,39 +108,6 @@ def test_time_that_runs_back_is_refused(tmp_path: Path) -> None:
 
 def test_what_several_wrote_is_merged_by_time() -> None:
     assert h.in_order([*EVERY[8:], *EVERY[:8]]) == EVERY
-
-
-# --- records ---
-
-
-def test_a_record_can_be_had_back() -> None:
-    event = started(3, "a", "b", removed=("c",))
-    cause = e.Cause("S16", "JoinGroup")
-    record = e.Record(Position(9, 1), "g", 4, 77, 78, cause, "p", "r1", event)
-
-    assert record_of(recorded(5, 2, record)) == record
-    with pytest.raises(ValueError, match=r"9\.1 was kept without its bytes"):
-        record_of(recorded(5, 2, record, payload=False))
-
-
-def test_all_requests_that_a_record_serves_are_named() -> None:
-    """S14: a generation answers every join in it."""
-    rejoined = (e.Rejoin("a", "r1"), e.Rejoin("b", ""), e.Rejoin("c", "r3"))
-    event = e.GenerationStarted(1, "range", "a", rejoined, (), ())
-    record = e.Record(Position(1, 0), "g", 1, 0, 0, e.Cause("", ""), "", "r9", event)
-
-    assert recorded(0, 1, record).request_ids == ("r9", "r1", "r3")
-
-
-def test_fields_are_what_json_can_hold() -> None:
-    assert fields_of(joined("a.1"))["protocols"] == [
-        {"name": "range", "metadata": "", "topics": ["t"]}
-    ]
-    stored = e.AssignmentStored(1, (e.Assigned("a", assignment([2, 0])), e.Assigned("b", b"\xff")))
-    assert [row["partitions"] for row in fields_of(stored)["assignments"]] == [
-        [["t", 2], ["t", 0]],
-        [],
-    ]
 
 
 def test_a_scribes_history_survives_the_disk(tmp_path: Path) -> None:

@@ -14,7 +14,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import NEVER
-from holdfast.chaos.evidence.log_view import NOT_LEASES, Fence, fences, label, seconds
+from holdfast.chaos.evidence.fences import NOT_LEASES, Fence, fences
+from holdfast.chaos.evidence.log_view import label, seconds
 from holdfast.chaos.history.happenings import Granted, Happening, Partitions, Renewed, Surrendered
 
 INVARIANT: Final = "I1"

@@ -17,15 +17,8 @@ from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import NEVER, Call, calls_of
-from holdfast.chaos.evidence.log_view import (
-    NOTHING,
-    Commits,
-    by_group,
-    commits_of,
-    records_of,
-    seconds,
-    views,
-)
+from holdfast.chaos.evidence.commits import Commits, commits_of
+from holdfast.chaos.evidence.log_view import NOTHING, by_group, records_of, seconds, views
 from holdfast.chaos.history.happenings import Began, Fault, Happening, Recorded, Role
 
 INVARIANT: Final = "I12"

@@ -15,7 +15,8 @@ from typing import Final, TypeAlias
 
 from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import Call, calls_of
-from holdfast.chaos.evidence.log_view import Fence, View, fences, label, records_of, seconds
+from holdfast.chaos.evidence.fences import Fence, fences
+from holdfast.chaos.evidence.log_view import View, label, records_of, seconds
 from holdfast.chaos.evidence.membership_timeline import MembershipTimeline, timelines
 from holdfast.chaos.history.happenings import Happening, Recorded, Wrote
 

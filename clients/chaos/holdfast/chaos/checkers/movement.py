@@ -19,6 +19,7 @@ from holdfast.chaos.evidence.calls import Call, calls_of
 from holdfast.chaos.evidence.log_view import (
     COMPLETING,
     NOTHING,
+    REMOVALS,
     STABLE,
     View,
     by_group,
@@ -39,8 +40,6 @@ _CAUSES: Final = frozenset(
     }
 )
 """What a rebalance is opened for; recorded in the same entry, behind it."""
-
-_REMOVALS: Final = frozenset({"MembersLeft", "MembersRemoved", "MemberExpired", "MemberRefused"})
 
 Owners: TypeAlias = dict[Partition, str]
 """Each partition's owner, by instance id or else member id."""
@@ -144,7 +143,7 @@ def _forget_the_gone(served: dict[str, int], made: dict[str, set[str]], record: 
     elif record.kind == "GenerationStarted":
         for each in fields.get("rejoined", ()):
             made[each["member_id"]].add(each["request_id"])
-    elif record.kind in _REMOVALS:
+    elif record.kind in REMOVALS:
         for member_id in fields.get("member_ids") or [fields["member_id"]]:
             for request_id in made.pop(member_id, ()):
                 served.pop(request_id, None)

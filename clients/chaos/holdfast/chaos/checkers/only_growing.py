@@ -11,16 +11,8 @@ from itertools import pairwise
 from typing import Final, TypeAlias
 
 from holdfast.chaos.checkers.verdict import Verdict, Violation
-from holdfast.chaos.evidence.log_view import (
-    NOT_LEASES,
-    TOKEN_SPAN,
-    Fence,
-    by_group,
-    fences,
-    label,
-    place,
-    records_of,
-)
+from holdfast.chaos.evidence.fences import NOT_LEASES, Fence, fences
+from holdfast.chaos.evidence.log_view import TOKEN_SPAN, by_group, label, place, records_of
 from holdfast.chaos.history.happenings import Granted, Happening, Recorded
 
 INVARIANT: Final = "I3"

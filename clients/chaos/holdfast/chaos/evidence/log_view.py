@@ -1,29 +1,18 @@
-"""The committed log as the checkers read it: who is in a group, since when, who was thrown out.
+"""The committed log as the checkers read it: who is in a group, with what, and in which state.
 
 This is a second, much smaller fold than the coordinator's own, written from the rules alone: a
 judge that used `evolve` would share its mistakes. It is total: what cannot be true is folded as far
-as it makes sense, since finding it is the checkers' business.
+as it makes sense, since finding it is the checkers' business. Knows no invariant.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-from holdfast.chaos.evidence.calls import NEVER
 from holdfast.chaos.evidence.memo import memo
-from holdfast.chaos.history.happenings import (
-    Applied,
-    Began,
-    Fields,
-    Granted,
-    Happening,
-    Recorded,
-    Returned,
-    Watched,
-)
+from holdfast.chaos.history.happenings import Fields, Happening, Recorded
 
 TOKEN_SPAN: Final = 1 << 48
 """A fencing token is recovery number times this, plus the index of its grant (S13)."""
@@ -96,7 +85,7 @@ def fold(view: View, record: Recorded) -> View:
 
 
 def _changed(view: View, kind: str, fields: Fields) -> View:
-    if kind in _REMOVALS:
+    if kind in REMOVALS:
         return _without(view, removed_by(kind, fields))
     change = _CHANGES.get(kind)
     return change(view, fields) if change else view
@@ -156,7 +145,7 @@ def _without(view: View, gone: Sequence[str]) -> View:
     return view._replace(members=members)
 
 
-_REMOVALS: Final = frozenset({"MembersLeft", "MembersRemoved", "MemberExpired", "MemberRefused"})
+REMOVALS: Final = frozenset({"MembersLeft", "MembersRemoved", "MemberExpired", "MemberRefused"})
 
 
 def removed_by(kind: str, fields: Fields) -> list[str]:
@@ -186,112 +175,6 @@ _CHANGES: Final[Mapping[str, Callable[[View, Fields], View]]] = {
         state=STABLE, assigned=assigned_by(fields)
     ),
 }
-
-
-# --- fences ---
-
-
-class Fence(NamedTuple):
-    """A member id's end in the log: at which index, when, and by what.
-
-    The commit was not before `from_us`, as far as is known, and surely before `by_us`; the two are
-    one in the simulator, where records are seen as they are applied. NEVER: nothing proves it.
-    """
-
-    index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
-    from_us: int
-    by_us: int
-    kind: str
-
-
-EVERY_FENCE: Final = frozenset(
-    {*_REMOVALS, "InstanceReleased", "StaticMemberReplaced", "GenerationStarted"}
-)
-NOT_LEASES: Final = frozenset({"StaticMemberReplaced", "MembersRemoved"})
-"""What takes ownership away at once, without waiting for a lease (S12)."""
-
-
-def fences(
-    history: Sequence[Happening], kinds: Iterable[str] = EVERY_FENCE
-) -> dict[tuple[str, str], Fence]:
-    """The fenced member ids, by (group, member id)."""
-    found: dict[tuple[str, str], Fence] = {}
-    wanted, records = frozenset(kinds), records_of(history)
-    if not records:
-        return _fences_by_grants(history)
-    exact = is_exact(history)
-    commits = commits_of(history)
-    for record in records:
-        if record.kind not in wanted:
-            continue
-        proved_us = commits.proved_by(record.index)
-        by_us = min(proved_us, record.at_us) if exact else proved_us
-        fence = Fence(record.index, min(record.at_us, by_us), by_us, record.kind)
-        for member_id in removed_by(record.kind, record.fields):
-            found.setdefault((record.group, member_id), fence)
-    return found
-
-
-def is_exact(history: Iterable[Happening]) -> bool:
-    """Whether a record's time is when it was applied, not the earliest that is possible."""
-    return not any(isinstance(each, Began) and each.source == "cluster" for each in history)
-
-
-def _fences_by_grants(history: Iterable[Happening]) -> dict[tuple[str, str], Fence]:
-    """Without a log only swaps can be told: an instance is granted to another member id (S12)."""
-    found: dict[tuple[str, str], Fence] = {}
-    holders: dict[tuple[str, str], Granted] = {}
-    for each in history:
-        if not isinstance(each, Granted) or not each.instance_id:
-            continue
-        before = holders.setdefault((each.group, each.instance_id), each)
-        if each.token > before.token:
-            holders[each.group, each.instance_id] = each
-            if each.member_id != before.member_id:
-                index = each.token % TOKEN_SPAN
-                fence = Fence(index, each.at_us, each.at_us, "StaticMemberReplaced")
-                found.setdefault((each.group, before.member_id), fence)
-    return found
-
-
-class Commits:
-    """By when each index had surely been committed: somebody was told, granted or shown it."""
-
-    def __init__(self, history: Iterable[Happening]) -> None:
-        earliest: dict[int, int] = {}
-        for each in history:
-            index = _shows(each)
-            if index:
-                earliest.setdefault(index, each.at_us)
-        self._indexes = sorted(earliest)
-        self._by_us: list[int] = []
-        least = NEVER
-        for index in reversed(self._indexes):
-            least = min(least, earliest[index])
-            self._by_us.append(least)
-        self._by_us.reverse()
-
-    def proved_by(self, index: int) -> int:
-        """The moment; NEVER if nothing proves it."""
-        at = bisect_left(self._indexes, index)
-        return self._by_us[at] if at < len(self._indexes) else NEVER
-
-
-@memo
-def commits_of(history: Iterable[Happening]) -> Commits:
-    """What a history proves about commits."""
-    return Commits(history)
-
-
-def _shows(each: Happening) -> int:
-    """Up to which index a happening proves that the log was committed; 0: it does not tell."""
-    if isinstance(each, Granted):
-        return each.token % TOKEN_SPAN
-    if isinstance(each, Watched | Applied):
-        return each.index
-    if isinstance(each, Returned) and each.outcome == "ok" and each.result.get("position"):
-        return int(each.result["position"][0])
-    return 0
 
 
 def seconds(at_us: int) -> str:

@@ -10,16 +10,8 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 
 from holdfast.chaos.evidence.calls import NEVER
-from holdfast.chaos.evidence.log_view import (
-    NOTHING,
-    View,
-    by_group,
-    commits_of,
-    is_exact,
-    place,
-    records_of,
-    views,
-)
+from holdfast.chaos.evidence.commits import commits_of, is_exact
+from holdfast.chaos.evidence.log_view import NOTHING, View, by_group, place, records_of, views
 from holdfast.chaos.history.happenings import Happening, Recorded
 
 

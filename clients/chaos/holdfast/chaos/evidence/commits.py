@@ -1,0 +1,60 @@
+"""By when each index of the log was surely committed, by what anybody was told of it.
+
+A run on real processes does not see the commit itself; whoever was answered, granted or shown
+something proves that the log had it by then. Knows no group and no invariant.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterable
+
+from holdfast.chaos.evidence.calls import NEVER
+from holdfast.chaos.evidence.log_view import TOKEN_SPAN
+from holdfast.chaos.evidence.memo import memo
+from holdfast.chaos.history.happenings import Applied, Began, Granted, Happening, Returned, Watched
+
+
+class Commits:
+    """By when each index had surely been committed: somebody was told, granted or shown it."""
+
+    def __init__(self, history: Iterable[Happening]) -> None:
+        earliest: dict[int, int] = {}
+        for each in history:
+            index = _shows(each)
+            if index:
+                earliest.setdefault(index, each.at_us)
+        self._indexes = sorted(earliest)
+        self._by_us: list[int] = []
+        least = NEVER
+        for index in reversed(self._indexes):
+            least = min(least, earliest[index])
+            self._by_us.append(least)
+        self._by_us.reverse()
+
+    def proved_by(self, index: int) -> int:
+        """The moment; NEVER if nothing proves it."""
+        at = bisect_left(self._indexes, index)
+        return self._by_us[at] if at < len(self._indexes) else NEVER
+
+
+@memo
+def commits_of(history: Iterable[Happening]) -> Commits:
+    """What a history proves about commits."""
+    return Commits(history)
+
+
+def _shows(each: Happening) -> int:
+    """Up to which index a happening proves that the log was committed; 0: it does not tell."""
+    if isinstance(each, Granted):
+        return each.token % TOKEN_SPAN
+    if isinstance(each, Watched | Applied):
+        return each.index
+    if isinstance(each, Returned) and each.outcome == "ok" and each.result.get("position"):
+        return int(each.result["position"][0])
+    return 0
+
+
+def is_exact(history: Iterable[Happening]) -> bool:
+    """Whether a record's time is when it was applied, not the earliest that is possible."""
+    return not any(isinstance(each, Began) and each.source == "cluster" for each in history)

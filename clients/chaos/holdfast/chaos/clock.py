@@ -1,6 +1,7 @@
 """The one clock of a history of real processes: CLOCK_BOOTTIME, in microseconds.
 
-All processes of one machine share it, and no change of the wall clock moves it.
+All processes of one machine share it, and no change of the wall clock moves it. Read by whoever
+acts in a run; a judge reads a history, and no clock.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""The analyses as tables: titles, heads and cells as text, the same for a terminal and for HTML."""
+"""The analyses as tables: titles, heads and cells as text, the same for a terminal and for HTML.
+
+Knows the analysis, not Spark.
+"""
 
 from __future__ import annotations
 

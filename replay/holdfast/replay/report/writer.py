@@ -1,4 +1,7 @@
-"""Writes a report: text for a terminal, a picture, and one HTML page that needs no network."""
+"""Writes a report: text for a terminal, a picture, and one HTML page that needs no network.
+
+Knows the analysis, not Spark.
+"""
 
 from __future__ import annotations
 

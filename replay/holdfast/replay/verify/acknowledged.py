@@ -2,7 +2,8 @@
 
 A witness file has a line of JSON for each acknowledged change: `request_id`, `group`, `kind`, and,
 where the answer told it, `index` and `ordinal` of its position. The lines are anti-joined with the
-log: by request id (of a record, or of a join that a generation answered), and by position.
+log: by request id (of a record, or of a join that a generation answered), and by position. Knows
+the rows of the log, no fold.
 """
 
 from __future__ import annotations

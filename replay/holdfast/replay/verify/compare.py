@@ -1,4 +1,7 @@
-"""Compares the states that were found in different ways: by SQL, by `evolve`, by the live node."""
+"""Compares the states that were found in different ways: by SQL, by `evolve`, by the live node.
+
+Knows states and digests, no records.
+"""
 
 from __future__ import annotations
 

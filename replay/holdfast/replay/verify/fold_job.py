@@ -1,4 +1,7 @@
-"""Runs `group_fold` and `cluster_fold` on Spark, and gathers what they give back."""
+"""Runs `group_fold` and `cluster_fold` on Spark, and gathers what they give back.
+
+Knows rows of results, and not how they are made.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Gaps that one log shows by itself: in the ordinals of an entry, and in the counts of a group.
 
 Numbers of entries may be missing by right (an entry without records has no place in the event log);
-ordinals within an entry and records within a group's life may not (S3). All in the JVM.
+ordinals within an entry and records within a group's life may not (S3). All in the JVM. Knows
+positions and counts, no payloads.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Nodes are processes of the public command `holdfast node`; nothing of the server is imported. A
 process is only ever touched while its command line still names this cluster's directory, so that a
-process id which the system has used again for somebody else is left alone.
+process id which the system has used again for somebody else is left alone. Knows no fault.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The log gives the one order of all changes to a group, so there is no order to s
 answer must be true of the group after some record, no earlier than whatever had been answered
 before its call was sent, and no later than what had been asked for by the time of the answer. Since
 a group only moves forward, taking the earliest record that fits for each call, in the order in
-which calls were sent, finds a fit for all if there is one.
+which calls were sent, finds a fit for all if there is one. Knows no invariant.
 """
 
 from __future__ import annotations

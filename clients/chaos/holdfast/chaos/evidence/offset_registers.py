@@ -2,7 +2,8 @@
 
 A linearizable object is one whose every part is, so each register is judged alone. What a commit of
 several partitions did to one of them is one write; a retry with the same request id is the same
-write (S14, S15). A call of unknown outcome may take effect at any later time, or never (S5).
+write (S14, S15). A call of unknown outcome may take effect at any later time, or never (S5). Knows
+no invariant.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ step back. A configuration (which operations were taken, and the model's state) 
 is never tried again. What only reads is taken as soon as it can be, and never taken back for
 another: it changes nothing for those that come after it. An operation without a known end may take
 its step at any later time, or never. The search is bounded by steps, not by time, so that its
-outcome is repeatable.
+outcome is repeatable. Knows no offsets and no groups: the model is given.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 Whoever sees records applied (a node in the simulator, a reader of the event log of a real one)
 turns them into `Recorded` here, so that the checkers find the same fields whatever the source.
+Knows no checker and no client.
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.chaos.nemesis import clients, disks, links, mistakes, processes, tools
+from holdfast.chaos.nemesis import disks, links, mistakes, processes, tools
 from holdfast.chaos.nemesis.fault_context import FaultContext, Kind
 
 KINDS: Final = (
@@ -16,7 +16,7 @@ KINDS: Final = (
     *links.KINDS,
     *disks.KINDS,
     *mistakes.KINDS,
-    *clients.KINDS,
+    *processes.CLIENT_KINDS,
     *tools.KINDS,
 )
 BY_NAME: Final = {kind.name: kind for kind in KINDS}

@@ -2,6 +2,7 @@
 
 Full by RLIMIT_FSIZE; slow and failing by the nodes' test hook (`--test-failpoints`), for which the
 node is restarted, before and after; damage by flipping bits in the files of a node that is dead.
+Knows no client.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """What every kind of fault may use: the cluster, its links, the clients, the dice, and the record.
 
 A kind is a coroutine that breaks something, waits, and mends it. It returns the moment from which
-the cluster had to do without its leader, or None if it was not meant to lose it.
+the cluster had to do without its leader, or None if it was not meant to lose it. Knows no kind of
+fault.
 """
 
 from __future__ import annotations

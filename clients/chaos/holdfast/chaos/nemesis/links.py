@@ -1,6 +1,7 @@
 """The network: partitions of every shape, delay, resets, connections cut within a message.
 
-By the proxies of `chaos.proxy`, so it needs a cluster that was started through them.
+By the proxies of `cluster.proxy`, so it needs a cluster that was started through them. Touches no
+process.
 """
 
 from __future__ import annotations

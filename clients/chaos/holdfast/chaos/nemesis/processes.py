@@ -1,4 +1,8 @@
-"""Nodes that die, freeze, and go for a planned restart: signals, and the leadership handed over."""
+"""Processes, by signals: nodes that die, freeze and restart, clients that freeze and die.
+
+Nodes hand their leadership over as well. Clients freeze past their session and wake up, or die
+without a word. Knows no file of a node and no link.
+"""
 
 from __future__ import annotations
 
@@ -115,6 +119,21 @@ async def transfer(context: FaultContext) -> None:
             await context.target.leader()
 
 
+async def client_pause(context: FaultContext) -> None:
+    """A worker is frozen, shorter or longer than its session; awake, it must know (S11)."""
+    worker = context.random.choice(context.workers.running)
+    seconds = context.random.uniform(0.3, 1.6) * context.session_s
+    with context.fault("client-pause", f"client:{worker.task.number}", seconds=seconds):
+        await context.workers.freeze(worker, seconds)
+
+
+async def client_kill(context: FaultContext) -> None:
+    """A worker dies with all its members; another one takes its slots."""
+    worker = context.random.choice(context.workers.running)
+    context.begin("client-kill", f"client:{worker.task.number}")
+    await context.workers.kill(worker)
+
+
 KINDS = (
     Kind("kill-leader", "kill -9 of the node that leads", kill_leader),
     Kind("kill-follower", "kill -9 of a node that does not lead", kill_follower),
@@ -133,4 +152,8 @@ KINDS = (
         "rolling-restart", "SIGTERM and start again, all nodes in turn", rolling_restart, slow=True
     ),
     Kind("transfer", "the leadership is handed over, up to three times in a row", transfer),
+)
+CLIENT_KINDS = (
+    Kind("client-pause", "SIGSTOP of a process of members, up to 1.6 sessions", client_pause),
+    Kind("client-kill", "kill -9 of a process of members; another takes over", client_kill),
 )

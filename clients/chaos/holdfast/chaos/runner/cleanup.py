@@ -1,7 +1,7 @@
 """Takes a run's groups and topics out of a cluster that goes on, once the history has ended.
 
 These calls are housekeeping and no part of what is judged: they are made by a client of their own,
-which writes nothing down, after the logs were read.
+which writes nothing down, after the logs were read. Knows no checker.
 """
 
 from __future__ import annotations

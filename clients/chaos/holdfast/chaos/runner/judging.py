@@ -1,4 +1,7 @@
-"""Lets every checker look at a history, and puts what they say into the report."""
+"""Lets every checker look at a history, and puts what they say into the report.
+
+Knows a history, and nothing of the cluster that it is of.
+"""
 
 from __future__ import annotations
 

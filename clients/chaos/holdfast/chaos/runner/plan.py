@@ -1,4 +1,7 @@
-"""What a run is asked to do: which cluster, how long, and which kinds of faults in which order."""
+"""What a run is asked to do: which cluster, how long, and which kinds of faults in which order.
+
+Starts nothing and touches no cluster.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What a run came to: numbers, a table for people, JSON for programs."""
+"""What a run came to: numbers, a table for people, JSON for programs.
+
+Knows no cluster and no checker.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The run itself, once a cluster serves: load, one fault after another, healing, and the history.
 
 Safety phase: one fault after another, each healed before the next. Healing: no fault; everybody
-leaves, the nodes come to rest at one index, and the logs of all of them are read.
+leaves, the nodes come to rest at one index, and the logs of all of them are read. Judges nothing.
 """
 
 from __future__ import annotations

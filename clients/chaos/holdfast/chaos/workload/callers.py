@@ -1,7 +1,8 @@
 """The client's own calls, each written down: what is asked, when, and what it came to.
 
 One `call` with its retries is one call of the history, for they share a request id and so one
-effect (S15); a session decides about each attempt itself, so there each attempt is one.
+effect (S15); a session decides about each attempt itself, so there each attempt is one. Knows no
+fault.
 """
 
 from __future__ import annotations

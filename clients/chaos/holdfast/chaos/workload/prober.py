@@ -1,7 +1,8 @@
 """Commits and reads offsets without end, so that there is always a change to be accepted or not.
 
 Its callers are in no group, so nothing but the cluster decides whether they are served: the time
-from a fault to the first change that was begun after it and accepted is the failover.
+from a fault to the first change that was begun after it and accepted is the failover. Knows no
+fault.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 A line is on its way to the file as soon as something happened, so that a process that is killed
 leaves everything that came before. `collect.merged` puts the files of all processes together.
+Judges nothing.
 """
 
 from __future__ import annotations

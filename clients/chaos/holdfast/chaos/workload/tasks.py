@@ -1,7 +1,7 @@
 """What the clients do: which groups and topics there are, who is in them, and for how long.
 
 Plain data that travels to the worker processes as JSON. Four groups: static members, dynamic ones,
-both, and offsets that are committed without any membership.
+both, and offsets that are committed without any membership. Knows no process.
 """
 
 from __future__ import annotations

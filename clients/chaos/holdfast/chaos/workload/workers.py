@@ -1,4 +1,7 @@
-"""The worker processes: started, frozen, killed and replaced, asked to leave at the end."""
+"""The worker processes: started, frozen, killed and replaced, asked to leave at the end.
+
+Knows tasks, and not what a worker does with one.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ import grpc.aio
 import uvloop
 
 from bench.group import PARTITIONS_EACH, PROTOCOL, REBALANCE_MS, SESSION_MS, assignment_of
-from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.server.config.node_config import Tls
 from holdfast.server.rpc.grpc_options import server_options
 from holdfast.server.security.client_port import server_credentials

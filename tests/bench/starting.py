@@ -18,7 +18,7 @@ from bench.figures import Figure, least, most
 from bench.nodes import Cluster, Credentials, Node
 from bench.rig import Bench
 from harness.poll import until
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Cause,
     GroupCreated,
     LogEntry,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from cluster.load import Place
-from holdfast.coordinator.events import OffsetsCommitted
+from holdfast.coordinator.model.events import OffsetsCommitted
 from holdfast.v1 import offset_pb2 as o
 from holdfast.v1.offset_pb2_grpc import OffsetServiceStub
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from cluster.left import Left
     from cluster.load import Acked
     from cluster.processes import RunningCluster
-    from holdfast.coordinator.events import Record
+    from holdfast.coordinator.model.events import Record
 
 
 def fetched(cluster: RunningCluster) -> dict[Place, int]:

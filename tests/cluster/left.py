@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import decode_record, split_chain
 from holdfast.storage.codec.state_image import digest_of, restore
 from holdfast.storage.segments.seal import rows_through
@@ -17,8 +17,8 @@ from holdfast.storage.state.state_store import StateStore
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from holdfast.coordinator.events import Record
-    from holdfast.coordinator.state import State
+    from holdfast.coordinator.model.events import Record
+    from holdfast.coordinator.model.state import State
     from holdfast.storage.segments.segments import Row
 
 _EVERYTHING = Position((1 << 63) - 1, 0)

@@ -16,7 +16,7 @@ from cluster.kept import contents, fetched
 from cluster.left import Left, read_left
 from cluster.load import CREW, CREW_SIZE, PARTITIONS, TOPIC, Acked, Load, Place
 from cluster.processes import RunningCluster, poll, running
-from holdfast.coordinator.events import GenerationStarted, OffsetsCommitted, RebalanceStarted
+from holdfast.coordinator.model.events import GenerationStarted, OffsetsCommitted, RebalanceStarted
 from holdfast.v1.admin_pb2 import DescribedGroup, DescribeGroupsRequest
 from holdfast.v1.admin_pb2_grpc import AdminServiceStub
 

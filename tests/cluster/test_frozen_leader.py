@@ -15,7 +15,7 @@ from cluster.left import read_left
 from cluster.load import TOPIC, Place, commit_of
 from cluster.processes import INSECURE, PATIENCE_SECONDS, RunningCluster, poll, running
 from cluster.statuses import failed, status_of
-from holdfast.coordinator.events import OffsetsCommitted
+from holdfast.coordinator.model.events import OffsetsCommitted
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import offset_pb2 as o
 from holdfast.v1.errors_pb2 import ERROR_CODE_NONE
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from holdfast.coordinator.events import Record
+    from holdfast.coordinator.model.events import Record
 
 PLACE = Place("g", 0)
 QUEUED = 50

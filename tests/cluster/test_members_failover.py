@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from holdfast.coordinator.events import Record
+    from holdfast.coordinator.model.events import Record
 
 SESSION_MS = 60_000
 """Longer than any outage here: whoever is lost here is lost by a defect, not by time."""

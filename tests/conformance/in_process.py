@@ -8,8 +8,8 @@ from typing import Any
 from conformance.replayer import Completion
 from harness import kafka_json
 from harness.core import Core
-from holdfast.coordinator import queries
-from holdfast.coordinator.commands import (
+from holdfast.coordinator.kernel import queries
+from holdfast.coordinator.model.commands import (
     Caller,
     CreatePartitions,
     CreateTopics,
@@ -17,10 +17,10 @@ from holdfast.coordinator.commands import (
     DeleteTopics,
     FormCluster,
 )
-from holdfast.coordinator.events import SettingChange, TopicSize
-from holdfast.coordinator.ids import TopicPartition
-from holdfast.coordinator.rejections import Superseded
-from holdfast.coordinator.replies import JoinReply, NamedReply, OffsetsReply, SyncReply
+from holdfast.coordinator.model.events import SettingChange, TopicSize
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.rejections import Superseded
+from holdfast.coordinator.model.replies import JoinReply, NamedReply, OffsetsReply, SyncReply
 
 Json = Any
 

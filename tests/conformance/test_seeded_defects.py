@@ -10,20 +10,20 @@ import pytest
 from conformance.in_process import InProcess
 from conformance.replayer import deviations, load, replay, transcripts
 from harness.stories import differences
-from holdfast.coordinator.decide import support
-from holdfast.coordinator.decide.classic import (
-    deadline,
+from holdfast.coordinator.classic import (
+    deadlines,
     heartbeat,
-    identity,
     join,
-    parking,
+    leave,
+    parked_calls,
+    protocol_votes,
+    rebalance,
     rejoin,
-    removal,
-    rounds,
     sync,
 )
-from holdfast.coordinator.decide.draft import Draft
-from holdfast.coordinator.rejections import FencedInstanceId
+from holdfast.coordinator.groups import identity
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.model.rejections import FencedInstanceId
 from stories.language import Teller
 
 STORIES = sorted((Path(__file__).parents[1] / "stories").glob("*.txt"))
@@ -52,22 +52,22 @@ def yes(*_: object) -> bool:
 DEFECTS = [
     ("fences nobody (C4, C5)", identity, "check", never_fence(identity.check)),
     ("a heartbeat does not renew (F7)", Draft, "renew", nothing),
-    ("a swap leaves old calls parked (B11)", parking, "refuse", nothing),
+    ("a swap leaves old calls parked (B11)", parked_calls, "refuse", nothing),
     ("a changed vote goes unnoticed (B8)", rejoin, "_vote", lambda group: group.protocol_name),
     ("other topics go unnoticed (B6)", rejoin, "_topics", nothing),
     ("a retry is taken for a twin (S14)", rejoin, "_is_retry", no),
     ("everything is a retry (S14)", rejoin, "_is_retry", yes),
     ("a full group takes more (I11)", join, "_has_room", yes),
-    ("anything is in common (I1)", support, "in_common", yes),
-    ("no round closes early (D4)", rounds, "settle", nothing),
-    ("the initial delay is not waited for (D1)", rounds, "_hold", nothing),
-    ("a late sync is no matter (E10)", removal, "sync_overdue", nothing),
-    ("sessions never end (F9)", deadline, "_session_over", nothing),
+    ("anything is in common (I1)", protocol_votes, "in_common", yes),
+    ("no round closes early (D4)", rebalance, "settle", nothing),
+    ("the initial delay is not waited for (D1)", rebalance, "_hold", nothing),
+    ("a late sync is no matter (E10)", leave, "sync_overdue", nothing),
+    ("sessions never end (F9)", deadlines, "_session_over", nothing),
     ("a sync is still owed (E13)", sync, "_synced", nothing),
     ("any protocol will do in a sync (E9)", sync, "_agrees", yes),
-    ("a lowered limit is no matter (I13)", rounds, "too_large", no),
+    ("a lowered limit is no matter (I13)", rebalance, "too_large", no),
     ("a release is only a heartbeat (S12)", heartbeat, "_release", nothing),
-    ("a broken call stays parked (S17)", parking, "break_call", nothing),
+    ("a broken call stays parked (S17)", parked_calls, "break_call", nothing),
 ]
 
 

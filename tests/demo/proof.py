@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from demo import job
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.state_image import digest_of, restore
 from holdfast.storage.segments.seal import seal
 from holdfast.storage.state.state_store import StateStore

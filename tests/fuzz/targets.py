@@ -21,7 +21,7 @@ from holdfast.chaos.history.happenings import Role
 from holdfast.chaos.history.jsonl import happening_of, line_of
 from holdfast.client._session.protocol import read_assignment, read_subscription
 from holdfast.client.errors import IncompatibleServer
-from holdfast.coordinator.commands import Caller
+from holdfast.coordinator.model.commands import Caller
 from holdfast.raft import messages
 from holdfast.raft.transport import frames
 from holdfast.runtime.errors import NotCoordinator

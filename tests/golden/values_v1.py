@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Assigned,
     AssignmentStored,
     Cause,
@@ -45,9 +45,9 @@ from holdfast.coordinator.events import (
     TopicsDeleted,
     TopicSize,
 )
-from holdfast.coordinator.ids import Position, TopicPartition
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.state import (
+from holdfast.coordinator.model.ids import Position, TopicPartition
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import (
     Change,
     Group,
     Member,

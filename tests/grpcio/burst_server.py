@@ -13,7 +13,7 @@ from typing import Any
 
 import grpc
 
-from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.server.rpc.grpc_options import server_options
 
 METHOD = "/burst/Echo"

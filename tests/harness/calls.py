@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from harness.core import Core
-from holdfast.coordinator.commands import (
+from holdfast.coordinator.model.commands import (
     Caller,
     Command,
     DeadlineFired,
@@ -16,17 +16,17 @@ from holdfast.coordinator.commands import (
     LeavingMember,
     SyncGroup,
 )
-from holdfast.coordinator.events import Assigned, Event, Protocol, SettingChange
-from holdfast.coordinator.ids import CallId, MemberId
-from holdfast.coordinator.replies import (
+from holdfast.coordinator.model.events import Assigned, Event, Protocol, SettingChange
+from holdfast.coordinator.model.ids import CallId, MemberId
+from holdfast.coordinator.model.replies import (
     HeartbeatReply,
     JoinReply,
     LeaveReply,
     Reply,
     SyncReply,
 )
-from holdfast.coordinator.state import Group, Member
-from holdfast.coordinator.volatile import DeadlineKey, Volatile
+from holdfast.coordinator.model.state import Group, Member
+from holdfast.coordinator.model.volatile import DeadlineKey, Volatile
 
 GROUP = "g"
 SESSION_MS = 10_000

@@ -11,18 +11,19 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from holdfast.coordinator import invariants, usage
-from holdfast.coordinator.commands import Command, DeadlineFired
-from holdfast.coordinator.decide import decide, group_of, on_leading
-from holdfast.coordinator.decide.draft import NOBODY
-from holdfast.coordinator.effects import Answer, Decision, settled
-from holdfast.coordinator.events import Event, LogEntry, Part, Record
-from holdfast.coordinator.ids import CallId, GroupId, fencing_token
-from holdfast.coordinator.rejections import NotCoordinator
-from holdfast.coordinator.replay import apply_entry, replay
-from holdfast.coordinator.replies import JoinReply, Reply, SyncReply
-from holdfast.coordinator.state import State
-from holdfast.coordinator.volatile import Volatile
+from holdfast.coordinator.groups.draft import NOBODY
+from holdfast.coordinator.kernel import invariants
+from holdfast.coordinator.kernel.apply import apply_entry, replay
+from holdfast.coordinator.kernel.decide import decide, group_of, on_leading
+from holdfast.coordinator.model import usage
+from holdfast.coordinator.model.commands import Command, DeadlineFired
+from holdfast.coordinator.model.effects import Answer, Decision, settled
+from holdfast.coordinator.model.events import Event, LogEntry, Part, Record
+from holdfast.coordinator.model.ids import CallId, GroupId, fencing_token
+from holdfast.coordinator.model.rejections import NotCoordinator
+from holdfast.coordinator.model.replies import JoinReply, Reply, SyncReply
+from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.volatile import Volatile
 from holdfast.runtime.groups.tally import Tally
 from holdfast.runtime.time.deadline_table import DeadlineTable
 

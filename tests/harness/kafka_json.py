@@ -10,10 +10,10 @@ import json
 from base64 import b64decode
 from typing import Any, Final
 
-from holdfast.coordinator import commands, rejections, replies
-from holdfast.coordinator.commands import Caller, LeavingMember
-from holdfast.coordinator.events import Assigned, OffsetCommitted, Protocol
-from holdfast.coordinator.ids import TopicPartition
+from holdfast.coordinator.model import commands, rejections, replies
+from holdfast.coordinator.model.commands import Caller, LeavingMember
+from holdfast.coordinator.model.events import Assigned, OffsetCommitted, Protocol
+from holdfast.coordinator.model.ids import TopicPartition
 
 Json = Any
 

@@ -9,17 +9,17 @@ import pytest
 from conformance.in_process import InProcess
 from conformance.replayer import replay
 from conformance.test_seeded_defects import no, nothing
-from holdfast.coordinator.decide import support
-from holdfast.coordinator.decide.classic import (
-    deadline,
-    identity,
+from holdfast.coordinator.classic import (
+    deadlines,
     join,
+    leave,
+    protocol_votes,
+    rebalance,
     rejoin,
-    removal,
-    rounds,
     sync,
 )
-from holdfast.coordinator.decide.draft import Draft
+from holdfast.coordinator.groups import identity
+from holdfast.coordinator.groups.draft import Draft
 from property.walk import Walk
 
 Json = Any
@@ -48,11 +48,11 @@ DEFECTS = [
     ("a changed vote goes unnoticed (B8)", rejoin, "_vote", lambda group: group.protocol_name),
     ("other topics go unnoticed (B6)", rejoin, "_topics", nothing),
     ("a full group has no room for its own (I12)", join, "_has_room", no),
-    ("nothing is in common (I1)", support, "in_common", no),
-    ("no round closes early (D4)", rounds, "settle", nothing),
-    ("the initial delay is not waited for (D1)", rounds, "_hold", nothing),
-    ("a late sync is no matter (E10)", removal, "sync_overdue", nothing),
-    ("sessions never end (F9)", deadline, "_session_over", nothing),
+    ("nothing is in common (I1)", protocol_votes, "in_common", no),
+    ("no round closes early (D4)", rebalance, "settle", nothing),
+    ("the initial delay is not waited for (D1)", rebalance, "_hold", nothing),
+    ("a late sync is no matter (E10)", leave, "sync_overdue", nothing),
+    ("sessions never end (F9)", deadlines, "_session_over", nothing),
     ("a sync is still owed (E13)", sync, "_synced", nothing),
     ("any protocol will do in a sync (E9)", sync, "_agrees", lambda *_: True),
 ]

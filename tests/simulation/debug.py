@@ -24,8 +24,8 @@ from holdfast.chaos.checkers import judge
 from holdfast.chaos.history import happenings as h
 from holdfast.chaos.history import jsonl
 from holdfast.chaos.history.records import record_of
-from holdfast.coordinator.replay import replay
-from holdfast.coordinator.state import State
+from holdfast.coordinator.kernel.apply import replay
+from holdfast.coordinator.model.state import State
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -11,7 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
-from holdfast.coordinator.events import SettingChange
+from holdfast.coordinator.model.events import SettingChange
 from holdfast.raft.api import EngineStopped, Settings
 from holdfast.raft.pysyncobj.engine import Engine
 from holdfast.runtime.event_log.history import History
@@ -31,7 +31,7 @@ from simulation.state import SimSnapshots
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.coordinator.events import Record
+    from holdfast.coordinator.model.events import Record
     from holdfast.runtime.replica.state_machine import StateMachine
     from simulation.peers import Peers
     from simulation.schedule import Schedule

@@ -27,8 +27,8 @@ from holdfast.v1.errors_pb2 import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.coordinator.events import Record
-    from holdfast.coordinator.state import State
+    from holdfast.coordinator.model.events import Record
+    from holdfast.coordinator.model.state import State
     from holdfast.runtime.replica.state_machine import StateMachine
     from simulation.nodes import SimNode
     from simulation.schedule import Schedule

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
 
-from holdfast.coordinator.events import (
+from holdfast.coordinator.kernel.apply import apply_entry
+from holdfast.coordinator.model.events import (
     Assigned,
     AssignmentStored,
     Cause,
@@ -32,9 +33,8 @@ from holdfast.coordinator.events import (
     Rejoin,
     StaticMemberReplaced,
 )
-from holdfast.coordinator.ids import Position
-from holdfast.coordinator.replay import apply_entry
-from holdfast.coordinator.state import State
+from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.state import State
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, chain_hash, encode_record
 from holdfast.storage.segments.segments import Row, write_segment
 from holdfast.v1.group_pb2 import ConsumerProtocolAssignment

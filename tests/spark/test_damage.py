@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.replay.app import verify
 from holdfast.replay.findings import Finding
 from holdfast.replay.read.node_logs import NodeLog, missing_ranges, node_log, node_logs

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from holdfast.coordinator.text import OBEYED
+from holdfast.coordinator.model.text import OBEYED
 from holdfast.replay.analyse.analysis import Analysis, GroupSummary, Mark, Restless, Step
 from holdfast.replay.analyse.ownership import Interval
 from holdfast.replay.analyse.queries import analyse

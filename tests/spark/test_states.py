@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     ClusterFormed,
     GroupCreated,
     GroupDeleted,
@@ -25,8 +25,8 @@ from holdfast.coordinator.events import (
     TopicsCreated,
     TopicSize,
 )
-from holdfast.coordinator.ids import Position, TopicPartition
-from holdfast.coordinator.state import State
+from holdfast.coordinator.model.ids import Position, TopicPartition
+from holdfast.coordinator.model.state import State
 from holdfast.replay.app import Expected, state, verify
 from holdfast.replay.read.log_rows import Cut
 from holdfast.replay.read.node_logs import NodeLog, node_log

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     GroupCreated,
     MemberExpired,
     MembersLeft,

@@ -21,7 +21,7 @@ import dataclasses
 
 from harness.core import Core
 from harness.kafka_json import ERROR_NAMES
-from holdfast.coordinator.commands import (
+from holdfast.coordinator.model.commands import (
     AlterSettings,
     CallBroken,
     Caller,
@@ -33,9 +33,9 @@ from holdfast.coordinator.commands import (
     LeavingMember,
     SyncGroup,
 )
-from holdfast.coordinator.events import Assigned, Event, Protocol, Rejoin, SettingChange
-from holdfast.coordinator.rejections import Superseded
-from holdfast.coordinator.replies import (
+from holdfast.coordinator.model.events import Assigned, Event, Protocol, Rejoin, SettingChange
+from holdfast.coordinator.model.rejections import Superseded
+from holdfast.coordinator.model.replies import (
     HeartbeatReply,
     JoinReply,
     LeaveReply,

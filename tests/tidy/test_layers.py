@@ -40,81 +40,8 @@ IMPURE = {
     *("subprocess", "sys", "tempfile", "threading", "time", "uuid"),
 }
 CLIENT_NEEDS = {"grpc", "google", "holdfast"}
-# A room or a module of the client, and what else of the client it may import.
-CLIENT_ROOMS = {
-    "_text": [],
-    "errors": ["_text"],
-    "_session": ["errors"],
-    "_translate": ["_session", "errors", "_text"],
-    "_rpc": ["_translate", "_session", "errors", "_text"],
-    "aio": ["_rpc", "_translate", "_session", "errors", "_text"],
-    "sync": ["aio", "_rpc", "_translate", "_session", "errors", "_text"],
-}
-CLIENT_PURE = ["holdfast.client._session", "holdfast.client._translate"]
 
 Check = Callable[[Path], list[str]]
-
-
-class Room(NamedTuple):
-    """Modules, all but some of them, that never import certain names, and why not."""
-
-    modules: list[str]
-    but: list[str]
-    never: list[str]
-    why: str
-
-
-SPARK = ["holdfast.replay.app", "holdfast.replay.spark", "holdfast.replay.analyse.queries"]
-FOLDS = ["holdfast.replay.verify.group_fold", "holdfast.replay.verify.cluster_fold"]
-JUDGES = ["holdfast.chaos.checkers", "holdfast.chaos.evidence"]
-ACTORS = ["holdfast.chaos.collect", "holdfast.chaos.nemesis", "holdfast.chaos.workload"]
-RUN = ["holdfast.chaos.clock", "holdfast.chaos.cluster", "holdfast.chaos.runner", *ACTORS]
-ROOMS = [
-    Room(
-        ["holdfast.replay"],
-        [*SPARK, "holdfast.replay.verify"],
-        ["pyspark", "py4j", *SPARK, "holdfast.replay.verify"],
-        "reading, following a group and showing a report need no Spark",
-    ),
-    Room(FOLDS, [], ["pyspark", "py4j", *SPARK], "it runs in Spark's workers, without Spark"),
-    Room(
-        ["holdfast.replay.verify.sql_state"],
-        [],
-        ["holdfast"],
-        "it says the rules a second time, and shares nothing with the first",
-    ),
-    Room(
-        JUDGES,
-        [],
-        ["holdfast.client", "grpc", *sorted(IMPURE), *RUN],
-        "a judge sees a history and nothing else",
-    ),
-    Room(
-        JUDGES,
-        ["holdfast.chaos.checkers.replay_is_live"],
-        ["holdfast.coordinator", "holdfast.storage"],
-        "a judge that used the coordinator's rules would share its mistakes",
-    ),
-    Room(
-        ["holdfast.chaos.evidence"],
-        [],
-        ["holdfast.chaos.checkers"],
-        "what checkers share knows no invariant",
-    ),
-    Room(
-        ["holdfast.chaos.history"],
-        [],
-        ["holdfast.client", "grpc", *JUDGES, *RUN],
-        "a history is the same whoever writes or reads it",
-    ),
-    Room(
-        ["holdfast.chaos.cluster"],
-        [],
-        ["holdfast.chaos.history", *JUDGES, *ACTORS, "holdfast.chaos.runner"],
-        "a cluster is the same without a run",
-    ),
-    Room(ACTORS, [], [*JUDGES, "holdfast.chaos.runner"], "who acts in a run does not judge it"),
-]
 
 
 class Import(NamedTuple):
@@ -184,26 +111,6 @@ def check_purity(root: Path) -> list[str]:
     return found
 
 
-STORES = {
-    "lmdb": ["storage.journal", "storage.state", "storage.disk", "storage.directory"],
-    "pyarrow": ["storage.segments", "replay"],
-    "pysyncobj": ["raft.pysyncobj"],
-}
-"""The rooms that alone know a package."""
-
-
-def check_stores(root: Path) -> list[str]:
-    """LMDB, Parquet and PySyncObj are known in their rooms alone."""
-    return [
-        f"{where(root, path, node)}: {module} imports {name}"
-        for path in sources(root)
-        for module in [module_name(root, path)]
-        for name, node, _ in imports(path, module)
-        if (rooms := STORES.get(name.partition(".")[0])) is not None
-        and not under(module.removeprefix("holdfast."), rooms)
-    ]
-
-
 def check_grpc(root: Path) -> list[str]:
     """Below the server raft.transport alone speaks gRPC."""
     below = ["holdfast.coordinator", "holdfast.storage", "holdfast.raft", "holdfast.runtime"]
@@ -231,49 +138,6 @@ def check_client(root: Path) -> list[str]:
             if top not in CLIENT_NEEDS and top not in sys.stdlib_module_names:
                 found.append(f"{where(root, path, node)}: {module} imports {name}")
     return found
-
-
-def check_client_rooms(root: Path) -> list[str]:
-    """The client: the session knows no shell, and no shell the one that stands over it."""
-    found = []
-    for path in sources(root):
-        module = module_name(root, path)
-        room = module.removeprefix("holdfast.client.").partition(".")[0]
-        if room == "holdfast":  # another package, or the client's own __init__
-            continue
-        allowed = [room, *CLIENT_ROOMS.get(room, [])]
-        for name, node, _ in imports(path, module):
-            target = name.removeprefix("holdfast.client.")
-            if target != name and not under(target, allowed):
-                found.append(f"{where(root, path, node)}: {module} imports {name}")
-    return found
-
-
-def check_client_purity(root: Path) -> list[str]:
-    """The client's session and its messages: no clock, no IO, no loop, no thread, no gRPC."""
-    found = []
-    for path in sources(root):
-        module = module_name(root, path)
-        if not under(module, CLIENT_PURE):
-            continue
-        for name, node, _ in imports(path, module):
-            top = name.partition(".")[0]
-            if top in IMPURE | {"grpc"} or "_pb2_grpc" in name:
-                found.append(f"{where(root, path, node)}: {module} imports {name}")
-    return found
-
-
-def check_rooms(root: Path) -> list[str]:
-    """Within a package: rooms that never import what would make them depend on something."""
-    return [
-        f"{where(root, path, node)}: {module} imports {name}: {room.why}"
-        for path in sources(root)
-        for module in [module_name(root, path)]
-        for room in ROOMS
-        if under(module, room.modules) and not under(module, room.but)
-        for name, node, _ in imports(path, module)
-        if under(name, room.never)
-    ]
 
 
 def check_pickle(root: Path) -> list[str]:
@@ -309,8 +173,7 @@ def _home(name: str, modules: dict[str, Path]) -> str:
 
 
 CHECKS = [
-    *(check_directions, check_purity, check_stores, check_grpc, check_client, check_pickle),
-    *(check_client_rooms, check_client_purity, check_rooms, check_circles),
+    *(check_directions, check_purity, check_grpc, check_client, check_pickle, check_circles),
 ]
 BAD = [
     (check_directions, "coordinator/holdfast/coordinator/x.py", "import holdfast.storage"),
@@ -352,91 +215,9 @@ BAD = [
     (check_purity, "coordinator/holdfast/coordinator/x.py", "def now():\n    import time"),
     (check_purity, "coordinator/holdfast/coordinator/x.py", "from os.path import join"),
     (check_purity, "coordinator/holdfast/coordinator/x.py", "import attrs"),
-    (check_stores, "storage/holdfast/storage/segments/x.py", "import lmdb"),
-    (check_stores, "storage/holdfast/storage/state/x.py", "from pyarrow import parquet"),
-    (check_stores, "raft/holdfast/raft/core/x.py", "import pysyncobj.syncobj"),
     (check_grpc, "storage/holdfast/storage/x.py", "import grpc"),
     (check_grpc, "runtime/holdfast/runtime/replica/replica.py", "from grpc import aio"),
     (check_client, "clients/python/holdfast/client/x.py", "import numpy"),
-    (
-        check_client_rooms,
-        "clients/python/holdfast/client/_session/x.py",
-        "from holdfast.client._rpc.clock import boot_ms",
-    ),
-    (
-        check_client_rooms,
-        "clients/python/holdfast/client/_rpc/x.py",
-        "if TYPE_CHECKING:\n    from holdfast.client.aio.member import Member",
-    ),
-    (
-        check_client_rooms,
-        "clients/python/holdfast/client/aio/x.py",
-        "from holdfast.client import sync",
-    ),
-    (
-        check_client_rooms,
-        "clients/python/holdfast/client/sync/x.py",
-        "from holdfast.client import Tls",
-    ),
-    (check_client_purity, "clients/python/holdfast/client/_session/x.py", "import asyncio"),
-    (check_client_purity, "clients/python/holdfast/client/_session/x.py", "from time import time"),
-    (check_client_purity, "clients/python/holdfast/client/_translate/x.py", "import grpc.aio"),
-    (
-        check_client_purity,
-        "clients/python/holdfast/client/_translate/x.py",
-        "from holdfast.v1.group_pb2_grpc import GroupServiceStub",
-    ),
-    (check_rooms, "replay/holdfast/replay/read/x.py", "from pyspark.sql import functions"),
-    (
-        check_rooms,
-        "replay/holdfast/replay/report/x.py",
-        "from holdfast.replay.analyse import queries",
-    ),
-    (check_rooms, "replay/holdfast/replay/analyse/x.py", "from holdfast.replay import spark"),
-    (check_rooms, "replay/holdfast/replay/verify/group_fold.py", "import pyspark"),
-    (
-        check_rooms,
-        "replay/holdfast/replay/verify/sql_state.py",
-        "from holdfast.coordinator import evolve",
-    ),
-    (check_rooms, "clients/chaos/holdfast/chaos/checkers/x.py", "from time import monotonic"),
-    (check_rooms, "clients/chaos/holdfast/chaos/checkers/x.py", "from holdfast.chaos import clock"),
-    (
-        check_rooms,
-        "clients/chaos/holdfast/chaos/evidence/x.py",
-        "from holdfast.client import Member",
-    ),
-    (check_rooms, "clients/chaos/holdfast/chaos/evidence/x.py", "def f():\n    import subprocess"),
-    (
-        check_rooms,
-        "clients/chaos/holdfast/chaos/evidence/log_view.py",
-        "from holdfast.coordinator.replay import replay",
-    ),
-    (
-        check_rooms,
-        "clients/chaos/holdfast/chaos/evidence/x.py",
-        "from holdfast.chaos.checkers.verdict import Verdict",
-    ),
-    (
-        check_rooms,
-        "clients/chaos/holdfast/chaos/history/x.py",
-        "from holdfast.client import Member",
-    ),
-    (
-        check_rooms,
-        "clients/chaos/holdfast/chaos/cluster/x.py",
-        "from holdfast.chaos.history.happenings import Fault",
-    ),
-    (
-        check_rooms,
-        "clients/chaos/holdfast/chaos/nemesis/x.py",
-        "from holdfast.chaos.checkers import judge",
-    ),
-    (
-        check_rooms,
-        "clients/chaos/holdfast/chaos/workload/x.py",
-        "from holdfast.chaos.runner.plan import Plan",
-    ),
     (check_pickle, "raft/holdfast/raft/x.py", "from pickle import loads"),
 ]
 CIRCLES = [
@@ -461,20 +242,8 @@ GOOD = [
         "clients/python/holdfast/client/x.py",
         "from holdfast.coordinator.assignors import RangeAssignor",
     ),
-    (
-        "clients/python/holdfast/client/_session/x.py",
-        "from holdfast.client.errors import Fenced\nfrom holdfast.v1 import group_pb2",
-    ),
-    ("clients/python/holdfast/client/sync/x.py", "from holdfast.client import aio"),
     ("coordinator/holdfast/coordinator/x.py", "from dataclasses import dataclass"),
     ("raft/holdfast/raft/x.py", "from .y import z"),
-    (
-        "clients/chaos/holdfast/chaos/checkers/replay_is_live.py",
-        "from holdfast.coordinator.replay import replay",
-    ),
-    ("clients/chaos/holdfast/chaos/nemesis/x.py", "from holdfast.chaos.clock import boot_us"),
-    ("replay/holdfast/replay/verify/hashes.py", "from pyspark.sql import functions"),
-    ("replay/holdfast/replay/report/x.py", "from holdfast.replay.analyse.analysis import Analysis"),
 ]
 
 

@@ -32,8 +32,10 @@ BARE = re.compile(r"(?<![\w-])(?:[A-LT]\d{1,2}|r[1-9])(?!\w)")
 GONE = re.compile(r"\u00a7|\b(?:design|reference) \d")
 
 NO_CITATIONS = {
-    "coordinator/holdfast/coordinator/events.py": {"B3"},  # the cause on the log, as it looks there
-    "coordinator/holdfast/coordinator/text.py": {"C0", "C1"},  # control characters
+    "coordinator/holdfast/coordinator/model/events.py": {
+        "B3"
+    },  # the cause on the log, as it looks there
+    "coordinator/holdfast/coordinator/model/text.py": {"C0", "C1"},  # control characters
     "tests/raft/test_proposals.py": {"L1"},  # a leader
     "tests/stories/language.py": {"r1"},  # a request
     "tests/stories/retried_join.txt": {"r2"},  # a request

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from holdfast.coordinator.ids import Position
-from holdfast.coordinator.state import State
+from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.state import State
 from holdfast.replay.analyse.analysis import Frozen, Mark
 from holdfast.replay.analyse.queries import analyse
 from holdfast.replay.findings import Report

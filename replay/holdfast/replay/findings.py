@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from holdfast.coordinator.ids import Position
-from holdfast.coordinator.text import readable
+from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.text import readable
 
 
 class Finding(NamedTuple):

@@ -8,9 +8,9 @@ if TYPE_CHECKING:
     import asyncio
     from collections.abc import Callable, Sequence
 
-    from holdfast.coordinator.events import Part, Record
-    from holdfast.coordinator.ids import Position
-    from holdfast.coordinator.state import State
+    from holdfast.coordinator.model.events import Part, Record
+    from holdfast.coordinator.model.ids import Position
+    from holdfast.coordinator.model.state import State
     from holdfast.raft.api import Committed, Item, ProposalId, Status
     from holdfast.runtime.event_log.history import Page
 

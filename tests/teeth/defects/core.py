@@ -7,19 +7,23 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from holdfast.coordinator import decide, evolve, evolve_members, evolve_offsets, replay
-from holdfast.coordinator.decide import offsets, requests
-from holdfast.coordinator.decide.classic import (
+from holdfast.coordinator.classic import (
     answers,
-    deadline,
+    deadlines,
+    failover,
     heartbeat,
-    leading,
-    parking,
+    leave,
+    parked_calls,
+    rebalance,
     rejoin,
-    removal,
-    rounds,
 )
-from holdfast.coordinator.events import GenerationStarted
+from holdfast.coordinator.classic import evolve as evolve_members
+from holdfast.coordinator.cluster import requests
+from holdfast.coordinator.kernel import apply as replay
+from holdfast.coordinator.kernel import decide, evolve
+from holdfast.coordinator.model.events import GenerationStarted
+from holdfast.coordinator.offsets import commits
+from holdfast.coordinator.offsets import evolve as evolve_offsets
 from simulation.process import running
 from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced
@@ -27,7 +31,7 @@ from teeth.patching import replaced
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from holdfast.coordinator.decide.draft import Draft
+    from holdfast.coordinator.groups.draft import Draft
 
 SCENARIOS = "tests/unit/coordinator/test_safety_scenarios.py::"
 SWAP = "tests/unit/coordinator/test_swap.py::"
@@ -71,14 +75,14 @@ def generation_check_skipped() -> Iterator[None]:
 @seeded("I5", Simulated(("I5",), "failovers", 12))
 def commits_of_any_generation() -> Iterator[None]:
     """A commit of an older generation is taken: it overwrites what the next owner has committed."""
-    refusal: Any = offsets._commit_refusal
+    refusal: Any = commits._commit_refusal
 
     def whatever_it_says(group: Any, command: Any) -> Any:
         if group is not None:
             command = replace(command, generation=group.generation)
         return refusal(group, command)
 
-    with replaced(offsets, "_commit_refusal", whatever_it_says):
+    with replaced(commits, "_commit_refusal", whatever_it_says):
         yield
 
 
@@ -130,8 +134,8 @@ def rebalance_hidden_from_heartbeats() -> Iterator[None]:
 def generation_reissued_after_a_failover() -> Iterator[None]:
     """The number of a generation is not remembered across a failover, and given out again."""
     taken_over: set[str] = set()
-    take_over: Any = leading.take_over
-    start: Any = rounds._start_generation
+    take_over: Any = failover.take_over
+    start: Any = rebalance._start_generation
 
     def forget(draft: Draft) -> None:
         take_over(draft)
@@ -144,12 +148,12 @@ def generation_reissued_after_a_failover() -> Iterator[None]:
         def numbered(generation: int, **fields: Any) -> Any:
             return GenerationStarted(generation=generation - behind, **fields)
 
-        with replaced(rounds, "GenerationStarted", numbered):
+        with replaced(rebalance, "GenerationStarted", numbered):
             start(draft, *rest)
 
     with (
-        replaced(leading, "take_over", forget),
-        replaced(rounds, "_start_generation", again),
+        replaced(failover, "take_over", forget),
+        replaced(rebalance, "_start_generation", again),
         replaced(evolve, "_next_generation", lambda _group, _generation: None),
     ):
         yield
@@ -158,7 +162,7 @@ def generation_reissued_after_a_failover() -> Iterator[None]:
 @seeded("S16", Simulated(("I12",), "failovers"))
 def deadlines_not_armed_after_a_failover() -> Iterator[None]:
     """A new leader arms nothing: who dies around a failover lives for ever."""
-    with replaced(leading, "take_over", lambda _draft: None):
+    with replaced(failover, "take_over", lambda _draft: None):
         yield
 
 
@@ -170,13 +174,13 @@ def deadlines_not_armed_after_a_failover() -> Iterator[None]:
 )
 def owed_syncs_forgotten() -> Iterator[None]:
     """A new leader does not expect the syncs that are owed: a group waits for one for ever."""
-    take_over: Any = leading.take_over
+    take_over: Any = failover.take_over
 
     def forget(draft: Draft) -> None:
-        with replaced(leading, "COMPLETING", "never"):
+        with replaced(failover, "COMPLETING", "never"):
             take_over(draft)
 
-    with replaced(leading, "take_over", forget):
+    with replaced(failover, "take_over", forget):
         yield
 
 
@@ -188,13 +192,13 @@ def owed_syncs_forgotten() -> Iterator[None]:
 )
 def batch_leave_one_by_one() -> Iterator[None]:
     """A list of leaving members is taken out one by one, each with an event of its own."""
-    go: Any = removal._go
+    go: Any = leave._go
 
     def one_by_one(draft: Draft, command: Any, going: dict[str, bool], reason: str) -> None:
         for member_id, own in going.items():
             go(draft, command, {member_id: own}, reason)
 
-    with replaced(removal, "_go", one_by_one):
+    with replaced(leave, "_go", one_by_one):
         yield
 
 
@@ -206,13 +210,13 @@ def batch_leave_one_by_one() -> Iterator[None]:
 )
 def expiry_in_spite_of_a_heartbeat() -> Iterator[None]:
     """An expiry that has fired is carried out although the member was heard since."""
-    over: Any = deadline._session_over
+    over: Any = deadlines._session_over
 
     def deaf(draft: Draft, member_id: str, *, heard: bool) -> None:
         del heard
         over(draft, member_id, heard=False)
 
-    with replaced(deadline, "_session_over", deaf):
+    with replaced(deadlines, "_session_over", deaf):
         yield
 
 
@@ -224,13 +228,13 @@ def expiry_in_spite_of_a_heartbeat() -> Iterator[None]:
 )
 def parked_member_expires() -> Iterator[None]:
     """A parked call does not suspend the session: who waits as it was told to is thrown out."""
-    park: Any = parking.park_join
+    park: Any = parked_calls.park_join
 
     def park_and_tick(draft: Draft, caller: Any, member_id: str, *, is_new: bool = False) -> None:
         park(draft, caller, member_id, is_new=is_new)
         draft.arm_session(member_id)
 
-    with replaced(parking, "park_join", park_and_tick):
+    with replaced(parked_calls, "park_join", park_and_tick):
         yield
 
 

@@ -7,9 +7,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from holdfast.coordinator.commands import Caller, TriggerRebalance
-from holdfast.coordinator.effects import Answer, Arm, settled
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.commands import Caller, TriggerRebalance
+from holdfast.coordinator.model.effects import Answer, Arm, settled
+from holdfast.coordinator.model.ids import Position
 from holdfast.raft.api import NotLeader
 from holdfast.runtime.groups import actor, batch
 from holdfast.runtime.groups.actor import Actor

@@ -12,8 +12,8 @@ from holdfast.chaos.checkers import judge
 from holdfast.chaos.checkers.verdict import Verdict
 from holdfast.chaos.history import happenings as h
 from holdfast.chaos.history.records import recorded
-from holdfast.coordinator import events as e
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model import events as e
+from holdfast.coordinator.model.ids import Position
 from holdfast.v1 import group_pb2
 
 MS = 1_000

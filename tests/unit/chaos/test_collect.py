@@ -7,8 +7,8 @@ from pathlib import Path
 from holdfast.chaos import collect
 from holdfast.chaos.history.happenings import Granted, Happening, Invoked, Returned, Surrendered
 from holdfast.chaos.history.jsonl import line_of
-from holdfast.coordinator.events import Cause, GroupCreated, Record
-from holdfast.coordinator.ids import Position as LogPosition
+from holdfast.coordinator.model.events import Cause, GroupCreated, Record
+from holdfast.coordinator.model.ids import Position as LogPosition
 from holdfast.storage.codec.event_codec import encode_record
 from holdfast.v1.events_pb2 import EventRecord
 from holdfast.v1.extras_pb2 import Position

@@ -111,7 +111,7 @@ def test_a_name_of_a_length_that_may_be_is_told_whole() -> None:
 
 
 def test_the_service_creates_exactly_the_topics_that_a_member_may_ask_for() -> None:
-    """The rule stands twice (decide/cluster.py is its source): a client has no server's code."""
+    """The rule stands twice (cluster/topics.py is its source): a client has no server's code."""
     names = ["a b", "a/b", "ä", "t\n", ".", "..", "x" * 250, "", "x" * 249, "...", "a.B_9-z", "-"]
 
     async def creatable() -> list[str]:

@@ -21,7 +21,7 @@ from holdfast.client.errors import (
     UnknownMember,
     from_code,
 )
-from holdfast.coordinator.text import OBEYED, readable
+from holdfast.coordinator.model.text import OBEYED, readable
 from holdfast.v1.errors_pb2 import ErrorCode
 
 REFUSALS = [code for code in ErrorCode.values() if code != ErrorCode.ERROR_CODE_NONE]

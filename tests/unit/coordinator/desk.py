@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from holdfast.coordinator import invariants
-from holdfast.coordinator.commands import Command
-from holdfast.coordinator.decide import decide_all
-from holdfast.coordinator.decide.draft import Draft
-from holdfast.coordinator.events import (
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.kernel import invariants
+from holdfast.coordinator.kernel.apply import apply_entry, replay
+from holdfast.coordinator.kernel.decide import decide_all
+from holdfast.coordinator.model.commands import Command
+from holdfast.coordinator.model.events import (
     Assigned,
     AssignmentStored,
     Cause,
@@ -32,9 +33,8 @@ from holdfast.coordinator.events import (
     TopicsCreated,
     TopicSize,
 )
-from holdfast.coordinator.replay import apply_entry, replay
-from holdfast.coordinator.state import State
-from holdfast.coordinator.volatile import SESSION, DeadlineKey, Volatile
+from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.volatile import SESSION, DeadlineKey, Volatile
 from holdfast.storage.codec.state_image import changes, restore
 
 C = TypeVar("C")

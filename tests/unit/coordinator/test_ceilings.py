@@ -9,8 +9,9 @@ from __future__ import annotations
 import pytest
 
 from harness.calls import Calls, P
-from holdfast.coordinator import settings, usage
-from holdfast.coordinator.commands import (
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.model import usage
+from holdfast.coordinator.model.commands import (
     AlterSettings,
     CommitOffsets,
     CreatePartitions,
@@ -23,17 +24,17 @@ from holdfast.coordinator.commands import (
     LeavingMember,
     SyncGroup,
 )
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Assigned,
     OffsetCommitted,
     Protocol,
     SettingChange,
     TopicSize,
 )
-from holdfast.coordinator.ids import TopicPartition
-from holdfast.coordinator.rejections import MemberIdRequired, PolicyViolation, Rejection
-from holdfast.coordinator.replies import JoinReply, NamedReply, OffsetsReply, SyncReply
-from holdfast.coordinator.state import State
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.rejections import MemberIdRequired, PolicyViolation, Rejection
+from holdfast.coordinator.model.replies import JoinReply, NamedReply, OffsetsReply, SyncReply
+from holdfast.coordinator.model.state import State
 
 LARGE = (Protocol("p", bytes(4_000_000)),)
 

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.coordinator.broken import InvariantBroken
-from holdfast.coordinator.commands import (
+from holdfast.coordinator.cluster import topics
+from holdfast.coordinator.groups import lifecycle
+from holdfast.coordinator.model.commands import (
     AlterSettings,
     Caller,
     CreatePartitions,
@@ -17,8 +18,8 @@ from holdfast.coordinator.commands import (
     DeleteTopics,
     FormCluster,
 )
-from holdfast.coordinator.decide import cluster, groups
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.errors import InvariantBroken
+from holdfast.coordinator.model.events import (
     ClusterFormed,
     Event,
     GroupCreated,
@@ -33,7 +34,7 @@ from holdfast.coordinator.events import (
     TopicsDeleted,
     TopicSize,
 )
-from holdfast.coordinator.rejections import (
+from holdfast.coordinator.model.rejections import (
     GroupIdNotFound,
     InvalidConfig,
     InvalidGroupId,
@@ -45,9 +46,9 @@ from holdfast.coordinator.rejections import (
     TopicInUse,
     UnknownTopic,
 )
-from holdfast.coordinator.replies import NamedReply
-from holdfast.coordinator.subscriptions import Survey
-from holdfast.coordinator.volatile import PENDING, DeadlineKey, Pending
+from holdfast.coordinator.model.replies import NamedReply
+from holdfast.coordinator.model.subscriptions import Survey
+from holdfast.coordinator.model.volatile import PENDING, DeadlineKey, Pending
 from unit.coordinator.desk import Desk, member
 
 CALLER = Caller(1)
@@ -65,22 +66,22 @@ def errors(answer: NamedReply) -> list[object]:
     return [result.error for result in answer.results]
 
 
-def create(desk: Desk, *topics: tuple[str, int]) -> tuple[list[object], tuple[Event, ...]]:
-    command = CreateTopics(CALLER, tuple(TopicSize(*topic) for topic in topics))
-    answer, events = desk.decide(cluster.create_topics, command)
+def create(desk: Desk, *sizes: tuple[str, int]) -> tuple[list[object], tuple[Event, ...]]:
+    command = CreateTopics(CALLER, tuple(TopicSize(*size) for size in sizes))
+    answer, events = desk.decide(topics.create_topics, command)
     return errors(answer), events
 
 
-def grow(desk: Desk, *topics: tuple[str, int]) -> tuple[list[object], tuple[Event, ...]]:
-    command = CreatePartitions(CALLER, tuple(TopicSize(*topic) for topic in topics))
-    answer, events = desk.decide(cluster.create_partitions, command)
+def grow(desk: Desk, *sizes: tuple[str, int]) -> tuple[list[object], tuple[Event, ...]]:
+    command = CreatePartitions(CALLER, tuple(TopicSize(*size) for size in sizes))
+    answer, events = desk.decide(topics.create_partitions, command)
     return errors(answer), events
 
 
 def alter(
     desk: Desk, *changes: SettingChange, group_id: str = ""
 ) -> tuple[list[object], tuple[Event, ...]]:
-    answer, events = desk.decide(cluster.alter_settings, AlterSettings(CALLER, group_id, changes))
+    answer, events = desk.decide(topics.alter_settings, AlterSettings(CALLER, group_id, changes))
     return errors(answer), events
 
 
@@ -141,7 +142,7 @@ def test_partitions_have_a_limit(desk: Desk) -> None:
 def test_topics_are_deleted(desk: Desk) -> None:
     desk.topics(t=2)
     answer, events = desk.decide(
-        cluster.delete_topics, DeleteTopics(CALLER, ("t", "nosuch", "x", "x"))
+        topics.delete_topics, DeleteTopics(CALLER, ("t", "nosuch", "x", "x"))
     )
     assert errors(answer)[:2] == [None, UnknownTopic("nosuch")]
     assert [type(error) for error in errors(answer)[2:]] == [InvalidRequest, InvalidRequest]
@@ -150,7 +151,7 @@ def test_topics_are_deleted(desk: Desk) -> None:
 
 
 def delete_topics(desk: Desk, command: DeleteTopics) -> tuple[list[object], tuple[Event, ...]]:
-    answer, events = desk.decide(cluster.delete_topics, command)
+    answer, events = desk.decide(topics.delete_topics, command)
     return errors(answer), events
 
 
@@ -242,23 +243,23 @@ def test_a_setting_that_stands_twice_or_a_bad_group(desk: Desk) -> None:
 
 
 def test_s23_a_cluster_is_formed_once_with_its_first_settings(desk: Desk) -> None:
-    _, events = desk.decide(cluster.form, FormCluster("c1", (SIZE,)))
+    _, events = desk.decide(topics.form, FormCluster("c1", (SIZE,)))
     assert events == (ClusterFormed("c1", (SIZE,)),)
     assert desk.state.cluster_id == "c1"
     assert dict(desk.state.settings.cluster) == {SIZE.key: "5"}
-    assert desk.decide(cluster.form, FormCluster("c2", ()))[1] == ()
+    assert desk.decide(topics.form, FormCluster("c2", ()))[1] == ()
 
 
 def test_s23_a_cluster_is_not_formed_with_settings_that_cannot_be(desk: Desk) -> None:
     with pytest.raises(InvariantBroken, match=r"group\.max_size"):
-        desk.decide(cluster.form, FormCluster("c1", (SettingChange("group.max_size", "0"),)))
+        desk.decide(topics.form, FormCluster("c1", (SettingChange("group.max_size", "0"),)))
 
 
 # --- deleting groups ---
 
 
 def delete(desk: Desk, group_id: str) -> tuple[list[object], tuple[Event, ...]]:
-    answer, events = desk.decide(groups.delete, DeleteGroup(CALLER, group_id), group_id)
+    answer, events = desk.decide(lifecycle.delete, DeleteGroup(CALLER, group_id), group_id)
     return errors(answer), events
 
 
@@ -295,9 +296,9 @@ def test_k10_empty_group_goes_with_its_pending_ids(desk: Desk) -> None:
 
 @pytest.mark.parametrize("bad", ["", "a\nb", "a\x7f", "a" * 513])
 def test_i6_group_ids_that_cannot_be(bad: str) -> None:
-    assert isinstance(groups.invalid_group_id(bad), InvalidGroupId)
+    assert isinstance(lifecycle.invalid_group_id(bad), InvalidGroupId)
 
 
 @pytest.mark.parametrize("good", ["g", "a b", "ä/ö", "a" * 512])
 def test_group_ids_that_can(good: str) -> None:
-    assert groups.invalid_group_id(good) is None
+    assert lifecycle.invalid_group_id(good) is None

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from harness.calls import Calls, P
-from holdfast.coordinator import decide, replay
-from holdfast.coordinator.commands import (
+from holdfast.coordinator.kernel import apply as replay
+from holdfast.coordinator.kernel import decide
+from holdfast.coordinator.model.commands import (
     Command,
     Heartbeat,
     JoinGroup,
@@ -18,8 +19,8 @@ from holdfast.coordinator.commands import (
     LeavingMember,
     SyncGroup,
 )
-from holdfast.coordinator.events import LogEntry, Part
-from holdfast.coordinator.pmap import PMap
+from holdfast.coordinator.model.events import LogEntry, Part
+from holdfast.coordinator.model.pmap import PMap
 
 MEMBERS = 300
 

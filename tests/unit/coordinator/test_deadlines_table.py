@@ -1,8 +1,8 @@
 """The table of deadlines: fires what is due, once, with the numbers that S9 asks for."""
 
-from holdfast.coordinator.effects import Answer, Arm, Cancel, Renew
-from holdfast.coordinator.replies import HeartbeatReply
-from holdfast.coordinator.volatile import ROUND, SESSION, DeadlineKey
+from holdfast.coordinator.model.effects import Answer, Arm, Cancel, Renew
+from holdfast.coordinator.model.replies import HeartbeatReply
+from holdfast.coordinator.model.volatile import ROUND, SESSION, DeadlineKey
 from holdfast.runtime.time.deadline_table import DeadlineTable, Due
 
 M = DeadlineKey(SESSION, "m")

@@ -6,8 +6,10 @@ from typing import get_args
 import pytest
 
 from harness.calls import Calls, P
-from holdfast.coordinator.broken import InvariantBroken
-from holdfast.coordinator.events import (
+from holdfast.coordinator.classic.transitions import TRANSITIONS
+from holdfast.coordinator.kernel.evolve import evolve
+from holdfast.coordinator.model.errors import InvariantBroken
+from holdfast.coordinator.model.events import (
     Assigned,
     AssignmentStored,
     Cause,
@@ -22,10 +24,8 @@ from holdfast.coordinator.events import (
     Rejoin,
     StaticMemberReplaced,
 )
-from holdfast.coordinator.evolve import evolve
-from holdfast.coordinator.ids import Position
-from holdfast.coordinator.state import State
-from holdfast.coordinator.transitions import TRANSITIONS
+from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.state import State
 
 JOINED = MemberJoined("m", "i9", "c", "h", 1, 1, "app", P, "")
 REPLACED = StaticMemberReplaced("i1", "i1-1", "i1-x", "c", "h", 1, 1, P, "", 0)

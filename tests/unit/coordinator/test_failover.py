@@ -6,10 +6,10 @@ import sys
 from pathlib import Path
 
 from harness.calls import REBALANCE_MS, SESSION_MS, Calls
-from holdfast.coordinator.commands import DeleteGroup, LeavingMember
-from holdfast.coordinator.events import MemberExpired, MembersLeft
-from holdfast.coordinator.rejections import NotCoordinator
-from holdfast.coordinator.volatile import ROUND, SESSION, SYNC, DeadlineKey
+from holdfast.coordinator.model.commands import DeleteGroup, LeavingMember
+from holdfast.coordinator.model.events import MemberExpired, MembersLeft
+from holdfast.coordinator.model.rejections import NotCoordinator
+from holdfast.coordinator.model.volatile import ROUND, SESSION, SYNC, DeadlineKey
 
 
 def kinds(calls: Calls) -> list[str]:

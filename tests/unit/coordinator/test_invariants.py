@@ -6,16 +6,24 @@ from collections.abc import Callable
 
 import pytest
 
-from holdfast.coordinator import invariants
-from holdfast.coordinator.events import (
+from holdfast.coordinator.kernel import invariants
+from holdfast.coordinator.model.events import (
     OffsetCommitted,
     OffsetsCommitted,
     RequestRecorded,
     TopicSize,
 )
-from holdfast.coordinator.ids import TopicPartition
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.state import EMPTY, PREPARING, Group, Member, Offset, RequestKey, State
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import (
+    EMPTY,
+    PREPARING,
+    Group,
+    Member,
+    Offset,
+    RequestKey,
+    State,
+)
 from unit.coordinator.desk import Desk, member
 
 

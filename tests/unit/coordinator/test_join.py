@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from harness.calls import REBALANCE_MS, SESSION_MS, Calls, P
-from holdfast.coordinator.commands import AlterSettings, JoinGroup
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.commands import AlterSettings, JoinGroup
+from holdfast.coordinator.model.events import (
     GenerationStarted,
     GroupCreated,
     MemberJoined,
@@ -17,7 +17,7 @@ from holdfast.coordinator.events import (
     Rejoin,
     SettingChange,
 )
-from holdfast.coordinator.rejections import (
+from holdfast.coordinator.model.rejections import (
     FencedInstanceId,
     GroupMaxSizeReached,
     InconsistentGroupProtocol,

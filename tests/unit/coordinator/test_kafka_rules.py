@@ -3,9 +3,10 @@
 import pytest
 
 from harness.calls import GROUP, Calls, P
-from holdfast.coordinator import queries
-from holdfast.coordinator.broken import InvariantBroken
-from holdfast.coordinator.commands import (
+from holdfast.coordinator.kernel import queries
+from holdfast.coordinator.kernel.decide import decide_all
+from holdfast.coordinator.kernel.evolve import evolve
+from holdfast.coordinator.model.commands import (
     AlterSettings,
     CommitOffsets,
     CreateTopics,
@@ -16,9 +17,9 @@ from holdfast.coordinator.commands import (
     LeavingMember,
     SyncGroup,
 )
-from holdfast.coordinator.decide import decide_all
-from holdfast.coordinator.effects import Answer
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.effects import Answer
+from holdfast.coordinator.model.errors import InvariantBroken
+from holdfast.coordinator.model.events import (
     Assigned,
     AssignmentStored,
     Cause,
@@ -31,9 +32,8 @@ from holdfast.coordinator.events import (
     StaticMemberReplaced,
     TopicSize,
 )
-from holdfast.coordinator.evolve import evolve
-from holdfast.coordinator.ids import Position, TopicPartition
-from holdfast.coordinator.rejections import (
+from holdfast.coordinator.model.ids import Position, TopicPartition
+from holdfast.coordinator.model.rejections import (
     FencedInstanceId,
     GroupIdNotFound,
     InconsistentGroupProtocol,
@@ -42,8 +42,8 @@ from holdfast.coordinator.rejections import (
     UnknownMemberId,
     UnknownTopic,
 )
-from holdfast.coordinator.replies import JoinReply, NamedReply, OffsetsReply
-from holdfast.coordinator.volatile import OVERSIZE, SESSION, DeadlineKey
+from holdfast.coordinator.model.replies import JoinReply, NamedReply, OffsetsReply
+from holdfast.coordinator.model.volatile import OVERSIZE, SESSION, DeadlineKey
 
 
 def test_a24_a_refused_join_names_no_protocol(calls: Calls) -> None:

@@ -5,21 +5,21 @@ from typing import Any
 import pytest
 
 from harness.calls import Calls
-from holdfast.coordinator.commands import Caller, LeaveGroup, LeavingMember, TriggerRebalance
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.commands import Caller, LeaveGroup, LeavingMember, TriggerRebalance
+from holdfast.coordinator.model.events import (
     GroupEmptied,
     MembersLeft,
     MembersRemoved,
     Protocol,
     RebalanceStarted,
 )
-from holdfast.coordinator.rejections import (
+from holdfast.coordinator.model.rejections import (
     FencedInstanceId,
     GroupIdNotFound,
     InvalidRequest,
     UnknownMemberId,
 )
-from holdfast.coordinator.replies import DoneReply, MemberResult
+from holdfast.coordinator.model.replies import DoneReply, MemberResult
 
 OTHER = (Protocol("p", b"other bytes"),)
 

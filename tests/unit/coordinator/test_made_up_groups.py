@@ -6,9 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.coordinator.commands import Caller, CommitOffsets, ExpireOffsets
-from holdfast.coordinator.decide import offsets
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.commands import Caller, CommitOffsets, ExpireOffsets
+from holdfast.coordinator.model.events import (
     Event,
     GroupCreated,
     GroupDeleted,
@@ -16,8 +15,9 @@ from holdfast.coordinator.events import (
     MembersLeft,
     OffsetCommitted,
 )
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.volatile import Pending
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.volatile import Pending
+from holdfast.coordinator.offsets import commits
 from unit.coordinator.desk import Desk, member
 
 WEEK_MS = 7 * 24 * 3_600_000
@@ -32,7 +32,7 @@ def desk() -> Iterator[Desk]:
 
 
 def sweep(desk: Desk, at_ms: int) -> tuple[Event, ...]:
-    return desk.decide(offsets.expire, ExpireOffsets("g", at_ms), "g")[1]
+    return desk.decide(commits.expire, ExpireOffsets("g", at_ms), "g")[1]
 
 
 def test_j32_a_group_that_never_had_a_generation_goes_at_the_next_sweep(desk: Desk) -> None:
@@ -54,7 +54,7 @@ def test_j32_a_first_join_phase_that_nobody_finished_gave_no_generation(desk: De
 def test_j32_a_group_with_offsets_and_no_generation_is_kept(desk: Desk) -> None:
     place = OffsetCommitted("t", 0, 7, -1, "")
     command = CommitOffsets(Caller(1), "g", -1, "", None, (place,))
-    assert desk.decide(offsets.commit, command, "g")[1] != ()
+    assert desk.decide(commits.commit, command, "g")[1] != ()
 
     assert sweep(desk, 0) == ()
 

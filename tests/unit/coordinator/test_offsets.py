@@ -7,11 +7,10 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.coordinator.commands import Caller, CommitOffsets, DeleteOffsets, ExpireOffsets
-from holdfast.coordinator.decide import offsets
-from holdfast.coordinator.decide.draft import Draft
-from holdfast.coordinator.effects import Renew
-from holdfast.coordinator.events import (
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.model.commands import Caller, CommitOffsets, DeleteOffsets, ExpireOffsets
+from holdfast.coordinator.model.effects import Renew
+from holdfast.coordinator.model.events import (
     Cause,
     Event,
     GroupCreated,
@@ -31,8 +30,8 @@ from holdfast.coordinator.events import (
     TopicsDeleted,
     TopicSize,
 )
-from holdfast.coordinator.ids import TopicPartition
-from holdfast.coordinator.rejections import (
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.rejections import (
     FencedInstanceId,
     GroupIdNotFound,
     GroupSubscribedToTopic,
@@ -46,6 +45,7 @@ from holdfast.coordinator.rejections import (
     UnknownMemberId,
     UnknownTopic,
 )
+from holdfast.coordinator.offsets import commits
 from holdfast.storage.codec.event_codec import encode_part
 from unit.coordinator.desk import Desk, member
 
@@ -76,18 +76,18 @@ def commit(
     command = CommitOffsets(
         Caller(1), group_id, generation, member_id, instance_id, places or (place("t"),)
     )
-    reply, events = desk.decide(offsets.commit, command, group_id)
+    reply, events = desk.decide(commits.commit, command, group_id)
     assert reply.error is None
     return [result.error for result in reply.partitions], events
 
 
 def delete(desk: Desk, *places: TopicPartition) -> tuple[object, tuple[Event, ...]]:
-    reply, events = desk.decide(offsets.delete, DeleteOffsets(Caller(1), "g", places or (T0,)), "g")
+    reply, events = desk.decide(commits.delete, DeleteOffsets(Caller(1), "g", places or (T0,)), "g")
     return reply.error or [result.error for result in reply.partitions], events
 
 
 def sweep(desk: Desk, at_ms: int) -> tuple[Event, ...]:
-    return desk.decide(offsets.expire, ExpireOffsets("g", at_ms), "g")[1]
+    return desk.decide(commits.expire, ExpireOffsets("g", at_ms), "g")[1]
 
 
 def open_join_phase(desk: Desk) -> None:
@@ -210,7 +210,7 @@ def test_s12_a_released_id_commits_no_more(desk: Desk) -> None:
 
 def renewed(desk: Desk, generation: int, *places: OffsetCommitted) -> bool:
     draft = Draft(desk.state, desk.volatile, "g")
-    offsets.commit(draft, CommitOffsets(Caller(1), "g", generation, "a", None, places))
+    commits.commit(draft, CommitOffsets(Caller(1), "g", generation, "a", None, places))
     return any(isinstance(effect, Renew) for effect in draft.effects)
 
 
@@ -233,7 +233,7 @@ def heard_again(desk: Desk, member_id: str, instance_id: str | None) -> bool:
     """Whether the repeat of a commit of generation 1 renews a session."""
     draft = Draft(desk.state, desk.volatile, "g")
     command = CommitOffsets(Caller(1), "g", 1, member_id, instance_id, (place("t"),))
-    offsets.heard_again(draft, command)
+    commits.heard_again(draft, command)
     return any(isinstance(effect, Renew) for effect in draft.effects)
 
 
@@ -256,7 +256,7 @@ def test_f12_a_repeat_of_a_released_identity_renews_nobody(desk: Desk) -> None:
 
 def test_the_empty_group_id_names_the_cluster_and_takes_no_offsets(desk: Desk) -> None:
     command = CommitOffsets(Caller(1), "", -1, "", None, (place("t"),))
-    reply, events = desk.decide(offsets.commit, command)
+    reply, events = desk.decide(commits.commit, command)
     assert isinstance(reply.error, InvalidGroupId)
     assert events == ()
 
@@ -374,7 +374,7 @@ def test_s23_retention_of_one_group(desk: Desk) -> None:
 
 
 def test_s7_one_sweep_lists_a_bounded_number(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(offsets, "EXPIRED_AT_ONCE_MAX", 2)
+    monkeypatch.setattr(commits, "EXPIRED_AT_ONCE_MAX", 2)
     commit(desk, place("t", 0), place("t", 1), place("u", 0))
     (first,) = sweep(desk, WEEK_MS)
     assert isinstance(first, OffsetsDeleted)
@@ -427,7 +427,7 @@ def test_s7_a_commit_that_no_entry_could_hold_is_refused_before_it_is_proposed(d
     fits = [place("t", 0, "x" * 4_000) for _ in range(13)]
     assert commit(desk, *fits)[0] == [None] * 13
     command = CommitOffsets(Caller(1), "g", -1, "", None, (*fits, *fits))
-    reply, events = desk.decide(offsets.commit, command, "g")
+    reply, events = desk.decide(commits.commit, command, "g")
     assert isinstance(reply.error, InvalidCommitOffsetSize)
     assert reply.error.size > reply.error.most
     assert events == ()

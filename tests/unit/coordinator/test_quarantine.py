@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from holdfast.coordinator.commands import Caller, DeleteGroup, Heartbeat
-from holdfast.coordinator.decide import decide, on_leading
-from holdfast.coordinator.effects import Answer
-from holdfast.coordinator.events import (
+from holdfast.coordinator.kernel.apply import apply_entry
+from holdfast.coordinator.kernel.decide import decide, on_leading
+from holdfast.coordinator.model.commands import Caller, DeleteGroup, Heartbeat
+from holdfast.coordinator.model.effects import Answer
+from holdfast.coordinator.model.events import (
     Cause,
     ClusterFormed,
     Event,
@@ -15,11 +16,10 @@ from holdfast.coordinator.events import (
     Part,
     Proposed,
 )
-from holdfast.coordinator.rejections import UnknownServerError
-from holdfast.coordinator.replay import apply_entry
-from holdfast.coordinator.replies import HeartbeatReply
-from holdfast.coordinator.state import State
-from holdfast.coordinator.volatile import Volatile
+from holdfast.coordinator.model.rejections import UnknownServerError
+from holdfast.coordinator.model.replies import HeartbeatReply
+from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.volatile import Volatile
 
 
 def entry(*parts: tuple[str, int, Event]) -> LogEntry:

@@ -6,8 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from holdfast.coordinator import queries
-from holdfast.coordinator.events import (
+from holdfast.coordinator.cluster.settings import InForce
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
+from holdfast.coordinator.kernel import queries
+from holdfast.coordinator.kernel.queries import FetchedOffset, ListedGroup
+from holdfast.coordinator.model.events import (
     Assigned,
     AssignmentStored,
     GroupCreated,
@@ -19,11 +22,8 @@ from holdfast.coordinator.events import (
     TopicsDeleted,
     TopicSize,
 )
-from holdfast.coordinator.ids import TopicPartition
-from holdfast.coordinator.queries import FetchedOffset, ListedGroup
-from holdfast.coordinator.rejections import GroupIdNotFound, InvalidConfig
-from holdfast.coordinator.settings import InForce
-from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.rejections import GroupIdNotFound, InvalidConfig
 from unit.coordinator.desk import Desk, member
 
 T0, T1, U0 = TopicPartition("t", 0), TopicPartition("t", 1), TopicPartition("u", 0)

@@ -13,7 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from harness.calls import Calls, P
-from holdfast.coordinator.commands import (
+from holdfast.coordinator.model.commands import (
     AlterSettings,
     CallBroken,
     Command,
@@ -21,9 +21,9 @@ from holdfast.coordinator.commands import (
     LeavingMember,
     TriggerRebalance,
 )
-from holdfast.coordinator.events import Protocol, SettingChange
-from holdfast.coordinator.ids import MemberId
-from holdfast.coordinator.volatile import Volatile
+from holdfast.coordinator.model.events import Protocol, SettingChange
+from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.volatile import Volatile
 
 STEPS = 120
 SEEDS = range(20)

@@ -11,15 +11,15 @@ from dataclasses import dataclass
 import pytest
 
 from harness.calls import Calls
-from holdfast.coordinator.commands import LeavingMember, TriggerRebalance
-from holdfast.coordinator.events import Protocol
-from holdfast.coordinator.evolve_rebalances import (
+from holdfast.coordinator.model.commands import LeavingMember, TriggerRebalance
+from holdfast.coordinator.model.events import Protocol
+from holdfast.coordinator.model.state import Change, Move, Rebalance
+from holdfast.coordinator.projections.rebalances import (
     COMPARED_BYTES_MAX,
     KEPT_MAX,
     LISTED_MAX,
     PARTED_MAX,
 )
-from holdfast.coordinator.state import Change, Move, Rebalance
 from holdfast.v1.group_pb2 import ConsumerProtocolAssignment, ConsumerProtocolTopicPartitions
 
 READS_T = (Protocol("p", b"p-bytes", ("t",)),)

@@ -3,8 +3,9 @@
 import pytest
 
 from harness.calls import Calls
-from holdfast.coordinator.broken import InvariantBroken
-from holdfast.coordinator.events import (
+from holdfast.coordinator.kernel.apply import Skipped, apply_entry, replay
+from holdfast.coordinator.model.errors import InvariantBroken
+from holdfast.coordinator.model.events import (
     Cause,
     Event,
     GroupCreated,
@@ -17,9 +18,8 @@ from holdfast.coordinator.events import (
     TopicsCreated,
     TopicSize,
 )
-from holdfast.coordinator.ids import UNCOMMITTED, Position
-from holdfast.coordinator.replay import Skipped, apply_entry, replay
-from holdfast.coordinator.state import State
+from holdfast.coordinator.model.ids import UNCOMMITTED, Position
+from holdfast.coordinator.model.state import State
 
 OFFSETS = OffsetsCommitted((OffsetCommitted("t", 0, 5, -1, ""),))
 

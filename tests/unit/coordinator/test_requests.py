@@ -7,10 +7,13 @@ from typing import get_args
 
 import pytest
 
-from holdfast.coordinator import answers, evolve_cluster
-from holdfast.coordinator.answers import StoredReply
-from holdfast.coordinator.broken import InvariantBroken
-from holdfast.coordinator.commands import (
+from holdfast.coordinator.cluster import evolve as evolve_cluster
+from holdfast.coordinator.cluster import requests, topics
+from holdfast.coordinator.cluster.requests import OneShot
+from holdfast.coordinator.groups import lifecycle
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.model import stored_replies
+from holdfast.coordinator.model.commands import (
     AlterSettings,
     Caller,
     CommitOffsets,
@@ -20,10 +23,8 @@ from holdfast.coordinator.commands import (
     LeaveGroup,
     TriggerRebalance,
 )
-from holdfast.coordinator.decide import cluster, groups, offsets, requests
-from holdfast.coordinator.decide.draft import Draft
-from holdfast.coordinator.decide.requests import OneShot
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.errors import InvariantBroken
+from holdfast.coordinator.model.events import (
     Event,
     GroupDeleted,
     OffsetCommitted,
@@ -33,8 +34,8 @@ from holdfast.coordinator.events import (
     SettingsChanged,
     TopicSize,
 )
-from holdfast.coordinator.ids import TopicPartition
-from holdfast.coordinator.rejections import (
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.rejections import (
     FencedInstanceId,
     GroupIdNotFound,
     InvalidRequest,
@@ -43,7 +44,7 @@ from holdfast.coordinator.rejections import (
     RequestTooOld,
     UnknownMemberId,
 )
-from holdfast.coordinator.replies import (
+from holdfast.coordinator.model.replies import (
     DoneReply,
     JoinReply,
     LeaveReply,
@@ -53,8 +54,10 @@ from holdfast.coordinator.replies import (
     OffsetsReply,
     PartitionResult,
 )
-from holdfast.coordinator.request_ids import made_at_ms
-from holdfast.coordinator.state import RequestKey
+from holdfast.coordinator.model.request_ids import made_at_ms
+from holdfast.coordinator.model.state import RequestKey
+from holdfast.coordinator.model.stored_replies import StoredReply
+from holdfast.coordinator.offsets import commits
 from unit.coordinator.desk import Desk, member
 
 START_MS = 1_700_000_000_000
@@ -92,7 +95,7 @@ def commit(
     command = CommitOffsets(caller, group_id, -1, "", None, placed)
 
     def rule(draft: Draft, command: CommitOffsets) -> StoredReply:
-        return requests.once(draft, command, offsets.commit)
+        return requests.once(draft, command, commits.commit)
 
     return desk.decide(rule, command, group_id, principal)
 
@@ -155,7 +158,7 @@ def test_s14_a_refusal_is_decided_again(desk: Desk) -> None:
     caller = Caller(1, request_id=ID, digest=b"body")
 
     def delete(draft: Draft, command: DeleteGroup) -> StoredReply:
-        return requests.once(draft, command, groups.delete)
+        return requests.once(draft, command, lifecycle.delete)
 
     desk.rebalancing_group("g", member("a"))
     refused, events = desk.decide(delete, DeleteGroup(caller, "g"), "g")
@@ -169,7 +172,7 @@ def test_s15_the_record_outlives_the_group(desk: Desk) -> None:
     caller = Caller(1, principal="alice", request_id=uuid7(START_MS, 1), digest=b"body")
 
     def delete(draft: Draft, command: DeleteGroup) -> StoredReply:
-        return requests.once(draft, command, groups.delete)
+        return requests.once(draft, command, lifecycle.delete)
 
     commit(desk)
     done, events = desk.decide(delete, DeleteGroup(caller, "g"), "g", "alice")
@@ -185,7 +188,7 @@ def test_s15_a_call_without_a_group_belongs_to_the_empty_group(desk: Desk) -> No
     caller = Caller(1, principal="alice", request_id=ID, digest=b"body")
 
     def create(draft: Draft, command: CreateTopics) -> StoredReply:
-        return requests.once(draft, command, cluster.create_topics)
+        return requests.once(draft, command, topics.create_topics)
 
     command = CreateTopics(caller, (TopicSize("new", 1),))
     done, _ = desk.decide(create, command, "", "alice")
@@ -339,22 +342,24 @@ def test_a_refusal_of_the_whole_call_has_the_form_of_its_answer(
     ],
 )
 def test_s15_stored_answers_come_back_as_they_were(reply: StoredReply) -> None:
-    assert answers.thaw(answers.freeze(reply)) == reply
+    assert stored_replies.thaw(stored_replies.freeze(reply)) == reply
 
 
 def test_s15_the_bytes_of_an_answer_are_part_of_the_log() -> None:
     """Never change this: old logs hold such bytes."""
     reply = LeaveReply(None, (MemberResult("b", "i", UnknownMemberId("b")),))
-    assert answers.freeze(reply) == b'["LeaveReply",null,[["b","i",["UnknownMemberId","b"]]]]'
+    assert (
+        stored_replies.freeze(reply) == b'["LeaveReply",null,[["b","i",["UnknownMemberId","b"]]]]'
+    )
 
 
 def test_s14_a_join_is_never_stored() -> None:
     with pytest.raises(TypeError, match="never stored"):
-        answers.freeze(JoinReply(None))
+        stored_replies.freeze(JoinReply(None))
     assert JoinReply not in get_args(StoredReply)
 
 
 @pytest.mark.parametrize("damaged", [b"", b"[]", b'["Nothing"]', b'["DoneReply",["Odd"]]', b"\xff"])
 def test_s6_a_stored_answer_that_cannot_be_read_is_told(damaged: bytes) -> None:
     with pytest.raises(InvariantBroken, match="S15"):
-        answers.thaw(damaged)
+        stored_replies.thaw(damaged)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.coordinator.commands import (
+from holdfast.coordinator.kernel.apply import Skipped, apply_entry
+from holdfast.coordinator.model.commands import (
     Caller,
     CommitOffsets,
     DeadlineFired,
     DeleteGroup,
     ExpireOffsets,
 )
-from holdfast.coordinator.decide import offsets
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Cause,
     GroupCreated,
     GroupDeleted,
@@ -22,9 +22,9 @@ from holdfast.coordinator.events import (
     Part,
     Proposed,
 )
-from holdfast.coordinator.rejections import UnknownMemberId
-from holdfast.coordinator.replay import Skipped, apply_entry
-from holdfast.coordinator.volatile import SESSION, DeadlineKey
+from holdfast.coordinator.model.rejections import UnknownMemberId
+from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
+from holdfast.coordinator.offsets import commits
 from holdfast.runtime.replica.log_time import LogTime
 from unit.coordinator.desk import Desk
 
@@ -61,7 +61,7 @@ def test_s8_a_leader_whose_clock_is_a_year_ahead_deletes_no_offset() -> None:
     desk = Desk()
     desk.topics(t=1)
     command = CommitOffsets(Caller(1), "g", -1, "", None, (OffsetCommitted("t", 0, 5, -1, ""),))
-    desk.decide(offsets.commit, command, "g")
+    desk.decide(commits.commit, command, "g")
     boot_seconds = 3_600.0
     wall_ms = desk.state.log_time_ms + 365 * DAY_MS
     log_time = LogTime(lambda: boot_seconds)
@@ -69,10 +69,10 @@ def test_s8_a_leader_whose_clock_is_a_year_ahead_deletes_no_offset() -> None:
     boot_seconds += 60
     sweep = ExpireOffsets("g", log_time.now_ms(desk.state.log_time_ms))
 
-    assert desk.decide(offsets.expire, sweep, "g")[1] == ()
+    assert desk.decide(commits.expire, sweep, "g")[1] == ()
     desk.happened("g", at_ms=sweep.log_time_ms)
     by_the_wall = ExpireOffsets("g", wall_ms)
-    assert desk.decide(offsets.expire, by_the_wall, "g")[1] != (), "the harm that the rule prevents"
+    assert desk.decide(commits.expire, by_the_wall, "g")[1] != (), "the harm that the rule prevents"
     desk.prove()
 
 

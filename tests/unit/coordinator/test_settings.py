@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.coordinator import settings
-from holdfast.coordinator.events import SettingChange
-from holdfast.coordinator.rejections import InvalidConfig
-from holdfast.coordinator.settings_catalogue import REGISTRY
-from holdfast.coordinator.state import Settings, State
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
+from holdfast.coordinator.model.events import SettingChange
+from holdfast.coordinator.model.rejections import InvalidConfig
+from holdfast.coordinator.model.state import Settings, State
 
 KAFKAS_DEFAULTS = {
     "group.min.session.timeout.ms": 6_000,

@@ -3,8 +3,9 @@
 import pytest
 
 from harness.calls import REBALANCE_MS, SESSION_MS, Calls, P
-from holdfast.coordinator.commands import LeavingMember
-from holdfast.coordinator.events import (
+from holdfast.coordinator.classic.evolve import REPLACED_REQUESTS_MAX
+from holdfast.coordinator.model.commands import LeavingMember
+from holdfast.coordinator.model.events import (
     InstanceReleased,
     MemberExpired,
     MembersRemoved,
@@ -12,9 +13,8 @@ from holdfast.coordinator.events import (
     RebalanceStarted,
     StaticMemberReplaced,
 )
-from holdfast.coordinator.evolve_members import REPLACED_REQUESTS_MAX
-from holdfast.coordinator.rejections import FencedInstanceId, InvalidRequest, UnknownMemberId
-from holdfast.coordinator.volatile import SESSION, SYNC, DeadlineKey
+from holdfast.coordinator.model.rejections import FencedInstanceId, InvalidRequest, UnknownMemberId
+from holdfast.coordinator.model.volatile import SESSION, SYNC, DeadlineKey
 
 
 def test_b3_a_swap_is_one_event_and_nothing_moves(calls: Calls) -> None:

@@ -3,9 +3,9 @@
 import pytest
 
 from harness.calls import REBALANCE_MS, Calls
-from holdfast.coordinator.commands import CallBroken, DeadlineFired
-from holdfast.coordinator.events import Assigned, AssignmentStored, MemberExpired
-from holdfast.coordinator.rejections import (
+from holdfast.coordinator.model.commands import CallBroken, DeadlineFired
+from holdfast.coordinator.model.events import Assigned, AssignmentStored, MemberExpired
+from holdfast.coordinator.model.rejections import (
     IllegalGeneration,
     InconsistentGroupProtocol,
     InvalidRequest,
@@ -13,7 +13,7 @@ from holdfast.coordinator.rejections import (
     Superseded,
     UnknownMemberId,
 )
-from holdfast.coordinator.volatile import SESSION, SYNC, DeadlineKey
+from holdfast.coordinator.model.volatile import SESSION, SYNC, DeadlineKey
 
 
 @pytest.fixture

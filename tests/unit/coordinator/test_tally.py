@@ -12,9 +12,9 @@ import random
 import pytest
 
 from harness.core import Core
-from holdfast.coordinator import usage
-from holdfast.coordinator.state import State
-from holdfast.coordinator.usage import NOTHING, Usage
+from holdfast.coordinator.model import usage
+from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.usage import NOTHING, Usage
 from holdfast.runtime.groups.tally import ENTRIES_MAX, Tally
 from unit.coordinator.test_random_calls import Chaos
 

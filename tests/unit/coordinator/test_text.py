@@ -7,7 +7,7 @@ import unicodedata
 
 import pytest
 
-from holdfast.coordinator.text import OBEYED, readable, readable_json
+from holdfast.coordinator.model.text import OBEYED, readable, readable_json
 
 C0, C1 = [*range(0x20), 0x7F], [*range(0x80, 0xA0)]
 LINE_BREAKS = [0x0A, 0x0B, 0x0C, 0x0D, 0x1C, 0x1D, 0x1E, 0x85, 0x2028, 0x2029]

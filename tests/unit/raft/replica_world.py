@@ -9,14 +9,14 @@ from typing import Any
 
 import pytest
 
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Cause,
     GroupCreated,
     Part,
     Proposed,
     Record,
 )
-from holdfast.coordinator.state import State
+from holdfast.coordinator.model.state import State
 from holdfast.raft.api import (
     Applied,
     Item,

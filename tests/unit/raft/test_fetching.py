@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from harness.poll import until_async
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Cause,
     ClusterFormed,
     Event,
@@ -23,7 +23,7 @@ from holdfast.coordinator.events import (
     SegmentSealed,
     TopicsDeleted,
 )
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.event_log.child import Ended, run_child
 from holdfast.runtime.event_log.fetch import Fetching, FetchingPlace
 from holdfast.runtime.event_log.history import History, NotHeld

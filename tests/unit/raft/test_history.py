@@ -10,7 +10,7 @@ from threading import Event as Flag
 
 import pytest
 
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Cause,
     ClusterFormed,
     Event,
@@ -21,7 +21,7 @@ from holdfast.coordinator.events import (
     Record,
     SegmentSealed,
 )
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.event_log.history import History, NotHeld, Page
 from holdfast.runtime.event_log.tail import Tail
 from holdfast.runtime.replica.snapshots import StateSnapshots

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Cause,
     ClusterFormed,
     LogEntry,
@@ -19,7 +19,7 @@ from holdfast.coordinator.events import (
     SettingsChanged,
     TopicsDeleted,
 )
-from holdfast.coordinator.state import State
+from holdfast.coordinator.model.state import State
 from holdfast.raft.api import (
     Applied,
     BarrierPassed,

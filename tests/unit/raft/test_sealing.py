@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.coordinator.events import Cause, Record, SegmentSealed
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.events import Cause, Record, SegmentSealed
+from holdfast.coordinator.model.ids import Position
 from holdfast.raft.api import DiskLow
 from holdfast.runtime.event_log.seal import Sealing, SealingPlace
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record

@@ -11,8 +11,8 @@ import lmdb
 import pytest
 
 from harness.poll import until
-from holdfast.coordinator.events import Cause, GroupCreated, LogEntry, Part, Proposed
-from holdfast.coordinator.state import State
+from holdfast.coordinator.model.events import Cause, GroupCreated, LogEntry, Part, Proposed
+from holdfast.coordinator.model.state import State
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.runtime.replica.snapshots import CHUNKS_AHEAD, StateSnapshots
 from holdfast.runtime.replica.state_machine import StateMachine

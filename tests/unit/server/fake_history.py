@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.event_log.history import NotHeld, Page
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
 

@@ -10,13 +10,13 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING
 
-from holdfast.coordinator.events import Cause, LogEntry, Part, Proposed
-from holdfast.coordinator.replay import apply_entry
-from holdfast.coordinator.state import State
+from holdfast.coordinator.kernel.apply import apply_entry
+from holdfast.coordinator.model.events import Cause, LogEntry, Part, Proposed
+from holdfast.coordinator.model.state import State
 from holdfast.raft.api import Committed, NotLeader, PeerStatus, Role, Status
 
 if TYPE_CHECKING:
-    from holdfast.coordinator.events import Event, Record
+    from holdfast.coordinator.model.events import Event, Record
     from holdfast.runtime.ports import Listener
 
 

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import grpc
 import pytest
 
-from holdfast.coordinator.events import SettingChange
-from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
+from holdfast.coordinator.model.events import SettingChange
 from holdfast.server.config.address import Address
 from holdfast.server.config.node_config import NodeConfig, Peer
 from holdfast.server.process.node import Node

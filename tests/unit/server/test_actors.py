@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from holdfast.coordinator import commands as c
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model import commands as c
+from holdfast.coordinator.model.events import (
     OffsetCommitted,
     OffsetsCommitted,
 )
-from holdfast.coordinator.ids import Position, TopicPartition
-from holdfast.coordinator.rejections import FencedInstanceId
-from holdfast.coordinator.replies import JoinReply
-from holdfast.coordinator.volatile import ROUND, DeadlineKey
+from holdfast.coordinator.model.ids import Position, TopicPartition
+from holdfast.coordinator.model.rejections import FencedInstanceId
+from holdfast.coordinator.model.replies import JoinReply
+from holdfast.coordinator.model.volatile import ROUND, DeadlineKey
 from holdfast.raft.api import OutcomeUnknown
 from holdfast.runtime.errors import LeadershipLost, RuleBroken
 from holdfast.runtime.groups import batch
@@ -32,9 +32,9 @@ from unit.server.world import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.coordinator.events import Event
-    from holdfast.coordinator.ids import CallId
-    from holdfast.coordinator.replies import HeartbeatReply
+    from holdfast.coordinator.model.events import Event
+    from holdfast.coordinator.model.ids import CallId
+    from holdfast.coordinator.model.replies import HeartbeatReply
 
 
 def test_commands_of_one_turn_share_one_part() -> None:

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.coordinator import commands as c
-from holdfast.coordinator import settings
-from holdfast.coordinator.events import (
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.model import commands as c
+from holdfast.coordinator.model.events import (
     GroupDeleted,
     MembersRemoved,
     OffsetCommitted,
@@ -19,7 +19,7 @@ from holdfast.coordinator.events import (
     TopicsCreated,
     TopicSize,
 )
-from holdfast.coordinator.ids import TopicPartition
+from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.runtime.groups.batch import WEIGHT_MAX
 from holdfast.storage.codec.event_codec import encode_part
 from unit.server.world import World, committing, creating, joining, with_topic
@@ -27,7 +27,7 @@ from unit.server.world import World, committing, creating, joining, with_topic
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from holdfast.coordinator.ids import CallId
+    from holdfast.coordinator.model.ids import CallId
 
 LONG_MS = 365 * 24 * 3_600_000
 """Longer than offsets are kept."""

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from holdfast.coordinator import commands as c
-from holdfast.coordinator import usage
-from holdfast.coordinator.events import GroupCreated, SettingChange
-from holdfast.coordinator.rejections import PolicyViolation
+from holdfast.coordinator.model import commands as c
+from holdfast.coordinator.model import usage
+from holdfast.coordinator.model.events import GroupCreated, SettingChange
+from holdfast.coordinator.model.rejections import PolicyViolation
 from holdfast.raft.api import Overloaded
 from unit.server.world import World, committing, joining, with_topic
 
 if TYPE_CHECKING:
-    from holdfast.coordinator.replies import OffsetsReply
+    from holdfast.coordinator.model.replies import OffsetsReply
     from holdfast.runtime.groups.pending_calls import Answered
 
 MOST = 5

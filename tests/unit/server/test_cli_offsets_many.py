@@ -10,10 +10,10 @@ import pytest
 from click.testing import CliRunner, Result
 
 from holdfast.cli import main
-from holdfast.coordinator.events import TopicSize
-from holdfast.coordinator.ids import TopicPartition
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.state import Group, Offset
+from holdfast.coordinator.model.events import TopicSize
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import Group, Offset
 from holdfast.server.guard import item_bounds
 from unit.server.nodes import served
 

@@ -10,9 +10,9 @@ import pytest
 from click.testing import CliRunner
 
 from holdfast.cli import connect, main
-from holdfast.coordinator.events import TopicSize
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.state import Group
+from holdfast.coordinator.model.events import TopicSize
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import Group
 from unit.server.nodes import served
 
 NAMES = [f"n-{n}" for n in range(5)]

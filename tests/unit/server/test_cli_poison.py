@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from holdfast.cli import main
 from holdfast.cli.options import table
 from holdfast.cli.render.speaking import say
-from holdfast.coordinator.text import OBEYED
+from holdfast.coordinator.model.text import OBEYED
 from holdfast.server.process import logs
 from holdfast.server.process.logs import JsonForm, TextForm
 from holdfast.v1 import admin_pb2 as a

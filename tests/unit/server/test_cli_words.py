@@ -8,7 +8,7 @@ from holdfast.cli.commands.offset_calls import Place, lacking, select
 from holdfast.cli.render import describing, explain
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.times import Now, ago, ago_log
-from holdfast.coordinator.text import span
+from holdfast.coordinator.model.text import span
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import log_pb2 as lg

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.coordinator.events import SettingChange
+from holdfast.coordinator.model.events import SettingChange
 from holdfast.server.config import text
 from holdfast.server.config.node_config import ConfigError, NodeConfig, Tls, load
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, cast
 
-from holdfast.coordinator.volatile import ROUND, SESSION, DeadlineKey
+from holdfast.coordinator.model.volatile import ROUND, SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
 from holdfast.runtime.time.deadline_dispatch import (
     LATE_MS_MAX,
@@ -22,7 +22,7 @@ from holdfast.v1.group_pb2 import HeartbeatRequest
 if TYPE_CHECKING:
     import pytest
 
-    from holdfast.coordinator.commands import DeadlineFired
+    from holdfast.coordinator.model.commands import DeadlineFired
     from holdfast.runtime.ports import ReplicaLike
 
 MANY = 5 * SESSIONS_A_TURN

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.coordinator.events import GenerationStarted
-from holdfast.coordinator.rejections import MemberIdRequired, RebalanceInProgress
+from holdfast.coordinator.model.events import GenerationStarted
+from holdfast.coordinator.model.rejections import MemberIdRequired, RebalanceInProgress
 from unit.server.trio import (
     REBALANCE_MS,
     SESSION_MS,
@@ -27,7 +27,7 @@ from unit.server.trio import (
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
 
-    from holdfast.coordinator.replies import JoinReply
+    from holdfast.coordinator.model.replies import JoinReply
 
 
 def play(story: Callable[[Trio], Coroutine[None, None, None]]) -> None:

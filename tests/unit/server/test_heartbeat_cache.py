@@ -3,9 +3,9 @@
 import pytest
 
 from harness.calls import Calls
-from holdfast.coordinator.commands import Heartbeat
-from holdfast.coordinator.decide import decide
-from holdfast.coordinator.effects import Answer
+from holdfast.coordinator.kernel.decide import decide
+from holdfast.coordinator.model.commands import Heartbeat
+from holdfast.coordinator.model.effects import Answer
 from holdfast.runtime.groups.heartbeat_cache import HeartbeatCache
 
 

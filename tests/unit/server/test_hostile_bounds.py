@@ -28,7 +28,7 @@ from harness.hostile import (
     call_headers,
     frame,
 )
-from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.server.process.open_files import (
     CONNECTIONS_MAX,
     connections_max,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import grpc
 import pytest
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.server.rpc import log_service
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x

@@ -7,7 +7,7 @@ import asyncio
 import grpc
 import pytest
 
-from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.server.rpc.grpc_options import MESSAGE_FLOOR, MESSAGE_MARGIN, server_options
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g

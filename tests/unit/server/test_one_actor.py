@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from holdfast.coordinator import commands as c
-from holdfast.coordinator.ids import Position, TopicPartition
+from holdfast.coordinator.model import commands as c
+from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.raft.api import DiskLow
 from holdfast.runtime.errors import CommandFailed, Crashed, NotCoordinator, Stopping
 from holdfast.server.rpc.callers import Callers, Context
@@ -32,8 +32,8 @@ from unit.server.world import (
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.coordinator.ids import CallId
-    from holdfast.coordinator.replies import JoinReply
+    from holdfast.coordinator.model.ids import CallId
+    from holdfast.coordinator.model.replies import JoinReply
     from holdfast.runtime.groups.actor import Actor
 
 

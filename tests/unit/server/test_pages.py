@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from holdfast.coordinator.events import TopicSize
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.state import Group
+from holdfast.coordinator.model.events import TopicSize
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import Group
 from holdfast.server.guard import answer_size
 from holdfast.server.rpc import pages
 from holdfast.v1 import admin_pb2 as a

@@ -8,8 +8,8 @@ from typing import Any, get_args, get_type_hints
 import grpc
 import pytest
 
-from holdfast.coordinator import rejections as r
-from holdfast.coordinator.rejections import Rejection
+from holdfast.coordinator.model import rejections as r
+from holdfast.coordinator.model.rejections import Rejection
 from holdfast.runtime.errors import NotCoordinator
 from holdfast.server.rpc.errors import CallFailed
 from holdfast.server.translate.refusals import TABLE, Coded, Status, code_of, sentence

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from holdfast.coordinator import commands as c
-from holdfast.coordinator.events import SettingChange
+from holdfast.coordinator.model import commands as c
+from holdfast.coordinator.model.events import SettingChange
 from unit.server.trio import Trio, joined, joining
 from unit.server.world import World
 from unit.server.world import joining as joining_alone

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.coordinator.commands import Command, SealSegment
-from holdfast.coordinator.events import Cause, Event, GroupCreated, Record, SegmentSealed
-from holdfast.coordinator.ids import Position
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.settings_catalogue import REGISTRY
-from holdfast.coordinator.state import Settings, State
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
+from holdfast.coordinator.model.commands import Command, SealSegment
+from holdfast.coordinator.model.events import Cause, Event, GroupCreated, Record, SegmentSealed
+from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import Settings, State
 from holdfast.runtime.background.segment_roll import SegmentRoll
 
 

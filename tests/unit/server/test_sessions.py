@@ -7,12 +7,16 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.coordinator import commands as c
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model import commands as c
+from holdfast.coordinator.model.events import (
     SettingChange,
 )
-from holdfast.coordinator.rejections import FencedInstanceId, RebalanceInProgress, UnknownMemberId
-from holdfast.coordinator.volatile import SESSION, DeadlineKey
+from holdfast.coordinator.model.rejections import (
+    FencedInstanceId,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
 from holdfast.raft.api import Overloaded
 from holdfast.runtime.errors import NotCoordinator
 from holdfast.server.rpc.heartbeat_stream import answered_before
@@ -22,8 +26,8 @@ from unit.server.world import World, beating, committing, joining, with_topic
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.coordinator.ids import CallId
-    from holdfast.coordinator.replies import JoinReply
+    from holdfast.coordinator.model.ids import CallId
+    from holdfast.coordinator.model.replies import JoinReply
 
 
 def test_a_renewal_that_was_answered_aside_survives_the_batch() -> None:

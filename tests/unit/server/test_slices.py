@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
-from holdfast.coordinator.events import TopicSize
-from holdfast.coordinator.ids import TopicPartition
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.state import Group, Member, Offset, State
+from holdfast.coordinator.model.events import TopicSize
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import Group, Member, Offset, State
 from holdfast.server.guard import answer_size
 from holdfast.server.guard.item_bounds import LEAVING_MAX
 from holdfast.server.rpc import listing, slices

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from holdfast.cli.render import describing, explain
-from holdfast.coordinator.events import StaticMemberReplaced
+from holdfast.coordinator.model.events import StaticMemberReplaced
 from holdfast.server.rpc import takeovers
 from holdfast.server.rpc.takeovers import KEPT_MAX, WINDOW_MS, Counts, Takeovers
 from holdfast.v1 import admin_pb2 as a
@@ -21,7 +21,7 @@ from unit.server.nodes import Served, beat, join, served, sync, topic, until
 from unit.server.world import World, beating
 
 if TYPE_CHECKING:
-    from holdfast.coordinator.ids import Position
+    from holdfast.coordinator.model.ids import Position
     from holdfast.runtime.event_log.history import Page
     from holdfast.v1 import extras_pb2 as x
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from holdfast.coordinator.commands import (
+from holdfast.coordinator.kernel.apply import apply_entry
+from holdfast.coordinator.model.commands import (
     AlterSettings,
     Caller,
     Heartbeat,
@@ -19,19 +20,18 @@ from holdfast.coordinator.commands import (
     LeavingMember,
     SyncGroup,
 )
-from holdfast.coordinator.events import Assigned, LogEntry, Part, Protocol, SettingChange
-from holdfast.coordinator.replay import apply_entry
+from holdfast.coordinator.model.events import Assigned, LogEntry, Part, Protocol, SettingChange
 from unit.server.fake_replica import FakeReplica
 from unit.server.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.coordinator.commands import Command
-    from holdfast.coordinator.events import Record
-    from holdfast.coordinator.ids import CallId, MemberId
-    from holdfast.coordinator.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
-    from holdfast.coordinator.state import Group
+    from holdfast.coordinator.model.commands import Command
+    from holdfast.coordinator.model.events import Record
+    from holdfast.coordinator.model.ids import CallId, MemberId
+    from holdfast.coordinator.model.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
+    from holdfast.coordinator.model.state import Group
     from holdfast.runtime.groups.pending_calls import Answered
 
 SESSION_MS = 10_000

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
-from holdfast.coordinator import commands as c
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model import commands as c
+from holdfast.coordinator.model.events import (
     Assigned,
     OffsetCommitted,
     Protocol,
@@ -24,9 +24,9 @@ from unit.server.nodes import QUICK
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.coordinator.events import Event
-    from holdfast.coordinator.ids import CallId
-    from holdfast.coordinator.replies import HeartbeatReply, JoinReply, SyncReply
+    from holdfast.coordinator.model.events import Event
+    from holdfast.coordinator.model.ids import CallId
+    from holdfast.coordinator.model.replies import HeartbeatReply, JoinReply, SyncReply
     from holdfast.runtime.groups.pending_calls import Answered
 
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from golden.schema import schema_lines
 from golden.values_v1 import EVENTS, STATE, entry, record
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Cause,
     Event,
     GroupCreated,
@@ -27,9 +27,9 @@ from holdfast.coordinator.events import (
     SegmentSealed,
     SettingChange,
 )
-from holdfast.coordinator.ids import Position, TopicPartition
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.state import Group, Member, Offset, RequestRecord, State
+from holdfast.coordinator.model.ids import Position, TopicPartition
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import Group, Member, Offset, RequestRecord, State
 from holdfast.storage.codec.event_codec import (
     CHAIN_START,
     SCHEMA_VERSION,
@@ -233,7 +233,7 @@ def test_bytes_do_not_depend_on_the_hash_seed(seed: str) -> None:
     """Nodes differ in PYTHONHASHSEED, and must not differ in digests (S3)."""
     code = (
         "from holdfast.storage.codec.event_codec import *;"
-        "from holdfast.coordinator.pmap import PMap;"
+        "from holdfast.coordinator.model.pmap import PMap;"
         "print(encode_state(StateItem(('',), PMap({f'k{i}': 'v' for i in range(99)}))).hex())"
     )
     environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -9,7 +9,7 @@ from shutil import rmtree
 
 import pytest
 
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Cause,
     ClusterFormed,
     Event,
@@ -18,7 +18,7 @@ from holdfast.coordinator.events import (
     Record,
     SegmentSealed,
 )
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, chain_hash, encode_record
 from holdfast.storage.segments.log_check import NodeLog, check_node, compare
 from holdfast.storage.segments.segments import MANIFEST, Row, segments_in, write_segment

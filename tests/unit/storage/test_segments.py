@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.coordinator.events import Cause, GroupCreated, MembersLeft, Record
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.events import Cause, GroupCreated, MembersLeft, Record
+from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
 from holdfast.storage.segments.segments import (
     BLOCK_INDEXES,

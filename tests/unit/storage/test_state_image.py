@@ -6,10 +6,10 @@ import random
 
 import pytest
 
-from holdfast.coordinator.events import Protocol, TopicSize
-from holdfast.coordinator.ids import Position, TopicPartition
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.state import (
+from holdfast.coordinator.model.events import Protocol, TopicSize
+from holdfast.coordinator.model.ids import Position, TopicPartition
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import (
     Group,
     Member,
     Offset,

@@ -8,8 +8,8 @@ from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_typ
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hypothesis import strategies as st
 
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.state import Settings
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import Settings
 from holdfast.storage.codec.shapes import message_of
 
 T = TypeVar("T")

@@ -18,7 +18,7 @@ import grpc
 from holdfast.cli.ending import UNKNOWN, fail
 from holdfast.cli.patience import Patience, is_unconnected
 from holdfast.cli.tls import credentials, unreached
-from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.server.config import cluster_file
 from holdfast.server.config.address import parse_address
 from holdfast.server.config.node_config import ConfigError, Tls

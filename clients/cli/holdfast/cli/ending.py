@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NoReturn
 import click
 
 from holdfast.cli.render.speaking import say
-from holdfast.coordinator.text import readable, readable_json
+from holdfast.coordinator.model.text import readable, readable_json
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
-from holdfast.coordinator.decide.cluster import TOPIC_NAME_LENGTH_MAX
-from holdfast.coordinator.decide.groups import GROUP_ID_LENGTH_MAX
-from holdfast.coordinator.text import CUT_TO
+from holdfast.coordinator.cluster.topics import TOPIC_NAME_LENGTH_MAX
+from holdfast.coordinator.groups.lifecycle import GROUP_ID_LENGTH_MAX
+from holdfast.coordinator.model.text import CUT_TO
 from holdfast.server.translate.limits import TEXT_MAX
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from holdfast.cli.connect import Cluster, check_addresses, code_name, find_targe
 from holdfast.cli.ending import fail, print_json
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say
-from holdfast.coordinator.text import CUT_TO, abbreviate, readable
+from holdfast.coordinator.model.text import CUT_TO, abbreviate, readable
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 

@@ -33,6 +33,6 @@ _ESCAPES: Final = {point: repr(chr(point))[1:-1] for point in _OBEYED}
 def readable(text: str) -> str:
     """A text of the service's, on one line and without what a terminal obeys.
 
-    As coordinator/text.py has it, of which a client without a server has nothing.
+    As coordinator/model/text.py has it, of which a client without a server has nothing.
     """
     return text.translate(_ESCAPES)

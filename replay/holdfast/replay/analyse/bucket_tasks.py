@@ -9,7 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from holdfast.coordinator.events import OffsetsCommitted, OffsetsDeleted, Record, RequestRecorded
+from holdfast.coordinator.model.events import (
+    OffsetsCommitted,
+    OffsetsDeleted,
+    Record,
+    RequestRecorded,
+)
 from holdfast.replay.analyse.ownership import Interval, OwnershipTimeline
 from holdfast.replay.analyse.rebalances import Rebalance, RebalanceTimeline, Turn
 from holdfast.replay.read.log_rows import Cut, Source, read_rows

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Event,
     GenerationStarted,
     MemberExpired,
@@ -15,7 +15,7 @@ from holdfast.coordinator.events import (
     MembersLeft,
     MembersRemoved,
 )
-from holdfast.coordinator.ids import MemberId
+from holdfast.coordinator.model.ids import MemberId
 
 
 class Departures(NamedTuple):

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     AssignmentStored,
     GenerationStarted,
     GroupDeleted,
@@ -23,7 +23,7 @@ from holdfast.coordinator.events import (
     Record,
     StaticMemberReplaced,
 )
-from holdfast.coordinator.ids import MemberId, TopicPartition
+from holdfast.coordinator.model.ids import MemberId, TopicPartition
 from holdfast.replay.analyse.departures import Departures, departures
 from holdfast.storage.codec.event_codec import CodecError, decode_assignment
 

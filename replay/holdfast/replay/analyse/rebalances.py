@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     AssignmentStored,
     GenerationStarted,
     GroupDeleted,
@@ -20,7 +20,7 @@ from holdfast.coordinator.events import (
     Record,
     StaticMemberReplaced,
 )
-from holdfast.coordinator.ids import MemberId
+from holdfast.coordinator.model.ids import MemberId
 from holdfast.replay.analyse.departures import departures
 
 

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple, TypeAlias
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from holdfast.coordinator.events import Record
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.events import Record
+from holdfast.coordinator.model.ids import Position
 from holdfast.storage.segments.segments import typed_columns
 
 FINDINGS_MAX: Final = 100

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Finding
 from holdfast.replay.read.log_rows import START, Source
 from holdfast.storage.segments.segments import BUCKETS, Manifest, read_manifest, segments_in

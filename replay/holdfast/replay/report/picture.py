@@ -15,7 +15,7 @@ from matplotlib.colors import to_hex
 from matplotlib.figure import Figure
 from matplotlib.patches import Patch
 
-from holdfast.coordinator.text import readable
+from holdfast.coordinator.model.text import readable
 from holdfast.replay.analyse.analysis import Analysis
 from holdfast.replay.analyse.ownership import Interval
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from holdfast.coordinator.text import readable
+from holdfast.coordinator.model.text import readable
 from holdfast.replay.analyse.analysis import Analysis, GroupSummary, Restless, Step
 from holdfast.replay.analyse.rebalances import Rebalance
 

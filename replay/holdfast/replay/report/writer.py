@@ -10,7 +10,7 @@ from html import escape
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from holdfast.coordinator.text import readable
+from holdfast.coordinator.model.text import readable
 from holdfast.replay.analyse.analysis import Analysis
 from holdfast.replay.report.picture import busiest_group, draw
 from holdfast.replay.report.tables import Table, heading, plain, tables

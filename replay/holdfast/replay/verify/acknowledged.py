@@ -14,7 +14,7 @@ from pathlib import Path
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Finding
 
 FINDINGS_MAX = 100

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from holdfast.coordinator.broken import InvariantBroken
-from holdfast.coordinator.events import RequestRecorded
-from holdfast.coordinator.ids import Position
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.replay import replay
-from holdfast.coordinator.state import State
+from holdfast.coordinator.kernel.apply import replay
+from holdfast.coordinator.model.errors import InvariantBroken
+from holdfast.coordinator.model.events import RequestRecorded
+from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import State
 from holdfast.replay.read.log_rows import (
     COUNT,
     HEAD,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Finding
 from holdfast.replay.verify.fold_job import Folded
 

@@ -15,8 +15,8 @@ from pyspark import StorageLevel
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from holdfast.coordinator.ids import Position
-from holdfast.coordinator.state import State
+from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.state import State
 from holdfast.replay.findings import Finding
 from holdfast.replay.read.log_rows import COUNT, ENTRY, FINDING, HEAD, RECORD, Cut
 from holdfast.replay.read.node_logs import NodeLog, sources_by_bucket, sources_by_segment

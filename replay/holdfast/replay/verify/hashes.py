@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from pyspark.sql import Column, DataFrame, Row, SparkSession
 from pyspark.sql import functions as f
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Finding
 from holdfast.replay.read.node_logs import NodeLog, Range
 from holdfast.replay.spark.log_tables import stored_rows, up_to, within

@@ -15,7 +15,7 @@ from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped]  # it ha
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Check, Finding, Report
 from holdfast.replay.read.log_rows import ENTRY_LAST, START, Cut
 from holdfast.replay.read.node_logs import NodeLog, Range, missing_ranges, readable

@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator import settings
-from holdfast.coordinator.commands import ExpireOffsets
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.model.commands import ExpireOffsets
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.coordinator.events import Record
+    from holdfast.coordinator.model.events import Record
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.ports import ReplicaLike
 

@@ -9,15 +9,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.coordinator import settings
-from holdfast.coordinator.commands import SealSegment
-from holdfast.coordinator.events import SegmentSealed
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.model.commands import SealSegment
+from holdfast.coordinator.model.events import SegmentSealed
+from holdfast.coordinator.model.ids import Position
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.coordinator.events import Record
+    from holdfast.coordinator.model.events import Record
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.ports import ReplicaLike
 

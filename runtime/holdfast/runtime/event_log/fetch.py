@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Final, Protocol
 from zlib import crc32
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.event_log.child import Ended, run_child
 from holdfast.runtime.event_log.flaws import AGAIN_SECONDS, Flaws
 from holdfast.runtime.event_log.segment_calls import Call, Piece, encode_list, encode_read

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from holdfast.coordinator.events import ClusterFormed
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.events import ClusterFormed
+from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.event_log.tail import Captured, Tail
 from holdfast.storage.codec.event_codec import decode_record
 from holdfast.storage.segments.adopt import Gap

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.raft.core.proposals import unpack_command
 from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.runtime.replica.state_machine import StoredRecord

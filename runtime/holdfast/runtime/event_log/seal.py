@@ -13,8 +13,8 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from holdfast.coordinator.events import Record, SegmentSealed
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.events import Record, SegmentSealed
+from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.event_log.child import run_child
 from holdfast.storage.errors import StorageError
 from holdfast.storage.state.state_store import StateStore

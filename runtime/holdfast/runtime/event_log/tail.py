@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from threading import Lock
 from typing import NamedTuple
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.replica.state_machine import StoredRecord
 
 

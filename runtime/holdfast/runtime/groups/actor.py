@@ -12,13 +12,13 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, Protocol
 
-from holdfast.coordinator.commands import Heartbeat
-from holdfast.coordinator.decide import decide
-from holdfast.coordinator.effects import Answer, Renew, settled
-from holdfast.coordinator.ids import Position, fencing_token
-from holdfast.coordinator.state import RequestKey
-from holdfast.coordinator.usage import NOTHING, Usage
-from holdfast.coordinator.volatile import Volatile
+from holdfast.coordinator.kernel.decide import decide
+from holdfast.coordinator.model.commands import Heartbeat
+from holdfast.coordinator.model.effects import Answer, Renew, settled
+from holdfast.coordinator.model.ids import Position, fencing_token
+from holdfast.coordinator.model.state import RequestKey
+from holdfast.coordinator.model.usage import NOTHING, Usage
+from holdfast.coordinator.model.volatile import Volatile
 from holdfast.raft.api import DiskLow, EntryTooLarge, NotLeader, OutcomeUnknown, Overloaded
 from holdfast.runtime.errors import Crashed, Exhausted, LeadershipLost, NotCoordinator, RuleBroken
 from holdfast.runtime.groups.batch import Batch, call_of, waits
@@ -28,11 +28,11 @@ from holdfast.runtime.groups.pending_calls import Answered
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
 
-    from holdfast.coordinator.commands import Command
-    from holdfast.coordinator.effects import Decision, Effect
-    from holdfast.coordinator.events import Part
-    from holdfast.coordinator.ids import CallId, GroupId
-    from holdfast.coordinator.state import State
+    from holdfast.coordinator.model.commands import Command
+    from holdfast.coordinator.model.effects import Decision, Effect
+    from holdfast.coordinator.model.events import Part
+    from holdfast.coordinator.model.ids import CallId, GroupId
+    from holdfast.coordinator.model.state import State
     from holdfast.raft.api import Committed
     from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key
     from holdfast.runtime.groups.pending_calls import Calls

@@ -11,10 +11,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, NamedTuple
 
-from holdfast.coordinator import commands as c
-from holdfast.coordinator import settings
-from holdfast.coordinator.decide import on_leading
-from holdfast.coordinator.volatile import SESSION, DeadlineKey
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.kernel.decide import on_leading
+from holdfast.coordinator.model import commands as c
+from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
 from holdfast.runtime.errors import Loading, NotCoordinator, StoppedMeanwhile, Stopping
 from holdfast.runtime.groups.actor import Actor
@@ -25,11 +25,11 @@ from holdfast.runtime.groups.tally import Tally
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from holdfast.coordinator.effects import Effect
-    from holdfast.coordinator.events import Part, Record
-    from holdfast.coordinator.ids import CallId, GroupId, MemberId
-    from holdfast.coordinator.state import State
-    from holdfast.coordinator.usage import Usage
+    from holdfast.coordinator.model.effects import Effect
+    from holdfast.coordinator.model.events import Part, Record
+    from holdfast.coordinator.model.ids import CallId, GroupId, MemberId
+    from holdfast.coordinator.model.state import State
+    from holdfast.coordinator.model.usage import Usage
     from holdfast.raft.api import Committed
     from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key
     from holdfast.runtime.groups.pending_calls import Answered

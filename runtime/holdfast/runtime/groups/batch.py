@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator import events as ev
-from holdfast.coordinator import settings
-from holdfast.coordinator.commands import (
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.kernel.invariants import check_group, check_touched
+from holdfast.coordinator.model import events as ev
+from holdfast.coordinator.model.commands import (
     CommitOffsets,
     CreatePartitions,
     CreateTopics,
@@ -23,18 +24,17 @@ from holdfast.coordinator.commands import (
     SealSegment,
     SyncGroup,
 )
-from holdfast.coordinator.effects import Answer
-from holdfast.coordinator.invariants import check_group, check_touched
-from holdfast.coordinator.usage import NOTHING
+from holdfast.coordinator.model.effects import Answer
+from holdfast.coordinator.model.usage import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from holdfast.coordinator.commands import Command
-    from holdfast.coordinator.effects import Decision, Effect
-    from holdfast.coordinator.ids import CallId, GroupId, MemberId
-    from holdfast.coordinator.state import State
-    from holdfast.coordinator.volatile import Volatile
+    from holdfast.coordinator.model.commands import Command
+    from holdfast.coordinator.model.effects import Decision, Effect
+    from holdfast.coordinator.model.ids import CallId, GroupId, MemberId
+    from holdfast.coordinator.model.state import State
+    from holdfast.coordinator.model.volatile import Volatile
 
 COMMANDS_MAX: Final = 1_024
 WEIGHT_MAX: Final = 256 * 1024

@@ -11,16 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from holdfast.coordinator.effects import Answer, Renew
-from holdfast.coordinator.rejections import RebalanceInProgress
-from holdfast.coordinator.replies import HeartbeatReply
-from holdfast.coordinator.volatile import SESSION, DeadlineKey
+from holdfast.coordinator.model.effects import Answer, Renew
+from holdfast.coordinator.model.rejections import RebalanceInProgress
+from holdfast.coordinator.model.replies import HeartbeatReply
+from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
 
 if TYPE_CHECKING:
-    from holdfast.coordinator.commands import Heartbeat
-    from holdfast.coordinator.effects import Decision
-    from holdfast.coordinator.ids import MemberId
-    from holdfast.coordinator.volatile import Volatile
+    from holdfast.coordinator.model.commands import Heartbeat
+    from holdfast.coordinator.model.effects import Decision
+    from holdfast.coordinator.model.ids import MemberId
+    from holdfast.coordinator.model.volatile import Volatile
 
 Key = tuple[int, str, str | None]
 """Generation, member id, instance id: what a plain heartbeat says."""

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, NamedTuple
 if TYPE_CHECKING:
     from collections.abc import Callable, Container
 
-    from holdfast.coordinator.ids import CallId, Position
-    from holdfast.coordinator.replies import Reply
+    from holdfast.coordinator.model.ids import CallId, Position
+    from holdfast.coordinator.model.replies import Reply
 
 
 class Answered(NamedTuple):

@@ -14,11 +14,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.coordinator.state import State
-from holdfast.coordinator.usage import NOTHING, PENDING_BYTES, Usage, difference
+from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.usage import NOTHING, PENDING_BYTES, Usage, difference
 
 if TYPE_CHECKING:
-    from holdfast.coordinator.ids import GroupId
+    from holdfast.coordinator.model.ids import GroupId
 
 ENTRIES_MAX: Final = 64
 """So many entries may be applied before their difference is looked at."""

@@ -13,14 +13,14 @@ import asyncio
 from collections import deque
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.coordinator import settings
+from holdfast.coordinator.cluster import settings
 from holdfast.raft.api import EntryTooLarge, Overloaded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.coordinator.events import LogEntry, Part
-    from holdfast.coordinator.state import State
+    from holdfast.coordinator.model.events import LogEntry, Part
+    from holdfast.coordinator.model.state import State
     from holdfast.raft.api import Committed
 
 COALESCED_BYTES: Final = 256 * 1024

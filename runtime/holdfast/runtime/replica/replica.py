@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from holdfast.coordinator.events import LogEntry, Part
-from holdfast.coordinator.state import State
+from holdfast.coordinator.model.events import LogEntry, Part
+from holdfast.coordinator.model.state import State
 from holdfast.raft.api import (
     Applied,
     BarrierPassed,

@@ -18,8 +18,8 @@ from queue import Empty, Full, Queue
 from threading import Event, Lock, Thread
 from typing import Final
 
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.state import State
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import State
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.runtime.event_log.tail import Tail
 from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, StateMachine

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.coordinator.events import LogEntry, Record
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.replay import apply_entry
-from holdfast.coordinator.state import State
+from holdfast.coordinator.kernel.apply import apply_entry
+from holdfast.coordinator.model.events import LogEntry, Record
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import State
 from holdfast.storage.codec.event_codec import (
     CHAIN_START,
     append_chain,

@@ -14,15 +14,15 @@ import logging
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.commands import DeadlineFired
-from holdfast.coordinator.volatile import SESSION
+from holdfast.coordinator.model.commands import DeadlineFired
+from holdfast.coordinator.model.volatile import SESSION
 from holdfast.raft.api import RaftError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 
-    from holdfast.coordinator.ids import GroupId, MemberId
-    from holdfast.coordinator.volatile import DeadlineKey
+    from holdfast.coordinator.model.ids import GroupId, MemberId
+    from holdfast.coordinator.model.volatile import DeadlineKey
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.runtime.time.deadline_table import Due
 

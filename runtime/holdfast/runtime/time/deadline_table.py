@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from heapq import heappop, heappush
 from typing import NamedTuple
 
-from holdfast.coordinator.effects import Arm, Cancel, Effect, Renew
-from holdfast.coordinator.ids import GroupId
-from holdfast.coordinator.volatile import SESSION, DeadlineKey
+from holdfast.coordinator.model.effects import Arm, Cancel, Effect, Renew
+from holdfast.coordinator.model.ids import GroupId
+from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
 
 
 class Due(NamedTuple):

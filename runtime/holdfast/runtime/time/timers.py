@@ -16,10 +16,10 @@ from holdfast.runtime.time.deadline_table import DeadlineTable
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.coordinator.commands import DeadlineFired
-    from holdfast.coordinator.effects import Effect
-    from holdfast.coordinator.ids import GroupId
-    from holdfast.coordinator.volatile import DeadlineKey
+    from holdfast.coordinator.model.commands import DeadlineFired
+    from holdfast.coordinator.model.effects import Effect
+    from holdfast.coordinator.model.ids import GroupId
+    from holdfast.coordinator.model.volatile import DeadlineKey
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.runtime.time.deadline_dispatch import Heard
 

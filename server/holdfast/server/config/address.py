@@ -7,7 +7,7 @@ import ipaddress
 import socket
 from typing import NamedTuple
 
-from holdfast.coordinator.text import abbreviate
+from holdfast.coordinator.model.text import abbreviate
 
 PORT_MAX = 65_535
 

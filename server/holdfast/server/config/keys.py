@@ -2,7 +2,7 @@
 
 `docs/operations/config.md` is generated from this table (a test compares). Settings that shape
 answers (`[group]`, `[offset]`, ...) are not here: they live in the log (S23), and
-`holdfast.coordinator.settings` is their table.
+`holdfast.coordinator.cluster.settings` is their table.
 """
 
 from __future__ import annotations

@@ -13,10 +13,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, cast
 
-from holdfast.coordinator import settings
-from holdfast.coordinator.events import SettingChange
-from holdfast.coordinator.settings_catalogue import REGISTRY
-from holdfast.coordinator.state import Settings
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
+from holdfast.coordinator.model.events import SettingChange
+from holdfast.coordinator.model.state import Settings
 from holdfast.server.config.address import Address, parse_address
 from holdfast.server.config.keys import BY_NAME, KEYS, PEER_KEYS, Key, Value
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.server.config.keys import KEYS, PEER_KEYS
 
 if TYPE_CHECKING:

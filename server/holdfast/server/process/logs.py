@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
-from holdfast.coordinator.text import readable, readable_json
+from holdfast.coordinator.model.text import readable, readable_json
 
 CALL: ContextVar[str] = ContextVar("holdfast_call", default="")
 """Method and request id of the call that is being served, for every line it causes."""

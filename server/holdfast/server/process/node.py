@@ -15,9 +15,9 @@ import grpc
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
-from holdfast.coordinator import settings
-from holdfast.coordinator.commands import DeadlineFired, FormCluster
-from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
+from holdfast.coordinator.model.commands import DeadlineFired, FormCluster
 from holdfast.raft.api import RaftError
 from holdfast.runtime.background.offset_retention import OffsetRetention
 from holdfast.runtime.background.segment_roll import SegmentRoll

@@ -10,7 +10,7 @@ import logging
 import signal
 from typing import TYPE_CHECKING
 
-from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.raft.api import EngineStopped, RaftError, Settings
 from holdfast.raft.open import LogConfig
 from holdfast.raft.transport.streams import TransportFailed

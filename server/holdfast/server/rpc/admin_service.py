@@ -6,10 +6,10 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
-from holdfast.coordinator import replies
-from holdfast.coordinator.commands import DeleteGroup
-from holdfast.coordinator.evolve_rebalances import KEPT_MAX
-from holdfast.coordinator.subscriptions import UNSURVEYED
+from holdfast.coordinator.model import replies
+from holdfast.coordinator.model.commands import DeleteGroup
+from holdfast.coordinator.model.subscriptions import UNSURVEYED
+from holdfast.coordinator.projections.rebalances import KEPT_MAX
 from holdfast.server.guard.answer_size import Encoded, Room
 from holdfast.server.rpc.callers import Callers, Context, answered
 from holdfast.server.rpc.errors import ENDED, partly_done
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from holdfast.coordinator.commands import Caller, Command
-    from holdfast.coordinator.ids import CallId
+    from holdfast.coordinator.model.commands import Caller, Command
+    from holdfast.coordinator.model.ids import CallId
     from holdfast.runtime.groups.actors import Actors, Waiting
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.server.rpc.nodes import Nodes

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from holdfast.coordinator.ids import GroupId, MemberId
+    from holdfast.coordinator.model.ids import GroupId, MemberId
     from holdfast.v1.group_pb2 import HeartbeatRequest
 
 

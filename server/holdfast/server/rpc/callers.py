@@ -14,8 +14,8 @@ from urllib.parse import unquote
 
 import grpc
 
-from holdfast.coordinator.commands import Caller
-from holdfast.coordinator.text import readable
+from holdfast.coordinator.model.commands import Caller
+from holdfast.coordinator.model.text import readable
 from holdfast.runtime.errors import Crashed
 from holdfast.server.process.logs import CALL
 from holdfast.server.rpc.errors import (
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from holdfast.coordinator.ids import CallId
+    from holdfast.coordinator.model.ids import CallId
     from holdfast.runtime.errors import Outcome
     from holdfast.server.rpc.errors import Ended
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import uuid
 from typing import TYPE_CHECKING, cast
 
-from holdfast.coordinator import replies
-from holdfast.coordinator.commands import Caller
+from holdfast.coordinator.model import replies
+from holdfast.coordinator.model.commands import Caller
 from holdfast.server.config.address import parse_address
 from holdfast.server.rpc.callers import Callers, Context, answered
 from holdfast.server.rpc.errors import malformed
@@ -21,8 +21,8 @@ from holdfast.v1 import group_pb2_grpc
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from holdfast.coordinator.commands import JoinGroup
-    from holdfast.coordinator.ids import CallId
+    from holdfast.coordinator.model.commands import JoinGroup
+    from holdfast.coordinator.model.ids import CallId
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.ports import ReplicaLike

@@ -15,7 +15,7 @@ from grpc_health.v1.health import aio
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.coordinator.events import Record
+    from holdfast.coordinator.model.events import Record
     from holdfast.runtime.ports import ReplicaLike
 
 LEADING: Final = (

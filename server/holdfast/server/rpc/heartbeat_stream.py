@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 import grpc
 
-from holdfast.coordinator import events as ev
-from holdfast.coordinator.commands import Caller
+from holdfast.coordinator.model import events as ev
+from holdfast.coordinator.model.commands import Caller
 from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
 from holdfast.server.rpc.callers import end
 from holdfast.server.rpc.errors import ENDED, CallFailed, Refused, ending
@@ -27,11 +27,11 @@ from holdfast.v1 import group_pb2 as g
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 
-    from holdfast.coordinator.commands import Heartbeat
-    from holdfast.coordinator.events import Record
-    from holdfast.coordinator.ids import CallId, GroupId, MemberId
-    from holdfast.coordinator.replies import HeartbeatReply
-    from holdfast.coordinator.state import Group
+    from holdfast.coordinator.model.commands import Heartbeat
+    from holdfast.coordinator.model.events import Record
+    from holdfast.coordinator.model.ids import CallId, GroupId, MemberId
+    from holdfast.coordinator.model.replies import HeartbeatReply
+    from holdfast.coordinator.model.state import Group
     from holdfast.runtime.groups.actors import Actors, Waiting
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.rpc.callers import Callers, Context

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.coordinator.queries import Wanted
+from holdfast.coordinator.kernel.queries import Wanted
 from holdfast.server.guard.answer_size import Encoded, Room
 from holdfast.server.rpc import pages
 from holdfast.server.rpc.slices import Slices, ordered
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from holdfast.coordinator.state import State
+    from holdfast.coordinator.model.state import State
 
     Line = Callable[[str], Message | None]
     """What a list says of a name; None: nothing."""

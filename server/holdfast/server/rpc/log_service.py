@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import grpc
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.errors import Crashed, Stopping
 from holdfast.runtime.event_log.history import NotHeld
 from holdfast.server.guard.shares import WATCHES_EACH_MAX, WATCHES_MAX, Shares
@@ -28,7 +28,7 @@ from holdfast.v1.log_pb2_grpc import LogServiceServicer
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Sequence
 
-    from holdfast.coordinator.events import Record
+    from holdfast.coordinator.model.events import Record
     from holdfast.runtime.event_log.history import Page
     from holdfast.runtime.ports import HistoryLike, ReplicaLike
     from holdfast.server.guard.pace import Pace

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from holdfast.coordinator import replies
+from holdfast.coordinator.model import replies
 from holdfast.server.guard.answer_size import Encoded, Room
 from holdfast.server.rpc import ordered_stream
 from holdfast.server.rpc.callers import Callers, Context, answered

@@ -12,8 +12,8 @@ from holdfast.v1 import extras_pb2 as x
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holdfast.coordinator.events import Record
-    from holdfast.coordinator.state import State
+    from holdfast.coordinator.model.events import Record
+    from holdfast.coordinator.model.state import State
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.ports import ReplicaLike
 

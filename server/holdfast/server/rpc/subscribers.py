@@ -9,14 +9,14 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.subscriptions import Survey, named
+from holdfast.coordinator.model.subscriptions import Survey, named
 
 if TYPE_CHECKING:
     from collections.abc import Container
 
-    from holdfast.coordinator.ids import GroupId, TopicName
-    from holdfast.coordinator.pmap import PMap
-    from holdfast.coordinator.state import Group
+    from holdfast.coordinator.model.ids import GroupId, TopicName
+    from holdfast.coordinator.model.pmap import PMap
+    from holdfast.coordinator.model.state import Group
 
 MEMBERS_A_TURN: Final = 1_000
 """Members that are looked at before others are served: about a millisecond."""

@@ -14,10 +14,10 @@ from collections import Counter
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.coordinator.events import InstanceReleased, MemberJoined, StaticMemberReplaced
-from holdfast.coordinator.ids import Position
-from holdfast.coordinator.rejections import FencedInstanceId
-from holdfast.coordinator.text import span
+from holdfast.coordinator.model.events import InstanceReleased, MemberJoined, StaticMemberReplaced
+from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.rejections import FencedInstanceId
+from holdfast.coordinator.model.text import span
 from holdfast.runtime.event_log.history import NotHeld
 from holdfast.server.translate.refusals import sentence
 from holdfast.storage.errors import StorageError
@@ -26,9 +26,9 @@ from holdfast.v1.events_pb2 import EventRecord
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.coordinator.events import Record
-    from holdfast.coordinator.ids import GroupId, InstanceId, MemberId
-    from holdfast.coordinator.rejections import Rejection
+    from holdfast.coordinator.model.events import Record
+    from holdfast.coordinator.model.ids import GroupId, InstanceId, MemberId
+    from holdfast.coordinator.model.rejections import Rejection
     from holdfast.runtime.ports import HistoryLike, ReplicaLike
     from holdfast.v1 import events_pb2 as ev
     from holdfast.v1 import extras_pb2 as x

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.coordinator import commands as c
-from holdfast.coordinator.events import SettingChange, TopicSize
-from holdfast.coordinator.rejections import FencedInstanceId, UnknownMemberId
-from holdfast.coordinator.subscriptions import UNSURVEYED, Survey
+from holdfast.coordinator.model import commands as c
+from holdfast.coordinator.model.events import SettingChange, TopicSize
+from holdfast.coordinator.model.rejections import FencedInstanceId, UnknownMemberId
+from holdfast.coordinator.model.subscriptions import UNSURVEYED, Survey
 from holdfast.server.rpc.errors import malformed
 from holdfast.server.translate import limits
 from holdfast.server.translate.refusals import code_of, sentence
@@ -17,8 +17,8 @@ from holdfast.v1 import admin_pb2 as a
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from holdfast.coordinator import replies
-    from holdfast.coordinator.rejections import Rejection
+    from holdfast.coordinator.model import replies
+    from holdfast.coordinator.model.rejections import Rejection
 
 
 def remove_members(

@@ -8,7 +8,7 @@ from holdfast.v1 import admin_pb2 as a
 from holdfast.v1.extras_pb2 import Position
 
 if TYPE_CHECKING:
-    from holdfast.coordinator.state import Rebalance
+    from holdfast.coordinator.model.state import Rebalance
 
 
 def described(rebalance: Rebalance) -> a.DescribedRebalance:

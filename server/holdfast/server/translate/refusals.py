@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import grpc
 
-from holdfast.coordinator import rejections as r
-from holdfast.coordinator.text import abbreviate, readable
+from holdfast.coordinator.model import rejections as r
+from holdfast.coordinator.model.text import abbreviate, readable
 from holdfast.runtime.errors import NotCoordinator, Outcome
 from holdfast.server.rpc.errors import CallFailed
 from holdfast.v1 import errors_pb2 as e
@@ -20,7 +20,7 @@ from holdfast.v1 import errors_pb2 as e
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-    from holdfast.coordinator.rejections import Rejection
+    from holdfast.coordinator.model.rejections import Rejection
 
 Code: TypeAlias = e.ErrorCode.ValueType
 

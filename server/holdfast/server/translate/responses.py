@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.coordinator import rejections as r
+from holdfast.coordinator.model import rejections as r
 from holdfast.server.translate.refusals import code_of, sentence
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
@@ -16,9 +16,9 @@ from holdfast.v1 import offset_pb2 as o
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from holdfast.coordinator import replies
-    from holdfast.coordinator.rejections import Rejection
-    from holdfast.coordinator.replies import Grant
+    from holdfast.coordinator.model import replies
+    from holdfast.coordinator.model.rejections import Rejection
+    from holdfast.coordinator.model.replies import Grant
     from holdfast.runtime.groups.heartbeat_cache import CachedAnswer
     from holdfast.server.translate.refusals import Code
 

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from holdfast.coordinator import queries
-from holdfast.coordinator.ids import TopicPartition
-from holdfast.coordinator.rejections import InvalidConfig
-from holdfast.coordinator.subscriptions import CONSUMER
+from holdfast.coordinator.kernel import queries
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.rejections import InvalidConfig
+from holdfast.coordinator.model.subscriptions import CONSUMER
 from holdfast.server.guard.answer_size import Encoded
 from holdfast.server.guard.item_bounds import Bounds
 from holdfast.server.rpc.errors import CallFailed
@@ -23,8 +23,8 @@ from holdfast.v1.group_pb2 import ConsumerProtocolAssignment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from holdfast.coordinator.ids import GroupId, InstanceId, MemberId
-    from holdfast.coordinator.state import Group, State
+    from holdfast.coordinator.model.ids import GroupId, InstanceId, MemberId
+    from holdfast.coordinator.model.state import Group, State
     from holdfast.server.guard.answer_size import Room
     from holdfast.server.rpc.slices import Slices
     from holdfast.v1 import extras_pb2 as x

@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
 from google.protobuf.message import DecodeError, Message
 
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Cause,
     Event,
     LogEntry,
@@ -26,9 +26,9 @@ from holdfast.coordinator.events import (
     SettingChange,
     TopicSize,
 )
-from holdfast.coordinator.ids import Position, TopicPartition
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.state import Group, Member, Offset, Rebalance, RequestRecord, State
+from holdfast.coordinator.model.ids import Position, TopicPartition
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import Group, Member, Offset, Rebalance, RequestRecord, State
 from holdfast.storage.codec.shapes import Shape, message_of
 from holdfast.v1 import events_pb2, extras_pb2, group_pb2, state_pb2
 

@@ -14,10 +14,10 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Final, NamedTuple
 
-from holdfast.coordinator.events import TopicSize
-from holdfast.coordinator.ids import TopicPartition
-from holdfast.coordinator.pmap import PMap
-from holdfast.coordinator.state import (
+from holdfast.coordinator.model.events import TopicSize
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import (
     Group,
     Member,
     Offset,

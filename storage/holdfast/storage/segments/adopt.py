@@ -15,7 +15,7 @@ import sys
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.storage.disk.files import remove_tree
 from holdfast.storage.segments.log_check import check_node
 from holdfast.storage.segments.segment_reader import SegmentReader

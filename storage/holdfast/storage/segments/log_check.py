@@ -13,8 +13,8 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 
-from holdfast.coordinator.events import GroupCreated, GroupDeleted, Record, RequestRecorded
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.events import GroupCreated, GroupDeleted, Record, RequestRecorded
+from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import (
     CHAIN_START,
     CodecError,

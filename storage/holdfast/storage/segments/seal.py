@@ -13,7 +13,7 @@ import os
 import sys
 from pathlib import Path
 
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.storage.segments.segments import (
     Row,
     read_manifest,

@@ -16,8 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from holdfast.coordinator.events import ClusterFormed, SegmentSealed
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.events import ClusterFormed, SegmentSealed
+from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import append_chain, decode_record
 from holdfast.storage.segments.segments import (
     BUCKETS,

@@ -20,8 +20,8 @@ from zlib import crc32
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from holdfast.coordinator.events import Event, Record
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.events import Event, Record
+from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import append_chain, decode_record, split_chain
 from holdfast.storage.disk.files import remove_tree, rename_durably, sync_path
 

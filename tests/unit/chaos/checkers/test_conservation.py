@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.chaos.history.happenings import Phase
-from holdfast.coordinator.events import MembersLeft, PartitionsAdded, TopicsDeleted, TopicSize
+from holdfast.coordinator.model.events import MembersLeft, PartitionsAdded, TopicsDeleted, TopicSize
 from unit.chaos.scribe import (
     SESSION_MS,
     Scribe,

@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pytest
 
-from holdfast.coordinator.events import Event, MembersRemoved, RequestRecorded
+from holdfast.coordinator.model.events import Event, MembersRemoved, RequestRecorded
 from unit.chaos.scribe import Scribe, joined, offsets, opened, replaced, started, whats
 
 ASKED: Final[dict[str, Any]] = {"offsets": [["t", 0, 7]], "request_id": "r1"}

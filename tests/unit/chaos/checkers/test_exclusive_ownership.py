@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.chaos.history.happenings import Granted, Surrendered
-from holdfast.coordinator.events import MembersRemoved
+from holdfast.coordinator.model.events import MembersRemoved
 from unit.chaos.scribe import Scribe, joined, opened, replaced, started, whats
 
 

@@ -1,7 +1,7 @@
 """INV-12: an expiry that comes too early, and one that never comes, are found."""
 
 from holdfast.chaos.history.happenings import Began, Watched
-from holdfast.coordinator.events import MemberExpired
+from holdfast.coordinator.model.events import MemberExpired
 from unit.chaos.scribe import SESSION_MS, Scribe, joined, opened, replaced, started, whats
 
 FIRST = 9_000

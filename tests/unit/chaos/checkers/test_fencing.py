@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.chaos.history.happenings import FORMAT, Began, Watched
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Event,
     GenerationStarted,
     InstanceReleased,

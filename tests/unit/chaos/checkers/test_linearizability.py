@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from holdfast.chaos.checkers import linearizability
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     GroupDeleted,
     MemberExpired,
     OffsetsDeleted,
 )
-from holdfast.coordinator.ids import TopicPartition
+from holdfast.coordinator.model.ids import TopicPartition
 from unit.chaos.scribe import (
     Scribe,
     assigned,

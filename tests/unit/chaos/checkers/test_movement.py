@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.chaos.checkers.movement import Share, needed
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Event,
     MemberExpired,
     MemberRefused,

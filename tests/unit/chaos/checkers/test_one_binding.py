@@ -1,6 +1,6 @@
 """INV-4: an instance that two hold, in the log or in an answer, is found."""
 
-from holdfast.coordinator.events import MemberExpired
+from holdfast.coordinator.model.events import MemberExpired
 from unit.chaos.scribe import Scribe, joined, opened, replaced, started, whats
 
 

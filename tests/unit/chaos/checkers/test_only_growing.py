@@ -1,7 +1,7 @@
 """INV-3: every number that must grow is seen to fall, and every one that is used twice."""
 
 from holdfast.chaos.history.happenings import Recorded
-from holdfast.coordinator.events import GroupDeleted, GroupEmptied
+from holdfast.coordinator.model.events import GroupDeleted, GroupEmptied
 from unit.chaos.scribe import Scribe, assigned, joined, offsets, opened, replaced, started, whats
 
 SPAN = 1 << 48

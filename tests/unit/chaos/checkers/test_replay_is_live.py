@@ -4,9 +4,9 @@ from typing import Literal
 
 from holdfast.chaos.history.happenings import Applied, Recorded
 from holdfast.chaos.history.records import record_of
-from holdfast.coordinator.events import ClusterFormed, SettingChange
-from holdfast.coordinator.replay import replay
-from holdfast.coordinator.state import State
+from holdfast.coordinator.kernel.apply import replay
+from holdfast.coordinator.model.events import ClusterFormed, SettingChange
+from holdfast.coordinator.model.state import State
 from holdfast.storage.codec.event_codec import CHAIN_START, chain_hash, encode_record
 from holdfast.storage.codec.state_image import digest_of
 from unit.chaos.scribe import Scribe, joined, offsets, opened, topic, whats

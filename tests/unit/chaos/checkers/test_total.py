@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.chaos.checkers import ALL, judge
 from holdfast.chaos.history import happenings as h
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     ClusterFormed,
     GroupDeleted,
     GroupEmptied,

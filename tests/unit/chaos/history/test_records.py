@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.chaos.history.records import fields_of, record_of, recorded
-from holdfast.coordinator import events as e
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model import events as e
+from holdfast.coordinator.model.ids import Position
 from unit.chaos.scribe import assignment, joined, started
 
 

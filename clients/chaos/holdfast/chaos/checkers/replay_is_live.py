@@ -15,9 +15,9 @@ from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.log_view import records_of
 from holdfast.chaos.history.happenings import Applied, Happening, Recorded
 from holdfast.chaos.history.records import record_of
-from holdfast.coordinator.broken import InvariantBroken
-from holdfast.coordinator.replay import replay
-from holdfast.coordinator.state import State
+from holdfast.coordinator.kernel.apply import replay
+from holdfast.coordinator.model.errors import InvariantBroken
+from holdfast.coordinator.model.state import State
 from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_hash
 from holdfast.storage.codec.state_image import Digest
 

@@ -13,7 +13,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from holdfast.chaos.history.happenings import Fields, Recorded
-from holdfast.coordinator.events import (
+from holdfast.coordinator.model.events import (
     Assigned,
     Event,
     GenerationStarted,

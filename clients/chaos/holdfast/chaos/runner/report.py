@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from holdfast.coordinator.text import readable
+from holdfast.coordinator.model.text import readable
 
 _PERCENTILES = (50, 99)
 SHOWN_MAX = 20

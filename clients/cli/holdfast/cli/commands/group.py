@@ -20,7 +20,7 @@ from holdfast.cli.options import (
 from holdfast.cli.render import describing, explain
 from holdfast.cli.render.speaking import say
 from holdfast.cli.render.times import now
-from holdfast.coordinator.state import COMPLETING, EMPTY, PREPARING, STABLE
+from holdfast.coordinator.model.state import COMPLETING, EMPTY, PREPARING, STABLE
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1.extras_pb2 import RequestExtras

@@ -17,7 +17,7 @@ from holdfast.cli.options import (
     table,
 )
 from holdfast.cli.render.speaking import say
-from holdfast.coordinator.text import abbreviate
+from holdfast.coordinator.model.text import abbreviate
 from holdfast.server.guard.item_bounds import OFFSETS_MAX
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e

@@ -14,13 +14,13 @@ import click
 from holdfast.cli.ending import fail, print_json
 from holdfast.cli.options import as_json
 from holdfast.cli.render.speaking import say, say_lines
-from holdfast.coordinator.ids import Position
+from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import CodecError, decode_assignment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.coordinator.state import Group, State
+    from holdfast.coordinator.model.state import Group, State
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 USAGE: Final = 2

@@ -15,8 +15,8 @@ from holdfast.cli.options import (
     table,
 )
 from holdfast.cli.render.speaking import say
-from holdfast.coordinator.settings_catalogue import REGISTRY
-from holdfast.coordinator.text import abbreviate
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
+from holdfast.coordinator.model.text import abbreviate
 from holdfast.v1 import admin_pb2 as a
 
 _group = click.option(

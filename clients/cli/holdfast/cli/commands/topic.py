@@ -16,7 +16,7 @@ from holdfast.cli.options import (
     table,
 )
 from holdfast.cli.render.speaking import say
-from holdfast.coordinator.settings_catalogue import REGISTRY
+from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1.extras_pb2 import RequestExtras

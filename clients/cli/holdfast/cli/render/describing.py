@@ -8,7 +8,7 @@ from holdfast.cli.options import table
 from holdfast.cli.render import explain
 from holdfast.cli.render.speaking import say
 from holdfast.cli.render.times import ago_log, now
-from holdfast.coordinator.text import span
+from holdfast.coordinator.model.text import span
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:

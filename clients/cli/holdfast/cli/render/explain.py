@@ -9,7 +9,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Final
 
 from holdfast.cli.render.times import ago, ago_log
-from holdfast.coordinator.text import span
+from holdfast.coordinator.model.text import span
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

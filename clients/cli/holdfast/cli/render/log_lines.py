@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from google.protobuf.message import Message
 
 from holdfast.cli.render.plain import plain
-from holdfast.coordinator.text import readable, readable_json
+from holdfast.coordinator.model.text import readable, readable_json
 from holdfast.v1.extras_pb2 import Position
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.coordinator.text import readable
+from holdfast.coordinator.model.text import readable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,7 +11,7 @@ import time
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from holdfast.coordinator.text import span
+from holdfast.coordinator.model.text import span
 
 
 class Now(NamedTuple):

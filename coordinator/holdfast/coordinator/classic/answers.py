@@ -1,0 +1,68 @@
+"""How answers are built from the state; nothing is decided here."""
+
+from __future__ import annotations
+
+from holdfast.coordinator.model.ids import UNCOMMITTED, MemberId, fencing_token
+from holdfast.coordinator.model.rejections import Rejection
+from holdfast.coordinator.model.replies import Grant, JoinedMember, JoinReply, SyncReply
+from holdfast.coordinator.model.state import Group, Member, State
+
+
+def refused_join(error: Rejection, member_id: MemberId = "") -> JoinReply:
+    """An error answer: no generation, no protocol (K-A24). Which member id it has, varies."""
+    return JoinReply(error, member_id=member_id)
+
+
+def joined(
+    state: State,
+    group: Group,
+    member_id: MemberId,
+    *,
+    members: tuple[JoinedMember, ...] = (),
+    skip_assignment: bool = False,
+) -> JoinReply:
+    """The answer of a join in the present generation."""
+    return JoinReply(
+        None,
+        generation=group.generation,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        leader=group.leader or "",
+        skip_assignment=skip_assignment,
+        member_id=member_id,
+        members=members,
+        grant=grant(state, group.members[member_id]),
+    )
+
+
+def synced(state: State, group: Group, member: Member) -> SyncReply:
+    """The answer of a sync: what this member holds in the present generation."""
+    return SyncReply(
+        None,
+        protocol_type=group.protocol_type,
+        protocol_name=group.protocol_name,
+        assignment=member.assignment,
+        grant=grant(state, member),
+    )
+
+
+def member_list(group: Group) -> tuple[JoinedMember, ...]:
+    """All members, absent static ones too (K-D6), in the order of their joining; for the leader."""
+    name = group.protocol_name or ""
+    ordered = sorted(group.members.values(), key=lambda member: member.joined_seq)
+    return tuple(
+        JoinedMember(member.member_id, member.instance_id, member.metadata(name))
+        for member in ordered
+    )
+
+
+def grant(state: State, member: Member) -> Grant:
+    """What a member holds beside its assignment (S11-S13).
+
+    The token of a grant that is not committed yet is `UNCOMMITTED`; `effects.settled` fills it in.
+    """
+    index = member.granted_index
+    token = index if index in (0, UNCOMMITTED) else fencing_token(state.recovery_number, index)
+    return Grant(
+        token, member.session_timeout_ms, member.rebalance_timeout_ms, member.predecessor_ms
+    )

@@ -1,0 +1,45 @@
+"""A deadline fired: whether it counts, and what follows (S9, K-A7, K-A21, K-D5, K-E10, K-F9)."""
+
+from __future__ import annotations
+
+from holdfast.coordinator.classic import leave, rebalance
+from holdfast.coordinator.classic.join import drop_pending
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.model.commands import DeadlineFired
+from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.state import PREPARING
+from holdfast.coordinator.model.volatile import JOIN_GUARD, OVERSIZE, PENDING, ROUND, SESSION, SYNC
+
+
+def fired(draft: Draft, command: DeadlineFired) -> None:
+    """Act on a deadline, or drop it: one with another arming number was armed anew or cancelled."""
+    key = command.key
+    if draft.volatile.armed.get(key) != command.arming:
+        return
+    seen = draft.volatile.renewals.get(key.member_id, 0)
+    draft.disarm(key)
+    if key.kind == SESSION:
+        _session_over(draft, key.member_id, heard=seen != command.renewals)
+    elif key.kind == JOIN_GUARD:
+        if key.member_id in draft.group.members:
+            leave.expire(draft, (key.member_id,), JOIN_GUARD, "A21")
+    elif key.kind == PENDING:
+        if key.member_id in draft.volatile.pending:
+            drop_pending(draft, key.member_id)
+            rebalance.settle(draft)
+    elif key.kind == SYNC:
+        leave.sync_overdue(draft)
+    elif key.kind == OVERSIZE:
+        rebalance.shrink(draft)
+    elif key.kind == ROUND and draft.group.state == PREPARING:
+        rebalance.fired(draft)
+
+
+def _session_over(draft: Draft, member_id: MemberId, *, heard: bool) -> None:
+    """A member that was heard since the deadline fired gets a full session again (S9)."""
+    if member_id not in draft.group.members:
+        return  # K-F13
+    if heard:
+        draft.arm_session(member_id)
+    else:
+        leave.expire(draft, (member_id,), SESSION, "F9")

@@ -1,0 +1,32 @@
+"""What a new leader does with each group before it serves it.
+
+No session can expire because a leader died: every deadline starts anew, in full (S9, S16).
+"""
+
+from __future__ import annotations
+
+from holdfast.coordinator.classic import rebalance
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import COMPLETING, PREPARING
+from holdfast.coordinator.model.volatile import OVERSIZE, ROUND, SYNC, DeadlineKey
+
+
+def take_over(draft: Draft) -> None:
+    """Arm what the group's state asks for (K-L4, S16).
+
+    An open join phase starts with nobody rejoined and its full time, and it closes as soon as all
+    are there, even if an initial delay was running before.
+    """
+    group = draft.group
+    for member_id in group.members:
+        draft.arm_session(member_id)
+    if group.state == PREPARING:
+        draft.arm(DeadlineKey(ROUND), group.round_timeout_ms)
+    elif group.state == COMPLETING:
+        awaiting = PMap((each, True) for each in group.rejoined if each in group.members)
+        draft.volatile = draft.volatile._replace(awaiting_sync=awaiting)
+        longest_ms = max(member.rebalance_timeout_ms for member in group.members.values())
+        draft.arm(DeadlineKey(SYNC), longest_ms)
+    if rebalance.too_large(draft):
+        draft.arm(DeadlineKey(OVERSIZE), 0)

@@ -1,0 +1,69 @@
+"""Heartbeat: sessions are kept, and a planned restart is announced (K-F1 to K-F7, S12)."""
+
+from __future__ import annotations
+
+from holdfast.coordinator.classic import answers, parked_calls
+from holdfast.coordinator.groups import identity
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.groups.lifecycle import invalid_group_id
+from holdfast.coordinator.model.commands import Heartbeat
+from holdfast.coordinator.model.events import InstanceReleased
+from holdfast.coordinator.model.rejections import (
+    IllegalGeneration,
+    InvalidRequest,
+    RebalanceInProgress,
+    Rejection,
+)
+from holdfast.coordinator.model.replies import HeartbeatReply
+from holdfast.coordinator.model.state import PREPARING, Member
+from holdfast.coordinator.model.volatile import SYNC, DeadlineKey
+
+
+def heartbeat(draft: Draft, command: Heartbeat) -> None:
+    """Answer a heartbeat; it touches the log only as a release."""
+    group = draft.found
+    error: Rejection | None = invalid_group_id(command.group_id) or identity.check(
+        group, command.member_id, command.instance_id
+    )
+    if error is not None or group is None:
+        draft.answer(command.caller.call, HeartbeatReply(error))
+        return
+    member = group.members[command.member_id]
+    if command.release:
+        _release(draft, command, member)
+        return
+    if command.generation != group.generation:
+        error = IllegalGeneration(command.generation, group.generation)
+        draft.answer(command.caller.call, HeartbeatReply(error))
+        return
+    error = RebalanceInProgress() if group.state == PREPARING else None  # K-F5
+    grant = answers.grant(draft.state, member)
+    draft.answer(command.caller.call, HeartbeatReply(error, grant))
+    draft.renew(member)
+
+
+def _release(draft: Draft, command: Heartbeat, member: Member) -> None:
+    """The last word of a static member before a planned restart (S12).
+
+    Its id is fenced, the member stays, its session runs, nothing moves. The generation is not
+    looked at: that this process has stopped is true in any. What it still had parked ends, and its
+    sync is not waited for, unless it leads: then only the timeout can tell (K-E11).
+    """
+    if member.instance_id is None:
+        problem = "only a member with a group_instance_id can come back; leave the group instead"
+        error = InvalidRequest("holdfast.release", problem)
+        draft.answer(command.caller.call, HeartbeatReply(error))
+        return
+    draft.emit(InstanceReleased(member.instance_id, member.member_id), "S12")
+    group = draft.group
+    fenced = identity.fenced(group, member.instance_id)
+    parked_calls.refuse(draft, member.member_id, fenced, member.member_id)
+    awaiting = draft.volatile.awaiting_sync
+    if member.member_id in awaiting and not group.is_leader(member.member_id):
+        awaiting = awaiting.remove(member.member_id)
+        draft.volatile = draft.volatile._replace(awaiting_sync=awaiting)
+        if not awaiting:
+            draft.cancel(DeadlineKey(SYNC))
+    draft.arm_session(member.member_id)
+    grant = answers.grant(draft.state, group.members[member.member_id])
+    draft.answer(command.caller.call, HeartbeatReply(None, grant))

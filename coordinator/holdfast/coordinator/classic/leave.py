@@ -1,0 +1,159 @@
+"""How members go: left, removed by an operator, or not heard in time.
+
+Rules K-F9 to K-F11, K-G4 to K-G20, K-E10 to K-E12.
+"""
+
+from __future__ import annotations
+
+from holdfast.coordinator.classic import parked_calls, rebalance
+from holdfast.coordinator.classic.join import drop_pending
+from holdfast.coordinator.groups import identity
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.groups.lifecycle import invalid_group_id
+from holdfast.coordinator.model.commands import LeaveGroup, LeavingMember, TriggerRebalance
+from holdfast.coordinator.model.events import GroupEvent, MemberExpired, MembersLeft, MembersRemoved
+from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.rejections import (
+    GroupIdNotFound,
+    InvalidRequest,
+    Rejection,
+    UnknownMemberId,
+)
+from holdfast.coordinator.model.replies import DoneReply, LeaveReply, MemberResult
+from holdfast.coordinator.model.state import Group
+from holdfast.coordinator.model.volatile import SYNC
+
+_REASON_MAX = 255
+
+
+def leave(draft: Draft, command: LeaveGroup) -> LeaveReply:
+    """Take members out, one rebalance for the whole list (K-G14); each entry has its own result."""
+    error = invalid_group_id(command.group_id)
+    if error is not None:
+        return LeaveReply(error)
+    going: dict[MemberId, bool] = {}  # in order, and whether its own id was named
+    if command.everyone or command.prefix:
+        results = _unnamed(draft.found, command, going)
+    else:
+        results = tuple(_leave_one(draft, command, entry, going) for entry in command.members)
+    if going:
+        named = (entry.reason for entry in command.members if entry.reason)
+        reason = command.reason or next(named, "")
+        _go(draft, command, going, reason[:_REASON_MAX])
+    elif any(result.error is None for result in results):
+        _pending_left(draft)
+    return LeaveReply(None, results)
+
+
+def _unnamed(
+    group: Group | None, command: LeaveGroup, going: dict[MemberId, bool]
+) -> tuple[MemberResult, ...]:
+    """Take out who is meant without a name (K-G24), the oldest member first.
+
+    That is whoever is bound now, live or released (S12), so nobody's identity is checked.
+    """
+    members = sorted(group.members.values(), key=lambda each: each.joined_seq) if group else ()
+    meant = [
+        each
+        for each in members
+        if command.everyone or (each.instance_id or "").startswith(command.prefix)
+    ]
+    going.update((each.member_id, False) for each in meant)
+    return tuple(MemberResult(each.member_id, each.instance_id, None) for each in meant)
+
+
+def _leave_one(
+    draft: Draft, command: LeaveGroup, entry: LeavingMember, going: dict[MemberId, bool]
+) -> MemberResult:
+    """Find who is meant (K-G4 to K-G13). The answer repeats what was asked."""
+    if entry.member_id in draft.volatile.pending:
+        drop_pending(draft, entry.member_id)
+        return MemberResult(entry.member_id, entry.instance_id, None)
+    check = identity.named if command.operator else identity.check
+    member_id, error = _meant(draft.found, entry, going, check)
+    if error is None:
+        going[member_id] = bool(entry.member_id)
+    return MemberResult(entry.member_id, entry.instance_id, error)
+
+
+def _meant(
+    group: Group | None, entry: LeavingMember, going: dict[MemberId, bool], check: identity.Check
+) -> tuple[MemberId, Rejection | None]:
+    """Who is to go: by instance id alone whoever holds it, else as `check` says.
+
+    What an earlier entry of the list took out is gone already (K-G17).
+    """
+    unknown = UnknownMemberId(entry.member_id)
+    holder = None
+    if group is not None and entry.instance_id is not None:
+        holder = group.instances.get(entry.instance_id)
+    if holder in going:
+        return "", unknown
+    if not entry.member_id:
+        return (holder, None) if holder is not None else ("", unknown)
+    error = check(group, entry.member_id, entry.instance_id)
+    if error is None and entry.member_id in going:
+        error = unknown
+    return entry.member_id, error
+
+
+def _pending_left(draft: Draft) -> None:
+    """Only ids that were never used have left: Kafka opens a join phase even so."""
+    if draft.group.members:
+        rebalance.open_round(draft, "G13", "a member left before it joined")
+    rebalance.settle(draft)
+
+
+def _go(draft: Draft, command: LeaveGroup, going: dict[MemberId, bool], reason: str) -> None:
+    """Whoever was not named by its own id was removed by somebody else: it may run on (S12)."""
+    member_ids = tuple(going)
+    event: GroupEvent
+    if command.operator or not all(going.values()):
+        event, rule = MembersRemoved(member_ids, reason), "G23"
+    else:
+        event, rule = MembersLeft(member_ids, reason), "G14"
+    take_out(draft, member_ids, (event,), rule, reason or "members left")
+
+
+def expire(draft: Draft, member_ids: tuple[MemberId, ...], deadline: str, rule: str) -> None:
+    """Take out members that were not heard in time."""
+    events = tuple(MemberExpired(member_id, deadline) for member_id in member_ids)
+    take_out(draft, member_ids, events, rule, f"a member's {deadline} deadline passed")
+
+
+def take_out(
+    draft: Draft,
+    member_ids: tuple[MemberId, ...],
+    events: tuple[GroupEvent, ...],
+    rule: str,
+    reason: str,
+) -> None:
+    """Answer what they have parked, open a join phase, record that they go, forget them (K-G19)."""
+    for member_id in member_ids:
+        parked_calls.refuse(draft, member_id, UnknownMemberId(member_id))
+    rebalance.open_round(draft, rule, reason, member_ids[0], leaving=frozenset(member_ids))
+    for event in events:
+        draft.emit(event, rule)
+    for member_id in member_ids:
+        parked_calls.forget(draft, member_id)
+    rebalance.settle(draft)
+
+
+def sync_overdue(draft: Draft) -> None:
+    """Who was answered and never synced goes, static or not (K-E10 to K-E12)."""
+    late = tuple(m for m in draft.volatile.awaiting_sync if m in draft.group.members)
+    if late:
+        expire(draft, late, SYNC, "E10")
+
+
+def trigger(draft: Draft, command: TriggerRebalance) -> DoneReply:
+    """Open a join phase because an operator says so."""
+    group = draft.found
+    if group is None:
+        return DoneReply(GroupIdNotFound(command.group_id))
+    if not group.members:
+        problem = "the group has no members, so there is nothing to rebalance"
+        return DoneReply(InvalidRequest("group_id", problem))
+    rebalance.open_round(draft, "operator", command.reason or "an operator asked for it")
+    rebalance.settle(draft)
+    return DoneReply(None)

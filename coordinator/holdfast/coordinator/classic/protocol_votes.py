@@ -1,0 +1,110 @@
+"""How many members support each protocol, kept up with the events instead of counted anew.
+
+A join is refused unless some protocol is supported by all members (K-I1); looking at each of 10,000
+members for each of 10,000 joins would take minutes. The counts are leader-local and derived:
+dropped when unsure, counted again when next asked for. Also the vote for a protocol (K-D11).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable
+
+from holdfast.coordinator.model.events import (
+    Event,
+    GenerationStarted,
+    MemberExpired,
+    MemberJoined,
+    MemberRefused,
+    MembersLeft,
+    MembersRemoved,
+    MemberUpdated,
+    Protocol,
+    StaticMemberReplaced,
+)
+from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import Group, Member
+from holdfast.coordinator.model.volatile import Support
+
+
+def after(counts: Support | None, before: Group | None, event: Event) -> Support | None:
+    """The counts after `event` happened to the group `before`; None if they must be counted."""
+    if counts is None or before is None:
+        return None
+    match event:
+        case MemberJoined(protocols=protocols):
+            return _add(counts, protocols, +1)
+        case MemberUpdated(member_id=member_id, protocols=protocols):
+            return _swap(counts, before, member_id, protocols)
+        case StaticMemberReplaced(old_member_id=member_id, protocols=protocols):
+            return _swap(counts, before, member_id, protocols)
+        case MembersLeft(member_ids=gone) | MembersRemoved(member_ids=gone):
+            return _drop(counts, before, gone)
+        case MemberExpired(member_id=member_id) | MemberRefused(member_id=member_id):
+            return _drop(counts, before, (member_id,))
+        case GenerationStarted(removed=gone):
+            return _drop(counts, before, gone)
+    return counts
+
+
+def count(members: Iterable[Member]) -> Support:
+    """Count from nothing."""
+    names: Counter[str] = Counter()
+    size = 0
+    for member in members:
+        names.update(_names(member.protocols))
+        size += protocols_size(member.protocols)
+    return Support(PMap(names), size)
+
+
+def protocols_size(protocols: tuple[Protocol, ...]) -> int:
+    """The bytes that a member sends as protocol names and metadata."""
+    return sum(len(protocol.name) + len(protocol.metadata) for protocol in protocols)
+
+
+def in_common(counts: Support, protocols: tuple[Protocol, ...], members: int) -> bool:
+    """Whether one of these protocols is supported by all of so many members (K-I1)."""
+    return any(counts.names.get(protocol.name, 0) == members for protocol in protocols)
+
+
+def same_names(one: tuple[Protocol, ...], other: tuple[Protocol, ...]) -> bool:
+    """Whether two lists name the same protocols in the same order: no vote can change."""
+    return one is other or [p.name for p in one] == [p.name for p in other]
+
+
+def vote(members: Collection[Member], counts: Support) -> str:
+    """Choose the protocol of the next generation (K-D11).
+
+    Candidates are supported by all members, each member votes for its first candidate, most votes
+    win, and a tie goes by name.
+    """
+    candidates = {name for name, supporters in counts.names.items() if supporters == len(members)}
+    votes = Counter(
+        next((p.name for p in member.protocols if p.name in candidates), "") for member in members
+    )
+    return min(votes, key=lambda name: (-votes[name], name))
+
+
+def _names(protocols: tuple[Protocol, ...]) -> set[str]:
+    return {protocol.name for protocol in protocols}
+
+
+def _add(counts: Support, protocols: tuple[Protocol, ...], by: int) -> Support:
+    names = counts.names
+    for name in _names(protocols):
+        names = names.set(name, names.get(name, 0) + by)
+    return Support(names, counts.size + by * protocols_size(protocols))
+
+
+def _swap(
+    counts: Support, before: Group, member_id: MemberId, protocols: tuple[Protocol, ...]
+) -> Support:
+    old = before.members[member_id].protocols
+    return counts if old == protocols else _add(_add(counts, old, -1), protocols, +1)
+
+
+def _drop(counts: Support, before: Group, gone: Iterable[MemberId]) -> Support:
+    for member_id in gone:
+        counts = _add(counts, before.members[member_id].protocols, -1)
+    return counts

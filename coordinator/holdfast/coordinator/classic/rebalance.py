@@ -1,0 +1,183 @@
+"""The join phase: how it opens, when it closes, and what closing decides (K-D1 to K-D16, S16)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from holdfast.coordinator.classic import answers, parked_calls, protocol_votes
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.groups.draft import NOBODY, Draft
+from holdfast.coordinator.model.events import (
+    GenerationStarted,
+    GroupEmptied,
+    MemberExpired,
+    RebalanceStarted,
+    Rejoin,
+)
+from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.rejections import RebalanceInProgress
+from holdfast.coordinator.model.replies import SyncReply
+from holdfast.coordinator.model.state import COMPLETING, EMPTY, PREPARING, STABLE, Group, Member
+from holdfast.coordinator.model.volatile import ROUND, SYNC, DeadlineKey, ParkedJoin
+
+_ROUND_KEY = DeadlineKey(ROUND)
+_SYNC_KEY = DeadlineKey(SYNC)
+_REASON_MAX = 255
+_AGAIN_MS = 1_000
+"""The least time between two looks at a round that nobody joined: a rebalance timeout may be 0."""
+
+
+def open_round(
+    draft: Draft,
+    rule: str,
+    reason: str,
+    member_id: MemberId = "",
+    *,
+    leaving: Collection[MemberId] = (),
+    joining_ms: int = 0,
+) -> None:
+    """Open a join phase if none is open (K-D12). It may last as long as the slowest member asks.
+
+    `leaving` are about to go and are not asked; `joining_ms` is what a newcomer asks for. The
+    caller goes on with what caused the phase, and ends with `settle`.
+    """
+    group = draft.group
+    if group.state == PREPARING:
+        return
+    initial = group.state == EMPTY
+    timeout_ms = max(joining_ms, _longest_ms(group, leaving))
+    draft.emit(RebalanceStarted(reason[:_REASON_MAX], member_id, initial, timeout_ms), rule)
+    for waiting in tuple(draft.volatile.syncs):  # K-D10
+        parked = parked_calls.take_sync(draft, waiting)
+        if parked is not None:
+            draft.answer(parked.call, SyncReply(RebalanceInProgress()))
+            draft.arm_session(waiting)
+    draft.cancel(_SYNC_KEY)  # K-E14
+    draft.volatile = draft.volatile._replace(awaiting_sync=PMap())
+    if initial:
+        _hold(draft, timeout_ms)
+
+
+def too_large(draft: Draft) -> bool:
+    """Whether the group has more members than a limit that was lowered since allows (K-I13)."""
+    most = settings.of(draft.state, draft.group_id).max_size
+    return draft.group.state in {COMPLETING, STABLE} and len(draft.group.members) > most
+
+
+def shrink(draft: Draft) -> None:
+    """Let everybody join again: the last ones find no place (K-I10, K-I13)."""
+    if too_large(draft):
+        open_round(draft, "I13", "the group has more members than its size limit allows")
+        settle(draft)
+
+
+def _longest_ms(group: Group, leaving: Collection[MemberId]) -> int:
+    return max(
+        (m.rebalance_timeout_ms for m in group.members.values() if m.member_id not in leaving),
+        default=0,
+    )
+
+
+def _hold(draft: Draft, timeout_ms: int) -> None:
+    """The first round of an empty group waits for company (K-D1), and prolongs that (K-D2)."""
+    delay_ms = settings.of(draft.state, draft.group_id).initial_rebalance_delay_ms
+    draft.volatile = draft.volatile._replace(
+        holding=True, delay_ms=delay_ms, delay_left_ms=max(timeout_ms - delay_ms, 0), added=False
+    )
+    draft.arm(_ROUND_KEY, delay_ms)
+
+
+def settle(draft: Draft) -> None:
+    """Close the open join phase if everyone is there and no pending id is awaited (K-D4, K-A6)."""
+    group, volatile = draft.group, draft.volatile
+    if group.state != PREPARING or volatile.holding:
+        return
+    if len(volatile.joins) == len(group.members) and not volatile.pending:
+        close(draft, "D4")
+    elif _ROUND_KEY not in volatile.armed:
+        draft.arm(_ROUND_KEY, group.round_timeout_ms)
+
+
+def fired(draft: Draft) -> None:
+    """The initial delay or the rebalance timeout is over."""
+    volatile = draft.volatile
+    if not (volatile.holding and volatile.added and volatile.delay_left_ms):
+        close(draft, "D1" if volatile.holding else "D5")
+        return
+    delay_ms = settings.of(draft.state, draft.group_id).initial_rebalance_delay_ms
+    prolonged_ms = min(delay_ms, volatile.delay_left_ms)
+    draft.volatile = volatile._replace(
+        added=False,
+        delay_ms=prolonged_ms,
+        delay_left_ms=max(volatile.delay_left_ms - volatile.delay_ms, 0),
+    )
+    draft.arm(_ROUND_KEY, prolonged_ms)
+
+
+def close(draft: Draft, rule: str) -> None:
+    """End the join phase with whoever rejoined; static members stay without it (K-D5 to K-D9)."""
+    joins, members = draft.volatile.joins, draft.group.members
+    absent = [m for m in members.values() if m.member_id not in joins]
+    removed = [m.member_id for m in absent if m.instance_id is None]
+    draft.cancel(_ROUND_KEY)
+    if joins:
+        draft.volatile = draft.volatile._replace(holding=False)
+        _start_generation(draft, rule, removed, [m.member_id for m in absent if m.instance_id])
+        return
+    _expire(draft, removed)
+    if draft.group.members:  # K-D8: only static members, and none came
+        draft.volatile = draft.volatile._replace(holding=False)
+        draft.arm(_ROUND_KEY, max(draft.group.round_timeout_ms, _AGAIN_MS))
+    else:
+        draft.volatile = draft.volatile._replace(holding=False)
+        draft.emit(GroupEmptied(draft.group.generation + 1), "D9")
+
+
+def _expire(draft: Draft, member_ids: Iterable[MemberId]) -> None:
+    for member_id in member_ids:
+        draft.emit(MemberExpired(member_id, ROUND), "D5")
+        parked_calls.forget(draft, member_id)
+
+
+def _start_generation(
+    draft: Draft, rule: str, removed: list[MemberId], absent: list[MemberId]
+) -> None:
+    joins = draft.volatile.joins
+    gone = frozenset(removed)
+    staying = [m for m in draft.group.members.values() if m.member_id not in gone]
+    event = GenerationStarted(
+        generation=draft.group.generation + 1,
+        protocol_name=protocol_votes.vote(staying, protocol_votes.count(staying)),
+        leader=_elect(draft.group, staying, joins),
+        rejoined=tuple(Rejoin(member_id, join.request_id) for member_id, join in joins.items()),
+        absent=tuple(absent),
+        removed=tuple(removed),
+    )
+    draft.emit(event, rule)
+    for member_id in removed:
+        parked_calls.forget(draft, member_id)
+    _answer_all(draft)
+    awaiting = PMap((rejoin.member_id, True) for rejoin in event.rejoined)
+    draft.volatile = draft.volatile._replace(awaiting_sync=awaiting)
+    draft.arm(_SYNC_KEY, _longest_ms(draft.group, ()))
+
+
+def _elect(group: Group, staying: list[Member], joins: PMap[MemberId, ParkedJoin]) -> MemberId:
+    """The leader stays if it rejoined (K-D13), else who is longest in the group leads (K-D7)."""
+    if group.leader is not None and group.leader in joins:
+        return group.leader
+    rejoined = (member for member in staying if member.member_id in joins)
+    return min(rejoined, key=lambda member: member.joined_seq).member_id
+
+
+def _answer_all(draft: Draft) -> None:
+    """Answer every parked join; sessions run from here (K-A22). Absent members' go on (K-D15)."""
+    group = draft.group
+    for member_id in tuple(draft.volatile.joins):
+        join = parked_calls.take_join(draft, member_id)
+        if join is None or join.call == NOBODY:
+            continue
+        members = answers.member_list(group) if group.is_leader(member_id) else ()
+        draft.answer(join.call, answers.joined(draft.state, group, member_id, members=members))
+        draft.arm_session(member_id)

@@ -1,0 +1,217 @@
+"""Members that come back: by id, or as a static instance in a new process.
+
+Rules K-A14 to K-A20, K-B3 to K-B18.
+"""
+
+from __future__ import annotations
+
+from holdfast.coordinator.classic import (
+    answers,
+    parked_calls,
+    protocol_votes,
+    rebalance,
+    validation,
+)
+from holdfast.coordinator.groups import identity
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.model.commands import JoinGroup
+from holdfast.coordinator.model.events import MemberUpdated, Protocol, StaticMemberReplaced
+from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.state import COMPLETING, PREPARING, STABLE, Group, Member
+from holdfast.coordinator.model.volatile import SYNC, DeadlineKey
+
+
+def known(draft: Draft, command: JoinGroup, member: Member) -> None:
+    """A member joins with its own id; it may ask for a rebalance by that (K-A15)."""
+    group, unchanged = draft.group, member.protocols == command.protocols
+    if group.state == PREPARING:
+        _update(draft, command, member, "A20")
+        _park(draft, command, member.member_id)
+    elif unchanged and (group.state == COMPLETING or _is_retry(command, member)):
+        _answer_again(draft, command, member, "A17")
+    elif unchanged and not group.is_leader(member.member_id):
+        _answer_again(draft, command, member, "A14")
+    else:
+        rule = "A15" if unchanged else "A16" if group.state == STABLE else "A18"
+        _update(draft, command, member, rule)
+        reason = command.reason or _why(unchanged=unchanged)
+        rebalance.open_round(draft, rule, reason, member.member_id)
+        _park(draft, command, member.member_id)
+
+
+def _why(*, unchanged: bool) -> str:
+    return "the leader asks for it" if unchanged else "a member's protocols changed"
+
+
+def _is_retry(command: JoinGroup, member: Member) -> bool:
+    """Whether this join was served before and only its answer was lost (S14).
+
+    The same id with other protocols is no repetition; it is taken for the new join that it is.
+    """
+    request_id = command.caller.request_id
+    same = request_id == member.request_id and command.protocols == member.protocols
+    return bool(request_id) and same
+
+
+def _park(draft: Draft, command: JoinGroup, member_id: MemberId) -> None:
+    parked_calls.park_join(draft, command.caller, member_id)
+    rebalance.settle(draft)
+
+
+def _update(draft: Draft, command: JoinGroup, member: Member, rule: str) -> None:
+    """Record what is new about a member; nothing if nothing is (K-B17 bettered: timeouts count)."""
+    timeouts = (command.session_timeout_ms, validation.rebalance_timeout_ms(command))
+    if member.protocols == command.protocols and timeouts == (
+        member.session_timeout_ms,
+        member.rebalance_timeout_ms,
+    ):
+        return
+    event = MemberUpdated(
+        member_id=member.member_id,
+        client_id=command.caller.client_id,
+        client_host=command.caller.client_host,
+        session_timeout_ms=timeouts[0],
+        rebalance_timeout_ms=timeouts[1],
+        protocols=command.protocols,
+        request_id=command.caller.request_id,
+    )
+    draft.emit(event, rule)
+
+
+def _answer_again(draft: Draft, command: JoinGroup, member: Member, rule: str) -> None:
+    """Answer with the generation as it is: nothing starts (K-A14, K-A17, S14).
+
+    Who leads is given the member list while it has still to assign. In a stable group it is told
+    to skip that (K-B4); there only a retry comes here.
+    """
+    _update(draft, command, member, rule)
+    group = draft.group
+    leads = group.is_leader(member.member_id)
+    reply = answers.joined(
+        draft.state,
+        group,
+        member.member_id,
+        members=answers.member_list(group) if leads else (),
+        skip_assignment=leads and group.state == STABLE,
+    )
+    draft.answer(command.caller.call, reply)
+    draft.renew(group.members[member.member_id])
+
+
+# --- the static swap (KIP-345) ---
+
+
+def returning(draft: Draft, command: JoinGroup, old: Member) -> None:
+    """A static instance joins with an empty member id: a new process, or a retry (S14).
+
+    A retry by a process that was replaced meanwhile must not take the identity back: it was done
+    once, and its holder is fenced.
+    """
+    if command.caller.request_id and command.caller.request_id in old.replaced_requests:
+        error = identity.fenced(draft.group, old.instance_id or "")
+        draft.answer(command.caller.call, answers.refused_join(error, command.member_id))
+        return
+    if _is_retry(command, old) and not old.released:
+        if draft.group.state == PREPARING:
+            _park(draft, command, old.member_id)
+        else:
+            _answer_again(draft, command, old, "S14")
+        return
+    before = draft.group
+    _swap(draft, command, old)
+    new_id = command.fresh_member_id
+    cause = _rebalance_needed(draft, before, old)
+    if before.state == STABLE and cause is None:
+        _hand_over(draft, command, new_id)
+        return
+    rule, reason = cause or ("B11", "")
+    rebalance.open_round(draft, rule, reason, new_id)
+    _park(draft, command, new_id)
+
+
+def _swap(draft: Draft, command: JoinGroup, old: Member) -> None:
+    """Fence the old id and bind the new one, in one event; nothing of the old id stays (K-B20)."""
+    instance_id = old.instance_id or ""
+    event = StaticMemberReplaced(
+        instance_id=instance_id,
+        old_member_id=old.member_id,
+        new_member_id=command.fresh_member_id,
+        client_id=command.caller.client_id,
+        client_host=command.caller.client_host,
+        session_timeout_ms=command.session_timeout_ms,
+        rebalance_timeout_ms=validation.rebalance_timeout_ms(command),
+        protocols=command.protocols,
+        request_id=command.caller.request_id,
+        predecessor_ms=_predecessor_ms(draft, old),
+    )
+    draft.emit(event, "B3")
+    parked_calls.refuse(
+        draft, old.member_id, identity.fenced(draft.group, instance_id), old.member_id
+    )
+    parked_calls.forget(draft, old.member_id)
+    awaiting = draft.volatile.awaiting_sync
+    if old.member_id in awaiting:
+        rest = awaiting.remove(old.member_id)
+        draft.volatile = draft.volatile._replace(awaiting_sync=rest)
+        if not rest:
+            draft.cancel(DeadlineKey(SYNC))
+
+
+def _predecessor_ms(draft: Draft, old: Member) -> int:
+    """How long an older holder may still act (S12): the last one, or those before it.
+
+    One that was never granted anything has nothing to act on.
+    """
+    own_ms = 0 if old.released or not old.granted_index else old.session_timeout_ms
+    since_ms = max(0, draft.state.log_time_ms - old.since_ms)
+    return max(own_ms, old.predecessor_ms - since_ms, 0)
+
+
+def _rebalance_needed(draft: Draft, before: Group, old: Member) -> tuple[str, str] | None:
+    """Whether the swap must start a rebalance: the rule, and the reason for people."""
+    group = draft.group
+    if group.state == COMPLETING:
+        return "B12", "a static member came back while the assignment was awaited"
+    if group.state != STABLE:
+        return None
+    new_id = group.instances[old.instance_id or ""]
+    new = group.members[new_id]
+    if (
+        not protocol_votes.same_names(old.protocols, new.protocols)
+        and _vote(group) != group.protocol_name
+    ):
+        return "B8", "a static member came back, and another protocol wins the vote"
+    if not before.is_leader(old.member_id) and _topics(group, old) != _topics(group, new):
+        return "B6", "a static member came back with other topics"
+    return None
+
+
+def _vote(group: Group) -> str:
+    members = tuple(group.members.values())
+    return protocol_votes.vote(members, protocol_votes.count(members))
+
+
+def _topics(group: Group, member: Member) -> frozenset[str] | None:
+    """The topics that a member subscribes to; None unless the type is `consumer`.
+
+    A leader that comes back sees all subscriptions and asks for a rebalance itself (KIP-814).
+    """
+    chosen: Protocol | None = next(
+        (p for p in member.protocols if p.name == group.protocol_name), None
+    )
+    return None if chosen is None or chosen.topics is None else frozenset(chosen.topics)
+
+
+def _hand_over(draft: Draft, command: JoinGroup, member_id: MemberId) -> None:
+    """Nothing moves: the new process holds what the old one did (K-B3, K-B4)."""
+    group = draft.group
+    leads = group.is_leader(member_id)
+    reply = answers.joined(
+        draft.state,
+        group,
+        member_id,
+        members=answers.member_list(group) if leads else (),
+        skip_assignment=leads,
+    )
+    draft.answer(command.caller.call, reply)
+    draft.arm_session(member_id)

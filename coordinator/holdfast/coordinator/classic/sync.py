@@ -1,0 +1,93 @@
+"""SyncGroup: the leader's assignment comes in, everybody's share goes out (K-E1 to K-E10)."""
+
+from __future__ import annotations
+
+from holdfast.coordinator.classic import answers, parked_calls, validation
+from holdfast.coordinator.groups import identity
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.groups.lifecycle import invalid_group_id
+from holdfast.coordinator.model.commands import SyncGroup
+from holdfast.coordinator.model.events import Assigned, AssignmentStored
+from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.rejections import (
+    IllegalGeneration,
+    InconsistentGroupProtocol,
+    RebalanceInProgress,
+    Rejection,
+)
+from holdfast.coordinator.model.replies import SyncReply
+from holdfast.coordinator.model.state import PREPARING, STABLE, Group
+from holdfast.coordinator.model.volatile import SYNC, DeadlineKey
+
+
+def sync(draft: Draft, command: SyncGroup) -> None:
+    """Answer or park a sync."""
+    refusal = _refusal(draft, command)
+    if refusal is not None:
+        draft.answer(command.caller.call, SyncReply(refusal))
+        return
+    member_id = command.member_id
+    _synced(draft, member_id)
+    group = draft.group
+    if group.state == STABLE:
+        member = group.members[member_id]
+        draft.answer(command.caller.call, answers.synced(draft.state, group, member))  # K-E7
+        draft.renew(member)
+        return
+    parked_calls.park_sync(draft, command.caller, member_id)
+    if group.is_leader(member_id):
+        _store(draft, command)
+
+
+def _refusal(draft: Draft, command: SyncGroup) -> Rejection | None:
+    if command.protocol_type is None or command.protocol_name is None:  # K-E8 as a broker has it
+        return InconsistentGroupProtocol("protocol_type and protocol_name are needed")
+    group = draft.found
+    error = invalid_group_id(command.group_id) or identity.check(
+        group, command.member_id, command.instance_id
+    )
+    if error is not None or group is None:
+        return error
+    if command.generation != group.generation:
+        return IllegalGeneration(command.generation, group.generation)
+    if not _agrees(group, command):
+        current = f"{group.protocol_type!r}, {group.protocol_name!r}"
+        return InconsistentGroupProtocol(f"the group has protocol type and name {current}")
+    if group.state == PREPARING:
+        return RebalanceInProgress()
+    leads = group.state != STABLE and group.is_leader(command.member_id)
+    return validation.of_assignments(draft, command) if leads else None
+
+
+def _agrees(group: Group, command: SyncGroup) -> bool:
+    """Whether the caller speaks the group's protocol (K-E8, K-E9); a first round has none yet."""
+    chosen = (None, command.protocol_name)
+    return command.protocol_type == group.protocol_type and group.protocol_name in chosen
+
+
+def _synced(draft: Draft, member_id: MemberId) -> None:
+    """This member owes no sync any more; the timer ends with the last one that does (K-E13)."""
+    awaiting = draft.volatile.awaiting_sync
+    if member_id not in awaiting:
+        return
+    awaiting = awaiting.remove(member_id)
+    draft.volatile = draft.volatile._replace(awaiting_sync=awaiting)
+    if not awaiting:
+        draft.cancel(DeadlineKey(SYNC))
+
+
+def _store(draft: Draft, command: SyncGroup) -> None:
+    """Whom the leader left out gets nothing; strangers are dropped silently (K-E5)."""
+    group = draft.group
+    given = {
+        each.member_id: each for each in command.assignments if each.member_id in group.members
+    }
+    ordered: tuple[Assigned, ...] = tuple(given.values())
+    draft.emit(AssignmentStored(group.generation, ordered), "E5")
+    group = draft.group
+    for member_id in tuple(draft.volatile.syncs):
+        parked = parked_calls.take_sync(draft, member_id)
+        if parked is not None:
+            member = group.members[member_id]
+            draft.answer(parked.call, answers.synced(draft.state, group, member))
+            draft.arm_session(member_id)

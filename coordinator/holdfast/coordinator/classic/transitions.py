@@ -1,0 +1,60 @@
+"""The states of a classic group and what moves it from one to the next: the table itself.
+
+`evolve` refuses an event that the table does not have, and the diagrams in the docs are drawn from
+it. States have Kafka's names; `ABSENT` stands for a group that does not exist. Kafka's table
+(kafka: ClassicGroupState) is the same but for the join phase: here it opens before members come or
+go, so that membership changes in one state only. Knows events by their names and no rules.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.coordinator.model.errors import InvariantBroken
+from holdfast.coordinator.model.events import GroupEvent
+from holdfast.coordinator.model.state import COMPLETING, EMPTY, PREPARING, STABLE
+
+ABSENT: Final = "-"
+"""No such group."""
+
+TRANSITIONS: Final[dict[tuple[str, str], str]] = {
+    (ABSENT, "GroupCreated"): EMPTY,
+    (EMPTY, "RebalanceStarted"): PREPARING,
+    (EMPTY, "OffsetsCommitted"): EMPTY,
+    (EMPTY, "OffsetsDeleted"): EMPTY,
+    (EMPTY, "GroupDeleted"): ABSENT,
+    (PREPARING, "MemberJoined"): PREPARING,
+    (PREPARING, "MemberUpdated"): PREPARING,
+    (PREPARING, "StaticMemberReplaced"): PREPARING,
+    (PREPARING, "InstanceReleased"): PREPARING,
+    (PREPARING, "MembersLeft"): PREPARING,
+    (PREPARING, "MembersRemoved"): PREPARING,
+    (PREPARING, "MemberExpired"): PREPARING,
+    (PREPARING, "MemberRefused"): PREPARING,
+    (PREPARING, "OffsetsCommitted"): PREPARING,
+    (PREPARING, "OffsetsDeleted"): PREPARING,
+    (PREPARING, "GenerationStarted"): COMPLETING,
+    (PREPARING, "GroupEmptied"): EMPTY,
+    (COMPLETING, "MemberUpdated"): COMPLETING,
+    (COMPLETING, "StaticMemberReplaced"): COMPLETING,
+    (COMPLETING, "InstanceReleased"): COMPLETING,
+    (COMPLETING, "OffsetsCommitted"): COMPLETING,
+    (COMPLETING, "OffsetsDeleted"): COMPLETING,
+    (COMPLETING, "AssignmentStored"): STABLE,
+    (COMPLETING, "RebalanceStarted"): PREPARING,
+    (STABLE, "MemberUpdated"): STABLE,
+    (STABLE, "StaticMemberReplaced"): STABLE,
+    (STABLE, "InstanceReleased"): STABLE,
+    (STABLE, "OffsetsCommitted"): STABLE,
+    (STABLE, "OffsetsDeleted"): STABLE,
+    (STABLE, "RebalanceStarted"): PREPARING,
+}
+
+
+def target(state: str, event: GroupEvent) -> str:
+    """The state that an event leads to; raise InvariantBroken if it cannot happen in `state`."""
+    name = type(event).__name__
+    to = TRANSITIONS.get((state, name))
+    if to is None:
+        raise InvariantBroken("transitions", f"{name} cannot happen to a group that is {state}")
+    return to

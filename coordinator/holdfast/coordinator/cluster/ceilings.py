@@ -1,0 +1,152 @@
+"""Ceilings on what all groups and topics of the cluster may take up together (S7, S23).
+
+One caller can make up names as fast as it can ask; without a ceiling it would fill the memory of
+every node. A command that would make the cluster larger than a setting allows is refused whole, and
+what was chosen for it is forgotten, so nothing of it is recorded. What makes nothing larger is
+never refused: a full cluster can be emptied, and its groups go on.
+
+Bytes have a reserve above their ceiling, for a group that is there cannot do without some growth:
+its members offer more when they join again, its leader's assignments are larger than the last ones.
+Newcomers stop at the ceiling. Commits that only overwrite, whose stored answers fill the table of
+requests, have an eighth more, members that are there a quarter. An assignment that is no larger
+than the last one is never refused for the record of what moved, nor is what frees something for the
+answer that it leaves behind: else a ceiling that was lowered would break groups that go on.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, TypeAlias
+
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.model.commands import (
+    AlterSettings,
+    CommitOffsets,
+    CreatePartitions,
+    CreateTopics,
+    DeleteGroup,
+    DeleteOffsets,
+    DeleteTopics,
+    JoinGroup,
+    LeaveGroup,
+    SyncGroup,
+    TriggerRebalance,
+)
+from holdfast.coordinator.model.rejections import PolicyViolation
+from holdfast.coordinator.model.usage import PENDING_BYTES, Usage, difference, of_protocols
+
+if TYPE_CHECKING:
+    from holdfast.coordinator.groups.draft import Draft, Mark
+    from holdfast.coordinator.model.state import Group
+
+Growing: TypeAlias = (
+    JoinGroup
+    | SyncGroup
+    | CommitOffsets
+    | LeaveGroup
+    | TriggerRebalance
+    | DeleteOffsets
+    | DeleteGroup
+    | CreateTopics
+    | CreatePartitions
+    | DeleteTopics
+    | AlterSettings
+)
+"""Commands whose growth is looked at. A heartbeat leaves nothing behind, and what nobody asked for
+(deadlines, expiry, boundaries) must happen."""
+
+LITTLE_BYTES: Final = 4_096
+"""What a call that frees something may leave behind: the record of a rebalance, a stored answer."""
+RESERVE: Final = 4
+"""A quarter of the ceiling on bytes is kept for groups that are there, above it."""
+HALVES: Final = 2
+"""Of the reserve; what overwrites has the first of them."""
+_COUNTS: Final = (
+    ("groups", "cluster.groups_max"),
+    ("topics", "cluster.topics_max"),
+    ("partitions", "cluster.partitions_max"),
+    ("members", "cluster.members_max"),
+)
+_BYTES: Final = "cluster.state_bytes_max"
+
+
+def exceeded(draft: Draft, since: Mark, command: Growing) -> PolicyViolation | None:
+    """Which ceiling the draft would go above by what it chose since the mark; None if none.
+
+    `draft.used` is what everything took up at the mark. If no ceiling stands in the way, it is
+    moved on by what was chosen; a member id that was handed out counts as a member.
+    """
+    grown = difference(since.state, draft.state, draft.group_id)
+    handed_out = len(draft.volatile.pending) - len(since.volatile.pending)
+    more = grown.plus(Usage(members=handed_out, state_bytes=handed_out * PENDING_BYTES))
+    over = _over_in_number(draft, more) or _over_in_bytes(draft, since, command, more)
+    if over is None:
+        draft.used, draft.grown = draft.used.plus(more), draft.grown.plus(grown)
+    return over
+
+
+def _over_in_number(draft: Draft, grown: Usage) -> PolicyViolation | None:
+    limits = settings.of_cluster(draft.state).ceilings
+    for what, name in _COUNTS:
+        used, more, most = (getattr(each, what) for each in (draft.used, grown, limits))
+        if more > 0 and used + more > most:
+            return PolicyViolation(name, most, what, used, more)
+    return None
+
+
+def _over_in_bytes(
+    draft: Draft, since: Mark, command: Growing, grown: Usage
+) -> PolicyViolation | None:
+    most = settings.of_cluster(draft.state).ceilings.state_bytes
+    used, more = draft.used.state_bytes, grown.state_bytes
+    if more <= 0 or used + more <= most:
+        return None
+    extra = _extra(draft, since, command, grown)
+    if extra is None or used + more <= most + extra * most // (HALVES * RESERVE):
+        return None
+    return PolicyViolation(_BYTES, most, "bytes of state", used, more)
+
+
+def _extra(draft: Draft, since: Mark, command: Growing, grown: Usage) -> int | None:
+    """How many halves of the reserve it may use; None: as many bytes as it takes.
+
+    That is never more than a record of a rebalance, of which a group keeps few.
+    """
+    match command:
+        case CreateTopics() | CreatePartitions():
+            return 0
+        case AlterSettings(group_id=group_id):
+            return 0 if group_id else None  # it is how a ceiling is raised
+        case JoinGroup():
+            return _extra_of_join(since, command, grown)
+        case SyncGroup():
+            return HALVES if _assigned(draft.found) > _assigned(since.found) else None
+        case CommitOffsets():
+            return 0 if _offsets_grew(draft, since) else 1
+        case _:
+            frees = min(grown.groups, grown.topics, grown.members) < 0
+            return None if frees or grown.state_bytes <= LITTLE_BYTES else HALVES
+
+
+def _extra_of_join(since: Mark, command: JoinGroup, grown: Usage) -> int | None:
+    """A newcomer has none. Who is a member may always come back with no more than it had."""
+    if grown.members > 0 or grown.groups > 0 or since.found is None:
+        return 0
+    group = since.found
+    holder = command.member_id or group.instances.get(command.instance_id or "", "")
+    member = group.members.get(holder)
+    if member is None:
+        return 0  # it was handed its id, and becomes a member now
+    return HALVES if of_protocols(command.protocols) > of_protocols(member.protocols) else None
+
+
+def _assigned(group: Group | None) -> int:
+    """Bytes of what the members have been given, also if that was abandoned (K-D10)."""
+    members = group.members.values() if group else ()
+    return sum(len(each.assignment) + len(each.abandoned) for each in members)
+
+
+def _offsets_grew(draft: Draft, since: Mark) -> bool:
+    """Whether the group itself takes more than before, beside the record of the request."""
+    after, before = draft.state, since.state
+    alone = after._replace(requests=before.requests)
+    return difference(before, alone, draft.group_id).state_bytes > 0

@@ -1,0 +1,192 @@
+"""The scratch paper of one decision: state that moves as events are chosen, and what else is.
+
+A `Draft` lives inside one call of `decide`, so that the rules can be written as steps while
+`decide` stays pure from outside. Events go through `evolve` at once, so each rule sees what the one
+before it did. Here are no rules, only the ways to write a decision down.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from holdfast.coordinator.classic import protocol_votes
+from holdfast.coordinator.kernel.evolve import evolve
+from holdfast.coordinator.model.effects import Answer, Arm, Cancel, Decision, Effect, Renew
+from holdfast.coordinator.model.events import Cause, Event, Proposed, Record
+from holdfast.coordinator.model.ids import (
+    UNCOMMITTED,
+    CallId,
+    GroupId,
+    MemberId,
+    Position,
+    Principal,
+    RequestId,
+)
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.replies import Reply
+from holdfast.coordinator.model.state import Group, Member, State
+from holdfast.coordinator.model.usage import NOTHING, Usage
+from holdfast.coordinator.model.volatile import SESSION, DeadlineKey, Volatile
+
+NOBODY: Final = 0
+"""The call id of a call that nobody waits for."""
+
+
+class Mark(NamedTuple):
+    """A draft at one moment, to go back to."""
+
+    state: State
+    volatile: Volatile
+    found: Group | None
+    proposed: int
+    effects: int
+
+
+class Draft:
+    """One decision under way.
+
+    `state` is the replicated state with the draft's own events in it; what they have granted has
+    the entry index `UNCOMMITTED` until the entry has one. `group_id` is "" for the cluster.
+    `found`: the group as it is now, None if it does not exist. `used`: what the whole cluster takes
+    up, with what other groups have on their way; `grown`: what of that this draft has added.
+    """
+
+    __slots__ = (
+        "_command",
+        "_principal",
+        "_request_id",
+        "effects",
+        "found",
+        "group_id",
+        "grown",
+        "proposed",
+        "state",
+        "used",
+        "volatile",
+    )
+
+    def __init__(
+        self, state: State, volatile: Volatile, group_id: GroupId, used: Usage = NOTHING
+    ) -> None:
+        self.used, self.grown = used, NOTHING
+        self.state = state
+        self.volatile = volatile
+        self.group_id = group_id
+        self.found = state.groups.get(group_id)
+        self.proposed: list[Proposed] = []
+        self.effects: list[Effect] = []
+        self.serve("")
+
+    def serve(self, command: str, principal: Principal = "", request_id: RequestId = "") -> None:
+        """From now on events are caused by this command of this caller."""
+        self._command, self._principal, self._request_id = command, principal, request_id
+
+    def decision(self) -> Decision:
+        """What was chosen so far."""
+        chosen = tuple(self.proposed)
+        return Decision(chosen, self.volatile, tuple(self.effects), self.state, self.grown)
+
+    def mark(self) -> Mark:
+        """Remember this moment."""
+        counts = len(self.proposed), len(self.effects)
+        return Mark(self.state, self.volatile, self.found, *counts)
+
+    def back_to(self, mark: Mark) -> None:
+        """Forget what was chosen since."""
+        self.state, self.volatile, self.found = mark.state, mark.volatile, mark.found
+        del self.proposed[mark.proposed :]
+        del self.effects[mark.effects :]
+
+    @property
+    def group(self) -> Group:
+        """The group as it is now; raise KeyError if it does not exist."""
+        if self.found is None:
+            raise KeyError(self.group_id)
+        return self.found
+
+    def emit(self, event: Event, rule: str) -> None:
+        """Choose an event and let it take effect; `rule` is the id of the rule that chose it."""
+        before = self.found
+        proposed = Proposed(event, Cause(rule, self._command), self._principal, self._request_id)
+        self._fold(proposed, before)
+        self.proposed.append(proposed)
+        counts = protocol_votes.after(self.volatile.support, before, event)
+        if counts is not self.volatile.support:
+            self.volatile = self.volatile._replace(support=counts)
+
+    def _fold(self, proposed: Proposed, before: Group | None) -> None:
+        """As every replica will, but for the index that is not known yet."""
+        state = self.state
+        seq = (before.seq if before else 0 if self.group_id else state.cluster_seq) + 1
+        record = Record(
+            Position(UNCOMMITTED, len(self.proposed)),
+            self.group_id,
+            seq,
+            state.log_time_ms,
+            0,
+            proposed.cause,
+            proposed.principal,
+            proposed.request_id,
+            proposed.event,
+        )
+        self.state = evolve(state, record)
+        if self.group_id:
+            self.found = self.state.groups.get(self.group_id)
+        else:
+            self.state = self.state._replace(cluster_version=UNCOMMITTED, cluster_seq=seq)
+
+    def answer(self, call: CallId, reply: Reply) -> None:
+        """Answer a call; nothing if nobody waits for it any more."""
+        if call != NOBODY:
+            self.effects.append(Answer(call, reply))
+
+    def arm(self, key: DeadlineKey, after_ms: int) -> None:
+        """Start a deadline, or start it over, with an arming number of its own (S9)."""
+        volatile = self.volatile
+        number = volatile.next_arming
+        self.volatile = volatile._replace(
+            armed=volatile.armed.set(key, number),
+            renewals=_without_count(volatile, key),
+            next_arming=number + 1,
+        )
+        self.effects.append(Arm(key, number, after_ms))
+
+    def cancel(self, key: DeadlineKey) -> None:
+        """Stop a deadline; nothing if it does not run."""
+        if key not in self.volatile.armed:
+            return
+        self.disarm(key)
+        self.effects.append(Cancel(key))
+
+    def disarm(self, key: DeadlineKey) -> None:
+        """Note that a deadline does not run any more, because it fired."""
+        volatile = self.volatile
+        self.volatile = volatile._replace(
+            armed=volatile.armed.remove(key), renewals=_without_count(volatile, key)
+        )
+
+    def renew(self, member: Member) -> None:
+        """The member was heard: its session runs anew. One that is suspended stays so (K-A23)."""
+        if DeadlineKey(SESSION, member.member_id) not in self.volatile.armed:
+            return
+        count = self.volatile.renewals.get(member.member_id, 0) + 1
+        renewals = self.volatile.renewals.set(member.member_id, count)
+        self.volatile = self.volatile._replace(renewals=renewals)
+        self.effects.append(Renew(member.member_id, member.session_timeout_ms, count))
+
+    def blank(self) -> None:
+        """Forget all that was kept of a group that does not exist; arming numbers go on."""
+        for key in tuple(self.volatile.armed):
+            self.cancel(key)
+        self.volatile = Volatile(next_arming=self.volatile.next_arming)
+
+    def arm_session(self, member_id: MemberId) -> None:
+        """Start a member's session, in full."""
+        member = self.group.members[member_id]
+        self.arm(DeadlineKey(SESSION, member_id), member.session_timeout_ms)
+
+
+def _without_count(volatile: Volatile, key: DeadlineKey) -> PMap[MemberId, int]:
+    if key.kind == SESSION and key.member_id in volatile.renewals:
+        return volatile.renewals.remove(key.member_id)
+    return volatile.renewals

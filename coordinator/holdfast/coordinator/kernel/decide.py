@@ -1,0 +1,185 @@
+"""`decide`: what is to happen, given the state, the leader-local part, and a command. Pure.
+
+How the modules share the work: a decider of a one-shot effect (`commits.commit`, `commits.delete`,
+`lifecycle.delete`, `topics.*`, leave, trigger) takes `(draft, command)`, emits its events on the
+draft and *returns* its reply; it is answered here, and its answer is recorded for its request id
+(S14, S15). Joins, syncs and heartbeats answer or park by themselves: they are never answered from a
+table.
+
+All functions here give a `Decision` whose events belong to one part of the log: the group's, or the
+cluster's ("") for topics and settings. An answer that carries a grant of the decision itself has
+`UNCOMMITTED` for its token until `effects.settled` puts the entry's index there (S13).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeAlias
+
+from holdfast.coordinator.classic import (
+    deadlines,
+    failover,
+    heartbeat,
+    join,
+    leave,
+    parked_calls,
+    sync,
+)
+from holdfast.coordinator.cluster import ceilings, requests, topics
+from holdfast.coordinator.groups import lifecycle
+from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.kernel import quarantine, refusals
+from holdfast.coordinator.model.commands import (
+    AlterSettings,
+    CallBroken,
+    ClusterCommand,
+    Command,
+    CommitOffsets,
+    CreatePartitions,
+    CreateTopics,
+    DeadlineFired,
+    DeleteGroup,
+    DeleteOffsets,
+    DeleteTopics,
+    ExpireOffsets,
+    FormCluster,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    SealSegment,
+    SyncGroup,
+    TriggerRebalance,
+)
+from holdfast.coordinator.model.effects import Decision
+from holdfast.coordinator.model.ids import GroupId
+from holdfast.coordinator.model.replies import Reply
+from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.usage import NOTHING, Usage
+from holdfast.coordinator.model.volatile import Volatile
+from holdfast.coordinator.offsets import commits
+
+_Unasked: TypeAlias = DeadlineFired | CallBroken | ExpireOffsets | FormCluster | SealSegment
+"""Commands of the node itself: nobody waits for an answer."""
+
+__all__ = ["decide", "decide_all", "group_of", "on_leading"]
+
+
+def decide(
+    state: State,
+    volatile: Volatile,
+    command: Command,
+    log_time_ms: int = 0,
+    used: Usage = NOTHING,
+) -> Decision:
+    """Choose events and effects for one command; `volatile` is the part of the command's group."""
+    return decide_all(state, volatile, group_of(command), (command,), log_time_ms, used)
+
+
+def decide_all(
+    state: State,
+    volatile: Volatile,
+    group_id: GroupId,
+    commands: Iterable[Command],
+    log_time_ms: int = 0,
+    used: Usage = NOTHING,
+) -> Decision:
+    """Decide a batch of commands of one group, each on the state that the ones before it left.
+
+    `log_time_ms`: the log time now (S8), which the entry will carry or exceed. It never runs back,
+    so an older one counts as that of the state. `used`: what the whole cluster takes up now, with
+    what other groups have on their way; ceilings are held against it.
+    """
+    if log_time_ms > state.log_time_ms:
+        state = state._replace(log_time_ms=log_time_ms)
+    draft = Draft(state, volatile, group_id, used)
+    for command in commands:
+        _decide(draft, command)
+        if draft.found is None and group_id:
+            draft.blank()
+    return draft.decision()
+
+
+def group_of(command: Command) -> GroupId:
+    """Whose part of the log a command changes: a group's, or "" for the cluster's own."""
+    return "" if isinstance(command, ClusterCommand) else command.group_id
+
+
+def on_leading(state: State, group_id: GroupId) -> Decision:
+    """What a new leader does with a group before it serves it: every deadline anew (S9, S16)."""
+    draft = Draft(state, Volatile(), group_id)
+    draft.serve("Leading")
+    if draft.found is not None and draft.found.quarantined:
+        return draft.decision()
+    failover.take_over(draft)
+    return draft.decision()
+
+
+def _decide(draft: Draft, command: Command) -> None:
+    name = type(command).__name__
+    if isinstance(command, _Unasked):
+        draft.serve(name)
+        if draft.found is None or not draft.found.quarantined:
+            _decide_internal(draft, command)
+        return
+    caller = command.caller
+    draft.serve(name, caller.principal, caller.request_id)
+    if quarantine.holds(draft.found, command):
+        draft.answer(caller.call, quarantine.refusal(draft.group, command))
+        return
+    if isinstance(command, Heartbeat):
+        heartbeat.heartbeat(draft, command)
+        return
+    before = draft.mark()
+    _decide_growing(draft, command)
+    too_much = ceilings.exceeded(draft, before, command)
+    if too_much is not None:
+        draft.back_to(before)
+        draft.answer(caller.call, refusals.of_call(command, too_much))
+
+
+def _decide_growing(draft: Draft, command: ceilings.Growing) -> None:
+    """What may make the cluster's state larger."""
+    match command:
+        case JoinGroup():
+            join.join(draft, command)
+        case SyncGroup():
+            sync.sync(draft, command)
+        case _:
+            draft.answer(command.caller.call, _one_shot(draft, command))
+
+
+def _decide_internal(draft: Draft, command: _Unasked) -> None:
+    """What nobody waits for."""
+    match command:
+        case DeadlineFired():
+            deadlines.fired(draft, command)
+        case CallBroken():
+            parked_calls.break_call(draft, command.call)
+        case ExpireOffsets():
+            commits.expire(draft, command)
+        case FormCluster():
+            topics.form(draft, command)
+        case SealSegment():
+            topics.seal(draft, command)
+
+
+def _one_shot(draft: Draft, command: requests.OneShot) -> Reply:  # noqa: PLR0911 - one a command
+    match command:
+        case LeaveGroup():
+            return requests.once(draft, command, leave.leave)
+        case TriggerRebalance():
+            return requests.once(draft, command, leave.trigger)
+        case CommitOffsets():
+            return requests.once(draft, command, commits.commit, commits.heard_again)
+        case DeleteOffsets():
+            return requests.once(draft, command, commits.delete)
+        case DeleteGroup():
+            return requests.once(draft, command, lifecycle.delete)
+        case CreateTopics():
+            return requests.once(draft, command, topics.create_topics)
+        case CreatePartitions():
+            return requests.once(draft, command, topics.create_partitions)
+        case DeleteTopics():
+            return requests.once(draft, command, topics.delete_topics)
+        case AlterSettings():
+            return requests.once(draft, command, topics.alter_settings)

@@ -1,0 +1,248 @@
+"""What can be read of the state: groups, offsets, topics, settings. Pure views, no effects.
+
+Whether a read is linearizable is the server's matter; here a state is given, and its answer is a
+function of it alone. Nothing of the leader-local part is ever shown, so any node can answer.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.cluster.settings_catalogue import GROUP, REGISTRY
+from holdfast.coordinator.model.ids import TopicPartition, fencing_token
+from holdfast.coordinator.model.rejections import GroupIdNotFound, InvalidConfig, Rejection
+from holdfast.coordinator.model.state import DEAD, STABLE, Group, Member, Rebalance, State
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    from holdfast.coordinator.cluster.settings import InForce
+    from holdfast.coordinator.model.events import TopicSize
+    from holdfast.coordinator.model.ids import GroupId, InstanceId, MemberId, TopicName
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedMember:
+    """One member of a described group.
+
+    `metadata` is that of the chosen protocol, and empty unless the group is Stable (K-K2).
+    `assignment` is the last one that was handed out and not abandoned (K-K2, K-D10).
+    `fencing_token` is None before the first grant. Timeouts are those in force, in milliseconds.
+    """
+
+    member_id: MemberId
+    instance_id: InstanceId | None
+    client_id: str
+    client_host: str
+    metadata: bytes
+    assignment: bytes
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    fencing_token: int | None
+    protocols: tuple[str, ...]
+    released: bool
+    since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class DescribedGroup:
+    """One described group (K-K1 to K-K3). With an error the state is Dead and the rest is empty.
+
+    `rebalances`: the newest first. `quarantined`: why it is not served any more (S6), "" as a rule.
+    """
+
+    error: Rejection | None
+    group_id: GroupId
+    state: str = DEAD
+    protocol_type: str = ""
+    protocol_data: str = ""
+    members: tuple[DescribedMember, ...] = ()
+    generation: int = 0
+    leader: MemberId = ""
+    rebalances: tuple[Rebalance, ...] = ()
+    version: int = 0
+    seq: int = 0
+    state_since_ms: int = 0
+    quarantined: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ListedGroup:
+    """One line of ListGroups."""
+
+    group_id: GroupId
+    protocol_type: str
+    state: str
+    group_type: str
+
+
+@dataclass(frozen=True, slots=True)
+class FetchedOffset:
+    """The offset of one partition; -1 and no metadata if none is committed (K-J16)."""
+
+    partition: TopicPartition
+    offset: int = -1
+    leader_epoch: int = -1
+    metadata: str = ""
+    committed_ms: int | None = None
+
+
+def describe_group(state: State, group_id: GroupId, rebalances_max: int = 1) -> DescribedGroup:
+    """A group with its members, the oldest first; unknown: GroupIdNotFound and Dead (K-K3).
+
+    Of its last rebalances so many are told, of those that it remembers.
+    """
+    found = describe_head(state, group_id, rebalances_max)
+    group = state.groups.get(group_id)
+    if group is None:
+        return found
+    members = sorted(group.members.values(), key=seniority)
+    return replace(found, members=tuple(describe_member(state, group, each) for each in members))
+
+
+def describe_head(state: State, group_id: GroupId, rebalances_max: int = 1) -> DescribedGroup:
+    """As `describe_group`, without the members, of whom there may be many."""
+    group = state.groups.get(group_id)
+    if group is None:
+        return DescribedGroup(GroupIdNotFound(group_id), group_id)
+    return DescribedGroup(
+        error=None,
+        group_id=group_id,
+        state=group.state,
+        protocol_type=group.protocol_type or "",
+        protocol_data=_shown_protocol(group),
+        generation=group.generation,
+        leader=group.leader or "",
+        rebalances=_rebalances(group, rebalances_max),
+        version=group.version,
+        seq=group.seq,
+        state_since_ms=group.state_since_ms,
+        quarantined=group.quarantined,
+    )
+
+
+def _rebalances(group: Group, most: int) -> tuple[Rebalance, ...]:
+    return group.rebalances[::-1][:most]
+
+
+def _shown_protocol(group: Group) -> str:
+    return (group.protocol_name or "") if group.state == STABLE else ""
+
+
+def seniority(member: Member) -> int:
+    """In this order members are told: the oldest first."""
+    return member.joined_seq
+
+
+def describe_member(state: State, group: Group, member: Member) -> DescribedMember:
+    """One member of a group."""
+    name = group.protocol_name if group.state == STABLE else None
+    return DescribedMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        metadata=b"" if name is None else member.metadata(name),
+        assignment=member.assignment,
+        session_timeout_ms=member.session_timeout_ms,
+        rebalance_timeout_ms=member.rebalance_timeout_ms,
+        fencing_token=_token(state, member),
+        protocols=tuple(protocol.name for protocol in member.protocols),
+        released=member.released,
+        since_ms=member.since_ms,
+    )
+
+
+def _token(state: State, member: Member) -> int | None:
+    if member.granted_index == 0:
+        return None
+    return fencing_token(state.recovery_number, member.granted_index)
+
+
+def list_groups(
+    state: State, states: Iterable[str] = (), types: Iterable[str] = ()
+) -> tuple[ListedGroup, ...]:
+    """Groups by id. No filter: all. Case does not matter; an unknown name fits nothing (K-K8)."""
+    wanted = Wanted.of(states, types)
+    found = (list_group(group) for group in state.groups.values() if wanted.takes(group))
+    return tuple(sorted(found, key=lambda listed: listed.group_id))
+
+
+def list_group(group: Group) -> ListedGroup:
+    """The line of one group."""
+    return ListedGroup(group.group_id, group.protocol_type or "", group.state, group.group_type)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which groups a list is asked for (K-K8): words in lower case, none: all."""
+
+    states: frozenset[str]
+    types: frozenset[str]
+
+    @classmethod
+    def of(cls, states: Iterable[str], types: Iterable[str]) -> Wanted:
+        """Filters do not mind case; an unknown name fits nothing."""
+        return cls(frozenset(map(str.casefold, states)), frozenset(map(str.casefold, types)))
+
+    def takes(self, group: Group) -> bool:
+        """Whether the group is among them."""
+        return (not self.states or group.state.casefold() in self.states) and (
+            not self.types or group.group_type.casefold() in self.types
+        )
+
+
+def fetch_offsets(
+    state: State, group_id: GroupId, partitions: tuple[TopicPartition, ...] = ()
+) -> tuple[FetchedOffset, ...]:
+    """Offsets of the given partitions, in their order; none given: all that the group has, sorted.
+
+    Never an error for a classic group: neither an unknown group nor whose member asks is looked at
+    (K-J16, K-J19). Offsets of a topic that is gone are not shown, though they may still be there
+    (K-J34).
+    """
+    group = state.groups.get(group_id)
+    if not partitions:
+        partitions = tuple(sorted(committed(state, group)))
+    return tuple(fetch_offset(state, group, partition) for partition in partitions)
+
+
+def committed(state: State, group: Group | None) -> Iterator[TopicPartition]:
+    """Partitions that the group has offsets of, in no order."""
+    if group is not None:
+        yield from (place for place in group.offsets if place.topic in state.topics)
+
+
+def fetch_offset(state: State, group: Group | None, partition: TopicPartition) -> FetchedOffset:
+    """One of `fetch_offsets`."""
+    found = group.offsets.get(partition) if group else None
+    if found is None or partition.topic not in state.topics:
+        return FetchedOffset(partition)
+    return FetchedOffset(
+        partition, found.offset, found.leader_epoch, found.metadata, found.committed_ms
+    )
+
+
+def list_topics(state: State, names: Iterable[TopicName] = ()) -> tuple[TopicSize, ...]:
+    """Topics by name; of those named, the ones that exist. No name: all."""
+    wanted = set(names)
+    found = (size for name, size in state.topics.items() if not wanted or name in wanted)
+    return tuple(sorted(found))
+
+
+def describe_settings(
+    state: State, group_id: GroupId = "", names: Iterable[str] = ()
+) -> tuple[InForce, ...] | InvalidConfig:
+    """Settings in force for a group ("": the cluster), by name; InvalidConfig for an unknown name.
+
+    For a group: those that can be set for one. No name: all.
+    """
+    wanted = sorted(set(names)) or sorted(
+        name for name, setting in REGISTRY.items() if not group_id or setting.scope == GROUP
+    )
+    unknown = next((name for name in wanted if name not in REGISTRY), None)
+    if unknown is not None:
+        return InvalidConfig(unknown, settings.no_such(unknown))
+    return tuple(settings.in_force(state.settings, group_id, name) for name in wanted)

@@ -1,0 +1,250 @@
+"""What somebody wants of a group or of the cluster. Imperatives; plain values; no rules.
+
+Time, new ids and everything random come in here, made by the server, so that a decision is a pure
+function. `call` names the waiting call on this node. Durations are milliseconds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from holdfast.coordinator.model.events import (
+    Assigned,
+    OffsetCommitted,
+    Protocol,
+    SettingChange,
+    TopicSize,
+)
+from holdfast.coordinator.model.ids import (
+    CallId,
+    GroupId,
+    InstanceId,
+    MemberId,
+    Position,
+    Principal,
+    RequestId,
+    TopicName,
+    TopicPartition,
+)
+from holdfast.coordinator.model.subscriptions import UNSURVEYED, Survey
+from holdfast.coordinator.model.volatile import DeadlineKey
+
+
+class Caller(NamedTuple):
+    """Who calls, and as what. `digest`: of the body, for S15; empty without a request id."""
+
+    call: CallId
+    principal: Principal = ""
+    client_id: str = ""
+    client_host: str = ""
+    request_id: RequestId = ""
+    digest: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class JoinGroup:
+    """JoinGroup v9. `fresh_member_id`: an id never used before, if one is needed.
+
+    A protocol of type `consumer` whose bytes cannot be read has `topics` None.
+    """
+
+    caller: Caller
+    group_id: GroupId
+    member_id: MemberId
+    instance_id: InstanceId | None
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[Protocol, ...]
+    fresh_member_id: MemberId
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class SyncGroup:
+    """SyncGroup v5. A null protocol type or name is refused (K-E8)."""
+
+    caller: Caller
+    group_id: GroupId
+    generation: int
+    member_id: MemberId
+    instance_id: InstanceId | None
+    protocol_type: str | None
+    protocol_name: str | None
+    assignments: tuple[Assigned, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Heartbeat:
+    """Heartbeat v4; `release` makes it the last one before a planned restart (S12)."""
+
+    caller: Caller
+    group_id: GroupId
+    generation: int
+    member_id: MemberId
+    instance_id: InstanceId | None
+    release: bool = False
+
+
+class LeavingMember(NamedTuple):
+    """One entry of a leave: by member id, by instance id, or both (K-G4 to K-G12)."""
+
+    member_id: MemberId
+    instance_id: InstanceId | None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class LeaveGroup:
+    """LeaveGroup v5; `operator` marks AdminService.RemoveMembers (KIP-345).
+
+    An operator may name no members, but mean `everyone`, or every static member whose instance id
+    begins with `prefix`: who that is, is seen when it is decided (K-G24). `reason` is for these
+    two.
+    """
+
+    caller: Caller
+    group_id: GroupId
+    members: tuple[LeavingMember, ...]
+    operator: bool = False
+    everyone: bool = False
+    prefix: InstanceId = ""
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerRebalance:
+    """An operator opens a join phase, with a reason."""
+
+    caller: Caller
+    group_id: GroupId
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class DeadlineFired:
+    """A deadline fired; whether it still counts is decided here (S9)."""
+
+    group_id: GroupId
+    key: DeadlineKey
+    arming: int
+    renewals: int
+
+
+@dataclass(frozen=True, slots=True)
+class CallBroken:
+    """A parked call was cancelled or its connection broke: its member's session runs on (S17)."""
+
+    group_id: GroupId
+    call: CallId
+
+
+@dataclass(frozen=True, slots=True)
+class CommitOffsets:
+    """OffsetCommit v9; `generation` below 0 is a commit from outside a group (K-J1, K-C11)."""
+
+    caller: Caller
+    group_id: GroupId
+    generation: int
+    member_id: MemberId
+    instance_id: InstanceId | None
+    offsets: tuple[OffsetCommitted, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteOffsets:
+    """OffsetDelete v0."""
+
+    caller: Caller
+    group_id: GroupId
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteGroup:
+    """One group of a DeleteGroups call."""
+
+    caller: Caller
+    group_id: GroupId
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireOffsets:
+    """A sweep over one group at `log_time_ms` (K-J26 to K-J33); the events list what goes."""
+
+    group_id: GroupId
+    log_time_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTopics:
+    """AdminService.CreateTopics."""
+
+    caller: Caller
+    topics: tuple[TopicSize, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CreatePartitions:
+    """AdminService.CreatePartitions: the new totals; counts only grow."""
+
+    caller: Caller
+    topics: tuple[TopicSize, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteTopics:
+    """AdminService.DeleteTopics.
+
+    A topic that groups with members subscribe to is kept, unless it is meant by `force`. `survey`:
+    which groups to look at, beside those that have changed since; it spares a look at all of them.
+    """
+
+    caller: Caller
+    names: tuple[TopicName, ...]
+    force: bool = False
+    survey: Survey = UNSURVEYED
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSettings:
+    """AdminService.AlterSettings for the cluster (`group_id` "") or one group (S23)."""
+
+    caller: Caller
+    group_id: GroupId
+    changes: tuple[SettingChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FormCluster:
+    """The first command of a cluster's life: its name and its settings from the bootstrap."""
+
+    cluster_id: str
+    settings: tuple[SettingChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SealSegment:
+    """Set a boundary of sealed segments for every node: all records up to `last` (S22)."""
+
+    last: Position
+
+
+GroupCommand: TypeAlias = (
+    JoinGroup
+    | SyncGroup
+    | Heartbeat
+    | LeaveGroup
+    | TriggerRebalance
+    | DeadlineFired
+    | CallBroken
+    | CommitOffsets
+    | DeleteOffsets
+    | DeleteGroup
+    | ExpireOffsets
+)
+ClusterCommand: TypeAlias = (
+    CreateTopics | CreatePartitions | DeleteTopics | AlterSettings | FormCluster | SealSegment
+)
+Command: TypeAlias = GroupCommand | ClusterCommand

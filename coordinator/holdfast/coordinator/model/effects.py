@@ -1,0 +1,86 @@
+"""What a decision asks of the node beside its events: answers to calls, and deadlines.
+
+Effects are carried out in order, after the decision's events are committed (or at once if it has
+none and no earlier batch of the group is under way). They are values; they change no state.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from holdfast.coordinator.model import replies
+from holdfast.coordinator.model.events import Proposed
+from holdfast.coordinator.model.ids import CallId, MemberId
+from holdfast.coordinator.model.replies import Reply
+from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.usage import NOTHING, Usage
+from holdfast.coordinator.model.volatile import DeadlineKey, Volatile
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Answer the call. A call that gets no answer by its own decision is parked (S17)."""
+
+    call: CallId
+    reply: Reply
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """Start a deadline, or start it over; it fires as `DeadlineFired` with this arming (S9)."""
+
+    key: DeadlineKey
+    arming: int
+    after_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cancel:
+    """Stop a deadline."""
+
+    key: DeadlineKey
+
+
+@dataclass(frozen=True, slots=True)
+class Renew:
+    """The member was heard: its session runs from now, in full. Cheap, and the commonest effect.
+
+    `renewals` is the new count; a deadline that fires carries the count that it saw (S9).
+    """
+
+    member_id: MemberId
+    session_timeout_ms: int
+    renewals: int
+
+
+Effect: TypeAlias = Answer | Arm | Cancel | Renew
+
+
+def settled(effects: tuple[Effect, ...], token: int) -> tuple[Effect, ...]:
+    """The effects of a committed decision: grants of the decision itself have their token (S13).
+
+    `token` is `ids.fencing_token` of the entry that holds the decision's events. Answers without
+    a grant, or with an older one, stay as they are.
+    """
+    return tuple(
+        Answer(effect.call, replies.with_token(effect.reply, token))
+        if isinstance(effect, Answer)
+        else effect
+        for effect in effects
+    )
+
+
+class Decision(NamedTuple):
+    """What `decide` chose: facts for the log, the leader-local part to adopt, and effects.
+
+    `state`: the one that was decided on with the events in it, ahead of their commit: what they
+    grant has the entry index `UNCOMMITTED`. Further commands of a batch are decided on it.
+    `growth`: by what the events make the state larger, as far as ceilings are held against it.
+    """
+
+    events: tuple[Proposed, ...]
+    volatile: Volatile
+    effects: tuple[Effect, ...]
+    state: State
+    growth: Usage = NOTHING

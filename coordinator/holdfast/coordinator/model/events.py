@@ -1,0 +1,367 @@
+"""The recorded facts. Each is past tense, complete, and enough for `evolve`; nothing is looked up.
+
+What was decided once is a fact: a new version of the code replays old logs to the same state. The
+wire form of each event is in `holdfast.v1.events`; add fields there, never renumber. Durations are
+milliseconds. This file knows no rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypeAlias
+
+from holdfast.coordinator.model.ids import (
+    GroupId,
+    InstanceId,
+    MemberId,
+    Position,
+    Principal,
+    RequestId,
+    TopicName,
+    TopicPartition,
+)
+
+
+class Protocol(NamedTuple):
+    """One protocol that a member supports.
+
+    `topics` are the topics that the metadata subscribes to, read by the server for the protocol
+    type `consumer`; None for every other type, whose metadata is opaque.
+    """
+
+    name: str
+    metadata: bytes
+    topics: tuple[TopicName, ...] | None = None
+
+
+class OffsetCommitted(NamedTuple):
+    """One partition's committed offset (OffsetCommit v9)."""
+
+    topic: TopicName
+    partition: int
+    offset: int
+    leader_epoch: int
+    metadata: str
+
+
+class Rejoin(NamedTuple):
+    """A member of a new generation, and the request id of the join that is answered (S14)."""
+
+    member_id: MemberId
+    request_id: RequestId
+
+
+class Assigned(NamedTuple):
+    """One member's assignment, opaque bytes."""
+
+    member_id: MemberId
+    assignment: bytes
+
+
+class TopicSize(NamedTuple):
+    """A topic and its number of partitions."""
+
+    name: TopicName
+    num_partitions: int
+
+
+class SettingChange(NamedTuple):
+    """A setting and its new value; None goes back to the value it inherits."""
+
+    key: str
+    value: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupCreated:
+    """A group came into being: by a first join (K-A1, K-B1) or by a simple commit (K-J1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class MemberJoined:
+    """A member is in the group (K-A5, K-B1). It has no assignment until one is stored."""
+
+    member_id: MemberId
+    instance_id: InstanceId | None
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocol_type: str
+    protocols: tuple[Protocol, ...]
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class MemberUpdated:
+    """A known member rejoined with other protocols, timeouts or client.
+
+    Rules K-A16, K-A18, K-A20, K-B17.
+    """
+
+    member_id: MemberId
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: tuple[Protocol, ...]
+    request_id: RequestId
+
+
+@dataclass(frozen=True, slots=True)
+class StaticMemberReplaced:
+    """The whole swap in one event (KIP-345, K-B3): the old id is fenced, the new one bound.
+
+    The assignment goes with the instance. `predecessor_ms`: how long the old holder may still act
+    on what it was granted (S12); 0 after a release.
+    """
+
+    instance_id: InstanceId
+    old_member_id: MemberId
+    new_member_id: MemberId
+    client_id: str
+    client_host: str
+    session_timeout_ms: int
+    rebalance_timeout_ms: int
+    protocols: tuple[Protocol, ...]
+    request_id: RequestId
+    predecessor_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceReleased:
+    """A planned restart (S12): the member id is fenced, the member stays, its session runs on."""
+
+    instance_id: InstanceId
+    member_id: MemberId
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceStarted:
+    """A join phase opened. `member_id`: who caused it, empty if nobody in particular.
+
+    `initial`: the round opened from Empty, so it waits out the initial delay (K-D1, K-D4).
+    `timeout_ms`: how long the phase may last at most.
+    """
+
+    reason: str
+    member_id: MemberId
+    initial: bool
+    timeout_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationStarted:
+    """A join phase closed with members; the number is on the log before anyone is told (S16).
+
+    `absent` are static members that did not rejoin and stay (K-D6); `removed` are dynamic ones that
+    were thrown out at the rebalance timeout (K-D5).
+    """
+
+    generation: int
+    protocol_name: str
+    leader: MemberId
+    rejoined: tuple[Rejoin, ...]
+    absent: tuple[MemberId, ...]
+    removed: tuple[MemberId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class GroupEmptied:
+    """A join phase closed with nobody left (K-D9); the generation grows, protocol and leader go."""
+
+    generation: int
+
+
+@dataclass(frozen=True, slots=True)
+class AssignmentStored:
+    """The group leader's assignment for a generation: the grant of every member (K-E5)."""
+
+    generation: int
+    assignments: tuple[Assigned, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MembersLeft:
+    """Members left by themselves, a batch in one event (K-G14)."""
+
+    member_ids: tuple[MemberId, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MembersRemoved:
+    """An operator removed members, a batch in one event (K-G23)."""
+
+    member_ids: tuple[MemberId, ...]
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberExpired:
+    """A member was too late. `deadline`: `session`, `sync`, `join` (K-F9, K-E10, K-A21)."""
+
+    member_id: MemberId
+    deadline: str
+
+
+@dataclass(frozen=True, slots=True)
+class MemberRefused:
+    """A known member was thrown out because the group is full (K-I10)."""
+
+    member_id: MemberId
+
+
+@dataclass(frozen=True, slots=True)
+class GroupDeleted:
+    """The group is gone with everything it held; its requests stay in the dedupe table (S15)."""
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsCommitted:
+    """Offsets of this group; the commit time is the record's log time (S8)."""
+
+    offsets: tuple[OffsetCommitted, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsDeleted:
+    """Offsets are gone: deleted by a call, expired, or their topic was deleted; all are listed."""
+
+    partitions: tuple[TopicPartition, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RequestRecorded:
+    """The answer of a one-shot request, for its repetition (S14, S15). Group "" for the cluster."""
+
+    request_id: RequestId
+    digest: bytes
+    answer: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFormed:
+    """The first record of every log: the cluster's name, its settings, and when log time starts."""
+
+    cluster_id: str
+    settings: tuple[SettingChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SettingsChanged:
+    """Settings of the cluster (`group_id` "") or of one group (S23)."""
+
+    group_id: GroupId
+    changes: tuple[SettingChange, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsCreated:
+    """Topics exist from now on."""
+
+    topics: tuple[TopicSize, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionsAdded:
+    """Topics have grown to the given number of partitions; they never shrink."""
+
+    topics: tuple[TopicSize, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopicsDeleted:
+    """Topics are gone; the offsets that went with them are listed per group in own events."""
+
+    names: tuple[TopicName, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentSealed:
+    """A boundary for every node alike (S22): all records up to `last` belong to sealed segments."""
+
+    last: Position
+
+
+GroupEvent: TypeAlias = (
+    GroupCreated
+    | MemberJoined
+    | MemberUpdated
+    | StaticMemberReplaced
+    | InstanceReleased
+    | RebalanceStarted
+    | GenerationStarted
+    | GroupEmptied
+    | AssignmentStored
+    | MembersLeft
+    | MembersRemoved
+    | MemberExpired
+    | MemberRefused
+    | GroupDeleted
+    | OffsetsCommitted
+    | OffsetsDeleted
+)
+"""What happens to one group; its record names the group."""
+
+ClusterEvent: TypeAlias = (
+    ClusterFormed
+    | SettingsChanged
+    | TopicsCreated
+    | PartitionsAdded
+    | TopicsDeleted
+    | SegmentSealed
+)
+"""What happens to the cluster; its record names the group ""."""
+
+Event: TypeAlias = GroupEvent | ClusterEvent | RequestRecorded
+
+
+class Cause(NamedTuple):
+    """Why an event was decided: the rule's id (`B3`, `S12`) and the command's name."""
+
+    rule: str
+    command: str
+
+
+class Proposed(NamedTuple):
+    """An event on its way to the log."""
+
+    event: Event
+    cause: Cause
+    principal: Principal = ""
+    request_id: RequestId = ""
+
+
+class Part(NamedTuple):
+    """One group's share of an entry; applied whole, or skipped by every replica alike (S1, S2).
+
+    `term`: in which it was decided. `expected_version`: the group's version then (0: no group).
+    """
+
+    group_id: GroupId
+    term: int
+    expected_version: int
+    events: tuple[Proposed, ...]
+
+
+class LogEntry(NamedTuple):
+    """What one Raft entry holds. `log_time_ms` rules (S8); `wall_time_ms` is for people."""
+
+    log_time_ms: int
+    wall_time_ms: int
+    parts: tuple[Part, ...]
+
+
+class Record(NamedTuple):
+    """An event with its place in the log, given at apply (S3)."""
+
+    position: Position
+    group_id: GroupId
+    group_seq: int
+    log_time_ms: int
+    wall_time_ms: int
+    cause: Cause
+    principal: Principal
+    request_id: RequestId
+    event: Event

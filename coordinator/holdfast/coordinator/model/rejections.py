@@ -1,0 +1,252 @@
+"""Refusals. A refusal is a value, never an exception; each has exactly one error code.
+
+`server.translate` maps them to `ErrorCode` and to a sentence for people in one table that a test
+proves total. The fields are what such a sentence needs. No rules here.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from holdfast.coordinator.model.ids import GroupId, InstanceId, MemberId
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidGroupId:
+    """The group id is empty (K-I6), too long, or has control characters."""
+
+    group_id: GroupId
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidRequest:
+    """A field breaks its bounds; which, and what would be right."""
+
+    field: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidSessionTimeout:
+    """Outside the bounds of the settings (K-I5)."""
+
+    session_timeout_ms: int
+    least_ms: int
+    most_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemberIdRequired:
+    """Join again with this id (KIP-394, K-A1)."""
+
+    member_id: MemberId
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownMemberId:
+    """No such member; the client joins anew with an empty id (K-A12, K-F1)."""
+
+    member_id: MemberId
+
+
+@dataclass(frozen=True, slots=True)
+class FencedInstanceId:
+    """Another process holds the instance id now; this one must stop (KIP-345, K-C1)."""
+
+    instance_id: InstanceId
+    holder: MemberId
+    holder_client_id: str
+    holder_since_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class IllegalGeneration:
+    """The call speaks of another generation (K-E2, K-F4)."""
+
+    sent: int
+    current: int
+
+
+@dataclass(frozen=True, slots=True)
+class RebalanceInProgress:
+    """A join phase is open: join again (K-F5), or sync first (K-J9)."""
+
+
+@dataclass(frozen=True, slots=True)
+class InconsistentGroupProtocol:
+    """No protocol in common, another protocol type, or bytes that cannot be read (K-I1 to K-I4)."""
+
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupMaxSizeReached:
+    """The group is full (K-I10, K-I11)."""
+
+    group_size_max: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupIdNotFound:
+    """There is no such group (K-K13)."""
+
+    group_id: GroupId
+
+
+@dataclass(frozen=True, slots=True)
+class NonEmptyGroup:
+    """The group still has members (K-K12, K-J23)."""
+
+    members: int
+
+
+@dataclass(frozen=True, slots=True)
+class GroupSubscribedToTopic:
+    """A member subscribes to the topic whose offsets should go (K-J24)."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicInUse:
+    """Groups with members subscribe to the topic that should go (GROUP_SUBSCRIBED_TO_TOPIC).
+
+    `group_ids`: the first few of them; `count`: how many there are.
+    """
+
+    topic: str
+    group_ids: tuple[GroupId, ...]
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetMetadataTooLarge:
+    """The text beside an offset is over the limit, counted in characters (K-J14)."""
+
+    length: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidCommitOffsetSize:
+    """One commit is larger than an entry of the log may be, in bytes (S7)."""
+
+    size: int
+    most: int
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownTopic:
+    """There is no such topic or partition (UNKNOWN_TOPIC_OR_PARTITION)."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class TopicExists:
+    """A topic of this name is there already (TOPIC_ALREADY_EXISTS)."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidTopic:
+    """A name that no topic can have (INVALID_TOPIC_EXCEPTION)."""
+
+    topic: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidPartitions:
+    """A number of partitions that cannot be: below one, above the limit, or shrinking."""
+
+    topic: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class InvalidConfig:
+    """A setting with an unknown name or a value out of bounds (INVALID_CONFIG)."""
+
+    key: str
+    problem: str
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyViolation:
+    """The cluster as a whole would have more than a setting allows (POLICY_VIOLATION, S7).
+
+    `counted`: what there is of it, with what is on its way; `more`: what was asked for.
+    """
+
+    setting: str
+    most: int
+    what: str
+    counted: int
+    more: int
+
+
+@dataclass(frozen=True, slots=True)
+class Superseded:
+    """A later call of the same member took this one's place (S17); gRPC ABORTED."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestIdReused:
+    """The same request id with another body (S15); gRPC INVALID_ARGUMENT."""
+
+    request_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class RequestTooOld:
+    """A request id older than the dedupe window: whether it was done cannot be known (S15)."""
+
+    request_id: str
+    window_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class NotCoordinator:
+    """This node lost the leadership while the call was parked (K-L16, S5); nothing was applied."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnknownServerError:
+    """A rule was broken inside (S6); nothing was applied, and an alarm was raised."""
+
+    problem: str
+
+
+Rejection: TypeAlias = (
+    InvalidGroupId
+    | InvalidRequest
+    | InvalidSessionTimeout
+    | MemberIdRequired
+    | UnknownMemberId
+    | FencedInstanceId
+    | IllegalGeneration
+    | RebalanceInProgress
+    | InconsistentGroupProtocol
+    | GroupMaxSizeReached
+    | GroupIdNotFound
+    | NonEmptyGroup
+    | GroupSubscribedToTopic
+    | TopicInUse
+    | OffsetMetadataTooLarge
+    | InvalidCommitOffsetSize
+    | UnknownTopic
+    | TopicExists
+    | InvalidTopic
+    | InvalidPartitions
+    | InvalidConfig
+    | PolicyViolation
+    | Superseded
+    | RequestIdReused
+    | RequestTooOld
+    | NotCoordinator
+    | UnknownServerError
+)

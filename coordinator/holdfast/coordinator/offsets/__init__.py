@@ -1,0 +1,1 @@
+"""Committed offsets: committed, deleted, expired; and their fold."""

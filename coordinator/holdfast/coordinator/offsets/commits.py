@@ -1,0 +1,273 @@
+"""Offsets of a group: commit, delete, expire (K-J1 to K-J34, K-C8 to K-C11, K-F12).
+
+The order of checks is Kafka's: first whether the partition exists, then who commits, then what.
+Knows nothing of how members join; only who is a member now, and at which generation.
+"""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import TYPE_CHECKING, Final
+
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.groups import identity
+from holdfast.coordinator.groups.lifecycle import delete_empty, invalid_group_id
+from holdfast.coordinator.model import subscriptions
+from holdfast.coordinator.model.events import GroupCreated, OffsetsCommitted, OffsetsDeleted
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.rejections import (
+    GroupIdNotFound,
+    GroupSubscribedToTopic,
+    IllegalGeneration,
+    InvalidCommitOffsetSize,
+    NonEmptyGroup,
+    OffsetMetadataTooLarge,
+    RebalanceInProgress,
+    UnknownMemberId,
+    UnknownTopic,
+)
+from holdfast.coordinator.model.replies import OffsetsReply, PartitionResult
+from holdfast.coordinator.model.state import COMPLETING, EMPTY, STABLE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.coordinator.groups.draft import Draft
+    from holdfast.coordinator.model.commands import CommitOffsets, DeleteOffsets, ExpireOffsets
+    from holdfast.coordinator.model.events import OffsetCommitted
+    from holdfast.coordinator.model.rejections import Rejection
+    from holdfast.coordinator.model.state import Group, Offset, State
+    from holdfast.coordinator.model.subscriptions import Subscribed
+
+EXPIRED_AT_ONCE_MAX: Final = 20_000
+"""Offsets that one sweep of a group may list; the rest waits for the next one (S7)."""
+OFFSET_BYTES: Final = 64
+"""Of one offset on the log and in the stored answer, at most, beside its texts."""
+ENTRY_HEAD_BYTES: Final = 8_192
+"""Of an entry with one commit, at most, beside its offsets."""
+
+
+# --- commit ---
+
+
+def commit(draft: Draft, command: CommitOffsets) -> OffsetsReply:
+    """Commit what can be; one result a partition. A member's commit renews its session (K-F12)."""
+    bad_id = invalid_group_id(command.group_id)
+    if bad_id:
+        return OffsetsReply(bad_id)
+    results = _commit_results(draft, command)
+    granted = tuple(
+        offset
+        for offset, result in zip(command.offsets, results, strict=True)
+        if result.error is None
+    )
+    too_much = _oversized(draft.state, granted)
+    if too_much:
+        return OffsetsReply(too_much)
+    if granted:
+        if draft.found is None:
+            draft.emit(GroupCreated(), "J1")
+        draft.emit(OffsetsCommitted(granted), _commit_rule(command))
+    _renew(draft, command, results)
+    return OffsetsReply(None, results)
+
+
+def _commit_results(draft: Draft, command: CommitOffsets) -> tuple[PartitionResult, ...]:
+    refusal = _commit_refusal(draft.found, command)
+    most = settings.of(draft.state, command.group_id).offset_metadata_max
+    return tuple(
+        PartitionResult(
+            TopicPartition(offset.topic, offset.partition),
+            _unknown_partition(draft.state, offset) or refusal or _too_large(offset, most),
+        )
+        for offset in command.offsets
+    )
+
+
+def _unknown_partition(state: State, place: OffsetCommitted | TopicPartition) -> Rejection | None:
+    size = state.topics.get(place.topic)
+    if size is None:
+        return UnknownTopic(place.topic)
+    if not 0 <= place.partition < size.num_partitions:
+        return UnknownTopic(f"{place.topic}-{place.partition}")
+    return None
+
+
+def _too_large(offset: OffsetCommitted, most: int) -> Rejection | None:
+    """Characters count, not bytes, whatever the setting's name says (K-J14)."""
+    length = len(offset.metadata)
+    return OffsetMetadataTooLarge(length, most) if length > most else None
+
+
+def _oversized(state: State, granted: tuple[OffsetCommitted, ...]) -> Rejection | None:
+    """A commit that no entry of the log could hold, with its stored answer, is refused here (S7).
+
+    Else it would fail only when it is proposed, together with what shares its batch.
+    """
+    most = settings.of_cluster(state).entry_bytes_max - ENTRY_HEAD_BYTES
+    size = sum(
+        2 * len(each.topic.encode()) + len(each.metadata.encode()) + OFFSET_BYTES
+        for each in granted
+    )
+    return InvalidCommitOffsetSize(size, most) if size > most else None
+
+
+def _commit_refusal(group: Group | None, command: CommitOffsets) -> Rejection | None:
+    """Why this caller may not commit to this group now; the order is Kafka's."""
+    if group is None:
+        return GroupIdNotFound(command.group_id) if command.generation >= 0 else None
+    if command.generation < 0 and group.state == EMPTY:
+        return None  # K-C11: the ids are not looked at at all
+    if command.generation < 0 and not command.member_id and command.instance_id is None:
+        return UnknownMemberId(command.member_id)  # K-J5
+    stranger = identity.check(group, command.member_id, command.instance_id)  # K-C8, K-C9
+    if stranger:
+        return stranger
+    if command.generation != group.generation:
+        return IllegalGeneration(command.generation, group.generation)
+    return RebalanceInProgress() if group.state == COMPLETING else None
+
+
+def _commit_rule(command: CommitOffsets) -> str:
+    return "F12" if command.generation >= 0 else "J4"
+
+
+def heard_again(draft: Draft, command: CommitOffsets) -> None:
+    """K-F12: a commit that is repeated is as much a sign of life as the first, if it were accepted.
+
+    Kafka executes it anew; here only its answer is old (S14).
+    """
+    _renew(draft, command, _commit_results(draft, command))
+
+
+def _renew(draft: Draft, command: CommitOffsets, results: tuple[PartitionResult, ...]) -> None:
+    """K-F12: a commit that the group accepts is a sign of life, also if single partitions fail.
+
+    One that names no partition that exists says nothing to the group, as in Kafka.
+    """
+    group = draft.found
+    heard = any(not isinstance(result.error, UnknownTopic) for result in results)
+    if group is None or group.state == EMPTY or not heard:
+        return
+    if _commit_refusal(group, command) is None:
+        draft.renew(group.members[command.member_id])
+
+
+# --- delete ---
+
+
+def delete(draft: Draft, command: DeleteOffsets) -> OffsetsReply:
+    """Forget offsets of topics that nobody in the group subscribes to (K-J22 to K-J25)."""
+    refusal = invalid_group_id(command.group_id) or _delete_refusal(draft.found, command)
+    if refusal:
+        return OffsetsReply(refusal)
+    group = draft.group
+    subscribed = subscriptions.of(group)
+    results = tuple(
+        PartitionResult(place, _kept(draft.state, subscribed, place))
+        for place in command.partitions
+    )
+    gone = {r.partition for r in results if r.error is None and r.partition in group.offsets}
+    if gone:
+        draft.emit(OffsetsDeleted(tuple(sorted(gone))), "J24")
+    return OffsetsReply(None, results)
+
+
+def _delete_refusal(group: Group | None, command: DeleteOffsets) -> Rejection | None:
+    if group is None:
+        return GroupIdNotFound(command.group_id)
+    if group.state == EMPTY or subscriptions.known(group):
+        return None
+    return NonEmptyGroup(len(group.members))
+
+
+def _kept(state: State, subscribed: Subscribed, place: TopicPartition) -> Rejection | None:
+    """Why this offset must stay; that its partition exists is asked first, as in a commit."""
+    unknown = _unknown_partition(state, place)
+    if unknown is not None:
+        return unknown
+    return GroupSubscribedToTopic(place.topic) if subscribed.includes(place.topic) else None
+
+
+# --- expire ---
+
+
+def expire(draft: Draft, command: ExpireOffsets) -> None:
+    """Forget what nobody needs any more, and at last the group itself (K-J26 to K-J34).
+
+    Log time rules, never a wall clock (S8). What goes is listed in the events.
+    """
+    if draft.found is None:
+        return
+    room = settings.of_cluster(draft.state).entry_bytes_max - ENTRY_HEAD_BYTES
+    room -= _forget(draft, _of_gone_topics(draft.state, draft.group), room, "J34")
+    retention_ms = settings.of(draft.state, draft.group_id).retention_ms
+    too_old_ms = command.log_time_ms - retention_ms
+    _forget(draft, _expired(draft.group, too_old_ms), room, _expiry_rule(draft.group))
+    if _group_expired(draft, too_old_ms):
+        delete_empty(draft, "J32")
+
+
+def _forget(draft: Draft, places: Iterator[TopicPartition], room: int, rule: str) -> int:
+    """List what goes, as far as there is room for it; returns the bytes it takes, at most (S7)."""
+    gone: list[TopicPartition] = []
+    size = 0
+    for place in islice(places, EXPIRED_AT_ONCE_MAX):
+        size += OFFSET_BYTES + len(place.topic.encode())
+        if size > room:
+            break
+        gone.append(place)
+    if gone:
+        draft.emit(OffsetsDeleted(tuple(sorted(gone))), rule)
+    return min(size, room)
+
+
+def _of_gone_topics(state: State, group: Group) -> Iterator[TopicPartition]:
+    return (place for place in group.offsets if place.topic not in state.topics)
+
+
+def _expired(group: Group, too_old_ms: int) -> Iterator[TopicPartition]:
+    """Offsets that are due; none while the group rebalances or its topics are unknown (K-J29)."""
+    if group.state not in {EMPTY, STABLE}:
+        return
+    if group.state == STABLE and not subscriptions.known(group):
+        return
+    subscribed = subscriptions.of(group)
+    for place, offset in group.offsets.items():
+        if _base_ms(group, offset) <= too_old_ms and not subscribed.includes(place.topic):
+            yield place
+
+
+def _base_ms(group: Group, offset: Offset) -> int:
+    """Since when an offset grows old.
+
+    K-J27: with its last member gone, the whole group starts to age together. A commit from outside
+    after that is younger, and kept in full; Kafka would let it go with the rest.
+    """
+    if group.state == EMPTY and group.protocol_type is not None:
+        return max(group.state_since_ms, offset.committed_ms)
+    return offset.committed_ms
+
+
+def _expiry_rule(group: Group) -> str:
+    if group.state == STABLE:
+        return "J28"
+    return "J30" if group.protocol_type is None else "J27"
+
+
+_NEVER_TOLD: Final = 1
+"""The first join phase closes with generation 1. A group that is Empty at it closed with nobody."""
+
+
+def _group_expired(draft: Draft, too_old_ms: int) -> bool:
+    """K-J32 bettered: an empty group is kept for the retention time too, even without offsets.
+
+    So its generation does not start over under a client that pauses. One that never had a
+    generation that a member was told has nothing to keep, and goes at once: else names that are
+    made up, and joined by nobody, would fill the node for the retention time. No group is taken
+    from under a member that was handed its id and has not used it yet.
+    """
+    group = draft.group
+    if group.state != EMPTY or group.offsets or draft.volatile.pending:
+        return False
+    return group.generation <= _NEVER_TOLD or group.state_since_ms <= too_old_ms

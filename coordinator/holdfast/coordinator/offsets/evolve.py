@@ -1,0 +1,35 @@
+"""What the events of offsets do to a group. Total: an event on the log is a fact.
+
+Knows no rules of who may commit or delete; those are in `decide.offsets`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.state import Offset
+
+if TYPE_CHECKING:
+    from holdfast.coordinator.model.events import OffsetsCommitted, OffsetsDeleted, Record
+    from holdfast.coordinator.model.state import Group
+
+
+def offsets_committed(group: Group, event: OffsetsCommitted, record: Record) -> Group:
+    """Offsets are set, and may go backwards; the commit time is log time (S8)."""
+    fresh = (
+        (
+            TopicPartition(made.topic, made.partition),
+            Offset(made.offset, made.leader_epoch, made.metadata, record.log_time_ms),
+        )
+        for made in event.offsets
+    )
+    return group._replace(offsets=group.offsets.update_all(fresh))
+
+
+def offsets_deleted(group: Group, event: OffsetsDeleted, _record: Record) -> Group:
+    """Offsets are gone; one that was not there stays so."""
+    offsets = group.offsets
+    for place in event.partitions:
+        offsets = offsets.remove(place)
+    return group._replace(offsets=offsets)

@@ -1,0 +1,1 @@
+"""Records folded into what people read; nothing is ever decided on it."""

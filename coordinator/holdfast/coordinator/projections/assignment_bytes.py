@@ -1,0 +1,112 @@
+"""Which partitions the bytes of an assignment name, for protocol type `consumer`. Pure.
+
+The core hands assignments on without looking into them; only to tell people what a rebalance moved
+does it read them. The bytes are a `ConsumerProtocolAssignment` (group.proto) in protobuf's wire
+form, read here because the core knows no protobuf. What is read becomes state, so it may never read
+the same bytes in another way: a test compares it with protobuf's own reader.
+"""
+
+from __future__ import annotations
+
+from itertools import repeat
+from typing import TYPE_CHECKING, Final
+
+from holdfast.coordinator.model.ids import TopicPartition
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+_ASSIGNED_PARTITIONS: Final = 1
+_TOPIC: Final = 1
+_PARTITIONS: Final = 2
+
+_VARINT: Final = 0
+_FIXED64: Final = 1
+_LENGTH: Final = 2
+_FIXED32: Final = 5
+_WIDTHS: Final = {_FIXED64: 8, _FIXED32: 4}
+_VARINT_BYTES_MAX: Final = 10
+_MORE: Final = 0x80
+"""The bit that says "more follows"."""
+_INT32_MAX: Final = (1 << 31) - 1
+
+
+class _Unreadable(Exception):
+    """The bytes are not what this file reads."""
+
+
+def partitions(assignment: bytes) -> tuple[TopicPartition, ...] | None:
+    """The partitions that an assignment names, in its order; None if it cannot be read."""
+    found: list[TopicPartition] = []
+    try:
+        for number, content in _fields(assignment):
+            if number == _ASSIGNED_PARTITIONS:
+                found += _of_topic(_as_bytes(content))
+    except (_Unreadable, UnicodeDecodeError):
+        return None
+    return tuple(found)
+
+
+def _of_topic(message: bytes) -> Iterable[TopicPartition]:
+    """One `ConsumerProtocolTopicPartitions`."""
+    topic = ""
+    numbers: list[int] = []
+    for number, content in _fields(message):
+        if number == _TOPIC:
+            topic = _as_bytes(content).decode()
+        elif number == _PARTITIONS:
+            numbers += [content] if isinstance(content, int) else _packed(content)
+    if numbers and max(numbers) > _INT32_MAX:
+        raise _Unreadable
+    return map(TopicPartition, repeat(topic), numbers)
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
+    """Each field's number and content: a number, or bytes."""
+    at, end = 0, len(message)
+    while at < end:
+        tag, at = _varint(message, at)
+        kind = tag & 7
+        if kind == _VARINT:
+            number, at = _varint(message, at)
+            yield tag >> 3, number
+            continue
+        if kind == _LENGTH:
+            width, at = _varint(message, at)
+        elif kind in _WIDTHS:
+            width = _WIDTHS[kind]
+        else:
+            raise _Unreadable
+        if at + width > end:
+            raise _Unreadable
+        yield tag >> 3, message[at : at + width]
+        at += width
+
+
+def _packed(content: bytes) -> Iterable[int]:
+    if content.isascii():  # `_MORE` is nowhere set
+        return content
+    found, at = [], 0
+    while at < len(content):
+        value, at = _varint(content, at)
+        found.append(value)
+    return found
+
+
+def _varint(message: bytes, at: int) -> tuple[int, int]:
+    """The number that begins here, and where it ends."""
+    if at < len(message) and message[at] < _MORE:
+        return message[at], at + 1
+    value = shift = 0
+    for end, byte in enumerate(message[at : at + _VARINT_BYTES_MAX], at + 1):
+        value |= (byte & 0x7F) << shift
+        if byte < _MORE:
+            return value, end
+        shift += 7
+    raise _Unreadable
+
+
+def _as_bytes(content: int | bytes) -> bytes:
+    if isinstance(content, int):
+        raise _Unreadable
+    return content

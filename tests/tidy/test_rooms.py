@@ -1,0 +1,303 @@
+"""Rooms within a package: which of them a room may know, and what none but one may import."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from tidy.repository import ROOT, module_name, plant, sources, where
+from tidy.test_layers import IMPURE, imports, under
+
+Check = Callable[[Path], list[str]]
+
+_SESSION = ["errors"]
+_TRANSLATE = ["_session", "errors", "_text"]
+_RPC = ["_translate", *_TRANSLATE]
+ORDER = {
+    "client": {
+        "_text": [],
+        "errors": ["_text"],
+        "_session": _SESSION,
+        "_translate": _TRANSLATE,
+        "_rpc": _RPC,
+        "aio": ["_rpc", *_RPC],
+        "sync": ["aio", "_rpc", *_RPC],
+    },
+    "coordinator": {
+        "model": [],
+        "assignors": [],
+        "projections": ["model"],
+        "groups": ["model", "classic.protocol_votes", "kernel.evolve"],
+        "classic": ["model", "groups", "cluster.settings"],
+        "offsets": ["model", "groups", "cluster.settings"],
+        "cluster": ["model", "groups"],
+        "kernel": ["model", "groups", "classic", "offsets", "cluster", "projections"],
+    },
+}
+"""A room or a module of a package, and what else of the package it may import."""
+
+PURE = ["holdfast.client._session", "holdfast.client._translate"]
+STORES = {
+    "lmdb": ["storage.journal", "storage.state", "storage.disk", "storage.directory"],
+    "pyarrow": ["storage.segments", "replay"],
+    "pysyncobj": ["raft.pysyncobj"],
+}
+"""The rooms that alone know a package."""
+
+
+def check_stores(root: Path) -> list[str]:
+    """LMDB, Parquet and PySyncObj are known in their rooms alone."""
+    return [
+        f"{where(root, path, node)}: {module} imports {name}"
+        for path in sources(root)
+        for module in [module_name(root, path)]
+        for name, node, _ in imports(path, module)
+        if (rooms := STORES.get(name.partition(".")[0])) is not None
+        and not under(module.removeprefix("holdfast."), rooms)
+    ]
+
+
+class Room(NamedTuple):
+    """Modules, all but some of them, that never import certain names, and why not."""
+
+    modules: list[str]
+    but: list[str]
+    never: list[str]
+    why: str
+
+
+SPARK = ["holdfast.replay.app", "holdfast.replay.spark", "holdfast.replay.analyse.queries"]
+FOLDS = ["holdfast.replay.verify.group_fold", "holdfast.replay.verify.cluster_fold"]
+JUDGES = ["holdfast.chaos.checkers", "holdfast.chaos.evidence"]
+ACTORS = ["holdfast.chaos.collect", "holdfast.chaos.nemesis", "holdfast.chaos.workload"]
+RUN = ["holdfast.chaos.clock", "holdfast.chaos.cluster", "holdfast.chaos.runner", *ACTORS]
+ROOMS = [
+    Room(
+        ["holdfast.replay"],
+        [*SPARK, "holdfast.replay.verify"],
+        ["pyspark", "py4j", *SPARK, "holdfast.replay.verify"],
+        "reading, following a group and showing a report need no Spark",
+    ),
+    Room(FOLDS, [], ["pyspark", "py4j", *SPARK], "it runs in Spark's workers, without Spark"),
+    Room(
+        ["holdfast.replay.verify.sql_state"],
+        [],
+        ["holdfast"],
+        "it says the rules a second time, and shares nothing with the first",
+    ),
+    Room(
+        JUDGES,
+        [],
+        ["holdfast.client", "grpc", *sorted(IMPURE), *RUN],
+        "a judge sees a history and nothing else",
+    ),
+    Room(
+        JUDGES,
+        ["holdfast.chaos.checkers.replay_is_live"],
+        ["holdfast.coordinator", "holdfast.storage"],
+        "a judge that used the coordinator's rules would share its mistakes",
+    ),
+    Room(
+        ["holdfast.chaos.evidence"],
+        [],
+        ["holdfast.chaos.checkers"],
+        "what checkers share knows no invariant",
+    ),
+    Room(
+        ["holdfast.chaos.history"],
+        [],
+        ["holdfast.client", "grpc", *JUDGES, *RUN],
+        "a history is the same whoever writes or reads it",
+    ),
+    Room(
+        ["holdfast.chaos.cluster"],
+        [],
+        ["holdfast.chaos.history", *JUDGES, *ACTORS, "holdfast.chaos.runner"],
+        "a cluster is the same without a run",
+    ),
+    Room(ACTORS, [], [*JUDGES, "holdfast.chaos.runner"], "who acts in a run does not judge it"),
+]
+
+
+def check_order(root: Path) -> list[str]:
+    """A room imports only the rooms that stand below it."""
+    found = []
+    for path in sources(root):
+        module = module_name(root, path)
+        package, _, inside = module.removeprefix("holdfast.").partition(".")
+        room = inside.partition(".")[0]
+        if not room or package not in ORDER:  # another package, or the package's own __init__
+            continue
+        allowed = [room, *ORDER[package].get(room, [])]
+        for name, node, _ in imports(path, module):
+            target = name.removeprefix(f"holdfast.{package}.")
+            if target != name and not under(target, allowed):
+                found.append(f"{where(root, path, node)}: {module} imports {name}")
+    return found
+
+
+def check_pure(root: Path) -> list[str]:
+    """The client's session and its messages: no clock, no IO, no loop, no thread, no gRPC."""
+    found = []
+    for path in sources(root):
+        module = module_name(root, path)
+        if not under(module, PURE):
+            continue
+        for name, node, _ in imports(path, module):
+            top = name.partition(".")[0]
+            if top in IMPURE | {"grpc"} or "_pb2_grpc" in name:
+                found.append(f"{where(root, path, node)}: {module} imports {name}")
+    return found
+
+
+def check_rooms(root: Path) -> list[str]:
+    """Within a package: rooms that never import what would make them depend on something."""
+    return [
+        f"{where(root, path, node)}: {module} imports {name}: {room.why}"
+        for path in sources(root)
+        for module in [module_name(root, path)]
+        for room in ROOMS
+        if under(module, room.modules) and not under(module, room.but)
+        for name, node, _ in imports(path, module)
+        if under(name, room.never)
+    ]
+
+
+CHECKS = [check_order, check_pure, check_stores, check_rooms]
+BAD = [
+    (check_stores, "storage/holdfast/storage/segments/x.py", "import lmdb"),
+    (check_stores, "storage/holdfast/storage/state/x.py", "from pyarrow import parquet"),
+    (check_stores, "raft/holdfast/raft/core/x.py", "import pysyncobj.syncobj"),
+    (
+        check_order,
+        "clients/python/holdfast/client/_session/x.py",
+        "from holdfast.client._rpc.clock import boot_ms",
+    ),
+    (
+        check_order,
+        "clients/python/holdfast/client/_rpc/x.py",
+        "if TYPE_CHECKING:\n    from holdfast.client.aio.member import Member",
+    ),
+    (
+        check_order,
+        "clients/python/holdfast/client/aio/x.py",
+        "from holdfast.client import sync",
+    ),
+    (
+        check_order,
+        "clients/python/holdfast/client/sync/x.py",
+        "from holdfast.client import Tls",
+    ),
+    (check_pure, "clients/python/holdfast/client/_session/x.py", "import asyncio"),
+    (check_pure, "clients/python/holdfast/client/_session/x.py", "from time import time"),
+    (check_pure, "clients/python/holdfast/client/_translate/x.py", "import grpc.aio"),
+    (
+        check_pure,
+        "clients/python/holdfast/client/_translate/x.py",
+        "from holdfast.v1.group_pb2_grpc import GroupServiceStub",
+    ),
+    (check_rooms, "replay/holdfast/replay/read/x.py", "from pyspark.sql import functions"),
+    (
+        check_rooms,
+        "replay/holdfast/replay/report/x.py",
+        "from holdfast.replay.analyse import queries",
+    ),
+    (check_rooms, "replay/holdfast/replay/analyse/x.py", "from holdfast.replay import spark"),
+    (check_rooms, "replay/holdfast/replay/verify/group_fold.py", "import pyspark"),
+    (
+        check_rooms,
+        "replay/holdfast/replay/verify/sql_state.py",
+        "from holdfast.coordinator import evolve",
+    ),
+    (check_rooms, "clients/chaos/holdfast/chaos/checkers/x.py", "from time import monotonic"),
+    (check_rooms, "clients/chaos/holdfast/chaos/checkers/x.py", "from holdfast.chaos import clock"),
+    (
+        check_rooms,
+        "clients/chaos/holdfast/chaos/evidence/x.py",
+        "from holdfast.client import Member",
+    ),
+    (check_rooms, "clients/chaos/holdfast/chaos/evidence/x.py", "def f():\n    import subprocess"),
+    (
+        check_rooms,
+        "clients/chaos/holdfast/chaos/evidence/log_view.py",
+        "from holdfast.coordinator.kernel.apply import replay",
+    ),
+    (
+        check_rooms,
+        "clients/chaos/holdfast/chaos/evidence/x.py",
+        "from holdfast.chaos.checkers.verdict import Verdict",
+    ),
+    (
+        check_rooms,
+        "clients/chaos/holdfast/chaos/history/x.py",
+        "from holdfast.client import Member",
+    ),
+    (
+        check_rooms,
+        "clients/chaos/holdfast/chaos/cluster/x.py",
+        "from holdfast.chaos.history.happenings import Fault",
+    ),
+    (
+        check_rooms,
+        "clients/chaos/holdfast/chaos/nemesis/x.py",
+        "from holdfast.chaos.checkers import judge",
+    ),
+    (
+        check_rooms,
+        "clients/chaos/holdfast/chaos/workload/x.py",
+        "from holdfast.chaos.runner.plan import Plan",
+    ),
+    (
+        check_order,
+        "coordinator/holdfast/coordinator/classic/x.py",
+        "from holdfast.coordinator.offsets import commits",
+    ),
+    (
+        check_order,
+        "coordinator/holdfast/coordinator/model/x.py",
+        "from holdfast.coordinator.groups.draft import Draft",
+    ),
+    (
+        check_order,
+        "coordinator/holdfast/coordinator/groups/x.py",
+        "from holdfast.coordinator.classic import join",
+    ),
+]
+GOOD = [
+    (
+        "clients/python/holdfast/client/_session/x.py",
+        "from holdfast.client.errors import Fenced\nfrom holdfast.v1 import group_pb2",
+    ),
+    ("clients/python/holdfast/client/sync/x.py", "from holdfast.client import aio"),
+    (
+        "clients/chaos/holdfast/chaos/checkers/replay_is_live.py",
+        "from holdfast.coordinator.kernel.apply import replay",
+    ),
+    ("clients/chaos/holdfast/chaos/nemesis/x.py", "from holdfast.chaos.clock import boot_us"),
+    ("replay/holdfast/replay/verify/hashes.py", "from pyspark.sql import functions"),
+    ("replay/holdfast/replay/report/x.py", "from holdfast.replay.analyse.analysis import Analysis"),
+    (
+        "coordinator/holdfast/coordinator/kernel/x.py",
+        "from holdfast.coordinator.classic import join",
+    ),
+]
+
+
+@pytest.mark.parametrize("check", CHECKS)
+def test_the_repository_keeps_its_rooms(check: Check) -> None:
+    assert check(ROOT) == []
+
+
+@pytest.mark.parametrize(("check", "name", "text"), BAD)
+def test_each_check_finds_what_it_forbids(
+    check: Check, name: str, text: str, tmp_path: Path
+) -> None:
+    assert len(check(plant(tmp_path, {name: text}))) == 1
+
+
+@pytest.mark.parametrize(("name", "text"), GOOD)
+def test_what_is_allowed_passes_every_check(name: str, text: str, tmp_path: Path) -> None:
+    root = plant(tmp_path, {name: text})
+
+    assert [check(root) for check in CHECKS] == [[]] * len(CHECKS)

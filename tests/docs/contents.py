@@ -9,7 +9,8 @@ import re
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-from holdfast.coordinator.classic.transitions import ABSENT, TRANSITIONS
+from holdfast.coordinator.classic.transitions import TRANSITIONS
+from holdfast.coordinator.model.state import ABSENT
 from holdfast.server.translate.refusals import TABLE, Coded
 from holdfast.v1.errors_pb2 import ErrorCode
 

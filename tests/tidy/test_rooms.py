@@ -1,12 +1,13 @@
 """Rooms within a package: which of them a room may know, and what none but one may import."""
 
+import ast
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from tidy.repository import ROOT, module_name, plant, sources, where
+from tidy.repository import ROOT, module_name, plant, sources, syntax, where
 from tidy.test_layers import IMPURE, imports, under
 
 Check = Callable[[Path], list[str]]
@@ -28,7 +29,7 @@ ORDER = {
         "model": [],
         "assignors": [],
         "projections": ["model"],
-        "groups": ["model", "classic.protocol_votes", "kernel.evolve"],
+        "groups": ["model"],
         "classic": ["model", "groups", "cluster.settings"],
         "offsets": ["model", "groups", "cluster.settings"],
         "cluster": ["model", "groups"],
@@ -164,7 +165,28 @@ def check_rooms(root: Path) -> list[str]:
     ]
 
 
-CHECKS = [check_order, check_pure, check_stores, check_rooms]
+CLASSIC_STATES = {"PREPARING", "COMPLETING", "PreparingRebalance", "CompletingRebalance"}
+KNOW_THEM = [
+    "holdfast.coordinator.classic",
+    "holdfast.replay.verify.sql_state",  # says the rules a second time
+    *JUDGES,
+]
+
+
+def check_classic_states(root: Path) -> list[str]:
+    """What only a classic group can be in is named with its rules: generic code asks the type."""
+    return [
+        f"{where(root, path, node)}: {module_name(root, path)} names {text}"
+        for path in sources(root)
+        if not under(module_name(root, path), KNOW_THEM)
+        for node in ast.walk(syntax(path))
+        if isinstance(node, ast.expr)
+        for text in [getattr(node, "id", getattr(node, "attr", getattr(node, "value", "")))]
+        if isinstance(text, str) and text in CLASSIC_STATES
+    ]
+
+
+CHECKS = [check_order, check_pure, check_stores, check_rooms, check_classic_states]
 BAD = [
     (check_stores, "storage/holdfast/storage/segments/x.py", "import lmdb"),
     (check_stores, "storage/holdfast/storage/state/x.py", "from pyarrow import parquet"),
@@ -248,6 +270,8 @@ BAD = [
         "clients/chaos/holdfast/chaos/workload/x.py",
         "from holdfast.chaos.runner.plan import Plan",
     ),
+    (check_classic_states, "runtime/holdfast/runtime/x.py", 'S = "CompletingRebalance"'),
+    (check_classic_states, "coordinator/holdfast/coordinator/offsets/x.py", "s = t.PREPARING"),
     (
         check_order,
         "coordinator/holdfast/coordinator/classic/x.py",

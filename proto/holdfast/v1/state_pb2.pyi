@@ -3,7 +3,7 @@
 isort:skip_file
 What a node's snapshot holds: the replicated state, one record for each thing that can change by itself.
 
-It mirrors `holdfast.coordinator.model.state`. As with events: only ever add, and raise the schema version. No map fields,
+It mirrors `holdfast.coordinator.state`. As with events: only ever add, and raise the schema version. No map fields,
 because the digest of the state is taken over these bytes.
 """
 

@@ -28,7 +28,8 @@ from holdfast.client import (
 from holdfast.client._translate.call_arguments import GROUP_STATES, GROUP_TYPES
 from holdfast.client._translate.offset_messages import PARTITIONS_MAX
 from holdfast.client.aio import admin as admin_shell
-from holdfast.coordinator.model.state import CLASSIC, COMPLETING, EMPTY, PREPARING, STABLE
+from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
+from holdfast.coordinator.model.state import CLASSIC, EMPTY, STABLE
 from unit.client.fake_cluster import fake_cluster
 from unit.server.nodes import Served, join, served
 from unit.server.nodes import sync as sync_request

@@ -13,7 +13,7 @@ from typing import TypeVar
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.kernel import invariants
 from holdfast.coordinator.kernel.apply import apply_entry, replay
-from holdfast.coordinator.kernel.decide import decide_all
+from holdfast.coordinator.kernel.decide import decide_all, new_draft
 from holdfast.coordinator.model.commands import Command
 from holdfast.coordinator.model.events import (
     Assigned,
@@ -101,7 +101,7 @@ class Desk:
         principal: str = "",
     ) -> tuple[R, tuple[Event, ...]]:
         """Run one decider; its events go to the log at once. Gives its answer and its events."""
-        draft = Draft(self.state, self.volatile, group_id)
+        draft = new_draft(self.state, self.volatile, group_id)
         draft.serve(type(command).__name__, principal)
         answer = rule(draft, command)
         decision = draft.decision()

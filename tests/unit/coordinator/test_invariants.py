@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from holdfast.coordinator.classic.transitions import PREPARING
 from holdfast.coordinator.kernel import invariants
 from holdfast.coordinator.model.events import (
     OffsetCommitted,
@@ -15,15 +16,7 @@ from holdfast.coordinator.model.events import (
 )
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.state import (
-    EMPTY,
-    PREPARING,
-    Group,
-    Member,
-    Offset,
-    RequestKey,
-    State,
-)
+from holdfast.coordinator.model.state import EMPTY, Group, Member, Offset, RequestKey, State
 from unit.coordinator.desk import Desk, member
 
 

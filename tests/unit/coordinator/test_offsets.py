@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.coordinator.groups.draft import Draft
+from holdfast.coordinator.kernel.decide import new_draft
 from holdfast.coordinator.model.commands import Caller, CommitOffsets, DeleteOffsets, ExpireOffsets
 from holdfast.coordinator.model.effects import Renew
 from holdfast.coordinator.model.events import (
@@ -209,7 +209,7 @@ def test_s12_a_released_id_commits_no_more(desk: Desk) -> None:
 
 
 def renewed(desk: Desk, generation: int, *places: OffsetCommitted) -> bool:
-    draft = Draft(desk.state, desk.volatile, "g")
+    draft = new_draft(desk.state, desk.volatile, "g")
     commits.commit(draft, CommitOffsets(Caller(1), "g", generation, "a", None, places))
     return any(isinstance(effect, Renew) for effect in draft.effects)
 
@@ -231,7 +231,7 @@ def test_f12_completing_does_not_renew(desk: Desk) -> None:
 
 def heard_again(desk: Desk, member_id: str, instance_id: str | None) -> bool:
     """Whether the repeat of a commit of generation 1 renews a session."""
-    draft = Draft(desk.state, desk.volatile, "g")
+    draft = new_draft(desk.state, desk.volatile, "g")
     command = CommitOffsets(Caller(1), "g", 1, member_id, instance_id, (place("t"),))
     commits.heard_again(draft, command)
     return any(isinstance(effect, Renew) for effect in draft.effects)

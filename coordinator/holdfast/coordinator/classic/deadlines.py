@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from holdfast.coordinator.classic import leave, rebalance
 from holdfast.coordinator.classic.join import drop_pending
+from holdfast.coordinator.classic.transitions import PREPARING
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import DeadlineFired
 from holdfast.coordinator.model.ids import MemberId
-from holdfast.coordinator.model.state import PREPARING
 from holdfast.coordinator.model.volatile import JOIN_GUARD, OVERSIZE, PENDING, ROUND, SESSION, SYNC
 
 

@@ -1,4 +1,4 @@
-"""How members come, change and go in a group's state: one function an event, used by `evolve`.
+"""How a classic group changes by its events: members, join phases, assignments.
 
 Knows neither commands nor settings, and decides nothing.
 """
@@ -6,10 +6,15 @@ Knows neither commands nor settings, and decides nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
+from holdfast.coordinator.classic.transitions import COMPLETING
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
+    AssignmentStored,
+    GenerationStarted,
+    GroupEmptied,
+    GroupEvent,
     InstanceReleased,
     MemberExpired,
     MemberJoined,
@@ -17,6 +22,7 @@ from holdfast.coordinator.model.events import (
     MembersLeft,
     MembersRemoved,
     MemberUpdated,
+    RebalanceStarted,
     Record,
     StaticMemberReplaced,
 )
@@ -38,8 +44,22 @@ REPLACED_REQUESTS_MAX: Final = 8
 """So many joins of earlier processes are remembered for each static member (S14)."""
 
 
-def apply(group: Group, event: MemberEvent, record: Record) -> Group:
-    """The group after an event about its members; raise InvariantBroken if it cannot be true."""
+def evolve(group: Group, event: GroupEvent, record: Record) -> Group:
+    """The group after an event of the classic protocol; InvariantBroken if it cannot be true."""
+    match event:
+        case RebalanceStarted():
+            return _rebalance_started(group, event)
+        case GenerationStarted():
+            return _generation_started(group, event)
+        case AssignmentStored():
+            return _assignment_stored(group, event, record)
+        case GroupEmptied():
+            return _group_emptied(group, event)
+        case _:
+            return _members(group, cast("MemberEvent", event), record)
+
+
+def _members(group: Group, event: MemberEvent, record: Record) -> Group:
     match event:
         case MemberJoined():
             return _joined(group, event, record)
@@ -169,3 +189,88 @@ def _removed(group: Group, event: MembersRemoved, record: Record) -> Group:
     return without(group, event.member_ids)._replace(
         predecessors_until_ms=max(group.predecessors_until_ms, until_ms)
     )
+
+
+# --- join phases and assignments ---
+
+
+def _rebalance_started(group: Group, event: RebalanceStarted) -> Group:
+    members = group.members
+    if group.state == COMPLETING:  # K-D10: what was handed out before is abandoned
+        members = members.map_values(_abandon)
+    return group._replace(
+        members=members,
+        rejoined=(),
+        initial=event.initial,
+        round_timeout_ms=event.timeout_ms,
+    )
+
+
+def _abandon(member: Member) -> Member:
+    """The member's assignment is abandoned (K-D10); what moves is told against it all the same."""
+    held = member.assignment or member.abandoned
+    return member._replace(assignment=b"", abandoned=held)
+
+
+def _generation_started(group: Group, event: GenerationStarted) -> Group:
+    _next_generation(group, event.generation)
+    left = without(group, event.removed)
+    members = left.members
+    for rejoin in event.rejoined:
+        member = known(left, rejoin.member_id)
+        if member.request_id != rejoin.request_id:
+            members = members.set(rejoin.member_id, member._replace(request_id=rejoin.request_id))
+    known(left, event.leader)
+    if len(event.rejoined) + len(event.absent) != len(members):
+        raise InvariantBroken("S16", f"generation {event.generation} does not name every member")
+    return left._replace(
+        members=members,
+        generation=event.generation,
+        protocol_name=event.protocol_name,
+        leader=event.leader,
+        rejoined=tuple(rejoin.member_id for rejoin in event.rejoined),
+        initial=False,
+        round_timeout_ms=0,
+    )
+
+
+def _assignment_stored(group: Group, event: AssignmentStored, record: Record) -> Group:
+    if event.generation != group.generation:
+        raise InvariantBroken(
+            "E5", f"assignment of generation {event.generation} in {group.generation}"
+        )
+    given = dict(event.assignments)
+    if not given.keys() <= group.members.keys():
+        raise InvariantBroken("E5", f"assigned to strangers: {given.keys() - set(group.members)}")
+    left_ms = max(0, group.predecessors_until_ms - record.log_time_ms)
+    return group._replace(
+        rejoined=(),
+        members=group.members.map_values(
+            lambda member: member._replace(
+                assignment=given.get(member.member_id, b""),
+                abandoned=b"",
+                granted_index=record.position.index,
+                predecessor_ms=left_ms,
+            )
+        ),
+    )
+
+
+def _group_emptied(group: Group, event: GroupEmptied) -> Group:
+    _next_generation(group, event.generation)
+    if group.members:
+        raise InvariantBroken("D9", f"emptied with {len(group.members)} members")
+    return group._replace(
+        generation=event.generation,
+        protocol_name=None,
+        leader=None,
+        rejoined=(),
+        initial=False,
+        round_timeout_ms=0,
+    )
+
+
+def _next_generation(group: Group, generation: int) -> None:
+    """Each closed join phase adds exactly one, and no number is issued twice (K-A25, S13)."""
+    if generation != group.generation + 1:
+        raise InvariantBroken("A25", f"generation {generation} follows {group.generation}")

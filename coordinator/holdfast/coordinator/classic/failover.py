@@ -6,9 +6,9 @@ No session can expire because a leader died: every deadline starts anew, in full
 from __future__ import annotations
 
 from holdfast.coordinator.classic import rebalance
+from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.state import COMPLETING, PREPARING
 from holdfast.coordinator.model.volatile import OVERSIZE, ROUND, SYNC, DeadlineKey
 
 

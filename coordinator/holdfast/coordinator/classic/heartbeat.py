@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.coordinator.classic import answers, parked_calls
+from holdfast.coordinator.classic.transitions import PREPARING
 from holdfast.coordinator.groups import identity
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.lifecycle import invalid_group_id
@@ -15,7 +16,7 @@ from holdfast.coordinator.model.rejections import (
     Rejection,
 )
 from holdfast.coordinator.model.replies import HeartbeatReply
-from holdfast.coordinator.model.state import PREPARING, Member
+from holdfast.coordinator.model.state import Member
 from holdfast.coordinator.model.volatile import SYNC, DeadlineKey
 
 

@@ -15,6 +15,7 @@ from holdfast.coordinator.classic import (
     rejoin,
     validation,
 )
+from holdfast.coordinator.classic.transitions import PREPARING
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.groups import identity
 from holdfast.coordinator.groups.draft import Draft
@@ -29,7 +30,7 @@ from holdfast.coordinator.model.rejections import (
     UnknownMemberId,
     UnknownServerError,
 )
-from holdfast.coordinator.model.state import EMPTY, PREPARING, Group
+from holdfast.coordinator.model.state import EMPTY, Group
 from holdfast.coordinator.model.volatile import PENDING, DeadlineKey, Pending, Support
 
 _INCONSISTENT: Final = "the group's members and this one have no protocol of one type in common"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from holdfast.coordinator.classic import answers, parked_calls, protocol_votes
+from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.groups.draft import NOBODY, Draft
 from holdfast.coordinator.model.events import (
@@ -18,7 +19,7 @@ from holdfast.coordinator.model.ids import MemberId
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import RebalanceInProgress
 from holdfast.coordinator.model.replies import SyncReply
-from holdfast.coordinator.model.state import COMPLETING, EMPTY, PREPARING, STABLE, Group, Member
+from holdfast.coordinator.model.state import EMPTY, STABLE, Group, Member
 from holdfast.coordinator.model.volatile import ROUND, SYNC, DeadlineKey, ParkedJoin
 
 _ROUND_KEY = DeadlineKey(ROUND)

@@ -12,12 +12,13 @@ from holdfast.coordinator.classic import (
     rebalance,
     validation,
 )
+from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
 from holdfast.coordinator.groups import identity
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import JoinGroup
 from holdfast.coordinator.model.events import MemberUpdated, Protocol, StaticMemberReplaced
 from holdfast.coordinator.model.ids import MemberId
-from holdfast.coordinator.model.state import COMPLETING, PREPARING, STABLE, Group, Member
+from holdfast.coordinator.model.state import STABLE, Group, Member
 from holdfast.coordinator.model.volatile import SYNC, DeadlineKey
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.coordinator.classic import answers, parked_calls, validation
+from holdfast.coordinator.classic.transitions import PREPARING
 from holdfast.coordinator.groups import identity
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.lifecycle import invalid_group_id
@@ -16,7 +17,7 @@ from holdfast.coordinator.model.rejections import (
     Rejection,
 )
 from holdfast.coordinator.model.replies import SyncReply
-from holdfast.coordinator.model.state import PREPARING, STABLE, Group
+from holdfast.coordinator.model.state import STABLE, Group
 from holdfast.coordinator.model.volatile import SYNC, DeadlineKey
 
 

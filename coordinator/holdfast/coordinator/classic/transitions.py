@@ -12,10 +12,12 @@ from typing import Final
 
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import GroupEvent
-from holdfast.coordinator.model.state import COMPLETING, EMPTY, PREPARING, STABLE
+from holdfast.coordinator.model.state import ABSENT, EMPTY, STABLE
 
-ABSENT: Final = "-"
-"""No such group."""
+PREPARING: Final = "PreparingRebalance"
+"""The join phase is open."""
+COMPLETING: Final = "CompletingRebalance"
+"""A generation has started, and its assignment is waited for."""
 
 TRANSITIONS: Final[dict[tuple[str, str], str]] = {
     (ABSENT, "GroupCreated"): EMPTY,

@@ -13,8 +13,8 @@ from collections import Counter
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.groups import subscribers
 from holdfast.coordinator.groups.lifecycle import invalid_group_id
-from holdfast.coordinator.model import subscriptions
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
     ClusterFormed,
@@ -112,7 +112,7 @@ def delete_topics(draft: Draft, command: DeleteTopics) -> NamedReply:
     forced deletion, which the group leader's client notices.
     """
     twice = _named_twice(command.names)
-    in_use = {} if command.force else _in_use(draft.state, command)
+    in_use = {} if command.force else _in_use(draft, command)
     results = tuple(
         NamedResult(name, twice.get(name) or _unknown(draft.state, name) or in_use.get(name))
         for name in command.names
@@ -196,10 +196,10 @@ def _unknown(state: State, name: str) -> Rejection | None:
     return None if name in state.topics else UnknownTopic(name)
 
 
-def _in_use(state: State, command: DeleteTopics) -> dict[str, Rejection]:
+def _in_use(draft: Draft, command: DeleteTopics) -> dict[str, Rejection]:
     """Topics of the call that groups of type `consumer` with members subscribe to."""
-    wanted = frozenset(command.names) & state.topics.keys()
-    found = subscriptions.of_topics(state.groups, wanted, command.survey)
+    wanted = frozenset(command.names) & draft.state.topics.keys()
+    found = subscribers.of_topics(draft.rules.types, draft.state.groups, wanted, command.survey)
     return {
         topic: TopicInUse(topic, tuple(group_ids[:SUBSCRIBERS_NAMED_MAX]), len(group_ids))
         for topic, group_ids in found.items()

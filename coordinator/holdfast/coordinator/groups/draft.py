@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from holdfast.coordinator.classic import protocol_votes
-from holdfast.coordinator.kernel.evolve import evolve
+from holdfast.coordinator.groups.group_type import GroupType, Rules
 from holdfast.coordinator.model.effects import Answer, Arm, Cancel, Decision, Effect, Renew
 from holdfast.coordinator.model.events import Cause, Event, Proposed, Record
 from holdfast.coordinator.model.ids import (
@@ -47,7 +46,8 @@ class Draft:
 
     `state` is the replicated state with the draft's own events in it; what they have granted has
     the entry index `UNCOMMITTED` until the entry has one. `group_id` is "" for the cluster.
-    `found`: the group as it is now, None if it does not exist. `used`: what the whole cluster takes
+    `rules`: the fold, and the types of groups. `found`: the group as it is now, None if it does not
+    exist. `used`: what the whole cluster takes
     up, with what other groups have on their way; `grown`: what of that this draft has added.
     """
 
@@ -60,14 +60,21 @@ class Draft:
         "group_id",
         "grown",
         "proposed",
+        "rules",
         "state",
         "used",
         "volatile",
     )
 
     def __init__(
-        self, state: State, volatile: Volatile, group_id: GroupId, used: Usage = NOTHING
+        self,
+        state: State,
+        volatile: Volatile,
+        group_id: GroupId,
+        rules: Rules,
+        used: Usage = NOTHING,
     ) -> None:
+        self.rules = rules
         self.used, self.grown = used, NOTHING
         self.state = state
         self.volatile = volatile
@@ -104,15 +111,21 @@ class Draft:
             raise KeyError(self.group_id)
         return self.found
 
+    @property
+    def group_type(self) -> GroupType[Draft]:
+        """The type of the group; raise KeyError if there is no group."""
+        return self.rules.types[self.group.group_type]
+
     def emit(self, event: Event, rule: str) -> None:
         """Choose an event and let it take effect; `rule` is the id of the rule that chose it."""
         before = self.found
         proposed = Proposed(event, Cause(rule, self._command), self._principal, self._request_id)
         self._fold(proposed, before)
         self.proposed.append(proposed)
-        counts = protocol_votes.after(self.volatile.support, before, event)
-        if counts is not self.volatile.support:
-            self.volatile = self.volatile._replace(support=counts)
+        group = before or self.found
+        if group is not None:
+            follow = self.rules.types[group.group_type].follow
+            self.volatile = follow(self.volatile, before, event)
 
     def _fold(self, proposed: Proposed, before: Group | None) -> None:
         """As every replica will, but for the index that is not known yet."""
@@ -129,7 +142,7 @@ class Draft:
             proposed.request_id,
             proposed.event,
         )
-        self.state = evolve(state, record)
+        self.state = self.rules.evolve(state, record)
         if self.group_id:
             self.found = self.state.groups.get(self.group_id)
         else:

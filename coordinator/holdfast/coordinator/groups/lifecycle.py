@@ -1,6 +1,6 @@
 """Groups as a whole: which ids they may have, and deleting them (K-I6, K-K10 to K-K13).
 
-Knows nothing of members' lives; those are in `decide.classic`.
+Knows nothing of members' lives; those are their type's.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from holdfast.coordinator.model.events import GroupDeleted
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import GroupIdNotFound, InvalidGroupId, NonEmptyGroup
 from holdfast.coordinator.model.replies import NamedReply, NamedResult
-from holdfast.coordinator.model.state import EMPTY
 
 if TYPE_CHECKING:
     from holdfast.coordinator.groups.draft import Draft
@@ -59,7 +58,7 @@ def _not_deletable(draft: Draft) -> Rejection | None:
     group = draft.found
     if group is None:
         return GroupIdNotFound(draft.group_id)
-    if group.state == EMPTY or group.quarantined:
+    if draft.group_type.is_empty(group) or group.quarantined:
         return None
     return NonEmptyGroup(len(group.members))
 

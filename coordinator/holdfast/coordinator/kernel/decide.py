@@ -1,10 +1,10 @@
 """`decide`: what is to happen, given the state, the leader-local part, and a command. Pure.
 
 How the modules share the work: a decider of a one-shot effect (`commits.commit`, `commits.delete`,
-`lifecycle.delete`, `topics.*`, leave, trigger) takes `(draft, command)`, emits its events on the
+`lifecycle.delete`, `topics.*`, a type's leave) takes `(draft, command)`, emits its events on the
 draft and *returns* its reply; it is answered here, and its answer is recorded for its request id
-(S14, S15). Joins, syncs and heartbeats answer or park by themselves: they are never answered from a
-table.
+(S14, S15). What members do is decided by their group's type (`groups.group_type`); its calls answer
+or park by themselves, and are never answered from a table.
 
 All functions here give a `Decision` whose events belong to one part of the log: the group's, or the
 cluster's ("") for topics and settings. An answer that carries a grant of the decision itself has
@@ -14,21 +14,15 @@ cluster's ("") for topics and settings. An answer that carries a grant of the de
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias, cast
 
-from holdfast.coordinator.classic import (
-    deadlines,
-    failover,
-    heartbeat,
-    join,
-    leave,
-    parked_calls,
-    sync,
-)
 from holdfast.coordinator.cluster import ceilings, requests, topics
 from holdfast.coordinator.groups import lifecycle
 from holdfast.coordinator.groups.draft import Draft
-from holdfast.coordinator.kernel import quarantine, refusals
+from holdfast.coordinator.groups.group_type import GroupType, Rules
+from holdfast.coordinator.kernel import group_types, quarantine, refusals
+from holdfast.coordinator.kernel.evolve import evolve
+from holdfast.coordinator.kernel.group_types import TYPES, type_of
 from holdfast.coordinator.model.commands import (
     AlterSettings,
     CallBroken,
@@ -43,15 +37,11 @@ from holdfast.coordinator.model.commands import (
     DeleteTopics,
     ExpireOffsets,
     FormCluster,
-    Heartbeat,
-    JoinGroup,
-    LeaveGroup,
     SealSegment,
-    SyncGroup,
-    TriggerRebalance,
 )
 from holdfast.coordinator.model.effects import Decision
 from holdfast.coordinator.model.ids import GroupId
+from holdfast.coordinator.model.rejections import InconsistentGroupProtocol
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.model.usage import NOTHING, Usage
@@ -60,6 +50,19 @@ from holdfast.coordinator.offsets import commits
 
 _Unasked: TypeAlias = DeadlineFired | CallBroken | ExpireOffsets | FormCluster | SealSegment
 """Commands of the node itself: nobody waits for an answer."""
+
+_AnyGroups: TypeAlias = (
+    CommitOffsets
+    | DeleteOffsets
+    | DeleteGroup
+    | CreateTopics
+    | CreatePartitions
+    | DeleteTopics
+    | AlterSettings
+)
+"""What is asked of a group of any type, or of the cluster."""
+
+RULES: Final = Rules(evolve, TYPES)
 
 __all__ = ["decide", "decide_all", "group_of", "on_leading"]
 
@@ -91,7 +94,7 @@ def decide_all(
     """
     if log_time_ms > state.log_time_ms:
         state = state._replace(log_time_ms=log_time_ms)
-    draft = Draft(state, volatile, group_id, used)
+    draft = new_draft(state, volatile, group_id, used)
     for command in commands:
         _decide(draft, command)
         if draft.found is None and group_id:
@@ -104,13 +107,18 @@ def group_of(command: Command) -> GroupId:
     return "" if isinstance(command, ClusterCommand) else command.group_id
 
 
+def new_draft(state: State, volatile: Volatile, group_id: GroupId, used: Usage = NOTHING) -> Draft:
+    """An empty draft over this state, by the fold and the group types that there are."""
+    return Draft(state, volatile, group_id, RULES, used)
+
+
 def on_leading(state: State, group_id: GroupId) -> Decision:
     """What a new leader does with a group before it serves it: every deadline anew (S9, S16)."""
-    draft = Draft(state, Volatile(), group_id)
+    draft = new_draft(state, Volatile(), group_id)
     draft.serve("Leading")
     if draft.found is not None and draft.found.quarantined:
         return draft.decision()
-    failover.take_over(draft)
+    type_of(draft.found).on_leading(draft)
     return draft.decision()
 
 
@@ -126,35 +134,39 @@ def _decide(draft: Draft, command: Command) -> None:
     if quarantine.holds(draft.found, command):
         draft.answer(caller.call, quarantine.refusal(draft.group, command))
         return
-    if isinstance(command, Heartbeat):
-        heartbeat.heartbeat(draft, command)
-        return
-    before = draft.mark()
-    _decide_growing(draft, command)
+    kind = group_types.for_command(draft.found, command)
+    if kind is not None and isinstance(command, kind.heartbeats):
+        kind.call(draft, command)
+    elif kind is None and group_types.is_of_a_type(command):
+        other = InconsistentGroupProtocol(f"the group is of type {draft.group.group_type!r}")
+        draft.answer(caller.call, refusals.of_call(command, other))
+    else:
+        _decide_growing(draft, cast("ceilings.Growing", command), kind)
+
+
+def _decide_growing(draft: Draft, command: ceilings.Growing, kind: GroupType[Draft] | None) -> None:
+    """What may make the cluster's state larger, by the group's type or for a group of any."""
+    before, call = draft.mark(), command.caller.call
+    if kind is not None and isinstance(command, kind.calls):
+        kind.call(draft, command)
+    elif kind is not None:
+        one_shot = cast("requests.OneShot", command)
+        draft.answer(call, requests.once(draft, one_shot, kind.one_shot))
+    else:
+        draft.answer(call, _one_shot(draft, cast("_AnyGroups", command)))
     too_much = ceilings.exceeded(draft, before, command)
     if too_much is not None:
         draft.back_to(before)
-        draft.answer(caller.call, refusals.of_call(command, too_much))
-
-
-def _decide_growing(draft: Draft, command: ceilings.Growing) -> None:
-    """What may make the cluster's state larger."""
-    match command:
-        case JoinGroup():
-            join.join(draft, command)
-        case SyncGroup():
-            sync.sync(draft, command)
-        case _:
-            draft.answer(command.caller.call, _one_shot(draft, command))
+        draft.answer(call, refusals.of_call(command, too_much))
 
 
 def _decide_internal(draft: Draft, command: _Unasked) -> None:
     """What nobody waits for."""
     match command:
         case DeadlineFired():
-            deadlines.fired(draft, command)
+            type_of(draft.found).fired(draft, command)
         case CallBroken():
-            parked_calls.break_call(draft, command.call)
+            type_of(draft.found).call_broken(draft, command.call)
         case ExpireOffsets():
             commits.expire(draft, command)
         case FormCluster():
@@ -163,12 +175,8 @@ def _decide_internal(draft: Draft, command: _Unasked) -> None:
             topics.seal(draft, command)
 
 
-def _one_shot(draft: Draft, command: requests.OneShot) -> Reply:  # noqa: PLR0911 - one a command
+def _one_shot(draft: Draft, command: _AnyGroups) -> Reply:
     match command:
-        case LeaveGroup():
-            return requests.once(draft, command, leave.leave)
-        case TriggerRebalance():
-            return requests.once(draft, command, leave.trigger)
         case CommitOffsets():
             return requests.once(draft, command, commits.commit, commits.heard_again)
         case DeleteOffsets():

@@ -9,23 +9,18 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.coordinator.classic import evolve as evolve_members
-from holdfast.coordinator.classic import transitions
 from holdfast.coordinator.cluster import evolve as evolve_cluster
+from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
-    AssignmentStored,
     ClusterEvent,
     ClusterFormed,
-    GenerationStarted,
     GroupCreated,
     GroupDeleted,
-    GroupEmptied,
     GroupEvent,
     OffsetsCommitted,
     OffsetsDeleted,
     PartitionsAdded,
-    RebalanceStarted,
     Record,
     RequestRecorded,
     SegmentSealed,
@@ -33,7 +28,7 @@ from holdfast.coordinator.model.events import (
     TopicsCreated,
     TopicsDeleted,
 )
-from holdfast.coordinator.model.state import COMPLETING, Group, State
+from holdfast.coordinator.model.state import ABSENT, Group, State
 from holdfast.coordinator.offsets import evolve as evolve_offsets
 from holdfast.coordinator.projections import rebalances as evolve_rebalances
 
@@ -84,7 +79,7 @@ def evolve_group(group: Group | None, event: GroupEvent, record: Record) -> Grou
     """The group after its event; None if it is gone. Raise InvariantBroken as `evolve` does."""
     if group is not None and group.quarantined and isinstance(event, GroupDeleted):
         return None  # an operator ends the quarantine, whatever state it caught the group in (S6)
-    to = transitions.target(group.state if group else transitions.ABSENT, event)
+    to = type_of(group).target(group.state if group else ABSENT, event)
     index = record.position.index
     if group is None:
         return Group(
@@ -111,95 +106,7 @@ def _changed(group: Group, event: GroupEvent, record: Record) -> Group:
             return evolve_offsets.offsets_committed(group, event, record)
         case OffsetsDeleted():
             return evolve_offsets.offsets_deleted(group, event, record)
-        case RebalanceStarted():
-            return _rebalance_started(group, event, record)
-        case GenerationStarted():
-            started = _generation_started(group, event)
-            return evolve_rebalances.closed(group, started, event.removed, record)
-        case AssignmentStored():
-            stored = _assignment_stored(group, event, record)
-            return evolve_rebalances.assigned(group, stored, record)
-        case GroupEmptied():
-            return evolve_rebalances.closed(group, _group_emptied(group, event), (), record)
         case GroupCreated() | GroupDeleted():
             return group
-        case _:
-            applied = evolve_members.apply(group, event, record)
-            return evolve_rebalances.changed(group, applied, event)
-
-
-def _rebalance_started(group: Group, event: RebalanceStarted, record: Record) -> Group:
-    members = group.members
-    if group.state == COMPLETING:  # K-D10: what was handed out before is abandoned
-        members = members.map_values(evolve_rebalances.abandon)
-    opened = evolve_rebalances.opened(group, event, record)
-    return opened._replace(
-        members=members,
-        rejoined=(),
-        initial=event.initial,
-        round_timeout_ms=event.timeout_ms,
-    )
-
-
-def _generation_started(group: Group, event: GenerationStarted) -> Group:
-    _next_generation(group, event.generation)
-    left = evolve_members.without(group, event.removed)
-    members = left.members
-    for rejoin in event.rejoined:
-        member = evolve_members.known(left, rejoin.member_id)
-        if member.request_id != rejoin.request_id:
-            members = members.set(rejoin.member_id, member._replace(request_id=rejoin.request_id))
-    evolve_members.known(left, event.leader)
-    if len(event.rejoined) + len(event.absent) != len(members):
-        raise InvariantBroken("S16", f"generation {event.generation} does not name every member")
-    return left._replace(
-        members=members,
-        generation=event.generation,
-        protocol_name=event.protocol_name,
-        leader=event.leader,
-        rejoined=tuple(rejoin.member_id for rejoin in event.rejoined),
-        initial=False,
-        round_timeout_ms=0,
-    )
-
-
-def _assignment_stored(group: Group, event: AssignmentStored, record: Record) -> Group:
-    if event.generation != group.generation:
-        raise InvariantBroken(
-            "E5", f"assignment of generation {event.generation} in {group.generation}"
-        )
-    given = dict(event.assignments)
-    if not given.keys() <= group.members.keys():
-        raise InvariantBroken("E5", f"assigned to strangers: {given.keys() - set(group.members)}")
-    left_ms = max(0, group.predecessors_until_ms - record.log_time_ms)
-    return group._replace(
-        rejoined=(),
-        members=group.members.map_values(
-            lambda member: member._replace(
-                assignment=given.get(member.member_id, b""),
-                abandoned=b"",
-                granted_index=record.position.index,
-                predecessor_ms=left_ms,
-            )
-        ),
-    )
-
-
-def _group_emptied(group: Group, event: GroupEmptied) -> Group:
-    _next_generation(group, event.generation)
-    if group.members:
-        raise InvariantBroken("D9", f"emptied with {len(group.members)} members")
-    return group._replace(
-        generation=event.generation,
-        protocol_name=None,
-        leader=None,
-        rejoined=(),
-        initial=False,
-        round_timeout_ms=0,
-    )
-
-
-def _next_generation(group: Group, generation: int) -> None:
-    """Each closed join phase adds exactly one, and no number is issued twice (K-A25, S13)."""
-    if generation != group.generation + 1:
-        raise InvariantBroken("A25", f"generation {generation} follows {group.generation}")
+    changed = type_of(group).evolve(group, event, record)
+    return evolve_rebalances.noted(group, changed, event, record)

@@ -11,8 +11,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.ids import UNCOMMITTED
-from holdfast.coordinator.model.state import COMPLETING, EMPTY, PREPARING, STABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -20,13 +20,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.ids import MemberId
     from holdfast.coordinator.model.state import Group, Member, State
 
-STATES: Final = frozenset({EMPTY, PREPARING, COMPLETING, STABLE})
-"""The states that a stored group can be in."""
-
 _SAME_PLACE: Final = "S6: two members have the same place in the order of joining"
-
-_DECIDED: Final = frozenset({COMPLETING, STABLE})
-"""States in which a generation runs: there is a protocol, and a group leader."""
 
 
 def check(state: State) -> list[str]:
@@ -42,9 +36,7 @@ def check(state: State) -> list[str]:
 
 def check_group(group: Group) -> list[str]:
     """Every broken invariant of a group, in time proportional to its size."""
-    found = [*_life(group), *_leadership(group)]
-    if len(set(group.rejoined)) != len(group.rejoined):
-        found.append("S16: a member rejoined the same generation twice")
+    found = [*_life(group), *type_of(group).check(group)]
     seqs = {member.joined_seq for member in group.members.values()}
     if len(seqs) != len(group.members):
         found.append(_SAME_PLACE)
@@ -62,7 +54,7 @@ def check_touched(before: Group | None, group: Group, member_ids: Iterable[Membe
     `before`: the group before the events that touched them. Who was removed must have left no
     instance behind (K-C1).
     """
-    found = [*_life(group), *_leadership(group)]
+    found = [*_life(group), *type_of(group).check(group)]
     places: set[int] = set()
     for member_id in member_ids:
         member = group.members.get(member_id)
@@ -92,27 +84,8 @@ def _left_behind(group: Group, gone: Member) -> Iterator[str]:
 def _life(group: Group) -> Iterator[str]:
     if not group.group_id:
         yield "I6: a group has the empty id, which is the cluster's own"
-    if group.state not in STATES:
-        yield f"transitions: there is no state {group.state!r}"
     if group.seq < 1 or group.generation < 0 or group.version < UNCOMMITTED:
         yield f"S3: seq {group.seq}, generation {group.generation}, version {group.version}"
-    if group.state == EMPTY and (group.members or group.leader or group.protocol_name is not None):
-        yield "D9: it is Empty, but has members, a leader or a protocol"
-    if group.members and group.protocol_type is None:
-        yield "I2: it has members, but no protocol type"
-    if group.state != PREPARING and (group.initial or group.round_timeout_ms):
-        yield "D1: no join phase is open, but something is left of one"
-
-
-def _leadership(group: Group) -> Iterator[str]:
-    if group.leader is not None and group.leader not in group.members:
-        yield f"D13: its leader {group.leader!r} is no member"
-    if group.state not in _DECIDED:
-        return
-    if not group.members or group.leader is None or group.generation < 1:
-        yield f"S16: it is {group.state} without members, leader or generation"
-    if group.protocol_name is None:  # an empty name is one, as with Kafka
-        yield f"D11: it is {group.state} without a protocol"
 
 
 def _member(group: Group, member: Member) -> Iterator[str]:
@@ -127,14 +100,7 @@ def _member(group: Group, member: Member) -> Iterator[str]:
         yield f"S12: {who} is released, but not static"
     if member.assignment and not member.granted_index:
         yield f"S13: {who} has an assignment, but no grant"
-    if group.state == STABLE and not member.granted_index:
-        yield f"E5: {who} has no grant in a Stable group"
-    if group.state in _DECIDED and not _speaks(member, group.protocol_name):
-        yield f"I1: {who} does not support the protocol {group.protocol_name!r}"
-
-
-def _speaks(member: Member, protocol_name: str | None) -> bool:
-    return any(protocol.name == protocol_name for protocol in member.protocols)
+    yield from type_of(group).check_member(group, member)
 
 
 def _instances(group: Group) -> Iterator[str]:

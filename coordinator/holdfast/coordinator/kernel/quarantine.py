@@ -7,8 +7,8 @@ it may be decided; deleting the group is what an operator can do, and says so to
 from __future__ import annotations
 
 from holdfast.coordinator.cluster import requests
-from holdfast.coordinator.kernel.refusals import Asked, of_call
-from holdfast.coordinator.model.commands import DeleteGroup, GroupCommand
+from holdfast.coordinator.kernel.refusals import of_call
+from holdfast.coordinator.model.commands import Asked, DeleteGroup, GroupCommand
 from holdfast.coordinator.model.rejections import UnknownServerError
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import Group

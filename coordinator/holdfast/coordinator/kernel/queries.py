@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.cluster.settings_catalogue import GROUP, REGISTRY
+from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.ids import TopicPartition, fencing_token
 from holdfast.coordinator.model.rejections import GroupIdNotFound, InvalidConfig, Rejection
-from holdfast.coordinator.model.state import DEAD, STABLE, Group, Member, Rebalance, State
+from holdfast.coordinator.model.state import DEAD, Group, Member, Rebalance, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -128,7 +129,7 @@ def _rebalances(group: Group, most: int) -> tuple[Rebalance, ...]:
 
 
 def _shown_protocol(group: Group) -> str:
-    return (group.protocol_name or "") if group.state == STABLE else ""
+    return type_of(group).protocol_in_force(group) or ""
 
 
 def seniority(member: Member) -> int:
@@ -138,7 +139,7 @@ def seniority(member: Member) -> int:
 
 def describe_member(state: State, group: Group, member: Member) -> DescribedMember:
     """One member of a group."""
-    name = group.protocol_name if group.state == STABLE else None
+    name = type_of(group).protocol_in_force(group)
     return DescribedMember(
         member_id=member.member_id,
         instance_id=member.instance_id,

@@ -2,29 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, cast
 
-from holdfast.coordinator.classic import answers
 from holdfast.coordinator.cluster import requests
-from holdfast.coordinator.model.commands import Heartbeat, JoinGroup, SyncGroup
-from holdfast.coordinator.model.replies import HeartbeatReply, SyncReply
+from holdfast.coordinator.kernel import group_types
 
 if TYPE_CHECKING:
+    from holdfast.coordinator.model.commands import Asked
     from holdfast.coordinator.model.rejections import Rejection
     from holdfast.coordinator.model.replies import Reply
-
-Asked: TypeAlias = JoinGroup | SyncGroup | Heartbeat | requests.OneShot
-"""Commands that somebody waits for."""
 
 
 def of_call(command: Asked, error: Rejection) -> Reply:
     """The answer of a call that is refused whole."""
-    match command:
-        case JoinGroup(member_id=member_id):
-            return answers.refused_join(error, member_id)
-        case SyncGroup():
-            return SyncReply(error)
-        case Heartbeat():
-            return HeartbeatReply(error)
-        case _:
-            return requests.refusal(command, error)
+    kind = group_types.answering(command)
+    if kind is not None:
+        return kind.refused(command, error)
+    return requests.refusal(cast("requests.OneShot", command), error)

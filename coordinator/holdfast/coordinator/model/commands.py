@@ -248,3 +248,18 @@ ClusterCommand: TypeAlias = (
     CreateTopics | CreatePartitions | DeleteTopics | AlterSettings | FormCluster | SealSegment
 )
 Command: TypeAlias = GroupCommand | ClusterCommand
+Asked: TypeAlias = (
+    JoinGroup
+    | SyncGroup
+    | Heartbeat
+    | LeaveGroup
+    | TriggerRebalance
+    | CommitOffsets
+    | DeleteOffsets
+    | DeleteGroup
+    | CreateTopics
+    | CreatePartitions
+    | DeleteTopics
+    | AlterSettings
+)
+"""Commands that somebody waits for."""

@@ -22,11 +22,15 @@ from holdfast.coordinator.model.ids import (
 from holdfast.coordinator.model.pmap import PMap
 
 EMPTY: Final = "Empty"
-PREPARING: Final = "PreparingRebalance"
-COMPLETING: Final = "CompletingRebalance"
 STABLE: Final = "Stable"
 DEAD: Final = "Dead"
-"""Group states by Kafka's names; Dead is only ever shown (K-K3), never stored."""
+"""States of every type of group, by Kafka's names; Dead is only ever shown (K-K3), never stored.
+
+Each type has some of its own, in its room.
+"""
+
+ABSENT: Final = "-"
+"""Stands for the state of a group that does not exist."""
 
 CLASSIC: Final = "classic"
 """The group type of the classic protocol."""
@@ -153,7 +157,8 @@ class Group(NamedTuple):
     """One group. `version`: index of the last entry that changed it (S2). `seq`: of its last one.
 
     `initial`: the open join phase began from Empty (K-D4). `round_timeout_ms`: how long it may
-    last. `rejoined`: while CompletingRebalance, who was answered when the generation started (S16).
+    last. `rejoined`: until the assignment is stored, who was answered when the generation began
+    (S16).
     `state_since_ms`: log time of the last change of state. `predecessors_until_ms`: until when, in
     log time, a member that was replaced or removed may still act on an old grant (S12). Ids of
     replaced members are not kept: an unknown id is simply unknown, an instance id tells whom it

@@ -10,24 +10,18 @@ from itertools import islice
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.groups import identity
 from holdfast.coordinator.groups.lifecycle import delete_empty, invalid_group_id
-from holdfast.coordinator.model import subscriptions
 from holdfast.coordinator.model.events import GroupCreated, OffsetsCommitted, OffsetsDeleted
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.rejections import (
     GroupIdNotFound,
     GroupSubscribedToTopic,
-    IllegalGeneration,
     InvalidCommitOffsetSize,
     NonEmptyGroup,
     OffsetMetadataTooLarge,
-    RebalanceInProgress,
-    UnknownMemberId,
     UnknownTopic,
 )
 from holdfast.coordinator.model.replies import OffsetsReply, PartitionResult
-from holdfast.coordinator.model.state import COMPLETING, EMPTY, STABLE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -73,7 +67,7 @@ def commit(draft: Draft, command: CommitOffsets) -> OffsetsReply:
 
 
 def _commit_results(draft: Draft, command: CommitOffsets) -> tuple[PartitionResult, ...]:
-    refusal = _commit_refusal(draft.found, command)
+    refusal = _commit_refusal(draft, command)
     most = settings.of(draft.state, command.group_id).offset_metadata_max
     return tuple(
         PartitionResult(
@@ -112,20 +106,11 @@ def _oversized(state: State, granted: tuple[OffsetCommitted, ...]) -> Rejection 
     return InvalidCommitOffsetSize(size, most) if size > most else None
 
 
-def _commit_refusal(group: Group | None, command: CommitOffsets) -> Rejection | None:
-    """Why this caller may not commit to this group now; the order is Kafka's."""
-    if group is None:
+def _commit_refusal(draft: Draft, command: CommitOffsets) -> Rejection | None:
+    """Why this caller may not commit now: its generation needs a group, whose type decides."""
+    if draft.found is None:
         return GroupIdNotFound(command.group_id) if command.generation >= 0 else None
-    if command.generation < 0 and group.state == EMPTY:
-        return None  # K-C11: the ids are not looked at at all
-    if command.generation < 0 and not command.member_id and command.instance_id is None:
-        return UnknownMemberId(command.member_id)  # K-J5
-    stranger = identity.check(group, command.member_id, command.instance_id)  # K-C8, K-C9
-    if stranger:
-        return stranger
-    if command.generation != group.generation:
-        return IllegalGeneration(command.generation, group.generation)
-    return RebalanceInProgress() if group.state == COMPLETING else None
+    return draft.group_type.may_commit(draft.found, command)
 
 
 def _commit_rule(command: CommitOffsets) -> str:
@@ -147,9 +132,9 @@ def _renew(draft: Draft, command: CommitOffsets, results: tuple[PartitionResult,
     """
     group = draft.found
     heard = any(not isinstance(result.error, UnknownTopic) for result in results)
-    if group is None or group.state == EMPTY or not heard:
+    if group is None or draft.group_type.is_empty(group) or not heard:
         return
-    if _commit_refusal(group, command) is None:
+    if _commit_refusal(draft, command) is None:
         draft.renew(group.members[command.member_id])
 
 
@@ -158,11 +143,11 @@ def _renew(draft: Draft, command: CommitOffsets, results: tuple[PartitionResult,
 
 def delete(draft: Draft, command: DeleteOffsets) -> OffsetsReply:
     """Forget offsets of topics that nobody in the group subscribes to (K-J22 to K-J25)."""
-    refusal = invalid_group_id(command.group_id) or _delete_refusal(draft.found, command)
+    refusal = invalid_group_id(command.group_id) or _delete_refusal(draft, command)
     if refusal:
         return OffsetsReply(refusal)
     group = draft.group
-    subscribed = subscriptions.of(group)
+    subscribed = draft.group_type.subscribed(group)
     results = tuple(
         PartitionResult(place, _kept(draft.state, subscribed, place))
         for place in command.partitions
@@ -173,10 +158,11 @@ def delete(draft: Draft, command: DeleteOffsets) -> OffsetsReply:
     return OffsetsReply(None, results)
 
 
-def _delete_refusal(group: Group | None, command: DeleteOffsets) -> Rejection | None:
+def _delete_refusal(draft: Draft, command: DeleteOffsets) -> Rejection | None:
+    group = draft.found
     if group is None:
         return GroupIdNotFound(command.group_id)
-    if group.state == EMPTY or subscriptions.known(group):
+    if draft.group_type.is_empty(group) or draft.group_type.tells_topics(group):
         return None
     return NonEmptyGroup(len(group.members))
 
@@ -203,7 +189,9 @@ def expire(draft: Draft, command: ExpireOffsets) -> None:
     room -= _forget(draft, _of_gone_topics(draft.state, draft.group), room, "J34")
     retention_ms = settings.of(draft.state, draft.group_id).retention_ms
     too_old_ms = command.log_time_ms - retention_ms
-    _forget(draft, _expired(draft.group, too_old_ms), room, _expiry_rule(draft.group))
+    rule = draft.group_type.expiry_rule(draft.group)
+    if rule:
+        _forget(draft, _expired(draft, too_old_ms), room, rule)
     if _group_expired(draft, too_old_ms):
         delete_empty(draft, "J32")
 
@@ -226,33 +214,25 @@ def _of_gone_topics(state: State, group: Group) -> Iterator[TopicPartition]:
     return (place for place in group.offsets if place.topic not in state.topics)
 
 
-def _expired(group: Group, too_old_ms: int) -> Iterator[TopicPartition]:
-    """Offsets that are due; none while the group rebalances or its topics are unknown (K-J29)."""
-    if group.state not in {EMPTY, STABLE}:
-        return
-    if group.state == STABLE and not subscriptions.known(group):
-        return
-    subscribed = subscriptions.of(group)
+def _expired(draft: Draft, too_old_ms: int) -> Iterator[TopicPartition]:
+    """Offsets that are due, of topics to which nobody subscribes."""
+    group, kind = draft.group, draft.group_type
+    subscribed, empty = kind.subscribed(group), kind.is_empty(group)
     for place, offset in group.offsets.items():
-        if _base_ms(group, offset) <= too_old_ms and not subscribed.includes(place.topic):
+        due = _base_ms(group, offset, empty=empty) <= too_old_ms
+        if due and not subscribed.includes(place.topic):
             yield place
 
 
-def _base_ms(group: Group, offset: Offset) -> int:
+def _base_ms(group: Group, offset: Offset, *, empty: bool) -> int:
     """Since when an offset grows old.
 
     K-J27: with its last member gone, the whole group starts to age together. A commit from outside
     after that is younger, and kept in full; Kafka would let it go with the rest.
     """
-    if group.state == EMPTY and group.protocol_type is not None:
+    if empty and group.protocol_type is not None:
         return max(group.state_since_ms, offset.committed_ms)
     return offset.committed_ms
-
-
-def _expiry_rule(group: Group) -> str:
-    if group.state == STABLE:
-        return "J28"
-    return "J30" if group.protocol_type is None else "J27"
 
 
 _NEVER_TOLD: Final = 1
@@ -268,6 +248,6 @@ def _group_expired(draft: Draft, too_old_ms: int) -> bool:
     from under a member that was handed its id and has not used it yet.
     """
     group = draft.group
-    if group.state != EMPTY or group.offsets or draft.volatile.pending:
+    if not draft.group_type.is_empty(group) or group.offsets or draft.volatile.pending:
         return False
     return group.generation <= _NEVER_TOLD or group.state_since_ms <= too_old_ms

@@ -12,11 +12,15 @@ from heapq import nsmallest
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.coordinator.model.events import (
+    AssignmentStored,
+    GenerationStarted,
+    GroupEmptied,
     MemberExpired,
     MemberJoined,
     MemberRefused,
     MembersLeft,
     MembersRemoved,
+    RebalanceStarted,
 )
 from holdfast.coordinator.model.state import Change, Group, Move, Parted, Rebalance
 from holdfast.coordinator.model.subscriptions import CONSUMER
@@ -25,7 +29,7 @@ from holdfast.coordinator.projections.assignment_bytes import partitions
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from holdfast.coordinator.model.events import GroupEvent, RebalanceStarted, Record
+    from holdfast.coordinator.model.events import GroupEvent, Record
     from holdfast.coordinator.model.ids import MemberId, TopicPartition
     from holdfast.coordinator.model.state import Member
 
@@ -38,6 +42,20 @@ PARTED_BYTES_MAX: Final = 16_384
 """Assignments of members that went, kept until the next assignment."""
 COMPARED_BYTES_MAX: Final = 65_536
 """Changed assignments that are compared partition by partition; of more only members count."""
+
+
+def noted(before: Group, after: Group, event: GroupEvent, record: Record) -> Group:
+    """The group after an event, with what the event means to its rebalances."""
+    match event:
+        case RebalanceStarted():
+            return after._replace(rebalances=opened(before, event, record).rebalances)
+        case GenerationStarted(removed=removed):
+            return closed(before, after, removed, record)
+        case GroupEmptied():
+            return closed(before, after, (), record)
+        case AssignmentStored():
+            return assigned(before, after, record)
+    return changed(before, after, event)
 
 
 def opened(group: Group, event: RebalanceStarted, record: Record) -> Group:
@@ -99,12 +117,6 @@ def assigned(before: Group, after: Group, record: Record) -> Group:
         return after
     done = _told(last, before, after)
     return _noted(after, done._replace(assigned_ms=record.log_time_ms, parted=()))
-
-
-def abandon(member: Member) -> Member:
-    """The member's assignment is abandoned (K-D10); what moves is told against it all the same."""
-    held = member.assignment or member.abandoned
-    return member._replace(assignment=b"", abandoned=held)
 
 
 def _noted(group: Group, last: Rebalance) -> Group:

@@ -9,7 +9,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.model.subscriptions import Survey, named
+from holdfast.coordinator.kernel.group_types import type_of
+from holdfast.coordinator.model.subscriptions import Survey
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -23,11 +24,11 @@ MEMBERS_A_TURN: Final = 1_000
 
 
 async def survey(groups: PMap[GroupId, Group], topics: Container[TopicName]) -> Survey:
-    """The groups with members of type `consumer` that name one of the topics."""
+    """The groups with a member that names one of the topics."""
     subscribed: set[GroupId] = set()
     looked_at = 0
     for group in groups.values():
-        if named(group, topics):
+        if type_of(group).names(group, topics):
             subscribed.add(group.group_id)
         looked_at += 1 + len(group.members)
         if looked_at >= MEMBERS_A_TURN:

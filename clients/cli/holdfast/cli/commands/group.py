@@ -20,14 +20,13 @@ from holdfast.cli.options import (
 from holdfast.cli.render import describing, explain
 from holdfast.cli.render.speaking import say
 from holdfast.cli.render.times import now
-from holdfast.coordinator.model.state import COMPLETING, EMPTY, PREPARING, STABLE
+from holdfast.client._translate.call_arguments import GROUP_STATES
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1.extras_pb2 import RequestExtras
 
 REBALANCES_MAX = 10
 """As many as a group remembers."""
-STATES = (EMPTY, PREPARING, COMPLETING, STABLE)
 
 
 @click.group()
@@ -40,7 +39,7 @@ def group() -> None:
     "--state",
     "states",
     multiple=True,
-    type=click.Choice(STATES, case_sensitive=False),
+    type=click.Choice(GROUP_STATES, case_sensitive=False),
     help="Only groups in this state; repeatable.",
 )
 @as_json

@@ -1,0 +1,151 @@
+"""The classic protocol's line in the table of group types."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.coordinator.classic import (
+    answers,
+    check,
+    deadlines,
+    evolve,
+    failover,
+    heartbeat,
+    join,
+    leave,
+    parked_calls,
+    protocol_votes,
+    subscriptions,
+    sync,
+    transitions,
+)
+from holdfast.coordinator.classic.transitions import COMPLETING
+from holdfast.coordinator.groups import identity
+from holdfast.coordinator.groups.group_type import GroupType
+from holdfast.coordinator.model.commands import (
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+    SyncGroup,
+    TriggerRebalance,
+)
+from holdfast.coordinator.model.rejections import (
+    IllegalGeneration,
+    RebalanceInProgress,
+    UnknownMemberId,
+)
+from holdfast.coordinator.model.replies import HeartbeatReply, SyncReply
+from holdfast.coordinator.model.state import CLASSIC as NAME
+from holdfast.coordinator.model.state import EMPTY, STABLE
+
+if TYPE_CHECKING:
+    from holdfast.coordinator.groups.draft import Draft
+    from holdfast.coordinator.model.commands import CommitOffsets, DeadlineFired
+    from holdfast.coordinator.model.events import Event
+    from holdfast.coordinator.model.ids import CallId
+    from holdfast.coordinator.model.rejections import Rejection
+    from holdfast.coordinator.model.replies import Reply
+    from holdfast.coordinator.model.state import Group
+    from holdfast.coordinator.model.stored_replies import StoredReply
+    from holdfast.coordinator.model.volatile import Volatile
+
+
+def _call(draft: Draft, command: JoinGroup | SyncGroup | Heartbeat) -> None:
+    match command:
+        case JoinGroup():
+            join.join(draft, command)
+        case SyncGroup():
+            sync.sync(draft, command)
+        case Heartbeat():
+            heartbeat.heartbeat(draft, command)
+
+
+def _refused(command: JoinGroup | SyncGroup | Heartbeat, error: Rejection) -> Reply:
+    match command:
+        case JoinGroup(member_id=member_id):
+            return answers.refused_join(error, member_id)
+        case SyncGroup():
+            return SyncReply(error)
+        case Heartbeat():
+            return HeartbeatReply(error)
+
+
+def _one_shot(draft: Draft, command: LeaveGroup | TriggerRebalance) -> StoredReply:
+    match command:
+        case LeaveGroup():
+            return leave.leave(draft, command)
+        case TriggerRebalance():
+            return leave.trigger(draft, command)
+
+
+def _fired(draft: Draft, command: DeadlineFired) -> None:
+    deadlines.fired(draft, command)
+
+
+def _call_broken(draft: Draft, call: CallId) -> None:
+    parked_calls.break_call(draft, call)
+
+
+def _on_leading(draft: Draft) -> None:
+    failover.take_over(draft)
+
+
+def _follow(volatile: Volatile, before: Group | None, event: Event) -> Volatile:
+    """Keep the counts of protocols up, instead of counting anew (K-I1)."""
+    counts = protocol_votes.after(volatile.support, before, event)
+    return volatile if counts is volatile.support else volatile._replace(support=counts)
+
+
+def _is_empty(group: Group) -> bool:
+    return group.state == EMPTY
+
+
+def _may_commit(group: Group, command: CommitOffsets) -> Rejection | None:
+    """Why this caller may not commit to this group now; the order is Kafka's."""
+    if command.generation < 0 and group.state == EMPTY:
+        return None  # K-C11: the ids are not looked at at all
+    if command.generation < 0 and not command.member_id and command.instance_id is None:
+        return UnknownMemberId(command.member_id)  # K-J5
+    stranger = identity.check(group, command.member_id, command.instance_id)  # K-C8, K-C9
+    if stranger:
+        return stranger
+    if command.generation != group.generation:
+        return IllegalGeneration(command.generation, group.generation)
+    return RebalanceInProgress() if group.state == COMPLETING else None
+
+
+def _expiry_rule(group: Group) -> str:
+    """None while the group rebalances or its topics are unknown (K-J29)."""
+    if group.state == EMPTY:
+        return "J30" if group.protocol_type is None else "J27"
+    return "J28" if group.state == STABLE and subscriptions.known(group) else ""
+
+
+def _protocol_in_force(group: Group) -> str | None:
+    return group.protocol_name if group.state == STABLE else None
+
+
+CLASSIC: GroupType[Draft] = GroupType(
+    name=NAME,
+    heartbeats=(Heartbeat,),
+    calls=(JoinGroup, SyncGroup),
+    one_shots=(LeaveGroup, TriggerRebalance),
+    call=_call,
+    refused=_refused,
+    one_shot=_one_shot,
+    fired=_fired,
+    call_broken=_call_broken,
+    on_leading=_on_leading,
+    follow=_follow,
+    target=transitions.target,
+    evolve=evolve.evolve,
+    check=check.check,
+    check_member=check.check_member,
+    is_empty=_is_empty,
+    may_commit=_may_commit,
+    expiry_rule=_expiry_rule,
+    tells_topics=subscriptions.known,
+    subscribed=subscriptions.of,
+    names=subscriptions.named,
+    protocol_in_force=_protocol_in_force,
+)

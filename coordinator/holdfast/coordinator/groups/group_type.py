@@ -1,0 +1,93 @@
+"""What a type of group answers: the table by which everything else asks, and never names a type.
+
+A type is one package beside `classic` and one line in `kernel.group_types`. Its functions get the
+draft of a decision, or plain values; they say what is particular to the type, and the kernel, the
+offsets and the cluster's own rules do the rest. Knows no type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+
+from holdfast.coordinator.model.events import Event, GroupEvent, Record
+from holdfast.coordinator.model.ids import CallId, TopicName
+from holdfast.coordinator.model.rejections import Rejection
+from holdfast.coordinator.model.replies import Reply
+from holdfast.coordinator.model.state import Group, Member, State
+from holdfast.coordinator.model.stored_replies import StoredReply
+from holdfast.coordinator.model.subscriptions import Subscribed
+from holdfast.coordinator.model.volatile import Volatile
+
+if TYPE_CHECKING:
+    from holdfast.coordinator.model.commands import CommitOffsets, DeadlineFired
+
+
+D = TypeVar("D")
+
+
+class GroupType(NamedTuple, Generic[D]):
+    """One type of group. `D`: the draft of a decision (`groups.draft`).
+
+    Commands, by their classes. `heartbeats`: signs of life, which never make the state larger;
+    `calls`: all others that the type answers, or parks, by itself; `one_shots`: those whose answer
+    is kept for a repetition (S15).
+
+    Deciding. `call`: decide one of the first two kinds. `refused`: their answer if they are refused
+    whole. `one_shot`: decide one of the third; gives its reply. `fired`: judge a deadline that
+    fired (S9). `call_broken`: nobody waits for a parked call any more (S17). `on_leading`: what a
+    new leader arms before it serves the group (S16). `follow`: what the leader keeps beside the
+    log, after an event; it is given the group before.
+
+    Folding. `target`: the state that an event leads to from a state; raises InvariantBroken.
+    `evolve`: the group after an event of the type's own. `check`, `check_member`: sentences on what
+    does not hold of a group, and of a member in it (S6).
+
+    Asking. `is_empty`: it has no members and forms no generation, so it may be deleted.
+    `may_commit`: why a caller may not commit offsets now (K-J1 to K-J8). `expiry_rule`: by which
+    rule its offsets grow old now; "" if none does (K-J29). `tells_topics`: whether its members'
+    subscriptions can be read at all (K-J23); `subscribed`: to what (K-J24, K-J25); `names`: those
+    of some topics that a member names. `protocol_in_force`: the protocol whose data is shown, None
+    while there is none (K-K2).
+    """
+
+    name: str
+    heartbeats: tuple[type, ...]
+    calls: tuple[type, ...]
+    one_shots: tuple[type, ...]
+
+    call: Callable[[D, Any], None]
+    refused: Callable[[Any, Rejection], Reply]
+    one_shot: Callable[[D, Any], StoredReply]
+    fired: Callable[[D, DeadlineFired], None]
+    call_broken: Callable[[D, CallId], None]
+    on_leading: Callable[[D], None]
+    follow: Callable[[Volatile, Group | None, Event], Volatile]
+
+    target: Callable[[str, GroupEvent], str]
+    evolve: Callable[[Group, GroupEvent, Record], Group]
+    check: Callable[[Group], Iterable[str]]
+    check_member: Callable[[Group, Member], Iterable[str]]
+
+    is_empty: Callable[[Group], bool]
+    may_commit: Callable[[Group, CommitOffsets], Rejection | None]
+    expiry_rule: Callable[[Group], str]
+    tells_topics: Callable[[Group], bool]
+    subscribed: Callable[[Group], Subscribed]
+    names: Callable[[Group, Container[TopicName]], frozenset[TopicName]]
+    protocol_in_force: Callable[[Group], str | None]
+
+    def takes(self, command: object) -> bool:
+        """Whether the type decides commands of this class."""
+        return isinstance(command, self.heartbeats + self.calls + self.one_shots)
+
+
+Types = Mapping[str, GroupType[Any]]
+"""All types by name, as `Group.group_type` has it."""
+
+
+class Rules(NamedTuple):
+    """What a draft is written by: the fold of every replica, and the types of groups."""
+
+    evolve: Callable[[State, Record], State]
+    types: Types

@@ -1,0 +1,29 @@
+"""Which groups subscribe to topics that somebody wants to delete; each type reads its members."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Container
+
+    from holdfast.coordinator.groups.group_type import Types
+    from holdfast.coordinator.model.ids import GroupId, TopicName
+    from holdfast.coordinator.model.pmap import PMap
+    from holdfast.coordinator.model.state import Group
+    from holdfast.coordinator.model.subscriptions import Survey
+
+
+def of_topics(
+    types: Types, groups: PMap[GroupId, Group], topics: Container[TopicName], survey: Survey
+) -> dict[TopicName, list[GroupId]]:
+    """Which groups subscribe to each of these topics, sorted; a topic without any is left out.
+
+    Looks into the groups of the survey, and into those that have changed since it was taken.
+    """
+    found: dict[TopicName, list[GroupId]] = {}
+    for group_id in sorted(survey.subscribed.union(groups.changed_since(survey.groups))):
+        group = groups.get(group_id)
+        for topic in types[group.group_type].names(group, topics) if group else ():
+            found.setdefault(topic, []).append(group_id)
+    return found

@@ -1,0 +1,42 @@
+"""The table of group types: the only place that knows which there are.
+
+A group's events and commands are its type's; of a group that does not exist yet, the first event
+says nothing of a type, so it is classic.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.coordinator.classic.group_type import CLASSIC
+
+if TYPE_CHECKING:
+    from holdfast.coordinator.groups.draft import Draft
+    from holdfast.coordinator.groups.group_type import GroupType
+    from holdfast.coordinator.model.state import Group
+
+TYPES: dict[str, GroupType[Draft]] = {CLASSIC.name: CLASSIC}
+
+
+def type_of(group: Group | None) -> GroupType[Draft]:
+    """The type of a group; of none: the type that the first commit or join makes one of."""
+    return CLASSIC if group is None else TYPES[group.group_type]
+
+
+def for_command(group: Group | None, command: object) -> GroupType[Draft] | None:
+    """Who decides a member's or an operator's command; None: not in a group of this type."""
+    if group is not None:
+        found = TYPES[group.group_type]
+        return found if found.takes(command) else None
+    return next((each for each in TYPES.values() if each.takes(command)), None)
+
+
+def answering(command: object) -> GroupType[Draft] | None:
+    """Whose call or heartbeat this is; None for what is answered alike for groups of all types."""
+    found = (each for each in TYPES.values() if isinstance(command, each.heartbeats + each.calls))
+    return next(found, None)
+
+
+def is_of_a_type(command: object) -> bool:
+    """Whether only groups of some type take it; all others any group takes, or the cluster."""
+    return any(each.takes(command) for each in TYPES.values())

@@ -1,0 +1,239 @@
+"""The table of group types: a second type takes one package and one line, and nothing asks classic.
+
+The type here does nothing: it answers one call, and says of its groups whatever a story wants.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NoReturn
+
+import pytest
+
+from holdfast.coordinator.groups.group_type import GroupType
+from holdfast.coordinator.kernel import queries
+from holdfast.coordinator.kernel.decide import decide, on_leading
+from holdfast.coordinator.kernel.group_types import TYPES
+from holdfast.coordinator.kernel.invariants import check_group
+from holdfast.coordinator.model.commands import (
+    CallBroken,
+    Caller,
+    CommitOffsets,
+    DeadlineFired,
+    DeleteGroup,
+    DeleteTopics,
+    ExpireOffsets,
+    Heartbeat,
+    JoinGroup,
+    LeaveGroup,
+)
+from holdfast.coordinator.model.effects import Answer
+from holdfast.coordinator.model.events import (
+    GroupDeleted,
+    OffsetCommitted,
+    OffsetsCommitted,
+    OffsetsDeleted,
+    TopicSize,
+)
+from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.rejections import (
+    InconsistentGroupProtocol,
+    NonEmptyGroup,
+    TopicInUse,
+    UnknownMemberId,
+)
+from holdfast.coordinator.model.replies import HeartbeatReply, NamedReply
+from holdfast.coordinator.model.state import Group, Member, Offset, State
+from holdfast.coordinator.model.subscriptions import Subscribed
+from holdfast.coordinator.model.volatile import SESSION, DeadlineKey, Volatile
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from holdfast.coordinator.groups.draft import Draft
+    from holdfast.coordinator.model.effects import Decision
+    from holdfast.coordinator.model.replies import Reply
+
+BUSY, IDLE = "Assigning", "Idle"
+"""States that no classic group has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Probe:
+    """The type's only call."""
+
+    caller: Caller
+    group_id: str
+
+
+def _answer(draft: Draft, command: Probe) -> None:
+    draft.answer(command.caller.call, HeartbeatReply(None))
+
+
+def _never(*_: object) -> NoReturn:
+    raise AssertionError("nobody asked for this")
+
+
+def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
+    """A type that answers as little as it may; `answers` replace what it says."""
+    silent: GroupType[Draft] = GroupType(
+        name="probe",
+        heartbeats=(),
+        calls=(Probe,),
+        one_shots=(),
+        call=_answer,
+        refused=lambda _command, error: HeartbeatReply(error),
+        one_shot=_never,
+        fired=_never,
+        call_broken=_never,
+        on_leading=lambda draft: draft.arm(DeadlineKey(SESSION, "m"), 1_000),
+        follow=lambda volatile, _before, _event: volatile,
+        target=lambda state, _event: state,
+        evolve=lambda group, _event, _record: group,
+        check=lambda _group: (),
+        check_member=lambda _group, _member: (),
+        is_empty=lambda group: group.state == IDLE,
+        may_commit=lambda _group, _command: None,
+        expiry_rule=lambda _group: "",
+        tells_topics=lambda _group: True,
+        subscribed=lambda _group: Subscribed(frozenset({"t"})),
+        names=lambda _group, topics: frozenset({"t"}) if "t" in topics else frozenset(),
+        protocol_in_force=lambda _group: None,
+    )
+    return silent._replace(**answers)  # type: ignore[arg-type]  # each fits its field
+
+
+MEMBER = Member("m", None, "c", "/h", 10_000, 10_000, (), "", 1, 0)
+
+
+def state_of(kind: GroupType[Draft], monkeypatch: pytest.MonkeyPatch, state: str = BUSY) -> State:
+    """A cluster with one group of this type; its line in the table is all that is changed."""
+    monkeypatch.setitem(TYPES, kind.name, kind)
+    group = Group(
+        "g",
+        state=state,
+        protocol_type="probe",
+        members=PMap({"m": MEMBER}) if state == BUSY else PMap(),
+        version=1,
+        seq=1,
+        group_type=kind.name,
+        offsets=PMap({TopicPartition("t", 0): Offset(5, -1, "", 0)}),
+    )
+    topics = PMap({"t": TopicSize("t", 3)})
+    return State("c", PMap({"g": group}), topics, applied_index=1, log_time_ms=10**12)
+
+
+def answers(decision: Decision) -> list[Reply]:
+    return [effect.reply for effect in decision.effects if isinstance(effect, Answer)]
+
+
+def test_a_call_of_the_type_is_decided_by_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    state = state_of(probe(), monkeypatch)
+
+    assert answers(decide(state, Volatile(), Probe(Caller(1), "g"))) == [HeartbeatReply(None)]  # type: ignore[arg-type]  # a command of no type that mypy knows
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        JoinGroup(Caller(1), "g", "", None, 10_000, 10_000, "consumer", (), "new"),
+        Heartbeat(Caller(1), "g", 1, "m", None),
+        LeaveGroup(Caller(1), "g", ()),
+    ],
+)
+def test_a_call_of_another_type_is_refused_and_changes_nothing(
+    command: JoinGroup | Heartbeat | LeaveGroup, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decision = decide(state_of(probe(), monkeypatch), Volatile(), command)
+    (reply,) = answers(decision)
+    assert not isinstance(reply, NamedReply)
+
+    assert isinstance(reply.error, InconsistentGroupProtocol)
+    assert "probe" in reply.error.problem
+    assert decision.events == ()
+
+
+def test_the_type_says_who_may_commit_and_the_fold_is_everybodys(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    place = OffsetCommitted("t", 1, 7, -1, "")
+    commit = CommitOffsets(Caller(1), "g", 3, "m", None, (place,))
+    state = state_of(probe(), monkeypatch)
+    taken = decide(state, Volatile(), commit)
+    stranger = UnknownMemberId("m")
+    state = state_of(probe(may_commit=lambda _group, _command: stranger), monkeypatch)
+    refused = decide(state, Volatile(), commit)
+
+    assert [each.event for each in taken.events] == [OffsetsCommitted((place,))]
+    assert taken.state.groups["g"].offsets[TopicPartition("t", 1)].offset == 7
+    assert refused.events == ()
+    assert answers(refused)[0].partitions[0].error == stranger  # type: ignore[union-attr]  # a reply of that call has it
+
+
+@pytest.mark.parametrize(("state", "events"), [(BUSY, []), (IDLE, [GroupDeleted()])])
+def test_the_type_says_whether_a_group_is_empty(
+    state: str, events: list[GroupDeleted], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    decision = decide(
+        state_of(probe(), monkeypatch, state), Volatile(), DeleteGroup(Caller(1), "g")
+    )
+    (reply,) = answers(decision)
+
+    assert [each.event for each in decision.events] == events
+    assert isinstance(reply.results[0].error, NonEmptyGroup) is (state == BUSY)  # type: ignore[union-attr]  # a reply of that call has it
+
+
+GONE = OffsetsDeleted((TopicPartition("t", 0),))
+
+
+@pytest.mark.parametrize(("rule", "events"), [("", []), ("N1", [(GONE, "N1")])])
+def test_the_type_says_by_which_rule_offsets_expire(
+    rule: str, events: list[tuple[OffsetsDeleted, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kind = probe(expiry_rule=lambda _group: rule, subscribed=lambda _g: Subscribed(frozenset()))
+    command = ExpireOffsets("g", 10**12)
+    decision = decide(state_of(kind, monkeypatch), Volatile(), command, 10**12)
+
+    assert [(each.event, each.cause.rule) for each in decision.events] == events
+
+
+def test_the_type_reads_the_subscriptions_that_keep_a_topic(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    decision = decide(state_of(probe(), monkeypatch), Volatile(), DeleteTopics(Caller(1), ("t",)))
+    (reply,) = answers(decision)
+
+    assert reply.results[0].error == TopicInUse("t", ("g",), 1)  # type: ignore[union-attr]  # a reply of that call has it
+
+
+def test_the_type_judges_deadlines_broken_calls_and_a_new_lead(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seen: list[object] = []
+    kind = probe(
+        fired=lambda _draft, command: seen.append(command),
+        call_broken=lambda _draft, call: seen.append(call),
+    )
+    state = state_of(kind, monkeypatch)
+    fired = DeadlineFired("g", DeadlineKey(SESSION, "m"), 1, 0)
+    decide(state, Volatile(), fired)
+    decide(state, Volatile(), CallBroken("g", 9))
+
+    assert seen == [fired, 9]
+    assert DeadlineKey(SESSION, "m") in on_leading(state, "g").volatile.armed
+
+
+def test_a_group_of_the_type_is_described_listed_and_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    kind = probe(
+        protocol_in_force=lambda _group: "epoch 7",
+        check_member=lambda _group, member: (f"N2: {member.member_id} is odd",),
+    )
+    state = state_of(kind, monkeypatch)
+    described = queries.describe_group(state, "g")
+
+    assert (described.state, described.protocol_data) == (BUSY, "epoch 7")
+    assert queries.list_groups(state)[0].group_type == "probe"
+    assert check_group(state.groups["g"]) == ["N2: m is odd (group 'g')"]

@@ -266,7 +266,7 @@ def test_s11_a_thread_that_asks_while_the_loop_forgets_gets_an_answer() -> None:
 def test_the_assignment_can_be_asked_for_while_the_loop_changes_it() -> None:
     with cluster() as (_, node), sync.Member(node.address, **QUICK) as member:
         until(lambda: len(member.assignment) == 4, "the assignment")
-        held = member._member._holding._held
+        held = member._member._partitions._held
         last = [*held][-1]
 
         class Going(sync.Partition):

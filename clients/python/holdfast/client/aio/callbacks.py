@@ -1,7 +1,7 @@
-"""Tells the user what the session decided, one thing after another, in the order it happened.
+"""Calls `on_assigned`, `on_revoked` and `on_lost`, one after another, in the order of the session.
 
-A thing is told by a callback, by `owned`, and by the handlers of `run`: these have ended before
-`on_revoked` or `on_lost` is called. Performs no call.
+What they are about shows in `owned` and in the handlers of `run`, too: handlers have ended before
+`on_revoked` or `on_lost` is called. Knows no gRPC and sends nothing.
 """
 
 from __future__ import annotations
@@ -18,62 +18,62 @@ if TYPE_CHECKING:
 
     from holdfast.client._session.session_io import Output
     from holdfast.client.aio.handlers import Handlers
-    from holdfast.client.aio.user_partitions import Holding
+    from holdfast.client.aio.user_partitions import UserPartitions
 
     Listener: TypeAlias = Callable[[Sequence[Any]], Awaitable[None] | None]
 
 _NAMES = {Assigned: "on_assigned", Revoke: "on_revoked", Lost: "on_lost"}
 
 
-class Telling:
-    """A queue of news, and the one task that tells them.
+class Callbacks:
+    """A queue of the session's outputs, and the one task that calls the user's code for them.
 
-    `let_go` hears that the user has heard a Revoke, and all before it; `crash`, what the user's
-    code has raised.
+    `revoked` is called when `on_revoked` has returned, and all before it; `crash` with what the
+    user's code has raised. `changed` is set when `owned` may have something new.
     """
 
     def __init__(
         self,
-        holding: Holding[Any],
+        partitions: UserPartitions[Any],
         handlers: Handlers,
         listeners: Mapping[type, Listener | None],
         *,
-        let_go: Callable[[], None],
+        revoked: Callable[[], None],
         crash: Callable[[Exception], None],
     ) -> None:
-        self._let_go = let_go
+        self._revoked = revoked
         self._crash = crash
-        self._holding = holding
+        self._partitions = partitions
         self._handlers = handlers
         self._listeners = listeners
         self._queue: asyncio.Queue[Output] = asyncio.Queue()
-        self.news = asyncio.Event()
+        self.changed = asyncio.Event()
 
     def put(self, output: Output) -> None:
-        """To be told in its turn; whoever works on what goes hears it at once."""
+        """Call back for this in its turn; handlers of partitions that go hear of it at once."""
         if isinstance(output, Revoke | Lost):
-            self._holding.warn(output)
+            self._partitions.warn(output)
         if isinstance(output, Lost):
             self._handlers.lost(output.partitions)
         self._queue.put_nowait(output)
 
     async def run(self) -> None:
-        """Tell everything, until the session has stopped."""
+        """Call back for everything, until the session has stopped."""
         while not isinstance(output := await self._queue.get(), Stopped):
             if isinstance(output, Assigned | Revoke | Lost):
-                await self._tell(output)
+                await self._call_back(output)
 
-    async def _tell(self, output: Assigned | Revoke | Lost) -> None:
-        concerned = self._holding.concerned(output)
-        self._holding.begin(output, concerned)
+    async def _call_back(self, output: Assigned | Revoke | Lost) -> None:
+        concerned = self._partitions.concerned(output)
+        self._partitions.begin(output, concerned)
         if not isinstance(output, Assigned):
             await self._handlers.ended(partition.name for partition in concerned)
         if concerned or isinstance(output, Assigned):
             await self._call(type(output), concerned)
-        self._holding.finish(output, concerned)
+        self._partitions.finish(output, concerned)
         if isinstance(output, Revoke):
-            self._let_go()
-        self.news.set()
+            self._revoked()
+        self.changed.set()
 
     async def _call(self, kind: type, concerned: Sequence[Any]) -> None:
         listener = self._listeners.get(kind)

@@ -59,12 +59,12 @@ class Handlers:
         self._running[partition.name] = partition, task
         task.add_done_callback(lambda _: self._running.pop(partition.name, None))
 
-    def check_outside(self, teller: asyncio.Task[None] | None, call: str) -> None:
-        """Raises RuntimeError in a handler, and in a callback, which the `teller` calls.
+    def check_outside(self, callback_task: asyncio.Task[None] | None, call: str) -> None:
+        """Raises RuntimeError in a handler, and in a callback, which the `callback_task` calls.
 
         The member stops when none of them runs: so none of them can wait for that.
         """
-        inside = (teller, *(running for _, running in self._running.values()))
+        inside = (callback_task, *(running for _, running in self._running.values()))
         if asyncio.current_task() in inside:
             raise RuntimeError(would_wait_for_itself(call))
 
@@ -94,7 +94,7 @@ class Handlers:
     async def close(self) -> None:
         """`run` ends: whoever still works is told to stop, and waited for."""
         for partition, _ in self._running.values():
-            partition.going.begin()
+            partition.revocation.begin()
         self.lost(tuple(self._running))
         try:
             await self.ended(tuple(self._running))

@@ -29,13 +29,13 @@ from holdfast.client._session.session_io import (
 )
 from holdfast.client._translate.arguments import assignors_of, check_callables, checked, topic_names
 from holdfast.client._translate.call_arguments import Offset
-from holdfast.client.aio.callbacks import Telling
+from holdfast.client.aio.callbacks import Callbacks
 from holdfast.client.aio.commits import Commits
 from holdfast.client.aio.connection import Connection, connection_of
 from holdfast.client.aio.handlers import Handlers
-from holdfast.client.aio.member_log import Reports
+from holdfast.client.aio.member_log import MemberLog
 from holdfast.client.aio.partition import Partition
-from holdfast.client.aio.user_partitions import Holding
+from holdfast.client.aio.user_partitions import UserPartitions
 from holdfast.client.errors import Fenced, HoldfastError
 from holdfast.coordinator.assignors import RangeAssignor, StickyAssignor
 from holdfast.v1 import group_pb2
@@ -127,16 +127,16 @@ class Member:
         self._caller = self._connection.caller
         self._process = this_process()
         self._session = self._make_session()
-        self._holding: Holding[Any] = Holding(self._session, self._makes)
+        self._partitions: UserPartitions[Any] = UserPartitions(self._session, self._makes)
         self._handlers = Handlers(self._crash, cancels=self._cancels_handlers)
         listeners = {Assigned: on_assigned, Revoke: on_revoked, Lost: on_lost}
-        self._telling = Telling(
-            *(self._holding, self._handlers, listeners), let_go=self._let_go, crash=self._crash
+        self._callbacks = Callbacks(
+            *(self._partitions, self._handlers, listeners), revoked=self._revoked, crash=self._crash
         )
-        self._reports = Reports(self._session)
+        self._log = MemberLog(self._session)
         self._commits = Commits(self._session, self._caller)
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        self._teller: asyncio.Task[None] | None = None
+        self._callback_task: asyncio.Task[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._stopped = asyncio.Event()
         self._error: BaseException | None = None
@@ -164,7 +164,7 @@ class Member:
             known |= self._fenced_commit and isinstance(failure, Fenced)
             if error is not None and error is not failure and not known:
                 error.add_note(f"The member had stopped before: {failure!r}")
-            elif error is None and not known and not self._left_unheard:
+            elif error is None and not known and not self._leave_unconfirmed:
                 raise
 
     async def _pause(self) -> None:
@@ -195,7 +195,7 @@ class Member:
     @property
     def assignment(self) -> tuple[Partition, ...]:
         """The partitions that are owned at this moment."""
-        return self._holding.owned
+        return self._partitions.owned
 
     def health(self) -> Health:
         """Where the member stands, for a health probe; from any thread."""
@@ -215,7 +215,7 @@ class Member:
         if self._session.phase is not Phase.NEW:
             raise RuntimeError("A Member is used once: make another one to join again.")
         self._connection.attach(self)
-        self._teller = asyncio.create_task(self._tell())
+        self._callback_task = asyncio.create_task(self._run_callbacks())
         self._session.start(boot_ms())
         self._pump()
 
@@ -233,15 +233,15 @@ class Member:
         """The next assigned partition; None: the member has left."""
         self._check_started()
         while True:
-            partition: Partition | None = self._holding.take()
+            partition: Partition | None = self._partitions.take()
             if partition is not None:
                 return partition
             if self._stopped.is_set():
-                if not self._left_unheard:
+                if not self._leave_unconfirmed:
                     self._raise_what_stopped_it()
                 return None
-            self._telling.news.clear()
-            await self._telling.news.wait()
+            self._callbacks.changed.clear()
+            await self._callbacks.changed.wait()
 
     async def run(self, handler: Handler) -> None:
         """Have `handler(partition)` run as a task for each owned partition; return with the member.
@@ -267,7 +267,7 @@ class Member:
         Raises OutcomeUnknown when the group has not confirmed it, or what stopped the member.
         """
         self._check_started()
-        self._handlers.check_outside(self._teller, "leave")
+        self._handlers.check_outside(self._callback_task, "leave")
         self._session.leave(boot_ms())
         await self._end()
 
@@ -277,7 +277,7 @@ class Member:
         Raises as `leave` does.
         """
         check_process(self._process, "Member")
-        self._handlers.check_outside(self._teller, "restart")
+        self._handlers.check_outside(self._callback_task, "restart")
         self.begin_restart()
         await self._end()
 
@@ -290,7 +290,7 @@ class Member:
     async def wait_stopped(self) -> None:
         """Wait until the member has stopped; raises what stopped it, if that was not asked for."""
         self._check_started()
-        self._handlers.check_outside(self._teller, "wait_stopped")
+        self._handlers.check_outside(self._callback_task, "wait_stopped")
         await self._stopped.wait()
         self._raise_what_stopped_it()
 
@@ -331,12 +331,12 @@ class Member:
 
     def _check_started(self) -> None:
         check_process(self._process, "Member")
-        if self._teller is None:
+        if self._callback_task is None:
             raise RuntimeError("The Member has not been started: use `with`, or call start().")
 
     def _pump(self) -> None:
         for output in self._session.outputs():
-            self._reports.of(output)
+            self._log.write(output)
             match output:
                 case Send():
                     self._tasks[output.call] = asyncio.create_task(self._perform(output))
@@ -346,9 +346,9 @@ class Member:
                 case Missing() | Note():
                     pass
                 case _:
-                    self._telling.put(output)
+                    self._callbacks.put(output)
         if self._session.pausing:
-            self._reports.ended(self.health(), unheard=False)
+            self._log.ended(self.health(), leave_unconfirmed=False)
         self._arm()
 
     def _arm(self) -> None:
@@ -397,20 +397,20 @@ class Member:
             self._tasks.pop(send.call, None)
         self._pump()
 
-    async def _tell(self) -> None:
+    async def _run_callbacks(self) -> None:
         """Tell the user everything; then the member has stopped, as it also has if this ends."""
         try:
-            await self._telling.run()
+            await self._callbacks.run()
         except asyncio.CancelledError:
             self._session.abort(HoldfastError("The event loop ended before the member did."))
             raise
         finally:
             self._error = self._error or self._session.error
-            self._reports.ended(self.health(), unheard=self._left_unheard)
+            self._log.ended(self.health(), leave_unconfirmed=self._leave_unconfirmed)
             self._stopped.set()
-            self._telling.news.set()
+            self._callbacks.changed.set()
 
-    def _let_go(self) -> None:
+    def _revoked(self) -> None:
         """The user has heard a Revoke, and all that was told before (callbacks.py)."""
         self._session.revoked(boot_ms())
         self._pump()
@@ -420,14 +420,14 @@ class Member:
         if self._error is None:
             self._error = error
         elif self._session.phase is not Phase.LEAVING:  # where only the leave can fail
-            self._reports.failed_again(error)
+            self._log.failed_again(error)
         reason = HoldfastError(f"Member of group {self.settings.group!r} failed: {error!r}")
         self._session.fail(reason, boot_ms())
         self._pump()
 
     async def _end(self) -> None:
         self._pump()
-        if self._teller is None:
+        if self._callback_task is None:
             return
         await self._stopped.wait()
         if self._timer is not None:
@@ -440,7 +440,7 @@ class Member:
         self._raise_what_stopped_it()
 
     @property
-    def _left_unheard(self) -> bool:
+    def _leave_unconfirmed(self) -> bool:
         """Whether it stopped as asked, but for the answer to its leave: that heals by itself."""
         return self._error is not None and self._error is self._session.unconfirmed
 

@@ -29,14 +29,14 @@ _SPOKEN_OF_AT_THE_END: Final = frozenset({"fenced", "stopped"})
 """Reasons with which the member ends: one line says both."""
 
 
-class Reports:
+class MemberLog:
     """Lines of one member."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._said_end = False
 
-    def of(self, output: Output) -> None:
+    def write(self, output: Output) -> None:
         """A line for what the session decided, if people want to know."""
         match output:
             case Note(words):
@@ -56,13 +56,13 @@ class Reports:
             case Missing(topics):
                 self._missing(topics)
 
-    def ended(self, health: Health, *, unheard: bool) -> None:
+    def ended(self, health: Health, *, leave_unconfirmed: bool) -> None:
         """The member is over, or only waits for the program to be told so."""
         if self._said_end:
             return
         self._said_end = True
         error = health.error
-        if unheard:
+        if leave_unconfirmed:
             _LOGGER.warning("A member has stopped as asked, and nobody confirmed it. %s", health)
         elif error is not None:
             said = isinstance(error, HoldfastError)  # else where it was raised counts, too

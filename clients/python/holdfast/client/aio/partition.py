@@ -22,7 +22,7 @@ class _Event(Protocol):
     def set(self) -> None: ...
 
 
-class Going:
+class Revocation:
     """Whether and why a partition goes; told by the member, read from any thread."""
 
     def __init__(self, event: _Event) -> None:
@@ -43,14 +43,14 @@ class HeldPartition:
     `fencing_token`: hand it to the storage that you write to, and let it refuse a lower one for
     this (group, partition): that is what excludes a process that is late by any length of time
     (S13). `predecessor_ms`: how long after the grant an old holder may still have run (S12).
-    `going` is the member's own.
+    `revocation` is the member's own.
     """
 
     topic: str
     number: int
     grant: Grant = field(repr=False)
     _session: Membership = field(repr=False, compare=False)
-    going: Going = field(repr=False, compare=False)
+    revocation: Revocation = field(repr=False, compare=False)
 
     @property
     def fencing_token(self) -> int:
@@ -74,9 +74,9 @@ class HeldPartition:
         Still true while `on_revoked` runs, for the work in hand; a loop asks `revoking`. False for
         good once it was lost: what comes back, comes as another one with `on_assigned`.
         """
-        session, lost = self._session, self.going.reason is not None
+        session, lost = self._session, self.revocation.reason is not None
         held = session.ownership.held.get(self.name) is self.grant and session.owns(boot_ms())
-        return held and not lost and is_this_process(self.going.process)
+        return held and not lost and is_this_process(self.revocation.process)
 
     @property
     def revoking(self) -> bool:
@@ -84,13 +84,13 @@ class HeldPartition:
 
         True from before `on_revoked` is called, and for good.
         """
-        asked = self.going.event.is_set() or self._session.ownership.lets_go_of(self.name)
+        asked = self.revocation.event.is_set() or self._session.ownership.lets_go_of(self.name)
         return asked or not self.owned
 
     @property
     def lost_reason(self) -> LostReason | None:
         """Why it was lost, from `on_lost` on; None: it was not, or was let go of as asked."""
-        return self.going.reason
+        return self.revocation.reason
 
     def check(self) -> None:
         """Call before each write. Raises OwnershipLost when the partition is not ours any more.
@@ -101,7 +101,7 @@ class HeldPartition:
         if self.owned:
             return
         about = f"Partition {self.number} of {self.topic!r} is not owned under token "
-        if not is_this_process(self.going.process):
+        if not is_this_process(self.revocation.process):
             raise OwnershipLost(
                 f"{about}{self.fencing_token} here: this process was forked from the one that "
                 "owns it."
@@ -117,12 +117,14 @@ class HeldPartition:
 class Partition(HeldPartition):
     """One partition under one grant, of a member for asyncio."""
 
-    going: Going = field(repr=False, compare=False, default_factory=lambda: Going(asyncio.Event()))
+    revocation: Revocation = field(
+        repr=False, compare=False, default_factory=lambda: Revocation(asyncio.Event())
+    )
 
     async def wait_revoked(self, timeout_ms: int | None = None) -> bool:
         """Wait until `revoking`; False: that was not so within `timeout_ms` (None: no limit)."""
         timeout_s = None if timeout_ms is None else timeout_ms / 1000
-        event = cast("asyncio.Event", self.going.event)
+        event = cast("asyncio.Event", self.revocation.event)
         try:
             async with asyncio.timeout(timeout_s):
                 while not self.revoking:

@@ -51,10 +51,12 @@ def restart_on_signals(*members: Member, signals: Sequence[Signals] = STOP_SIGNA
     def restart() -> None:
         loop.call_soon_threadsafe(begin)
 
-    obey(restart, lambda: loop.is_closed() or all(one.stopped for one in members), signals)
+    install_handlers(
+        restart, lambda: loop.is_closed() or all(one.stopped for one in members), signals
+    )
 
 
-def obey(
+def install_handlers(
     restart: Callable[[], None],
     stopped: Callable[[], bool],
     signals: Sequence[Signals] = STOP_SIGNALS,

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 PartitionT = TypeVar("PartitionT", bound="HeldPartition")
 
 
-class Holding(Generic[PartitionT]):
+class UserPartitions(Generic[PartitionT]):
     """What a member's user holds, and what of it the user has not yet taken from `owned`.
 
     `make`: partitions as the user's shell knows them.
@@ -44,7 +44,7 @@ class Holding(Generic[PartitionT]):
         reason = told.reason if isinstance(told, Lost) else None
         for name in told.partitions:
             if name in self._held:
-                self._held[name].going.begin(reason)
+                self._held[name].revocation.begin(reason)
 
     def concerned(self, told: Assigned | Revoke | Lost) -> tuple[PartitionT, ...]:
         """The partitions that something told is about: new ones, or those that go."""

@@ -57,7 +57,7 @@ class Member:
         **options: Unpack[MemberOptions],
     ) -> None:
         check_callables(on_assigned=on_assigned, on_revoked=on_revoked, on_lost=on_lost)
-        self._callbacks = UserThread("holdfast-callbacks")
+        self._callback_thread = UserThread("holdfast-callbacks")
         self._workers: set[UserThread] = set()
         where = endpoints.shared if isinstance(endpoints, Connection) else endpoints
 
@@ -90,7 +90,7 @@ class Member:
         try:
             THREAD.run(self._member.__aexit__(kind, error, traceback))
         finally:
-            self._callbacks.close()
+            self._callback_thread.close()
 
     @property
     def instance_id(self) -> str | None:
@@ -194,7 +194,7 @@ class Member:
         return THREAD.run(self._member.committed(partitions, timeout_ms=timeout_ms))
 
     def _check_outside(self, call: str) -> None:
-        if any(thread.is_current() for thread in (self._callbacks, *self._workers)):
+        if any(thread.is_current() for thread in (self._callback_thread, *self._workers)):
             raise RuntimeError(would_wait_for_itself(call))
 
     def _in_thread(
@@ -204,6 +204,6 @@ class Member:
             return None
 
         async def listen(partitions: Sequence[ThreadPartition]) -> None:
-            await self._callbacks.call(partial(listener, partitions))
+            await self._callback_thread.call(partial(listener, partitions))
 
         return listen

@@ -7,15 +7,15 @@ from dataclasses import dataclass, field
 from typing import cast
 
 from holdfast.client._rpc.clock import boot_ms
-from holdfast.client.aio.partition import Going, HeldPartition
+from holdfast.client.aio.partition import HeldPartition, Revocation
 
 
 @dataclass(frozen=True, slots=True)
 class ThreadPartition(HeldPartition):
     """One partition under one grant, of a member for threads."""
 
-    going: Going = field(
-        repr=False, compare=False, default_factory=lambda: Going(threading.Event())
+    revocation: Revocation = field(
+        repr=False, compare=False, default_factory=lambda: Revocation(threading.Event())
     )
 
     def wait_revoked(self, timeout_ms: int | None = None) -> bool:
@@ -24,7 +24,7 @@ class ThreadPartition(HeldPartition):
         Ends with the lease also while nothing else of the client runs.
         """
         until_ms = None if timeout_ms is None else boot_ms() + timeout_ms
-        event = cast("threading.Event", self.going.event)
+        event = cast("threading.Event", self.revocation.event)
         while not self.revoking:
             now_ms = boot_ms()
             if until_ms is not None and now_ms >= until_ms:

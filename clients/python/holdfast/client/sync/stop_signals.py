@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.client._translate.call_arguments import check_members
-from holdfast.client.aio.stop_signals import STOP_SIGNALS, obey
+from holdfast.client.aio.stop_signals import STOP_SIGNALS, install_handlers
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,4 +22,4 @@ def restart_on_signals(*members: Member, signals: Sequence[Signals] = STOP_SIGNA
         for member in members:
             member.begin_restart()
 
-    obey(restart, lambda: all(member.stopped for member in members), signals)
+    install_handlers(restart, lambda: all(member.stopped for member in members), signals)

@@ -1,4 +1,7 @@
-"""How an error shows what it was given or told: enough to know it again, never a page of it."""
+"""Text for errors and logs: long values abbreviated, what a terminal obeys escaped.
+
+A leaf: knows nothing else of the client.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """Calls over grpc.aio: one attempt at the present node, or attempts until a deadline.
 
 `attempt` is for the session, which decides itself what a failure means; `call` is for everything
-else (commits, administration). Both follow the leader and never hide an unknown outcome (S5).
+else (commits, administration). Both follow the leader and never hide an unknown outcome (S5). What
+a call is for is not known here.
 """
 
 from __future__ import annotations

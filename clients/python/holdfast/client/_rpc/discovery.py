@@ -2,7 +2,8 @@
 
 Each node that a call is answered by for the first time, and each that leads after another, is asked
 once, beside the calls of the user (as Kafka's clients learn all brokers from `bootstrap.servers`).
-What goes wrong here stops nothing: the endpoints that are known stay.
+What goes wrong here stops nothing: the endpoints that are known stay. Which node is called next,
+endpoints.py decides.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """Heartbeats of all members of one connection on one open stream, on which the service also pushes.
 
 A message on an open stream costs a third of a unary call; heartbeats that fall due together travel
-in one message; and a push tells of a rebalance at once instead of at the next heartbeat. What
-breaks the stream is judged once, for all that wait on it: so they come back together, too. A
-service without the stream gets unary heartbeats.
+in one message; and a push tells of a rebalance at once instead of at the next heartbeat. A stream
+that breaks counts as one failure for all that wait on it: so they come back together, too. A
+service without the stream gets unary heartbeats. What an answer means to a member is not known
+here.
 """
 
 from __future__ import annotations

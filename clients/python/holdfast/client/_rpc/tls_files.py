@@ -1,8 +1,8 @@
 """Whether the files for TLS can be used at all: said when a member is made, not by a time-out.
 
 gRPC takes any bytes and tells a handshake's failure in its own words, again and again. The standard
-library reads the same files. Certificates that no longer hold are left to the handshake: they may
-be renewed while the program runs.
+library reads the same files. Certificates that have expired are left to the handshake: they may be
+renewed while the program runs. Opens no connection.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""When the member must give a sign of life, and how long it may wait for an answer.
+"""When the next heartbeat is due, and how long each call may wait for its answer.
 
 Arithmetic on the timeouts asked for and those in force. No clock: times come in as arguments.
 """

@@ -1,7 +1,8 @@
 """Calls in flight: which answers the session still waits for, and what is to be sent again when.
 
-Each kind of call has at most one *round*: one request with one request id, sent one or more times.
-Forgetting a round cancels its calls; what arrives for them later finds nothing here and is dropped.
+Of each kind at most one call is open: one request with one request id, sent in one or more
+attempts. Forgetting a call cancels its attempts; an answer that comes for them later is dropped. No
+IO, no clock; what an answer means is not known here.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ class CallsInFlight:
     def send(
         self, kind: Kind, request: Request, timeout_ms: int, now_ms: int, *, elsewhere: bool = False
     ) -> None:
-        """Start a round, or send its request once more."""
+        """Open a call, or send its request once more."""
         self._again.pop(kind, None)
         self._number += 1
         self._in_flight[self._number] = Sent(kind, request, now_ms)
@@ -67,7 +68,7 @@ class CallsInFlight:
         """Repeat a parked call beside its first attempt, which the server then ends (S17).
 
         An earlier repetition that the node has not answered by ending the attempt before it means
-        that the node is silent: the round then goes elsewhere, and its old calls are given up.
+        that the node is silent: the call then goes elsewhere, and its attempts are given up.
         """
         attempts = self.in_flight(kind)
         if not attempts:
@@ -94,13 +95,13 @@ class CallsInFlight:
             self.send(kind, again.request, again.timeout_ms, now_ms)
 
     def forget(self, *kinds: Kind) -> None:
-        """End the rounds of these kinds."""
+        """End the calls of these kinds."""
         for kind in kinds:
             self._again.pop(kind, None)
             self._cancel(self.in_flight(kind))
 
     def in_flight(self, kind: Kind) -> list[int]:
-        """The round's unanswered attempts, the oldest first."""
+        """The unanswered attempts of this kind's call, the oldest first."""
         return [call for call, sent in self._in_flight.items() if sent.kind is kind]
 
     def is_of(self, call: int, kind: Kind) -> bool:
@@ -109,7 +110,7 @@ class CallsInFlight:
         return sent is not None and sent.kind is kind
 
     def pending(self, kind: Kind) -> bool:
-        """Whether a round of this kind is open."""
+        """Whether a call of this kind is open."""
         return kind in self._again or bool(self.in_flight(kind))
 
     @property

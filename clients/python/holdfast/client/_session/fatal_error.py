@@ -1,4 +1,7 @@
-"""What stops a member for good, as the user hears it. No IO, no clock."""
+"""The error that stops a member for good, and how long the program hears nothing of it.
+
+From the service's refusal and what is known of the member. No IO, no clock.
+"""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ class GroupLeadership:
         self.refresh_at_ms = None
 
     def end(self) -> None:
-        """A new round begins: whoever led leads no more."""
+        """A rebalance begins: whoever led leads no more."""
         self.leads = self.must_assign = False
         self.refresh_at_ms = None
 

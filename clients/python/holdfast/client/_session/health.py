@@ -1,4 +1,7 @@
-"""What a member says of itself, for a health probe and for people. Plain data."""
+"""What a member says of itself, for a health probe and for people.
+
+A value, and how it is read off a session. No clock: the time comes in as an argument.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Who the member is to the group, what it claims, and its rounds of join and sync.
+"""Who the member is to the group, what it claims, and the joins and syncs that it sends.
 
-Builds and sends; what an answer means is the session's business. No IO, no clock.
+Builds and sends; what an answer means, session.py knows. No IO, no clock.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Joining:
         return all(assignor.cooperative for assignor in self._settings.assignors)
 
     def send_join(self, now_ms: int) -> None:
-        """Begin a round: join, or join again under the present member id."""
+        """Join, or join again under the present member id."""
         request = requests.join(
             self._settings, self.identity, self._claim, self._ids.make(now_ms), self.reason
         )
@@ -64,7 +64,7 @@ class Joining:
     def generation_passed(self, now_ms: int) -> None:
         """T-3 while a join is parked: that join becomes the only sign of life (S17).
 
-        The join phase may have closed and its answer be on the way: so no new round.
+        The join phase may have closed and its answer be on the way: so no new join.
         """
         self._timing.heartbeat_at_ms = None
         self.resend_at_ms = now_ms + self._timing.quarter_session_ms

@@ -1,7 +1,8 @@
 """How a session ends by itself: release for a restart, or leave (S12).
 
 Because the user asked for it, or because something here has failed. Sends that one request, and
-knows until when to wait for its answer. No IO, no clock.
+knows until when to wait for its answer. Does not know what is owned: session.py calls this when
+nothing is. No IO, no clock.
 """
 
 from __future__ import annotations

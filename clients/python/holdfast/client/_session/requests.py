@@ -1,4 +1,8 @@
-"""The requests of one member, built from its settings and its present identity. No clock, no IO."""
+"""The requests of one member, built from its settings and its present identity.
+
+And the identity itself, and what request ids come from. When a request is sent is not known here.
+No IO, no clock.
+"""
 
 from __future__ import annotations
 

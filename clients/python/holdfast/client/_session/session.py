@@ -87,7 +87,7 @@ class Session(Membership):
         if failure.kind is FailureKind.FATAL:
             self._ended_by(failure.error, now_ms)
         elif newer and sent.kind is not Kind.HEARTBEAT:
-            return  # S17: the newer attempt of this round lives on
+            return  # S17: the newer attempt of this call lives on
         elif sent.kind is Kind.HEARTBEAT:
             self._timing.heartbeat_at_ms = now_ms + failure.retry_in_ms
             # S17: the node that a join or sync is parked at may be gone as well, which a call that
@@ -184,8 +184,8 @@ class Session(Membership):
     ) -> None:
         """Another call of this member (a commit) sent under `identity` was refused with `code`.
 
-        REBALANCE_IN_PROGRESS before our sync is answered speaks of this very round, and begins no
-        other: as Kafka's client has it, the sync or a heartbeat tells if there is one.
+        REBALANCE_IN_PROGRESS before our sync is answered speaks of the rebalance under way, and
+        begins no other: as Kafka's client has it, the sync or a heartbeat tells if there is one.
         """
         current = identity == self.identity and self.phase in IN_GROUP
         if code == ErrorCode.ERROR_CODE_REBALANCE_IN_PROGRESS and self.phase is Phase.SYNCING:

@@ -1,7 +1,7 @@
 """What goes into and comes out of the member session: plain data, no behaviour.
 
 The session (session.py) is told what happened and answers with these outputs; a shell (aio, sync)
-performs them. Neither side knows the other's means.
+performs them. The session does not know how, nor the shell why.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Until when the service must have answered first: a wrong address must not be waited for for ever.
+"""How long a member waits for the first answer of a leading node (`start_timeout_ms`).
 
-The time counts until a leading node has answered any call. It stands still while a join waits at a
-node, for a node that does not lead refuses at once, and while nothing ran here. No clock, no IO.
+Without a limit a wrong address would be tried for ever. The time counts until a leading node has
+answered any call. It stands still while a join waits at a node, for a node that does not lead
+refuses at once, and while nothing ran here. No clock, no IO.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Commits whose outcome is unknown: as whom each was sent.
+"""Commits whose outcome is unknown: under which identity each was sent.
 
-A commit speaks for the generation in which the work was done. Sent again as somebody else it
+A commit speaks for the generation in which the work was done. Sent again under another identity it
 would pass a fence: its partitions may have another owner by now. So a retry goes out as the first
-did, and is answered from what was done, or refused. Knows no messages.
+did, and is answered from what was done, or refused. Knows no messages. No IO, no clock.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ class UnknownCommits:
         self._sent: dict[str, Identity] = {}
 
     def identity_of(self, request_id: str | None) -> Identity | None:
-        """As whom a commit was sent whose outcome is unknown; None for any other."""
+        """The identity of a commit whose outcome is unknown; None for any other."""
         return self._sent.get(request_id or "")
 
     def keep(self, request_id: str, identity: Identity) -> None:

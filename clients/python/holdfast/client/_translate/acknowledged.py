@@ -1,7 +1,8 @@
 """What was acknowledged: the answers to changes, as facts that the log can be held to.
 
-A program that writes them down (`on_acknowledged`) has a witness: whatever happens to the cluster,
-each of them must be in its log. Knows the contract's messages, not how they travel.
+A program that writes them down (`on_acknowledged`) can prove later what was confirmed: whatever
+happens to the cluster, each of them must be in its log. Knows the contract's messages, not how they
+travel.
 """
 
 from __future__ import annotations

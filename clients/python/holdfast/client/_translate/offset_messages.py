@@ -1,4 +1,7 @@
-"""Offsets of a group: requests and answers as plain mappings. No IO."""
+"""Offsets of a group: requests and answers as plain mappings.
+
+For members and for Admin. Knows the bounds of a call, and nothing of retries. No IO.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The client for asyncio. `holdfast.client.sync` has the same names and methods for threads."""
+"""The client for asyncio. `holdfast.client.sync` has the same names and methods for threads.
+
+Shells: they perform what a session decides (_session) by calls (_rpc), and decide nothing.
+"""
 
 from holdfast.client.aio.admin import Admin
 from holdfast.client.aio.connection import Connection

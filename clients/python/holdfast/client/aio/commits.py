@@ -1,4 +1,7 @@
-"""Commits of one member: as whom they go out, and what a refusal means to the membership."""
+"""Commits of one member: under which identity they go out, and what the session hears of a refusal.
+
+What a refusal means to the membership, the session decides; what is sent again and where, _rpc.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Several members in one process, one a thread of work, on one connection (KIP-345).
+"""Several members in one process, one for each thread of work, on one connection (KIP-345).
 
 Instance ids are derived from the process's own: `indexer-0` with 4 members is `indexer-0-thread-1`
 to `indexer-0-thread-4`. An operator who stops the process removes them together, by the prefix

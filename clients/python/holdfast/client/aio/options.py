@@ -1,4 +1,4 @@
-"""What members and connections take by name, once for all shells. Types only."""
+"""What members, connections and Admin take by name, once for both shells. Types only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""A partition as the user holds it: its name, its token, and whether it may still be acted on."""
+"""A partition as the user holds it: its name, its token, and whether it may still be acted on.
+
+Asks the session's ownership and the clock at each look, from any thread, and remembers only why it
+was lost. `sync` adds its own way to wait.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The partitions that the user was handed, by what the session told. No IO, no clock."""
+"""The partitions that the user was handed, and those not yet taken from `owned`.
+
+Follows what the session says; decides nothing about ownership. No IO, no clock.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The client for threads: the same names and methods as `aio`, without asyncio for the user.
 
 One thread (threads.py) runs an event loop for all members and admins of the process, so heartbeats
-go on while the user's threads block. A shell over the aio shell: no rules here.
+go on while the user's threads block. A shell over the aio shell: no rules and no calls of its own.
 """
 
 from holdfast.client.sync.admin import Admin

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from holdfast.client._session.calls_in_flight import Sent
 
-OWNERSHIP = "tests/unit/client/test_session_ownership.py::"
+OWNERSHIP = "tests/unit/client/_session/test_ownership.py::"
 FOR_EVER_MS = 10_000_000
 
 

@@ -12,7 +12,7 @@ from holdfast.client import Admin, Rejected
 from holdfast.client._session.session_io import Stopped
 from holdfast.v1 import group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
-from unit.client.driver import NONE, Driver, make_settings
+from unit.client._session.driver import NONE, Driver, make_settings
 from unit.client.fake_cluster import fake_cluster
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ from holdfast.client._session.session import JOIN_AGAIN_MS
 from holdfast.client._session.session_io import Lost, Missing, Settings
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
-from unit.client.driver import (
+from unit.client._session.driver import (
     FENCED_INSTANCE_ID,
     NONE,
     REBALANCE_IN_PROGRESS,

@@ -1,4 +1,4 @@
-"""Whose log time a client's first request id follows (S15)."""
+"""Request ids: what they are made of, and whose log time the first one follows (S15)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 from holdfast.client import Admin
 from holdfast.client._rpc.caller import Caller
 from holdfast.client._rpc.clock import boot_ms
+from holdfast.client._rpc.request_ids import RequestIds
 from holdfast.client._session.session_io import Failure, FailureKind
 from holdfast.v1 import extras_pb2, group_pb2
 
@@ -76,3 +77,19 @@ def test_a_node_that_knows_no_log_time_yet_is_asked_again() -> None:
     assert isinstance(result, Failure)
     assert result.kind is FailureKind.RETRY
     assert caller.endpoints.current == LEADER
+
+
+def test_s15_there_is_no_id_before_a_log_time_and_log_time_never_runs_back() -> None:
+    ids = RequestIds(lambda bits: (1 << bits) - 1)
+    assert (ids.ready, ids.make(5)) == (False, "")
+    ids.observe(1_000_000, now_ms=100)
+    ids.observe(900_000, now_ms=150)  # an older answer, read later
+    made = UUID(ids.make(200))
+    assert made.int >> 80 == 1_000_100
+    assert (made.version, made.variant) == (7, "specified in RFC 4122")
+
+
+def test_ids_made_in_one_moment_differ() -> None:
+    ids = RequestIds()
+    ids.observe(1, now_ms=0)
+    assert len({ids.make(7) for _ in range(1_000)}) == 1_000

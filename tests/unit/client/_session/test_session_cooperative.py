@@ -10,7 +10,7 @@ from holdfast.client._session.protocol import read_assignment
 from holdfast.client._session.session_io import Assigned, Grant, Lost, Revoke, Settings
 from holdfast.coordinator.assignors import Assignor, CooperativeAssignor, RangeAssignor
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
-from unit.client.driver import (
+from unit.client._session.driver import (
     ILLEGAL_GENERATION,
     NONE,
     REBALANCE_IN_PROGRESS,

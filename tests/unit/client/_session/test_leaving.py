@@ -10,7 +10,7 @@ from holdfast.client.errors import Fenced, HoldfastError, InvalidArgument, Outco
 from holdfast.coordinator.assignors import CooperativeAssignor
 from holdfast.v1 import extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
-from unit.client.driver import (
+from unit.client._session.driver import (
     FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION,
     REBALANCE_IN_PROGRESS,

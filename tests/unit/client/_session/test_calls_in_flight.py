@@ -7,7 +7,7 @@ from uuid import UUID
 from holdfast.client._session.session_io import Assigned, Failure, FailureKind
 from holdfast.client.errors import IncompatibleServer
 from holdfast.v1 import group_pb2
-from unit.client.driver import (
+from unit.client._session.driver import (
     ILLEGAL_GENERATION,
     LOG_TIME_MS,
     NONE,

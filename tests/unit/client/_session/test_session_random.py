@@ -16,7 +16,7 @@ from holdfast.client._session.phases import Phase
 from holdfast.client._session.session_io import Assigned, FailureKind, Lost, Revoke, Stopped
 from holdfast.coordinator.assignors import CooperativeAssignor, RangeAssignor
 from holdfast.v1 import admin_pb2, group_pb2
-from unit.client.driver import (
+from unit.client._session.driver import (
     FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION,
     NONE,

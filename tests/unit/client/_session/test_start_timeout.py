@@ -8,7 +8,7 @@ from holdfast.client._session.session_io import Failure, FailureKind, Stopped
 from holdfast.client.errors import OutcomeUnknown, Unavailable
 from holdfast.v1 import extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
-from unit.client.driver import LOG_TIME_MS, Driver, make_settings
+from unit.client._session.driver import LOG_TIME_MS, Driver, make_settings
 
 FIND: TypeAlias = group_pb2.FindCoordinatorRequest
 JOIN: TypeAlias = group_pb2.JoinGroupRequest

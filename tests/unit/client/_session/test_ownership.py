@@ -13,7 +13,7 @@ from holdfast.v1 import group_pb2
 
 if TYPE_CHECKING:
     from holdfast.v1.errors_pb2 import ErrorCode
-from unit.client.driver import (
+from unit.client._session.driver import (
     ILLEGAL_GENERATION,
     NONE,
     REBALANCE_IN_PROGRESS,

@@ -17,7 +17,7 @@ from holdfast.client.errors import (
 )
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode
-from unit.client.driver import (
+from unit.client._session.driver import (
     FENCED_INSTANCE_ID,
     ILLEGAL_GENERATION,
     NONE,

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from holdfast.client import Admin, HoldfastError
-from holdfast.client.errors import GroupNotFound, Rejected, TopicNotFound
+from holdfast.client import Admin, GroupNotFound, HoldfastError, Rejected, TopicNotFound
 
 if TYPE_CHECKING:
-    from holdfast.client._rpc.channel import Credentials
+    from holdfast.client import Credentials
 
 
 async def clean_up(

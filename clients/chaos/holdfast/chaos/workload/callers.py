@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.chaos.clock import boot_us
 from holdfast.chaos.workload.messages import Answer, answered, failed
-from holdfast.client import Admin, Unavailable
+from holdfast.client import Admin, Connection, Unavailable
 from holdfast.client._rpc.caller import Caller
 from holdfast.client._rpc.heartbeat_stream import HeartbeatStream
 from holdfast.client._session.session_io import Failure
-from holdfast.client.aio.connection import Connection
 from holdfast.v1 import group_pb2
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from holdfast.chaos.workload.recorder import Recorder
-    from holdfast.client._rpc.channel import Credentials
+    from holdfast.client import Credentials
     from holdfast.client._rpc.heartbeat_stream import OnPush
 
 AnswerT = TypeVar("AnswerT", bound="Message")

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Literal
 from holdfast.chaos.clock import US_PER_MS, boot_us
 from holdfast.chaos.history.happenings import Granted, Renewed, Surrendered
 from holdfast.chaos.workload.callers import RecordedConnection
-from holdfast.client import HoldfastError, Member
-from holdfast.client._session.loss import OVER, LostReason
+from holdfast.client import HoldfastError, LostReason, Member
+from holdfast.client._session.loss import OVER
 from holdfast.client._session.session import Session
 from holdfast.client._session.session_io import Assigned, Lost, Output
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.chaos.workload.recorder import Recorder
-    from holdfast.client._rpc.channel import Credentials
+    from holdfast.client import Credentials
     from holdfast.client._rpc.request_ids import RequestIds
     from holdfast.client._session.session_io import Settings
 

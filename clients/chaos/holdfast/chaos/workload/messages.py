@@ -12,7 +12,7 @@ from google.protobuf.message import DecodeError, Message
 
 from holdfast.chaos.history.happenings import Fields
 from holdfast.chaos.history.records import partitions_of
-from holdfast.client.errors import HoldfastError, OutcomeUnknown, Unavailable
+from holdfast.client import HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.v1 import admin_pb2, group_pb2, offset_pb2
 from holdfast.v1.errors_pb2 import ERROR_CODE_NONE, ErrorCode
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.chaos.workload.recorder import Recorder
-    from holdfast.client._rpc.channel import Credentials
+    from holdfast.client import Credentials
 
 CALLERS: Final = 4
 _PAUSE_S: Final = 0.08

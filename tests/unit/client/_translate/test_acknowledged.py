@@ -1,4 +1,4 @@
-"""A witness gets every change that was confirmed, with its position, and nothing else."""
+"""`on_acknowledged` gets every change that was confirmed, with its position, and nothing else."""
 
 from holdfast.client._translate.acknowledged import Acknowledged, acknowledged
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2

@@ -270,7 +270,7 @@ class Membership:
             self.ownership.forfeit(ended)
         self._calls.forget(*Kind)
         self._joining.identity = Identity(self.identity.member_id, GENERATION_NONE)
-        self._start_timeout.over()
+        self._start_timeout.cancel()
         self.phase = Phase.STOPPED
         pause = pause_ms(error) if self._leaving.goal is Goal.STAY else 0
         if pause:

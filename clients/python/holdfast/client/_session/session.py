@@ -54,13 +54,13 @@ class Session(Membership):
         """An answer of the protocol has come for a call. Late answers change nothing."""
         self._advance(now_ms)
         sent = self._calls.take(call)
-        self._start_timeout.ended(call, now_ms)
+        self._start_timeout.resume_after(call, now_ms)
         if sent is None or self.phase is Phase.STOPPED:
             return
         if response.holdfast.HasField("log_time_ms"):
             self._ids.observe(response.holdfast.log_time_ms, now_ms)
         if sent.kind is not Kind.FIND:  # which any node answers
-            self._start_timeout.over()
+            self._start_timeout.cancel()
         try:
             self._dispatch(sent, response, now_ms)
         except HoldfastError as error:  # here, in the assignor: the service has refused nothing
@@ -70,19 +70,19 @@ class Session(Membership):
     def delivered(self, call: int, now_ms: int) -> None:
         """The call has gone out to a node, which may keep a join or a sync waiting."""
         if self._calls.is_of(call, Kind.JOIN):
-            self._start_timeout.waits(call, now_ms)
+            self._start_timeout.pause_for(call, now_ms)
 
     def failed(self, call: int, failure: Failure, now_ms: int) -> None:
         """A call has ended without an answer. Every retry repeats the request id (S14)."""
         self._advance(now_ms)
         sent = self._calls.take(call)
-        self._start_timeout.ended(call, now_ms)
+        self._start_timeout.resume_after(call, now_ms)
         if sent is None or self.phase is Phase.STOPPED:
             return
         self._start_timeout.failed(failure.error, changes=sent.kind is Kind.JOIN)
         if failure.kind is FailureKind.SUPERSEDED:
             # Only a node that leads has a call to end in favour of another.
-            self._start_timeout.over()
+            self._start_timeout.cancel()
         newer = bool(self._calls.in_flight(sent.kind))
         if failure.kind is FailureKind.FATAL:
             self._ended_by(failure.error, now_ms)
@@ -114,7 +114,7 @@ class Session(Membership):
         self._calls.repeat_due(now_ms)
         self._heartbeat_if_due(now_ms)
         self._joining.resend_if_due(now_ms)
-        self._start_timeout.only(self._calls.in_flight(Kind.JOIN), now_ms)
+        self._start_timeout.pause_only_for(self._calls.in_flight(Kind.JOIN), now_ms)
         if self.phase is Phase.STABLE and self._group_leadership.refresh_due(now_ms):
             self._ask_for_topics(now_ms)
 
@@ -200,7 +200,7 @@ class Session(Membership):
         late_ms = 0 if due_ms is None else max(0, now_ms - max(due_ms, self._seen_ms))
         stalled_ms = now_ms - self._seen_ms if late_ms else 0
         self._seen_ms = now_ms
-        self._start_timeout.slept(late_ms)
+        self._start_timeout.extend(late_ms)
         self.ownership.update(now_ms, stalled_ms)
 
     # --- answers -------------------------------------------------------------------------------

@@ -33,34 +33,34 @@ class StartTimeout:
         if self._timeout_ms is not None:
             self._until_ms = now_ms + self._timeout_ms
 
-    def over(self) -> None:
+    def cancel(self) -> None:
         """A leading node has answered: from now on the member waits as long as it takes."""
         self._until_ms = None
 
-    def waits(self, call: int, now_ms: int) -> None:
-        """A join has gone out to a node, which may keep it waiting."""
+    def pause_for(self, call: int, now_ms: int) -> None:
+        """A join has gone out to a node, which may keep it waiting: the time stands still."""
         if not self._waiting:
             self._since_ms = now_ms
         self._waiting.add(call)
 
-    def ended(self, call: int, now_ms: int) -> None:
-        """A call has come to its end, or does not matter any more."""
+    def resume_after(self, call: int, now_ms: int) -> None:
+        """A call has come to its end, or does not matter any more: after the last, time goes on."""
         if call in self._waiting:
             self._waiting.remove(call)
             if not self._waiting and self._until_ms is not None:
                 self._until_ms += now_ms - self._since_ms
 
-    def only(self, calls: Collection[int], now_ms: int) -> None:
-        """Only these still wait: the others have been given up."""
+    def pause_only_for(self, calls: Collection[int], now_ms: int) -> None:
+        """Of the joins only these still wait: the others have been given up."""
         for call in self._waiting - set(calls):
-            self.ended(call, now_ms)
+            self.resume_after(call, now_ms)
 
     def failed(self, error: HoldfastError, *, changes: bool) -> None:
         """A call has failed; `changes`: a join, which may have been taken all the same (S5)."""
         self._last = error
         self._doubtful |= changes and isinstance(error, OutcomeUnknown)
 
-    def slept(self, late_ms: int) -> None:
+    def extend(self, late_ms: int) -> None:
         """For so long nothing ran here, so nobody could have answered."""
         if self._until_ms is not None and not self._waiting:
             self._until_ms += late_ms

@@ -187,7 +187,7 @@ journal.deleteEntriesTo(500)
 R4_OURS = """
 import os, sys
 from pathlib import Path
-from holdfast.storage import lmdb_journal as own
+from holdfast.storage.journal import lmdb_journal as own
 from holdfast.storage.journal.journal import Entry, JournalBatch
 own.LmdbJournal.create(Path(sys.argv[1]))
 journal = own.LmdbJournal(Path(sys.argv[1]))

@@ -184,6 +184,10 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
         told = [admin_pb2.DescribedNode(client_address=address) for address in self.group.nodes]
         return admin_pb2.DescribeClusterResponse(nodes=told)
 
+    async def TransferLeadership(self, request: Any, context: Any) -> Any:
+        await self.group.enter("TransferLeadership", request, context)
+        return admin_pb2.TransferLeadershipResponse(node=request.node)
+
     async def RemoveMembers(self, request: Any, context: Any) -> Any:
         await self.group.enter("RemoveMembers", request, context)
         unknown = ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID

@@ -40,7 +40,13 @@ if TYPE_CHECKING:
 
 
 class HoldfastError(Exception):
-    """Root of everything that this client raises on purpose."""
+    """Root of everything that this client raises on purpose.
+
+    `details`: of a call that ended with a gRPC status, the service's own sentence, without the call
+    and the node; "" where the service said nothing.
+    """
+
+    details: str = ""
 
 
 class Rejected(HoldfastError):

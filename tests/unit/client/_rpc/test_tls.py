@@ -22,8 +22,9 @@ from cryptography.x509.oid import NameOID
 from harness.poll import until_told
 from holdfast.client import Admin, Connection, Tls, Unavailable, aio, sync
 from holdfast.client._rpc.caller import _WORDS_HOLD_MS, Caller
-from holdfast.client._rpc.connect_errors import explain
+from holdfast.client._rpc.connect_errors import IN_CODE, Wording, explain
 from holdfast.client._rpc.connectivity_log import INFO_EVERY_MS, QUIET_MS_MAX, ConnectivityLog
+from holdfast.client._rpc.tls_files import _BEGIN, _END, _validity, flaw_of
 from holdfast.client._session.session_io import Failure
 from holdfast.v1.admin_pb2_grpc import add_AdminServiceServicer_to_server
 from holdfast.v1.group_pb2 import FindCoordinatorRequest
@@ -42,8 +43,8 @@ class Issued(NamedTuple):
     certificate: x509.Certificate
 
 
-def issue(name: str, issuer: Issued | None = None) -> Issued:
-    """A certificate for 127.0.0.1; without an issuer, one that signs others."""
+def issue(name: str, issuer: Issued | None = None, begins: int = -1, ends: int = 1) -> Issued:
+    """A certificate for 127.0.0.1, for these days; without an issuer, one that signs others."""
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now = dt.datetime.now(dt.UTC)
@@ -54,8 +55,8 @@ def issue(name: str, issuer: Issued | None = None) -> Issued:
         .issuer_name(subject if issuer is None else issuer.certificate.subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - dt.timedelta(days=1))
-        .not_valid_after(now + dt.timedelta(days=1))
+        .not_valid_before(now + dt.timedelta(days=begins))
+        .not_valid_after(now + dt.timedelta(days=ends))
         .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
         .add_extension(alternative, critical=False)
     )
@@ -107,7 +108,7 @@ def test_files_of_the_cluster_s_ca_connect(tmp_path: Path) -> None:
 def test_s5_a_node_of_another_ca_is_never_connected_so_nothing_happened(tmp_path: Path) -> None:
     ca, stranger = issue("ca"), issue("ca")
     credentials = files(tmp_path / "mine", stranger, issue("me", stranger))
-    with pytest.raises(Unavailable, match="TLS"):
+    with pytest.raises(Unavailable, match="does not vouch for"):
         asyncio.run(topics(ca, credentials))
 
 
@@ -173,7 +174,7 @@ def test_each_cause_of_a_missing_connection_is_told(tmp_path: Path) -> None:
 
     asyncio.run(tell("credentials=Tls(", None))
     asyncio.run(tell("does not vouch for", wrong_ca))
-    asyncio.run(tell("our certificate", wrong_certificate))
+    asyncio.run(tell("did not issue", wrong_certificate))
     asyncio.run(tell("nobody listens", ours, "127.0.0.1:1"))
 
 
@@ -205,13 +206,53 @@ def test_a_cause_is_told_no_longer_than_it_may_hold(monkeypatch: pytest.MonkeyPa
         asyncio.run(scenario(f"127.0.0.1:{silent.getsockname()[1]}"))
 
 
-def test_a_closed_connection_is_not_blamed_on_certificates_alone(tmp_path: Path) -> None:
+@pytest.mark.parametrize("words", ["Socket closed", "Connection reset by peer"])
+@pytest.mark.parametrize("wording", [IN_CODE, Wording("give --tls DIR", "leave --tls out")])
+def test_a_closed_connection_is_not_blamed_on_certificates_alone(
+    words: str, wording: Wording, tmp_path: Path
+) -> None:
     """A node that is being stopped, or at its bound of connections, closes them too."""
     ca = issue("ca")
     for credentials in (None, files(tmp_path / "mine", ca, issue("me", ca))):
-        assert "being stopped, or at its bound of connections" in explain(
-            "Socket closed", credentials
-        )
+        cause = explain(words, credentials, wording)
+        assert "being stopped, or at its bound of connections" in cause
+        assert (wording.give in cause) == (credentials is None)
+
+
+DAYS = {"expired at": (-2, -1), "not valid before": (1, 2)}
+
+
+@pytest.mark.parametrize("words", DAYS)
+@pytest.mark.parametrize("name", ["ca.pem", "certificate.pem"])
+def test_a_certificate_of_ours_that_does_not_hold_is_named_with_its_date(
+    words: str, name: str, tmp_path: Path
+) -> None:
+    """A node only closes the connection; our own files say why."""
+    ca = issue("ca")
+    ours = files(tmp_path / "mine", ca, issue("me", ca))
+    begins, ends = DAYS[words]
+    file = tmp_path / "mine" / name
+    file.write_bytes(pem(issue("other", None if name == "ca.pem" else ca, begins, ends))[1])
+
+    assert f"{file} {'is ' if begins > 0 else ''}{words} 20" in explain("Socket closed", ours)
+
+
+def test_dates_are_read_as_the_library_that_writes_certificates_reads_them() -> None:
+    """Years from 2050 on are written in another form (RFC 5280)."""
+    for ends in (1, 365 * 40):
+        one = issue("ca", None, -1, ends).certificate
+        text = one.public_bytes(serialization.Encoding.PEM).decode()
+        told = _validity(f"a text before it\n{text}")
+        assert told == (one.not_valid_before_utc, one.not_valid_after_utc)
+    for text in ("", f"{_BEGIN}\nMAA=\n{_END}", f"{_BEGIN}\n{_END}"):
+        with pytest.raises(ValueError, match="certificate"):
+            _validity(text)
+
+
+def test_files_that_are_being_replaced_are_no_flaw(tmp_path: Path) -> None:
+    missing = Tls(tmp_path / "ca.pem", tmp_path / "c.pem", tmp_path / "k.pem")
+    assert flaw_of(missing) == ""
+    assert "our certificate" in explain("Socket closed", missing)
 
 
 def test_a_refused_member_warns_with_the_cause_and_says_little_else(

@@ -17,6 +17,7 @@ import grpc.aio
 from holdfast.client._rpc import connect_errors
 from holdfast.client._rpc.channel import Tls, check_kind, open_channel
 from holdfast.client._rpc.clock import boot_ms, left_ms
+from holdfast.client._rpc.connect_errors import IN_CODE
 from holdfast.client._rpc.connectivity_log import ConnectivityLog
 from holdfast.client._rpc.discovery import Discovery
 from holdfast.client._rpc.endpoints import Endpoints, parse
@@ -27,15 +28,18 @@ from holdfast.client._rpc.fork_guard import (
     this_process,
 )
 from holdfast.client._rpc.request_ids import RequestIds
+from holdfast.client._rpc.retries import Retries, request_id_of
 from holdfast.client._rpc.status import CLIENT_ID_KEY, LEADER_KEY, classify
 from holdfast.client._rpc.tls_files import check_files
 from holdfast.client._session.session_io import Failure, FailureKind
+from holdfast.client._text import readable
 from holdfast.client._translate.acknowledged import acknowledged
-from holdfast.client.errors import OutcomeUnknown, Unavailable
+from holdfast.client.errors import HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.v1 import group_pb2
 from holdfast.v1.admin_pb2_grpc import AdminServiceStub
 from holdfast.v1.errors_pb2 import ErrorCode
 from holdfast.v1.group_pb2_grpc import GroupServiceStub
+from holdfast.v1.log_pb2_grpc import LogServiceStub
 from holdfast.v1.offset_pb2_grpc import OffsetServiceStub
 
 if TYPE_CHECKING:
@@ -44,8 +48,8 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from holdfast.client._rpc.channel import Credentials
+    from holdfast.client._rpc.connect_errors import Wording
     from holdfast.client._translate.acknowledged import OnAcknowledged
-    from holdfast.client.errors import HoldfastError
 
 _LOGGER = logging.getLogger("holdfast.client")
 CALL_TIMEOUT_MS = 30_000
@@ -79,14 +83,22 @@ class Caller:
         credentials: Credentials = None,
         client_id: str | None = None,
         on_acknowledged: OnAcknowledged | None = None,
+        connect_timeout_ms: int | None = None,
+        wording: Wording = IN_CODE,
     ) -> None:
+        """`connect_timeout_ms`: how long a call goes on while no node at all can be connected to.
+
+        None: as long as otherwise. `wording`: how the program that shows its errors is given
+        credentials.
+        """
         self.endpoints = Endpoints(parse(endpoints))
         check_kind(credentials)
         if isinstance(credentials, Tls):
             check_files(credentials)
         self.ids = RequestIds()
         self.metadata = () if client_id is None else ((CLIENT_ID_KEY, client_id),)
-        self._credentials = credentials
+        self._connect_timeout_ms = connect_timeout_ms
+        self._credentials, self._wording = credentials, wording
         self._process = this_process()
         self._on_acknowledged = on_acknowledged
         self.connectivity = ConnectivityLog()
@@ -94,6 +106,10 @@ class Caller:
         self._closed = False
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._words: dict[str, tuple[str, int]] = {}
+        self._unconnected: set[str] = set()
+        """Where the last attempt to connect has failed."""
+        self._refused: set[str] = set()
+        """Where a call was refused that another node may answer, since the last answer."""
         self._stubs: dict[str, tuple[object, ...]] = {}
 
     async def close(self) -> None:
@@ -111,11 +127,16 @@ class Caller:
         for channel in channels:
             await channel.close()
 
+    @property
+    def nobody_connects(self) -> bool:
+        """Whether every node has failed to connect when it was last tried."""
+        return self._unconnected.issuperset(self.endpoints.addresses)
+
     def channel(self, address: str) -> grpc.aio.Channel:
         """The one channel to this node."""
         if address not in self._channels:
             channel = self._channels[address] = open_channel(address, self._credentials)
-            stubs = (GroupServiceStub, AdminServiceStub, OffsetServiceStub)
+            stubs = (GroupServiceStub, AdminServiceStub, OffsetServiceStub, LogServiceStub)
             self._stubs[address] = tuple(stub(channel) for stub in stubs)
         return self._channels[address]
 
@@ -142,6 +163,7 @@ class Caller:
                     await channel.wait_for_state_change(state)
         except TimeoutError:
             return False
+        self._unconnected.discard(address)
         return True
 
     async def new_request_id(self, timeout_ms: int = CALL_TIMEOUT_MS) -> str:
@@ -171,26 +193,47 @@ class Caller:
     ) -> AnswerT:
         """Call until there is an answer of the protocol or the time is up.
 
-        A retry repeats the very same request, so its request id makes it safe; without one, only
-        what surely did not happen is retried. Raises Unavailable, OutcomeUnknown, or what the
-        service's refusal means.
+        Repeats as `Retries` says. Raises Unavailable, OutcomeUnknown, or what the service's
+        refusal means.
         """
-        deadline = boot_ms() + timeout_ms
-        unknown: OutcomeUnknown | None = None
+        retries = self.retries(request, timeout_ms)
         while True:
-            result = await self.attempt(request, left_ms(deadline))
+            result = await self.attempt(request, retries.left_ms)
             if not isinstance(result, Failure):
                 if not isinstance(result, answer):
                     raise TypeError(f"{type(request).__name__} is not answered by {answer}.")
                 return result
-            if result.kind is FailureKind.FATAL:
-                raise result.error
-            if isinstance(result.error, OutcomeUnknown):
-                unknown = result.error
-            may_retry = unknown is None or _repeatable(request)
-            if not may_retry or deadline - boot_ms() <= result.retry_in_ms:
-                raise unknown or result.error
-            await asyncio.sleep(result.retry_in_ms / 1000)
+            await asyncio.sleep(retries.pause_ms(result, nobody=self.nobody_connects) / 1000)
+
+    def retries(self, request: Message, timeout_ms: int) -> Retries:
+        """The attempts of a call that has so much time."""
+        return Retries(request, timeout_ms, self._connect_timeout_ms)
+
+    async def ask_each(
+        self, request: Message, answer: type[AnswerT], *, timeout_ms: int
+    ) -> dict[str, AnswerT | HoldfastError]:
+        """Each given node's own answer, or why it gives none: what any node knows by itself.
+
+        All are asked at once, and each once.
+        """
+        asked = [self._own_answer(each, request, timeout_ms) for each in self.endpoints.given]
+        found = await asyncio.gather(*asked)
+        for each in found:
+            if not isinstance(each, answer | HoldfastError):
+                raise TypeError(f"{type(request).__name__} is not answered by {answer}.")
+        return dict(zip(self.endpoints.given, found, strict=True))
+
+    async def _own_answer(self, address: str, request: Message, timeout_ms: int) -> Any:  # noqa: ANN401 - the answer, or an error
+        started = boot_ms()
+        if not await self.connect(address, timeout_ms):
+            return self.not_connected(address).error
+        timeout_s = left_ms(started + timeout_ms) / 1000
+        try:
+            return await self._method(address, request)(
+                request, timeout=timeout_s, metadata=self.metadata
+            )
+        except grpc.aio.AioRpcError as error:
+            return self.call_failed(address, error, request).error
 
     async def attempt(
         self,
@@ -242,6 +285,7 @@ class Caller:
             leader = dict(trailing).get(LEADER_KEY) or extras.leader_hint or None
             delay = self.endpoints.redirected(address, leader)
             text = f"{address} does not lead" + (f"; {leader} does." if leader else ".")
+            text = f"{address}: {readable(extras.message)}" if extras.message else text
             _LOGGER.debug("%s", text)
             return self._retry(Unavailable(text), delay)
         if code in _AGAIN_HERE:
@@ -254,12 +298,18 @@ class Caller:
             delay = self.endpoints.redirected(address, extras.leader_hint or None)
             text = f"{address} has no log time to give yet: its cluster is not formed."
             return self._retry(Unavailable(text), delay)
+        self.succeeded(address)
+        message: Message = response
+        return message
+
+    def succeeded(self, address: str) -> None:
+        """A call was answered there."""
+        self._unconnected.discard(address)
+        self._refused.clear()
         self.endpoints.succeeded(address)
         self.connectivity.answered(address)
         if not self._closed:
             self._discovery.answered(address)
-        message: Message = response
-        return message
 
     def call_failed(self, address: str, error: grpc.aio.AioRpcError, request: Message) -> Failure:
         """A status other than OK."""
@@ -268,11 +318,13 @@ class Caller:
             error.details() or "no details",
             error.trailing_metadata() or (),
             subject=f"{type(request).__name__} at {address}",
-            request_id=_request_id(request),
+            request_id=request_id_of(request),
         )
-        if failed.kind is FailureKind.FATAL and failed.move and len(self.endpoints.addresses) > 1:
-            delay = self.endpoints.failed(address)
-            return self._retry(Unavailable(str(failed.error)), delay)
+        if failed.kind is FailureKind.FATAL and failed.move:
+            self._refused.add(address)
+            if not self._refused.issuperset(self.endpoints.addresses):
+                delay = self.endpoints.failed(address)
+                return self._retry(Unavailable(str(failed.error)), delay)
         if failed.kind is not FailureKind.RETRY:
             return Failure(failed.kind, failed.error)
         if failed.leader:  # daily life: another node leads now
@@ -285,16 +337,18 @@ class Caller:
 
     def not_connected(self, address: str) -> Failure:
         """The call was never sent, so surely nothing happened (S5)."""
+        self._unconnected.add(address)
         words, heard_ms = self._words.get(address, ("", 0))
         if boot_ms() - heard_ms > _WORDS_HOLD_MS:
             words = ""
-        cause = connect_errors.explain(words, self._credentials)
+        cause = connect_errors.explain(words, self._credentials, self._wording)
         if is_forked_child() and not words:
             cause += (
                 "; or gRPC does not work in this process, which was forked from one that had used "
                 "it: start it with spawn"
             )
-        error = Unavailable(f"Could not connect to {address}: {cause}.")
+        end = "" if cause.endswith("?") else "."
+        error = Unavailable(f"Could not connect to {address}: {cause}{end}")
         self.connectivity.note(address, cause, error)
         return self._retry(error, self.endpoints.failed(address))
 
@@ -307,21 +361,10 @@ class Caller:
         self.connectivity.failed(error, self.endpoints.addresses)
         return Failure(FailureKind.RETRY, error, delay_ms)
 
-    def _method(self, address: str, request: Message) -> Any:  # noqa: ANN401 - of three stubs
+    def _method(self, address: str, request: Message) -> Any:  # noqa: ANN401 - of all services
         name = type(request).__name__.removesuffix(_SUFFIX)
         for stub in self._stubs[address]:
             method = getattr(stub, name, None)
             if method is not None:
                 return method
         raise TypeError(f"No service has a method for {type(request).__name__}.")
-
-
-def _request_id(request: Any) -> str:  # noqa: ANN401 - any request of the contract
-    request_id: str = request.holdfast.request_id
-    return request_id
-
-
-def _repeatable(request: Message) -> bool:
-    name = type(request).__name__
-    reads = ("Describe", "List", "Find", "OffsetFetch")
-    return name.startswith(reads) or bool(_request_id(request))

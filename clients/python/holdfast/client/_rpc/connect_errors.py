@@ -6,10 +6,13 @@ should it get through after all. Knows grpc and nothing of the protocol.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import grpc
 import grpc.aio
+
+from holdfast.client._rpc.channel import Tls
+from holdfast.client._rpc.tls_files import flaw_of
 
 if TYPE_CHECKING:
     from holdfast.client._rpc.channel import Credentials
@@ -28,6 +31,20 @@ _BUSY: Final = (
 """A node closes those of anybody then, and gRPC's words are the same."""
 
 
+class Wording(NamedTuple):
+    """How credentials are given to the program that shows a cause, for what to do about it."""
+
+    give: str
+    leave_out: str
+    files: str = ""
+    """Where the right files are, to be read after any of these."""
+    absent: str = ""
+    """What to check where there is no node."""
+
+
+IN_CODE: Final = Wording("give credentials=Tls(ca, certificate, key)", "leave credentials out")
+
+
 async def failure_text(channel: grpc.aio.Channel) -> str:
     """What gRPC says of a channel that failed; "" if it has connected meanwhile."""
     ask: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
@@ -39,33 +56,43 @@ async def failure_text(channel: grpc.aio.Channel) -> str:
     return ""
 
 
-def explain(words: str, credentials: Credentials) -> str:
+def explain(words: str, credentials: Credentials, wording: Wording = IN_CODE) -> str:
     """Translate gRPC's words into a cause that a person can mend, without a full stop."""
     if "Connection refused" in words:
-        return "nobody listens there"
+        return f"nobody listens there{wording.absent}"
     if any(sign in words for sign in _UNRESOLVED):
-        return "its name cannot be resolved to an address; check its spelling, and the name service"
-    if any(sign in words for sign in _UNVOUCHED):
         return (
-            "TLS was refused by us: the node's certificate is one that our ca does not vouch for, "
-            "or it has expired"
+            "its name cannot be resolved to an address; check its spelling, and that this "
+            "machine's name service (DNS, /etc/hosts) knows it"
+        )
+    if any(sign in words for sign in _UNVOUCHED):
+        ca = credentials.ca if isinstance(credentials, Tls) else "our ca"
+        return (
+            f"it shows a certificate that {ca} does not vouch for, or that has expired; take the "
+            f"files of this cluster{wording.files}"
         )
     if credentials and ("ostname" in words or "Peer name" in words):
-        return "TLS was refused by us: the node's certificate is made out for other names"
+        return (
+            "its certificate is made out for other names than this one; use a name or address "
+            "that it has, or give the node one that has this"
+        )
     if "WRONG_VERSION_NUMBER" in words:
-        return "it does not speak TLS; leave credentials out if it runs without"
+        return f"it does not speak TLS; {wording.leave_out} if it runs without"
     if "Socket closed" in words or "Connection reset" in words:
-        return _closed(credentials)
-    return words.removesuffix(".") or _SILENT
+        return _closed(credentials, wording)
+    return f"{words.removesuffix('.') or _SILENT}{wording.absent}"
 
 
-def _closed(credentials: Credentials) -> str:
+def _closed(credentials: Credentials, wording: Wording) -> str:
     if credentials is None:
         return (
-            "it closed the connection, as a node with TLS does to whoever comes without; give "
-            "credentials=Tls(ca, certificate, key)" + _BUSY
+            "it closed the connection, as a node with TLS does to whoever comes without; "
+            f"{wording.give}{wording.files}{_BUSY}"
         )
+    if isinstance(credentials, Tls) and (flaw := flaw_of(credentials)):
+        return f"it closed the connection: {flaw}{wording.files}"
+    ours = credentials.certificate if isinstance(credentials, Tls) else None
     return (
-        "it closed the connection, as a node does that refuses our certificate: one of another "
-        "authority, an expired one, or none" + _BUSY
+        "it closed the connection, as a node does that refuses our certificate"
+        f"{f' {ours}' if ours else ''}: one of another authority, an expired one, or none{_BUSY}"
     )

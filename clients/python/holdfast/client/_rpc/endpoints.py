@@ -38,6 +38,11 @@ class Endpoints:
         self.current = self._addresses[0]
 
     @property
+    def given(self) -> tuple[str, ...]:
+        """Those that the user named."""
+        return self._given
+
+    @property
     def addresses(self) -> tuple[str, ...]:
         """All that the walk passes: the given ones, then those learned."""
         return self._addresses
@@ -99,14 +104,29 @@ def parse(endpoints: str | Sequence[str]) -> tuple[str, ...]:
     """
     addresses = tuple(part.strip() for part in _texts(endpoints) if part.strip())
     for address in addresses:
-        if problem := _problem(address):
+        if problem := problem_of(address):
             raise ValueError(f"Endpoint {abbreviate(address)} {problem}.")
     return addresses
 
 
 def is_address(address: str) -> bool:
     """Whether it is of the form host:port, and a node can listen there."""
-    return not _problem(address)
+    return not problem_of(address)
+
+
+def problem_of(address: str) -> str:
+    """What is wrong with an address, to be read after it; empty: nothing."""
+    if "/" in address:
+        return "is a URL or a path: name the node as host:port, with nothing before or after it"
+    host, colon, port = address.rpartition(":")
+    if not host or not colon or not port.isascii() or not port.isdecimal():
+        return "is no address: write host:port, for example 127.0.0.1:7400"
+    digits = port.lstrip("0")
+    if not digits:
+        return "has port 0, which a node never has: name the one that it listens on"
+    if len(digits) > _PORT_DIGITS or int(digits) > PORT_MAX:
+        return f"has a port above {PORT_MAX}"
+    return ""
 
 
 def _texts(endpoints: object) -> tuple[str, ...]:
@@ -118,18 +138,3 @@ def _texts(endpoints: object) -> tuple[str, ...]:
             f"not {abbreviate(endpoints)}."
         )
     return cast("tuple[str, ...]", texts)
-
-
-def _problem(address: str) -> str:
-    """What is wrong with it; empty: nothing."""
-    if "/" in address:
-        return "is a URL or a path: name the node as host:port, with nothing before or after it"
-    host, colon, port = address.rpartition(":")
-    if not host or not colon or not port.isascii() or not port.isdecimal():
-        return "is not of the form host:port"
-    digits = port.lstrip("0")
-    if not digits:
-        return "has port 0, which a node never has: name the one that it listens on"
-    if len(digits) > _PORT_DIGITS or int(digits) > PORT_MAX:
-        return f"has a port above {PORT_MAX}"
-    return ""

@@ -53,6 +53,7 @@ _NOT_SERVED = (
 _TOO_LARGE = ("message larger than max", "metadata size exceeds")
 # The node itself is of no use at the moment: the next attempt goes to another one.
 _MOVES = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED})
+_ELSEWHERE = frozenset({StatusCode.UNIMPLEMENTED, StatusCode.OUT_OF_RANGE})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,7 @@ class FailedCall:
     kind: FailureKind
     error: HoldfastError
     move: bool
+    """Whether another node may answer what this one does not."""
     leader: str | None
 
 
@@ -81,15 +83,19 @@ def classify(
     fatal = _fatal(code, text, outcome, request_id)
     if outcome == NOT_APPLIED and trailing.get(RETRY_KEY) == "no":
         fatal = InvalidArgument(text)  # the same call would end so again
+    said = readable(details) if outcome else ""
     if fatal is not None:
-        # A node's own words that this call is not served there: another address may be right.
-        move = code is StatusCode.UNIMPLEMENTED and outcome == NOT_APPLIED
+        fatal.details = said
+        # A node's own words that this call is not served there, or that it does not hold the
+        # events that are asked for: another one may.
+        move = code in _ELSEWHERE and outcome == NOT_APPLIED
         return FailedCall(FailureKind.FATAL, fatal, move=move, leader=leader)
     error: HoldfastError = (
         Unavailable(text)
         if outcome == NOT_APPLIED
         else OutcomeUnknown(text, request_id=request_id or None)
     )
+    error.details = said
     kind = FailureKind.SUPERSEDED if code is StatusCode.ABORTED else FailureKind.RETRY
     return FailedCall(kind, error, move=code in _MOVES, leader=leader)
 

@@ -1,20 +1,31 @@
 """Whether the files for TLS can be used at all: said when a member is made, not by a time-out.
 
 gRPC takes any bytes and tells a handshake's failure in its own words, again and again. The standard
-library reads the same files. Certificates that have expired are left to the handshake: they may be
-renewed while the program runs. Opens no connection.
+library reads the same files. Certificates that no longer hold are left to the handshake, for they
+may be renewed while the program runs; why it failed is looked for afterwards (`flaw_of`).
 """
 
 from __future__ import annotations
 
 import ssl
+from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
     from os import PathLike
 
     from holdfast.client._rpc.channel import Tls
+
+_BEGIN: Final = "-----BEGIN CERTIFICATE-----"
+_END: Final = "-----END CERTIFICATE-----"
+_VERSION, _UTC_TIME, _LENGTH_OF_LENGTH = 0xA0, 0x17, 0x80
+"""Tags and the mark of a long length, in DER."""
+_UTC_TIME_TURNS: Final = 50
+"""Years of two digits below this one are of this century (RFC 5280)."""
+_FLIGHTS_MAX: Final = 4
+"""More than a handshake ever takes, in each direction."""
 
 
 def check_files(tls: Tls) -> None:
@@ -64,3 +75,98 @@ def _read(what: str, path: str | PathLike[str]) -> bytes:
     except OSError as error:
         reason = error.strerror or type(error).__name__
         raise ValueError(f"credentials: {what} {str(path)!r} cannot be read: {reason}.") from error
+
+
+def flaw_of(tls: Tls) -> str:
+    """What is wrong with our own certificate, as far as its files show; empty: nothing."""
+    try:
+        return date_flaw(tls) or _foreign(tls)
+    except (OSError, ValueError):  # they may be in the middle of being replaced
+        return ""
+
+
+def date_flaw(tls: Tls) -> str:
+    """Which certificate does not hold now, and since or until when; empty: all hold.
+
+    Raises OSError and ValueError for a file that cannot be read.
+    """
+    for path in (tls.ca, *([] if tls.certificate is None else [tls.certificate])):
+        begins, ends = _validity(Path(path).read_text("ascii", "replace"))
+        now = datetime.now(UTC)
+        if now > ends:
+            return f"the certificate {path} expired at {_written(ends)}; replace it by a new one"
+        if now < begins:
+            return (
+                f"the certificate {path} is not valid before {_written(begins)}; check this "
+                "machine's clock, or replace it"
+            )
+    return ""
+
+
+def _written(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _foreign(tls: Tls) -> str:
+    """Whether our authority refuses our certificate, tried as a node does: in a handshake."""
+    if tls.certificate is None or tls.key is None:
+        return ""
+    node, us = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    us.check_hostname, us.verify_mode, node.verify_mode = False, ssl.CERT_NONE, ssl.CERT_REQUIRED
+    for side in (node, us):
+        side.set_ciphers("DEFAULT@SECLEVEL=0")
+        side.load_cert_chain(tls.certificate, tls.key)
+    node.load_verify_locations(tls.ca)
+    try:
+        _shake_hands(node, us)
+    except ssl.SSLCertVerificationError:
+        return (
+            f"the authority in {tls.ca} did not issue {tls.certificate}; take a certificate of "
+            "this cluster's authority"
+        )
+    return ""
+
+
+def _shake_hands(node: ssl.SSLContext, us: ssl.SSLContext) -> None:
+    """Within this process. Raises SSLError for what the node refuses."""
+    there, here = ssl.MemoryBIO(), ssl.MemoryBIO()
+    sides = us.wrap_bio(here, there), node.wrap_bio(there, here, server_side=True)
+    for _ in range(_FLIGHTS_MAX):
+        for side in sides:
+            with suppress(ssl.SSLWantReadError):
+                side.do_handshake()
+
+
+def _validity(pem: str) -> tuple[datetime, datetime]:
+    """From when to when the first certificate of a file holds. Raises ValueError."""
+    begin, end = pem.find(_BEGIN), pem.find(_END)
+    if begin < 0 or end < begin:
+        raise ValueError("no certificate in PEM")
+    der = ssl.PEM_cert_to_DER_cert(pem[begin : end + len(_END)])
+    fields = _parts(_parts(_parts(der)[0][1])[0][1])
+    # version (may be absent), serial number, signature, issuer, validity
+    place = 4 if fields[0][0] == _VERSION else 3
+    begins, ends = _parts(fields[place][1])[:2]
+    return _moment(*begins), _moment(*ends)
+
+
+def _parts(der: bytes) -> list[tuple[int, bytes]]:
+    """Tag and content of each element of a DER sequence. Raises ValueError."""
+    parts, at = [], 0
+    while at + 1 < len(der):
+        tag, length, at = der[at], der[at + 1], at + 2
+        if length >= _LENGTH_OF_LENGTH:
+            size = length - _LENGTH_OF_LENGTH
+            length, at = int.from_bytes(der[at : at + size]), at + size
+        parts.append((tag, der[at : at + length]))
+        at += length
+    if not parts:
+        raise ValueError("no certificate")
+    return parts
+
+
+def _moment(tag: int, content: bytes) -> datetime:
+    text = content.decode("ascii")
+    if tag == _UTC_TIME:
+        text = f"{20 if int(text[:2]) < _UTC_TIME_TURNS else 19}{text}"
+    return datetime.strptime(text, "%Y%m%d%H%M%SZ").replace(tzinfo=UTC)

@@ -22,10 +22,11 @@ INT32_MAX: Final = 2**31 - 1
 GROUP_LENGTH_MAX: Final = 512
 CLIENT_ID_LENGTH_MAX: Final = 255
 """As server/rpc/callers.py has it."""
-_NAME: Final = re.compile(r"(?!\.{1,2}\Z)[A-Za-z0-9._-]{1,249}")
+NAME_LENGTH_MAX: Final = 249
+_NAME: Final = re.compile(rf"(?!\.{{1,2}}\Z)[A-Za-z0-9._-]{{1,{NAME_LENGTH_MAX}}}")
 """Kafka's rule for topics and for group.instance.id; the service's stand in coordinator, in
 cluster/topics.py and classic/validation.py."""
-_NAME_IS: Final = "1 to 249 of letters, digits, '.', '_', '-' (and not '.' or '..')"
+_NAME_IS: Final = f"1 to {NAME_LENGTH_MAX} of letters, digits, '.', '_', '-' (and not '.' or '..')"
 _CLIENT_ID: Final = re.compile(rf"[ -~]{{0,{CLIENT_ID_LENGTH_MAX}}}")
 """What a call's metadata can carry."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")

@@ -1,0 +1,75 @@
+"""Reads the event log of a cluster from whichever node answers, without gap or duplicate.
+
+A node that ends a watch or does not answer is left for the next one, from `next` on: positions are
+the same on every node. A node that does not hold what is asked for may have a peer that does.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+import grpc.aio
+
+from holdfast.client._rpc.caller import CALL_TIMEOUT_MS
+from holdfast.v1 import log_pb2
+from holdfast.v1.log_pb2_grpc import LogServiceStub
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from holdfast.client._rpc.caller import Caller
+    from holdfast.client._session.session_io import Failure
+    from holdfast.v1.extras_pb2 import Position
+
+
+async def pages(
+    caller: Caller,
+    start: Position | None,
+    group: str | None,
+    *,
+    timeout_ms: int = CALL_TIMEOUT_MS,
+) -> AsyncIterator[log_pb2.ReadEventsResponse]:
+    """Pages from a position (None: the first held) to the end as it is then.
+
+    `group`: only this group's events; "" only the cluster's own. Raises as `Caller.call`, for each
+    page anew; InvalidArgument where no node holds the position.
+    """
+    end = False
+    while not end:
+        page = await caller.call(
+            log_pb2.ReadEventsRequest(start=start, group_id=group),
+            log_pb2.ReadEventsResponse,
+            timeout_ms=timeout_ms,
+        )
+        yield page
+        start, end = page.next, page.end
+
+
+async def watch(
+    caller: Caller,
+    start: Position | None,
+    group: str | None,
+    *,
+    timeout_ms: int = CALL_TIMEOUT_MS,
+) -> AsyncIterator[log_pb2.WatchResponse]:
+    """What is applied from a position (None: from now) on, without end; arguments as `pages`."""
+    request = log_pb2.WatchRequest(start=start, group_id=group)
+    retries = caller.retries(request, timeout_ms)
+    while True:
+        address = caller.endpoints.current
+        failure: Failure | None = None
+        if not await caller.connect(address):
+            failure = caller.not_connected(address)
+        else:
+            stub = LogServiceStub(caller.channel(address))
+            try:
+                async for message in stub.Watch(request, metadata=caller.metadata):
+                    caller.succeeded(address)
+                    retries.begin()
+                    yield message
+                    request.start.CopyFrom(message.next)
+            except grpc.aio.AioRpcError as error:
+                failure = caller.call_failed(address, error, request)
+        if failure is not None:
+            await asyncio.sleep(retries.pause_ms(failure, nobody=caller.nobody_connects) / 1000)

@@ -1,0 +1,71 @@
+"""When a call is tried again, and with what it ends: the retry rule of S5, for every call.
+
+A retry repeats the very same request, so its request id makes it safe; without one, only what
+surely did not happen is retried, and reads. Knows no node and sends nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from holdfast.client._rpc.clock import boot_ms, left_ms
+from holdfast.client._session.session_io import FailureKind
+from holdfast.client.errors import OutcomeUnknown
+
+if TYPE_CHECKING:
+    from google.protobuf.message import Message
+
+    from holdfast.client._session.session_io import Failure
+
+_READS = ("Describe", "List", "Find", "OffsetFetch", "Read", "Watch")
+
+
+class Retries:
+    """The attempts of one call, until its time is up.
+
+    `connect_timeout_ms`: its time while no node at all can be connected to; None: as otherwise.
+    """
+
+    def __init__(
+        self, request: Message, timeout_ms: int, connect_timeout_ms: int | None = None
+    ) -> None:
+        self._request = request
+        self._timeout_ms = timeout_ms
+        self._connect_timeout_ms = timeout_ms if connect_timeout_ms is None else connect_timeout_ms
+        self._unknown: OutcomeUnknown | None = None
+        self.begin()
+
+    def begin(self) -> None:
+        """Have the whole time, now or again: a stream that goes on has answered."""
+        self._began_ms = boot_ms()
+
+    @property
+    def left_ms(self) -> int:
+        """How long an attempt may take."""
+        return left_ms(self._began_ms + self._timeout_ms)
+
+    def pause_ms(self, failure: Failure, *, nobody: bool = False) -> int:
+        """How long to wait after this failure; `nobody`: no node can be connected to.
+
+        Raises what the call ends with if it is not tried again.
+        """
+        if failure.kind is FailureKind.FATAL:
+            raise failure.error
+        if isinstance(failure.error, OutcomeUnknown):
+            self._unknown = failure.error
+        may_retry = self._unknown is None or is_repeatable(self._request)
+        most_ms = self._connect_timeout_ms if nobody else self._timeout_ms
+        if not may_retry or self._began_ms + most_ms - boot_ms() <= failure.retry_in_ms:
+            raise self._unknown or failure.error
+        return failure.retry_in_ms
+
+
+def request_id_of(request: Any) -> str:  # noqa: ANN401 - any request of the contract
+    """The id that makes a repetition safe; empty: it has none."""
+    request_id: str = request.holdfast.request_id
+    return request_id
+
+
+def is_repeatable(request: Message) -> bool:
+    """Whether to do it twice is as good as once, by its request id or because it only reads."""
+    return type(request).__name__.startswith(_READS) or bool(request_id_of(request))

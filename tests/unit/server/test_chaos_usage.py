@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from holdfast.chaos.nemesis import links
-from holdfast.cli import main
+from holdfast.cli.main import main
 
 
 @pytest.fixture(autouse=True)

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from holdfast.cli import connect, main
+from holdfast.cli.main import main
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group

@@ -12,7 +12,7 @@ import grpc
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli import main
+from holdfast.cli.main import main
 from holdfast.cli.options import table
 from holdfast.cli.render.speaking import say
 from holdfast.coordinator.model.text import OBEYED

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli import main
-from holdfast.cli.commands import cluster
 from holdfast.cli.local_cluster import layout
+from holdfast.cli.local_cluster import start as local_start
+from holdfast.cli.main import main
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,7 +36,7 @@ class Idle:
 @pytest.fixture
 def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The directory of a cluster that was started with FIRST."""
-    monkeypatch.setattr(cluster, "LocalCluster", Idle)
+    monkeypatch.setattr(local_start, "LocalCluster", Idle)
     monkeypatch.setattr(layout, "is_taken", lambda _address: False)
     assert start(tmp_path / "local", *FIRST) == ""
     return tmp_path / "local"
@@ -75,7 +75,7 @@ def test_what_differs_from_what_is_in_force_is_named_and_nothing_else(
 def test_insecure_loopback_is_named_where_the_nodes_have_certificates(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cluster, "LocalCluster", Idle)
+    monkeypatch.setattr(local_start, "LocalCluster", Idle)
     assert start(tmp_path / "local", "--nodes", "1") == ""
 
     assert "already: --insecure-loopback. " in start(tmp_path / "local", "--insecure-loopback")
@@ -85,7 +85,7 @@ def test_a_cluster_that_never_served_does_not_end_as_one_that_was_stopped(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The shells' convention: 130 is an interrupt."""
-    monkeypatch.setattr(cluster, "LocalCluster", Idle)
+    monkeypatch.setattr(local_start, "LocalCluster", Idle)
     monkeypatch.setattr(Idle, "served", False)
     ended = CliRunner().invoke(main, ["cluster", "start", "--dir", str(tmp_path / "local")])
 

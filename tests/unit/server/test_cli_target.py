@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli import main, patience
+from holdfast.cli import connect
+from holdfast.cli.main import main
 from holdfast.cli.options import table
 from holdfast.server.config import cluster_file
 
@@ -21,7 +22,7 @@ NOWHERE = "127.0.0.1:1"
 @pytest.fixture
 def local(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The directory of a cluster without TLS that HOLDFAST_CLUSTER names; it does not answer."""
-    monkeypatch.setattr(patience, "UNCONNECTED_SECONDS", 0.0)
+    monkeypatch.setattr(connect, "UNCONNECTED_MS", 0)
     node = cluster_file.NodeEntry("node-1", "127.0.0.1:2", "127.0.0.1:3", 1, "data")
     content = cluster_file.ClusterFile("c", (node,), None)
     cluster_file.write(tmp_path / cluster_file.NAME, content)
@@ -43,7 +44,7 @@ def test_the_environment_names_the_cluster_where_no_option_does() -> None:
 
 @pytest.mark.usefixtures("local")
 def test_an_address_beats_the_environment() -> None:
-    assert f"last: {NOWHERE}" in told(3, "--address", NOWHERE)
+    assert f"last: Could not connect to {NOWHERE}" in told(3, "--address", NOWHERE)
 
 
 def test_a_cluster_and_an_address_contradict_each_other(local: Path) -> None:
@@ -59,7 +60,7 @@ def test_tls_is_what_is_shown_however_the_cluster_was_found(local: Path, *, name
     """Its files are looked at first, so a folder that has none is told."""
     options = ("--cluster", str(local)) if named else ()
 
-    assert f"cannot read {local}/none/ca.pem" in told(1, "--tls", f"{local}/none", *options)
+    assert f"{local}/none/ca.pem' cannot be read" in told(1, "--tls", f"{local}/none", *options)
 
 
 @pytest.mark.usefixtures("local")
@@ -70,7 +71,7 @@ def test_addresses_of_the_environment_beat_its_cluster_and_what_is_typed_beats_b
     monkeypatch.setenv("HOLDFAST_ADDRESS", "127.0.0.1:4, 127.0.0.1:5")
     assert {f"127.0.0.1:{port}" in told(3) for port in (4, 5)} & {True}
     assert "127.0.0.1:2" not in told(3)
-    assert f"last: {NOWHERE}" in told(3, "--address", NOWHERE)
+    assert f"last: Could not connect to {NOWHERE}" in told(3, "--address", NOWHERE)
     assert "127.0.0.1:2" in told(3, "--cluster", str(local))
     monkeypatch.setenv("HOLDFAST_ADDRESS", "")
     assert "127.0.0.1:2" in told(3)
@@ -90,16 +91,16 @@ def test_tls_of_the_environment_goes_with_addresses_and_not_with_a_cluster_s_own
 ) -> None:
     """cluster.json names its certificates, so those of another cluster are not shown to it."""
     monkeypatch.setenv("HOLDFAST_TLS", f"{local}/exported")
-    exported = f"cannot read {local}/exported/ca.pem"
+    exported = f"{local}/exported/ca.pem' cannot be read"
     assert exported in told(1, "--address", NOWHERE)
     assert "127.0.0.1:2" in told(3)
-    assert f"cannot read {local}/typed/ca.pem" in told(
+    assert f"{local}/typed/ca.pem' cannot be read" in told(
         1, "--address", NOWHERE, "--tls", f"{local}/typed"
     )
     monkeypatch.setenv("HOLDFAST_ADDRESS", NOWHERE)
     assert exported in told(1)
     monkeypatch.setenv("HOLDFAST_TLS", "")
-    assert f"last: {NOWHERE}" in told(3)
+    assert f"last: Could not connect to {NOWHERE}" in told(3)
 
 
 def test_ctrl_c_ends_a_command_quietly_with_the_code_of_an_interrupt(
@@ -110,7 +111,7 @@ def test_ctrl_c_ends_a_command_quietly_with_the_code_of_an_interrupt(
     def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("holdfast.cli.commands.log.read", interrupted)
+    monkeypatch.setattr("holdfast.cli.connect.Cluster.read", interrupted)
     ended = CliRunner().invoke(main, ["log", "tail", "--address", NOWHERE])
     assert (ended.exit_code, ended.output) == (130, "")
 

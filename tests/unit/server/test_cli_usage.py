@@ -7,8 +7,8 @@ import json
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli import main
 from holdfast.cli.commands import group
+from holdfast.cli.main import main
 from holdfast.cli.options import about
 from holdfast.v1 import admin_pb2 as a
 
@@ -124,8 +124,9 @@ def test_what_programs_run_prints_json(path: tuple[str, ...]) -> None:
 class Asked:
     """A cluster that answers DescribeGroups with members in the order of their coming."""
 
-    def call(self, method: str, request: a.DescribeGroupsRequest) -> a.DescribeGroupsResponse:
-        assert method == "DescribeGroups"
+    def call(
+        self, request: a.DescribeGroupsRequest, answer: type[a.DescribeGroupsResponse]
+    ) -> a.DescribeGroupsResponse:
         members = (("w-1", "b"), ("", "z"), ("w-0", "d"), ("", "c"))
         described = a.DescribedGroup(
             group_id=request.groups[0],
@@ -134,7 +135,7 @@ class Asked:
                 for instance, member in members
             ],
         )
-        return a.DescribeGroupsResponse(groups=[described])
+        return answer(groups=[described])
 
 
 def test_members_are_described_in_order() -> None:

@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from harness.children import environment
-from holdfast import cli
 from holdfast.cli import entry
+from holdfast.cli import main as cli
 
 
 def test_a_package_of_the_server_extra_is_named_with_the_command() -> None:
@@ -68,7 +68,7 @@ def test_an_interrupt_while_a_command_is_imported_ends_quietly(
 def test_a_command_loads_only_what_it_needs(unneeded: str) -> None:
     """Who looks at a topic does not wait for what a node needs to run, or the log to be read."""
     looks = (
-        "import sys; from holdfast.cli import main;"
+        "import sys; from holdfast.cli.main import main;"
         "main(['topic', 'list', '--help'], standalone_mode=False);"
         f"sys.exit({unneeded!r} in sys.modules)"
     )

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from holdfast.cli import main
-from holdfast.cli.commands import cluster
 from holdfast.cli.local_cluster import layout
+from holdfast.cli.local_cluster import start as local_start
+from holdfast.cli.main import main
 from holdfast.server.config.node_config import load
 from holdfast.server.security import certificates
 
@@ -41,7 +41,7 @@ class CutOffError(Exception):
 @pytest.fixture(autouse=True)
 def no_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Only the layout is made."""
-    monkeypatch.setattr(cluster, "LocalCluster", Idle)
+    monkeypatch.setattr(local_start, "LocalCluster", Idle)
 
 
 def start(directory: Path, *options: str, code: int = 0) -> str:

@@ -1,280 +1,196 @@
-"""How a command reaches the cluster: which nodes, with which certificate, and how a call ends.
+"""The cluster as a command sees it: calls that end with an answer, or end the command.
 
-Walks the nodes and follows the leader. A call that may have happened is never repeated.
+The calls are the client's: it walks the nodes, follows the leader and repeats what may be repeated
+(S5). Here stands what a command adds: how long it waits, and the sentence and exit code it ends
+with. Knows no server and reads no directory of a node.
 """
 
 from __future__ import annotations
 
-import os
+import asyncio
+import logging
 import time
-import uuid
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 import click
 import grpc
 
-from holdfast.cli.ending import UNKNOWN, fail
-from holdfast.cli.patience import Patience, is_unconnected
-from holdfast.cli.tls import credentials, unreached
+from holdfast.cli.ending import UNKNOWN, UNREACHED, fail
+from holdfast.client import HoldfastError, OutcomeUnknown, Unavailable
+from holdfast.client._rpc import event_log
+from holdfast.client._rpc.caller import Caller
+from holdfast.client._rpc.connect_errors import Wording
+from holdfast.client._rpc.tls_files import date_flaw
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.server.config import cluster_file
 from holdfast.server.config.address import parse_address
 from holdfast.server.config.node_config import ConfigError, Tls
 from holdfast.server.rpc.errors import LEADER_KEY, OUTCOME_KEY
 from holdfast.server.rpc.grpc_options import channel_options
-from holdfast.v1 import (
-    admin_pb2,
-    admin_pb2_grpc,
-    extras_pb2,
-    log_pb2_grpc,
-    offset_pb2_grpc,
-)
+from holdfast.v1 import admin_pb2, admin_pb2_grpc, extras_pb2, log_pb2_grpc, offset_pb2_grpc
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import AsyncIterator, Coroutine, Iterator
+    from types import TracebackType
 
     from google.protobuf.message import Message
 
-CALL_SECONDS: Final = 10.0
-PAUSE_SECONDS: Final = 0.2
+    from holdfast.cli.target import Target
+    from holdfast.v1.extras_pb2 import Position
+    from holdfast.v1.log_pb2 import ReadEventsResponse, WatchResponse
+
+CALL_MS: Final = 15_000
+"""How long a command goes from node to node before it gives up."""
+UNCONNECTED_MS: Final = 3_000
+"""How long it goes on while no node can even be connected to: as long as a restart may take."""
+LOOK_MS: Final = 2_000
+"""How long a single node may take to tell how it stands."""
 PAGE_SIZE: Final = 1_000
 """Groups or topics that are asked for at a time."""
-_NOT_HERE: Final = {
-    e.ERROR_CODE_NOT_COORDINATOR,
-    e.ERROR_CODE_COORDINATOR_LOAD_IN_PROGRESS,
-    e.ERROR_CODE_COORDINATOR_NOT_AVAILABLE,
-}
 
-Response = TypeVar("Response", bound="Message")
+_FOLDER: Final = "a local cluster's is the folder client in its directory"
+_NAME: Final = (
+    f"--tls names a directory of ca.pem, certificate.pem and key.pem ({_FOLDER}), and cluster.json "
+    "such files"
+)
+_AT_A_TERMINAL: Final = Wording(
+    give="give --tls DIR, a directory of ca.pem, certificate.pem and key.pem",
+    leave_out="leave --tls out",
+    files=f" ({_FOLDER})",
+    absent=". Is the cluster running, and are these its addresses?",
+)
 
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The nodes to ask, and what to show them; `tls` None: an insecure loopback."""
-
-    addresses: tuple[str, ...]
-    tls: Tls | None
-    names: tuple[str, ...] = ()
-    """The nodes' names in the same order, where cluster.json says them."""
-
-    def name_of(self, address: str) -> str:
-        """A node's name, "-" if it is not known."""
-        return dict(zip(self.addresses, self.names, strict=False)).get(address, "-")
-
-
-def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None) -> Target:
-    """Which cluster a command is meant for; ends the command if that cannot be known.
-
-    `addresses` and `tls` win over what cluster.json says.
-    """
-    given = _tls_of(Path(tls)) if tls else None
-    if addresses:
-        check_addresses("--address", addresses)
-        return Target(addresses, given)
-    path = Path(cluster or ".").absolute()
-    path = path / cluster_file.NAME if path.is_dir() else path
-    try:
-        content = cluster_file.read(path)
-    except OSError as error:
-        fail(_no_cluster(path, error, named=cluster is not None))
-    except ValueError as error:
-        fail(str(error))
-    entry = content.tls
-    found = Tls(Path(entry.ca), Path(entry.certificate), Path(entry.key)) if entry else None
-    names = tuple(node.name for node in content.nodes)
-    return Target(tuple(node.client_address for node in content.nodes), given or found, names)
-
-
-def check_addresses(source: str, addresses: tuple[str, ...]) -> None:
-    """What is no address is a slip of the pen, not a node that is away. Raises UsageError."""
-    for address in addresses:
-        try:
-            parse_address(address)
-        except ValueError as error:
-            raise click.UsageError(f"{source} {error}") from None
-
-
-def _no_cluster(path: Path, error: OSError, *, named: bool) -> str:
-    """Where was looked, why there, and how to say another place."""
-    why = "" if named else " (the present directory, because none was named)"
-    seen = "it is not there" if isinstance(error, FileNotFoundError) else error.strerror
-    return (
-        f"no running cluster: looked for {path}{why}, and {seen}. A local cluster has this file "
-        "while it serves. Name its directory with --cluster DIR or HOLDFAST_CLUSTER, or its nodes "
-        "with --address HOST:PORT or HOLDFAST_ADDRESS (and --tls DIR or HOLDFAST_TLS unless they "
-        "run without TLS)"
-    )
-
-
-def _tls_of(directory: Path) -> Tls:
-    return Tls(directory / "ca.pem", directory / "certificate.pem", directory / "key.pem")
+AnswerT = TypeVar("AnswerT", bound="Message")
+Item = TypeVar("Item")
 
 
 class Cluster:
-    """The cluster as a command sees it."""
+    """`with Cluster(target) as cluster`: a failure inside ends the command, told."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
-        self._channels: dict[str, grpc.Channel] = {}
+        self._runner = asyncio.Runner()
         self.last_failure = ""
         """Why the last node that gave no answer of its own gave none; a sentence."""
 
-    def call(self, method: str, request: Message) -> Any:  # noqa: ANN401 - the method's response
-        """Call Admin- or OffsetService on the leader; a failure ends the command, told."""
-        return self._walk(
-            lambda stub: getattr(stub, method)(request, timeout=CALL_SECONDS), _stub_of(method)
-        )
+    def __enter__(self) -> Self:
+        return self
 
-    def pages(self, method: str, request: Any) -> Any:  # noqa: ANN401 - ListGroups, ListTopics
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if "_caller" in self.__dict__:
+            self._runner.run(self._caller.close())
+        self._runner.close()
+
+    def call(self, request: Message, answer: type[AnswerT]) -> AnswerT:
+        """Ask the leader for something that changes nothing."""
+        return self._run(self._caller.call(request, answer, timeout_ms=CALL_MS), reads=True)
+
+    def pages(self, request: Any, answer: type[AnswerT]) -> AnswerT:  # noqa: ANN401 - ListGroups, ListTopics
         """As `call` for a list of any length: its pages, put together."""
         request.holdfast.page_size = PAGE_SIZE
-        whole = self.call(method, request)
+        whole: Any = self.call(request, answer)
         while token := whole.holdfast.next_page_token:
             request.holdfast.page_token = token
             whole.holdfast.ClearField("next_page_token")
-            whole.MergeFrom(self.call(method, request))
-        return whole
+            whole.MergeFrom(self.call(request, answer))
+        found: AnswerT = whole
+        return found
 
-    def change(self, method: str, request: Any) -> Any:  # noqa: ANN401 - any mutating method
-        """As `call`, with a request id, so that a repetition is done once (S15)."""
-        request.holdfast.request_id = new_request_id(self._log_time_ms())
-        return self.call(method, request)
+    def change(self, request: Any, answer: type[AnswerT]) -> AnswerT:  # noqa: ANN401 - any mutating request
+        """Have the leader change something, once however often it is asked (S15)."""
+        request.holdfast.request_id = self._run(self._caller.new_request_id(CALL_MS), reads=True)
+        return self.order(request, answer)
 
-    def _log_time_ms(self) -> int:
-        """The leader's log time: a follower of an idle cluster can only guess it (S8, S15)."""
-        asked = admin_pb2.DescribeClusterRequest()
-        seen = self.call("DescribeCluster", asked)
-        for node in seen.nodes:
-            if node.name == seen.leader != seen.node:
-                seen = self._try(node.client_address, "DescribeCluster", asked) or seen
-                break
-        log_time_ms: int = seen.holdfast.log_time_ms
-        return log_time_ms
+    def order(self, request: Message, answer: type[AnswerT]) -> AnswerT:
+        """As `change`, without a request id: what may have happened is not repeated (S5)."""
+        return self._run(self._caller.call(request, answer, timeout_ms=CALL_MS), reads=False)
 
-    def on_every_node(self, method: str, request: Message) -> list[tuple[str, Any]]:
+    def on_every_node(
+        self, request: Message, answer: type[AnswerT]
+    ) -> list[tuple[str, AnswerT | None]]:
         """Each node's own answer; None where a node does not answer."""
+        each = self._run(self._caller.ask_each(request, answer, timeout_ms=LOOK_MS), reads=True)
+        for failed in each.values():
+            if isinstance(failed, HoldfastError):
+                self.last_failure = _words(failed)
         return [
-            (address, self._try(address, method, request)) for address in self._target.addresses
+            (address, None if isinstance(one, HoldfastError) else one)
+            for address, one in each.items()
         ]
 
     def knows_group(self, group_id: str) -> bool:
         """Whether any node knows the group, if only of old; also while there is no leader."""
         stale = extras_pb2.RequestExtras(stale_ok=True)
         asked = admin_pb2.DescribeGroupsRequest(groups=[group_id], holdfast=stale)
-        seen = [one for _, one in self.on_every_node("DescribeGroups", asked) if one]
-        found = [one.groups[0].error_code for one in seen if one.groups]
+        answers = self.on_every_node(asked, admin_pb2.DescribeGroupsResponse)
+        found = [one.groups[0].error_code for _, one in answers if one and one.groups]
         return not found or any(code != e.ERROR_CODE_GROUP_ID_NOT_FOUND for code in found)
 
     def name_of(self, address: str) -> str:
         """A node's name by cluster.json, "-" if it is not known."""
         return self._target.name_of(address)
 
-    @property
-    def addresses(self) -> tuple[str, ...]:
-        """The nodes, as they were named."""
-        return self._target.addresses
+    def read(self, start: Position | None, group: str | None) -> Iterator[ReadEventsResponse]:
+        """Pages of the event log, from a position (None: the first held) to its end now."""
+        pages = event_log.pages(self._caller, start, group, timeout_ms=CALL_MS)
+        return self._each(pages)
 
-    def log(self, address: str) -> log_pb2_grpc.LogServiceStub:
-        """One node's LogService, which any node serves."""
-        return log_pb2_grpc.LogServiceStub(self._channel(address))
+    def watch(self, start: Position | None, group: str | None) -> Iterator[WatchResponse]:
+        """Events from a position (None: from now) on, as they are applied, without end."""
+        return self._each(event_log.watch(self._caller, start, group, timeout_ms=CALL_MS))
 
-    def _try(self, address: str, method: str, request: Message) -> Any:  # noqa: ANN401 - the response
+    def _each(self, items: AsyncIterator[Item]) -> Iterator[Item]:
+        while (item := self._run(_next(items), reads=True, what="the log")) is not None:
+            yield item
+
+    def _run(self, call: Coroutine[Any, Any, Item], *, reads: bool, what: str = "the call") -> Item:
+        """What a call gives; ends the command with what became of it."""
+        began = time.monotonic()
         try:
-            stub = admin_pb2_grpc.AdminServiceStub(self._channel(address))
-            return getattr(stub, method)(request, timeout=2.0)
-        except grpc.RpcError as error:
-            self.last_failure = self.said(address, error)
-            return None
+            return self._runner.run(call)
+        except HoldfastError as error:
+            if isinstance(error, Unavailable) or (reads and isinstance(error, OutcomeUnknown)):
+                lasted = f"{time.monotonic() - began:.0f} s"
+                fail(f"no node served {what} within {lasted}; last: {_words(error)}", UNREACHED)
+            if isinstance(error, OutcomeUnknown):
+                fail(f"{_words(error)}. Whether it happened is unknown: look, then repeat", UNKNOWN)
+            fail(error.details or _words(error))
 
-    def said(self, address: str, error: grpc.RpcError) -> str:
-        """What a node's failure means, for people."""
-        assert isinstance(error, grpc.Call)  # noqa: S101 - what a stub raises is both
-        words = error.details() or error.code().name
-        if is_unconnected(error):
-            return unreached(address, words, self._target.tls)
-        return f"{address}: {words}"
-
-    def _walk(
-        self, ask: Callable[[Any], Response], stub: Callable[[grpc.Channel], Any]
-    ) -> Response:
-        patience = Patience(self._target.addresses)
-        ring, last = list(self._target.addresses), "no node was asked"
-        while True:
-            address = ring.pop(0)
-            ring.append(address)
-            try:
-                response = ask(stub(self._channel(address)))
-            except grpc.RpcError as error:
-                _end_unless_repeatable(error)
-                last, leader = self.said(address, error), _trailing(error, LEADER_KEY)
-                patience.failed(address, error)
-            else:
-                patience.answered(address)
-                if getattr(response, "error_code", e.ERROR_CODE_NONE) not in _NOT_HERE:
-                    return response
-                extras: Any = getattr(response, "holdfast")  # noqa: B009 - every response has it
-                last, leader = f"{address}: {extras.message}", extras.leader_hint
-            patience.end_if_over("the call", last)
-            if leader:
-                ring = [leader, *(other for other in ring if other != leader)]
-            time.sleep(PAUSE_SECONDS)
-
-    def _channel(self, address: str) -> grpc.Channel:
-        if address not in self._channels:
-            try:
-                self._channels[address] = self._open(address)
-            except ConfigError as error:
-                fail(str(error))
-        return self._channels[address]
-
-    def _open(self, address: str) -> grpc.Channel:
-        options = channel_options(REGISTRY["log.entry_bytes_max"].most)
-        if self._target.tls is None:
-            return grpc.insecure_channel(address, options)
-        # What gRPC writes of a failed handshake is told by `unreached`, with what to do.
-        os.environ.setdefault("GRPC_VERBOSITY", "NONE")
-        return grpc.secure_channel(address, credentials(self._target.tls), options)
-
-
-def _stub_of(method: str) -> Callable[[grpc.Channel], Any]:
-    if method.startswith("Offset"):
-        return offset_pb2_grpc.OffsetServiceStub
-    return admin_pb2_grpc.AdminServiceStub
-
-
-def _end_unless_repeatable(error: grpc.RpcError) -> None:
-    """End the command, or let it ask the next node: never repeat what may have happened (S5)."""
-    outcome = _trailing(error, OUTCOME_KEY)
-    assert isinstance(error, grpc.Call)  # noqa: S101 - what a stub raises is both
-    code, details = error.code(), error.details() or ""
-    if code is not grpc.StatusCode.UNAVAILABLE or outcome == "unknown":
-        if outcome == "not-applied":
-            fail(details)
-        if code is grpc.StatusCode.UNIMPLEMENTED:
-            fail(
-                f"this call is not served there ({details}): the address may be a node's peer "
-                "port, while commands go to its client_address; or the node is older than this "
-                "command"
+    @cached_property
+    def _caller(self) -> Caller:
+        """Made when first used: what is wrong with the command's own arguments is told before."""
+        # What the client logs for programs is told to people in sentences that end the command.
+        logging.getLogger("holdfast.client").addHandler(logging.NullHandler())
+        tls = self._target.tls
+        try:
+            caller = Caller(
+                self._target.addresses,
+                credentials=tls,
+                connect_timeout_ms=UNCONNECTED_MS,
+                wording=_AT_A_TERMINAL,
             )
-        fail(f"{details or code.name}. Whether it happened is unknown: look, then repeat", UNKNOWN)
+        except ValueError as error:
+            fail(f"{str(error).removesuffix('.')}. {_NAME}")
+        if tls and (flaw := date_flaw(tls)):
+            fail(flaw)
+        return caller
 
 
-def _trailing(error: grpc.RpcError, key: str) -> str:
-    assert isinstance(error, grpc.Call)  # noqa: S101 - as above
-    values = [value for name, value in error.trailing_metadata() or () if name == key]
-    return str(values[0]) if values else ""
+async def _next(items: AsyncIterator[Item]) -> Item | None:
+    return await anext(items, None)
+
+
+def _words(error: HoldfastError) -> str:
+    return str(error).removesuffix(".")
 
 
 def code_name(code: int) -> str:
     """An error code by Kafka's name."""
     return e.ErrorCode.Name(code).removeprefix("ERROR_CODE_")  # type: ignore[arg-type]  # a plain number will do
-
-
-def new_request_id(log_time_ms: int) -> str:
-    """A UUIDv7 whose time part is the cluster's log time (S15)."""
-    random = uuid.uuid4().int
-    value = (log_time_ms & ((1 << 48) - 1)) << 80 | 0x7 << 76 | (random >> 52 & 0xFFF) << 64
-    return str(uuid.UUID(int=value | 0b10 << 62 | random & ((1 << 62) - 1)))

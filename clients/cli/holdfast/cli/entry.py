@@ -33,7 +33,7 @@ def main() -> None:
     """Run the command line; end with code 2 and one sentence if its extra is not installed."""
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # its core writes past every logger of ours
     try:
-        cli = import_module("holdfast.cli")
+        cli = import_module("holdfast.cli.main")
         cli.main()
     except ModuleNotFoundError as error:
         sentence = missing_extra(error.name or "")

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 import click
 
+from holdfast.client._translate.arguments import GROUP_LENGTH_MAX, NAME_LENGTH_MAX
 from holdfast.coordinator.cluster.topics import TOPIC_NAME_LENGTH_MAX
 from holdfast.coordinator.groups.lifecycle import GROUP_ID_LENGTH_MAX
 from holdfast.coordinator.model.text import CUT_TO
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 Given: TypeAlias = str | tuple[str, ...] | None
+TEXT_MAX: Final = 4_096
+"""Characters of any text that the service takes."""
 
 
 def _check(most: int, *, may_be_empty: bool = False) -> Callable[..., Given]:
@@ -39,7 +42,7 @@ def _check(most: int, *, may_be_empty: bool = False) -> Callable[..., Given]:
     return run
 
 
-group_name: Final = _check(GROUP_ID_LENGTH_MAX)
-group_or_cluster: Final = _check(GROUP_ID_LENGTH_MAX, may_be_empty=True)
-topic_name: Final = _check(TOPIC_NAME_LENGTH_MAX)
+group_name: Final = _check(GROUP_LENGTH_MAX)
+group_or_cluster: Final = _check(GROUP_LENGTH_MAX, may_be_empty=True)
+topic_name: Final = _check(NAME_LENGTH_MAX)
 member_name: Final = _check(TEXT_MAX)

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, Concatenate, Final, ParamSpec
 import click
 from click.core import ParameterSource
 
-from holdfast.cli.connect import Cluster, check_addresses, code_name, find_target
+from holdfast.cli.connect import Cluster, code_name
 from holdfast.cli.ending import fail, print_json
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say
+from holdfast.cli.target import check_addresses, find_target
 from holdfast.coordinator.model.text import CUT_TO, abbreviate, readable
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
@@ -66,7 +67,8 @@ def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[.
         addresses = addresses or _exported_addresses()
         if addresses and not tls:
             tls = os.environ.get("HOLDFAST_TLS") or None
-        command(Cluster(find_target(cluster, addresses, tls)), *args, **kwargs)
+        with Cluster(find_target(cluster, addresses, tls)) as found:
+            command(found, *args, **kwargs)
 
     return run
 
@@ -148,7 +150,7 @@ def about(name: str, sentence: str, subject: str | None = None) -> str:
 
 def require_group(cluster: Cluster, group_id: str) -> None:
     """End the command if there is no such group, where no answer of the service tells it (K-G1)."""
-    response = cluster.call("DescribeGroups", a.DescribeGroupsRequest(groups=[group_id]))
+    response = cluster.call(a.DescribeGroupsRequest(groups=[group_id]), a.DescribeGroupsResponse)
     found = response.groups[0]
     if found.error_code == e.ERROR_CODE_GROUP_ID_NOT_FOUND:
         fail(found.error_message or f"there is no group {group_id!r}")

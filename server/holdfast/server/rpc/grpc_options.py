@@ -73,15 +73,3 @@ def server_options(entry_bytes_max: int, connections: int = CONNECTIONS_MAX) -> 
         ("grpc.max_allowed_incoming_connections", connections),
         # Left alone on purpose: maximum_concurrent_rpcs (load is shed by the group actors).
     ]
-
-
-def channel_options(entry_bytes_max: int = 0) -> list[Option]:
-    """Options of the command line's own channels."""
-    message = message_bytes_max(entry_bytes_max)
-    return [
-        ("grpc.keepalive_time_ms", KEEPALIVE_TIME_MS),
-        ("grpc.keepalive_timeout_ms", KEEPALIVE_TIMEOUT_MS),
-        ("grpc.http2.ping_timeout_ms", KEEPALIVE_TIMEOUT_MS),
-        ("grpc.max_receive_message_length", message),
-        ("grpc.max_send_message_length", message),
-    ]

@@ -1,4 +1,4 @@
-"""TLS for clients: credentials of the server and of the command line, and who a caller is.
+"""TLS for clients: credentials of the server, and who a caller is.
 
 Mutual: a client without a certificate of the cluster's authority is not let in. The principal is
 the first URI, else DNS name, else common name of the certificate. Reads PEM files;
@@ -62,15 +62,6 @@ def _refuse_foreign_key(tls: Tls, certificate: bytes) -> None:
     form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
     if parsed.public_key().public_bytes(*form) != key.public_key().public_bytes(*form):
         raise ConfigError(f"the key {tls.key} does not belong to the certificate {tls.certificate}")
-
-
-def channel_credentials(tls: Tls) -> grpc.ChannelCredentials:
-    """What a command of this machine shows to a node."""
-    return grpc.ssl_channel_credentials(
-        root_certificates=read_pem(tls.ca, "certificate authority"),
-        private_key=read_pem(tls.key, "private key"),
-        certificate_chain=read_pem(tls.certificate, "certificate"),
-    )
 
 
 class Principals:

@@ -2,28 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
 
 from holdfast.cli.connect import Cluster
 from holdfast.cli.ending import UNREACHED, fail, print_json
-from holdfast.cli.entry import INTERRUPTED
-from holdfast.cli.local_cluster import layout
-from holdfast.cli.local_cluster.cluster_lock import claimed
-from holdfast.cli.local_cluster.local_cluster import LocalCluster
 from holdfast.cli.options import as_json, asks_cluster, refuse, show_json, table
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say
-from holdfast.server.config.node_config import CannotStart, ConfigError
 from holdfast.v1 import admin_pb2 as a
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 
 _folder = click.Path(file_okay=False, path_type=Path)
 
@@ -61,39 +50,20 @@ def start(
     became of single nodes meanwhile: a death is reported when it happens. Ends with 1 if the
     cluster could not start, with 130 if it was asked to stop before it served.
     """
-    try:
-        wanted = partial(layout.plan, int(nodes), port_base, overrides, insecure=insecure_loopback)
-        planned = wanted() if layout.is_new(directory) else None  # refused before it is written
-        if planned and rebuild:
-            fail(f"--rebuild: there is no cluster in {directory} yet. Leave it out to begin one")
-        with claimed(directory):
-            if layout.is_new(directory):
-                layout.lay_out(directory, planned or wanted())
-            else:
-                _say_ignored(directory, layout.existing(directory))
-            served = LocalCluster(directory, layout.existing(directory), say, rebuild).run()
-    except (ConfigError, CannotStart) as error:
-        fail(str(error))
-    if not served:
-        fail("told to stop before the cluster served", INTERRUPTED)
+    from holdfast.cli.local_cluster import start as local  # noqa: PLC0415 - needs the [server] extra
 
-
-def _say_ignored(directory: Path, files: Sequence[Path]) -> None:
-    """A cluster keeps what it was laid out with; what was given and differs is told."""
-    given = click.get_current_context()
-    named = given.get_parameter_source("nodes") is ParameterSource.COMMANDLINE
-    wanted = layout.Wanted(
-        int(given.params["nodes"]) if named else None,
-        given.params["port_base"],
-        given.params["overrides"],
-        given.params["insecure_loopback"],
+    source = click.get_current_context().get_parameter_source("nodes")
+    local.run(
+        directory,
+        local.Asked(
+            int(nodes),
+            source is ParameterSource.COMMANDLINE,
+            port_base,
+            overrides,
+            insecure_loopback,
+            rebuild,
+        ),
     )
-    if options := ", ".join(layout.differing(files, wanted)):
-        say(
-            f"holdfast: ignored, because {directory} has a cluster already: {options}. Edit the "
-            "nodes' node.toml, use `holdfast settings set`, or give another --dir",
-            err=True,
-        )
 
 
 @cluster.command()
@@ -101,7 +71,7 @@ def _say_ignored(directory: Path, files: Sequence[Path]) -> None:
 @asks_cluster
 def status(cluster: Cluster, *, as_json: bool) -> None:
     """Show every node, as it sees itself."""
-    seen = cluster.on_every_node("DescribeCluster", a.DescribeClusterRequest())
+    seen = cluster.on_every_node(a.DescribeClusterRequest(), a.DescribeClusterResponse)
     if as_json:
         print_json(
             [
@@ -138,7 +108,7 @@ def _line(name: str, address: str, one: a.DescribeClusterResponse | None) -> tup
 @asks_cluster
 def transfer_leadership(cluster: Cluster, node: str, *, as_json: bool) -> None:
     """Hand the leadership to another node."""
-    response = cluster.call("TransferLeadership", a.TransferLeadershipRequest(node=node))
+    response = cluster.order(a.TransferLeadershipRequest(node=node), a.TransferLeadershipResponse)
     if as_json:
         show_json(response)
     refuse(response, "the leadership")

@@ -46,7 +46,7 @@ def group() -> None:
 @asks_cluster
 def list_groups(cluster: Cluster, states: tuple[str, ...], *, as_json: bool) -> None:
     """List groups."""
-    response = cluster.pages("ListGroups", a.ListGroupsRequest(states_filter=states))
+    response = cluster.pages(a.ListGroupsRequest(states_filter=states), a.ListGroupsResponse)
     refuse(response, "groups")
     if as_json:
         show_json(response)
@@ -130,7 +130,7 @@ def _described(
 ) -> a.DescribeGroupsResponse:
     extras = RequestExtras(rebalances_max=rebalances)
     request = a.DescribeGroupsRequest(groups=group_ids, holdfast=extras)
-    response: a.DescribeGroupsResponse = cluster.call("DescribeGroups", request)
+    response = cluster.call(request, a.DescribeGroupsResponse)
     for found in response.groups:
         found.members.sort(key=lambda member: (member.group_instance_id, member.member_id))
     return response
@@ -202,7 +202,7 @@ def remove_members(
         reason=reason or None,
         instance_prefix=prefixes[0] if prefixes else None,
     )
-    response = cluster.change("RemoveMembers", request)
+    response = cluster.change(request, a.RemoveMembersResponse)
     if as_json:
         show_json(response)
     refuse(response, "group", group_id)
@@ -243,7 +243,7 @@ def _name(member: a.RemovedMember) -> str:
 def rebalance(cluster: Cluster, group_id: str, reason: str, *, as_json: bool) -> None:
     """Open a join phase."""
     request = a.TriggerRebalanceRequest(group_id=group_id, reason=reason or None)
-    response = cluster.change("TriggerRebalance", request)
+    response = cluster.change(request, a.TriggerRebalanceResponse)
     if as_json:
         show_json(response)
     refuse(response, "group", group_id)
@@ -257,7 +257,7 @@ def rebalance(cluster: Cluster, group_id: str, reason: str, *, as_json: bool) ->
 @asks_cluster
 def delete(cluster: Cluster, group_ids: tuple[str, ...], *, as_json: bool) -> None:
     """Delete groups without members, with their offsets."""
-    response = cluster.change("DeleteGroups", a.DeleteGroupsRequest(groups_names=group_ids))
+    response = cluster.change(a.DeleteGroupsRequest(groups_names=group_ids), a.DeleteGroupsResponse)
     if as_json:
         show_json(response)
     else:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.commands.log_reader import read, watch
 from holdfast.cli.connect import Cluster
-from holdfast.cli.ending import fail, print_json, spoken
+from holdfast.cli.ending import fail, spoken
 from holdfast.cli.names import group_or_cluster
 from holdfast.cli.options import INT64_MAX, as_json, asks_cluster
 from holdfast.cli.render.log_lines import as_line
@@ -27,9 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.v1.events_pb2 import EventRecord
-
-FLAWS_MAX = 50
-"""Flaws that are shown of each node; one damaged place can have many consequences."""
 
 
 @click.group()
@@ -64,8 +60,8 @@ def tail(
     if group and not cluster.knows_group(group):
         say(f"holdfast: there is no group {group!r} now; waiting for it", err=True)
     try:
-        for records in watch(cluster, start, group):
-            _show(records, as_json=as_json)
+        for message in cluster.watch(start, group):
+            _show(message.records, as_json=as_json)
     except KeyboardInterrupt:
         return
 
@@ -75,9 +71,9 @@ def _read_all(
 ) -> None:
     """Everything up to the end; ends the command if there is nothing, and says why."""
     count = end = 0
-    for records, applied_index in read(cluster, start, group):
-        count, end = count + len(records), applied_index
-        _show(records, as_json=as_json)
+    for page in cluster.read(start, group):
+        count, end = count + len(page.records), page.holdfast.applied_index
+        _show(page.records, as_json=as_json)
     if count:
         return
     if start is not None and start.index > end:
@@ -106,16 +102,9 @@ def export(node_dir: Path, out: Path) -> None:
 
     `holdfast replay` and `holdfast log verify` find it in the folder `tail` beside `segments`.
     """
-    found = _unsealed(node_dir)
-    if not found.rows:
-        say("nothing to export: every record is in a sealed segment")
-        return
-    try:
-        write_segment(out, found.rows, found.cluster_id, found.node_id)
-    except OSError as error:
-        fail(f"cannot write to {out}: {error.strerror or error}")
-    first, last = found.rows[0].position, found.rows[-1].position
-    say(f"exported {len(found.rows)} records to {out / segment_name(first, last)}")
+    from holdfast.cli.commands import stopped_log  # noqa: PLC0415 - needs the [server] extra
+
+    stopped_log.export(node_dir, out)
 
 
 @log.command()
@@ -127,54 +116,6 @@ def verify(folders: tuple[Path, ...], *, as_json: bool) -> None:
     A directory may also be a copy of a node's segments alone. What the events mean is checked by
     `holdfast replay verify`.
     """
-    logs = [_checked(folder) for folder in folders]
-    flaws = [flaw for each in logs for flaw in each.flaws[:FLAWS_MAX]]
-    flaws += compare([each for each in logs if not each.flaws])
-    if as_json:
-        print_json({"nodes": [_plain(each) for each in logs], "flaws": [str(f) for f in flaws]})
-    else:
-        say_lines([*map(_summary, logs), *(f"  - {flaw}" for flaw in flaws)])
-    if flaws:
-        fail(f"the log is NOT as it was written: {len(flaws)} flaws, listed above")
-    if not any(each.hashes for each in logs):
-        fail("there is no record to verify in any of these directories")
+    from holdfast.cli.commands import stopped_log  # noqa: PLC0415 - needs the [server] extra
 
-
-def _checked(folder: Path) -> NodeLog:
-    """A data directory with all that it holds, or a folder of segments."""
-    whole = (folder / STATE_FOLDER).is_dir()
-    segments = folder / SEGMENTS_FOLDER if (folder / SEGMENTS_FOLDER).is_dir() else folder
-    rest = _unsealed(folder).rows if whole else []
-    tail = [] if whole else segments_in(segments.parent / "tail")
-    return check_node(str(folder), [*segments_in(segments), *tail], rest)
-
-
-def _unsealed(folder: Path) -> Unsealed:
-    try:
-        return unsealed(folder)
-    except (StorageError, CodecError, ValueError) as error:
-        fail(str(error))
-
-
-def _plain(each: NodeLog) -> dict[str, Any]:
-    ends = [min(each.hashes), max(each.hashes)] if each.hashes else []
-    places = [{"index": at.index, "ordinal": at.ordinal} for at in ends]
-    return {
-        "node": each.node,
-        "records": len(each.hashes),
-        "first": places[0] if places else None,
-        "last": places[1] if places else None,
-        "whole": each.whole,
-        "flaws": len(each.flaws),
-    }
-
-
-def _summary(each: NodeLog) -> str:
-    if not each.hashes:
-        return f"{each.node}: no records"
-    first, last = min(each.hashes), max(each.hashes)
-    kind = "the whole log" if each.whole else "not from the first record on"
-    return (
-        f"{each.node}: {len(each.hashes)} records from {first.index}.{first.ordinal} to "
-        f"{last.index}.{last.ordinal} ({kind}), {len(each.flaws)} flaws"
-    )
+    stopped_log.verify(folders, as_json=as_json)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 import click
 
@@ -17,6 +17,12 @@ from holdfast.cli.options import (
     table,
 )
 from holdfast.cli.render.speaking import say
+from holdfast.client import Offset
+from holdfast.client._translate.offset_messages import (
+    delete_requests,
+    named,
+    outside_commit_requests,
+)
 from holdfast.coordinator.model.text import abbreviate
 from holdfast.server.guard.item_bounds import OFFSETS_MAX
 from holdfast.v1 import admin_pb2 as a
@@ -24,9 +30,9 @@ from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import offset_pb2 as o
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
-Made = TypeVar("Made")
+AnswerT = TypeVar("AnswerT", o.OffsetCommitResponse, o.OffsetDeleteResponse)
 
 
 class Place(NamedTuple):
@@ -44,7 +50,7 @@ def fetch(
 ) -> tuple[o.OffsetFetchResponse, dict[Place, o.OffsetFetchResponsePartition]]:
     """All offsets that a group has committed: the answer, and by place in order."""
     request = o.OffsetFetchRequest(groups=[o.OffsetFetchRequestGroup(group_id=group_id)])
-    response: o.OffsetFetchResponse = cluster.call("OffsetFetch", request)
+    response = cluster.call(request, o.OffsetFetchResponse)
     group = response.groups[0]
     if group.error_code != e.ERROR_CODE_NONE:
         name = code_name(group.error_code)
@@ -135,52 +141,38 @@ def commit_all(
         refuse_any((str(place), code, _why(code)) for place in unknown)
         return
 
-    def request(places: Iterable[Place]) -> o.OffsetCommitRequest:
-        return o.OffsetCommitRequest(
-            group_id=group_id,
-            topics=by_topic(
-                places,
-                lambda topic, places: o.OffsetCommitRequestTopic(
-                    name=topic,
-                    partitions=[
-                        o.OffsetCommitRequestPartition(
-                            partition_index=place.partition,
-                            committed_offset=wanted[place],
-                            committed_metadata=metadata or None,
-                        )
-                        for place in places
-                    ],
-                ),
-            ),
-        )
-
-    response: o.OffsetCommitResponse = change_all(cluster, "OffsetCommit", request, sorted(wanted))
+    requests = list(
+        outside_commit_requests(group_id, {p: Offset(wanted[p], metadata) for p in wanted})
+    )
+    response = change_all(cluster, requests, o.OffsetCommitResponse)
     if as_json:
         show_json(response)
     _explain_members(group_id, response)
     conclude(response, "committed", as_json=as_json)
 
 
+def delete_all(cluster: Cluster, group_id: str, places: Iterable[Place]) -> o.OffsetDeleteResponse:
+    """Forget offsets of any number."""
+    return change_all(cluster, list(delete_requests(group_id, places)), o.OffsetDeleteResponse)
+
+
 def change_all(
     cluster: Cluster,
-    method: str,
-    request: Callable[[Sequence[Place]], Any],
-    places: Sequence[Place],
-) -> Any:  # noqa: ANN401 - the method's answer
-    """Change offsets of any number, in calls of as many as one may have; answers put together.
+    requests: Sequence[o.OffsetCommitRequest | o.OffsetDeleteRequest],
+    answer: type[AnswerT],
+) -> AnswerT:
+    """Make one call after the other; the answers put together.
 
     Each call is all or nothing for itself, so it is told how far they came, in case one fails.
     """
-    whole = None
-    for first in range(0, len(places), OFFSETS_MAX):
-        some = places[first : first + OFFSETS_MAX]
-        response = cluster.change(method, request(some))
-        if whole is None:
-            whole = response
-        else:
-            whole.MergeFrom(response)
-        if len(places) > OFFSETS_MAX:
-            say(f"answered up to {some[-1]}: {first + len(some)} of {len(places)}", err=True)
+    whole = answer()
+    done, count = 0, sum(len(list(named(request))) for request in requests)
+    for request in requests:
+        whole.MergeFrom(cluster.change(request, answer))
+        *_, last = places = [Place(*each) for each in named(request)]
+        done += len(places)
+        if len(requests) > 1:
+            say(f"answered up to {last}: {done} of {count}", err=True)
     return whole
 
 
@@ -201,14 +193,14 @@ def warn_of_members(cluster: Cluster, group_id: str, *, as_json: bool) -> None:
 
 
 def _has_members(cluster: Cluster, group_id: str) -> bool:
-    response = cluster.call("DescribeGroups", a.DescribeGroupsRequest(groups=[group_id]))
+    response = cluster.call(a.DescribeGroupsRequest(groups=[group_id]), a.DescribeGroupsResponse)
     return bool(response.groups[0].members)
 
 
 def _unknown(cluster: Cluster, wanted: Iterable[Place]) -> list[Place]:
     """A dry run tells too which of these partitions do not exist."""
     names = sorted({place.topic for place in wanted})
-    response = cluster.pages("ListTopics", a.ListTopicsRequest(names=names))
+    response = cluster.pages(a.ListTopicsRequest(names=names), a.ListTopicsResponse)
     counts = {topic.name: topic.num_partitions for topic in response.topics}
     return [place for place in sorted(wanted) if place.partition >= counts.get(place.topic, 0)]
 
@@ -287,11 +279,3 @@ def conclude(
     if not as_json:
         say(f"{verb} {done} offset{'' if done == 1 else 's'}")
     refuse_any(results)
-
-
-def by_topic(places: Iterable[Place], make: Callable[[str, list[Place]], Made]) -> Iterator[Made]:
-    """One thing a topic, made from its places."""
-    found: dict[str, list[Place]] = {}
-    for place in places:
-        found.setdefault(place.topic, []).append(place)
-    return (make(topic, some) for topic, some in found.items())

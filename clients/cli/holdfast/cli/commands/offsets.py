@@ -12,10 +12,9 @@ import click
 
 from holdfast.cli.commands.offset_calls import (
     Place,
-    by_topic,
-    change_all,
     commit_all,
     conclude,
+    delete_all,
     fetch,
     lacking,
     parse_change,
@@ -37,10 +36,11 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.render.speaking import say
 from holdfast.cli.render.times import ago_log
-from holdfast.v1 import offset_pb2 as o
 
 if TYPE_CHECKING:
-    from collections.abc import Container, Iterable, Mapping, Sequence
+    from collections.abc import Container, Mapping, Sequence
+
+    from holdfast.v1 import offset_pb2 as o
 
 
 @click.group()
@@ -213,21 +213,7 @@ def delete(
         warn_of_members(cluster, group_id, as_json=as_json)
         return
 
-    def request(places: Iterable[Place]) -> o.OffsetDeleteRequest:
-        return o.OffsetDeleteRequest(
-            group_id=group_id,
-            topics=by_topic(
-                places,
-                lambda topic, places: o.OffsetDeleteRequestTopic(
-                    name=topic,
-                    partitions=[
-                        o.OffsetDeleteRequestPartition(partition_index=n) for _, n in places
-                    ],
-                ),
-            ),
-        )
-
-    response: o.OffsetDeleteResponse = change_all(cluster, "OffsetDelete", request, list(chosen))
+    response = delete_all(cluster, group_id, chosen)
     if as_json:
         show_json(response)
     refuse(response, "group", group_id)

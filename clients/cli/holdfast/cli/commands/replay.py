@@ -111,6 +111,8 @@ def _run(use: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - holdfast.replay.ap
 
 
 def _place(text: str) -> Position:
+    from holdfast.coordinator.ids import Position  # noqa: PLC0415 - for this command alone
+
     index, _, ordinal = text.partition(".")
     try:
         # Without an ordinal: after the whole entry.
@@ -145,6 +147,8 @@ def _group(group: Group) -> dict[str, Any]:
 
 def _assignment(group: Group, assignment: bytes) -> str | dict[str, list[int]]:
     """Partitions by topic where the group's type says what the bytes mean, else the bytes."""
+    from holdfast.storage.codec import CodecError, decode_assignment  # noqa: PLC0415 - for this command alone
+
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return assignment.hex()
     try:

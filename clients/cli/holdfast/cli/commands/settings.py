@@ -39,7 +39,7 @@ def list_settings(
 ) -> None:
     """Show settings in force."""
     request = a.DescribeSettingsRequest(names=names, group_id=group_id)
-    response = cluster.call("DescribeSettings", request)
+    response = cluster.call(request, a.DescribeSettingsResponse)
     refuse(response, "settings")
     if as_json:
         show_json(response)
@@ -71,7 +71,7 @@ def set_settings(
     request = a.AlterSettingsRequest(
         settings=[_change(text) for text in changes], group_id=group_id
     )
-    response = cluster.change("AlterSettings", request)
+    response = cluster.change(request, a.AlterSettingsResponse)
     if as_json:
         show_json(response)
     refuse_any((s.name, s.error_code, s.error_message) for s in response.settings)

@@ -45,7 +45,7 @@ def create(
 ) -> None:
     """Create a topic."""
     wanted = a.CreatableTopic(name=name, num_partitions=partitions)
-    response = cluster.change("CreateTopics", a.CreateTopicsRequest(topics=[wanted]))
+    response = cluster.change(a.CreateTopicsRequest(topics=[wanted]), a.CreateTopicsResponse)
     if as_json:
         show_json(response)
     if if_not_exists and _is_there(response):
@@ -64,7 +64,7 @@ def _is_there(response: a.CreateTopicsResponse) -> bool:
 
 def _check_size(cluster: Cluster, name: str, partitions: int) -> None:
     """End the command if the topic is not the one that was asked for."""
-    response = cluster.call("ListTopics", a.ListTopicsRequest(names=[name]))
+    response = cluster.call(a.ListTopicsRequest(names=[name]), a.ListTopicsResponse)
     refuse(response, "topics")
     for found in response.topics:
         if found.num_partitions != partitions:
@@ -83,7 +83,9 @@ def _check_size(cluster: Cluster, name: str, partitions: int) -> None:
 def grow(cluster: Cluster, name: str, partitions: int, *, as_json: bool) -> None:
     """Raise a topic's number of partitions; it can never fall."""
     wanted = a.CreatePartitionsTopic(name=name, count=partitions)
-    response = cluster.change("CreatePartitions", a.CreatePartitionsRequest(topics=[wanted]))
+    response = cluster.change(
+        a.CreatePartitionsRequest(topics=[wanted]), a.CreatePartitionsResponse
+    )
     if as_json:
         show_json(response)
     refuse_any((t.name, t.error_code, t.error_message) for t in response.results)
@@ -106,7 +108,7 @@ def delete(cluster: Cluster, names: tuple[str, ...], *, force: bool, as_json: bo
     """
     wanted = [a.DeleteTopicState(name=name) for name in names]
     request = a.DeleteTopicsRequest(topics=wanted, holdfast=RequestExtras(force=force))
-    response = cluster.change("DeleteTopics", request)
+    response = cluster.change(request, a.DeleteTopicsResponse)
     if as_json:
         show_json(response)
     else:
@@ -120,7 +122,7 @@ def delete(cluster: Cluster, names: tuple[str, ...], *, force: bool, as_json: bo
 @asks_cluster
 def list_topics(cluster: Cluster, *, as_json: bool) -> None:
     """List topics."""
-    response = cluster.pages("ListTopics", a.ListTopicsRequest())
+    response = cluster.pages(a.ListTopicsRequest(), a.ListTopicsResponse)
     refuse(response, "topics")
     if as_json:
         show_json(response)

@@ -20,6 +20,8 @@ import grpc
 from holdfast.cli.local_cluster.disks import Disks
 from holdfast.cli.local_cluster.layout import CLIENT_FOLDER, FORMED_NAME
 from holdfast.cli.local_cluster.node_log import NodeLog
+from holdfast.client import Tls
+from holdfast.client._rpc.channel import OPTIONS
 from holdfast.server.config import cluster_file
 from holdfast.server.config.address import is_taken
 from holdfast.server.config.node_config import CannotStart, Tls, load
@@ -233,12 +235,16 @@ class LocalCluster:
     ) -> admin_pb2_grpc.AdminServiceStub:
         address = str(config.client_address)
         if config.tls is None:
-            channel = grpc.insecure_channel(address, channel_options())
+            channel = grpc.insecure_channel(address, OPTIONS)
         else:
-            channel = grpc.secure_channel(
-                address, channel_credentials(self._client_tls()), channel_options()
-            )
+            channel = grpc.secure_channel(address, self._client_credentials(), OPTIONS)
         return admin_pb2_grpc.AdminServiceStub(stack.enter_context(channel))
+
+    def _client_credentials(self) -> grpc.ChannelCredentials:
+        try:
+            return self._client_tls().credentials()
+        except OSError as error:
+            raise CannotStart(f"cannot read {error.filename}: {error.strerror}") from error
 
     def _client_tls(self) -> Tls:
         folder = self._directory / CLIENT_FOLDER

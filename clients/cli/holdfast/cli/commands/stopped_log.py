@@ -1,0 +1,94 @@
+"""The event log in the directories of stopped nodes: what `holdfast log export` and `verify` do.
+
+Reads disks and asks nobody. Loaded when one of the two is run: it needs the [server] extra.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.cli.ending import fail, print_json
+from holdfast.cli.render.speaking import say, say_lines
+from holdfast.runtime.event_log.offline import Unsealed, unsealed
+from holdfast.storage.check import STATE_FOLDER
+from holdfast.storage.codec import CodecError
+from holdfast.storage.directory import SEGMENTS_FOLDER
+from holdfast.storage.errors import StorageError
+from holdfast.storage.log_check import NodeLog, check_node, compare
+from holdfast.storage.segments import segment_name, segments_in, write_segment
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+FLAWS_MAX: Final = 50
+"""Flaws that are shown of each node; one damaged place can have many consequences."""
+
+
+def export(node_dir: Path, out: Path) -> None:
+    """Write the records that are in no segment yet as one."""
+    found = _unsealed(node_dir)
+    if not found.rows:
+        say("nothing to export: every record is in a sealed segment")
+        return
+    try:
+        write_segment(out, found.rows, found.cluster_id, found.node_id)
+    except OSError as error:
+        fail(f"cannot write to {out}: {error.strerror or error}")
+    first, last = found.rows[0].position, found.rows[-1].position
+    say(f"exported {len(found.rows)} records to {out / segment_name(first, last)}")
+
+
+def verify(folders: Sequence[Path], *, as_json: bool) -> None:
+    """Check the log of each directory, and compare them; ends the command if there is a flaw."""
+    logs = [_checked(folder) for folder in folders]
+    flaws = [flaw for each in logs for flaw in each.flaws[:FLAWS_MAX]]
+    flaws += compare([each for each in logs if not each.flaws])
+    if as_json:
+        print_json({"nodes": [_plain(each) for each in logs], "flaws": [str(f) for f in flaws]})
+    else:
+        say_lines([*map(_summary, logs), *(f"  - {flaw}" for flaw in flaws)])
+    if flaws:
+        fail(f"the log is NOT as it was written: {len(flaws)} flaws, listed above")
+    if not any(each.hashes for each in logs):
+        fail("there is no record to verify in any of these directories")
+
+
+def _checked(folder: Path) -> NodeLog:
+    """A data directory with all that it holds, or a folder of segments."""
+    whole = (folder / STATE_FOLDER).is_dir()
+    segments = folder / SEGMENTS_FOLDER if (folder / SEGMENTS_FOLDER).is_dir() else folder
+    rest = _unsealed(folder).rows if whole else []
+    tail = [] if whole else segments_in(segments.parent / "tail")
+    return check_node(str(folder), [*segments_in(segments), *tail], rest)
+
+
+def _unsealed(folder: Path) -> Unsealed:
+    try:
+        return unsealed(folder)
+    except (StorageError, CodecError, ValueError) as error:
+        fail(str(error))
+
+
+def _plain(each: NodeLog) -> dict[str, Any]:
+    ends = [min(each.hashes), max(each.hashes)] if each.hashes else []
+    places = [{"index": at.index, "ordinal": at.ordinal} for at in ends]
+    return {
+        "node": each.node,
+        "records": len(each.hashes),
+        "first": places[0] if places else None,
+        "last": places[1] if places else None,
+        "whole": each.whole,
+        "flaws": len(each.flaws),
+    }
+
+
+def _summary(each: NodeLog) -> str:
+    if not each.hashes:
+        return f"{each.node}: no records"
+    first, last = min(each.hashes), max(each.hashes)
+    kind = "the whole log" if each.whole else "not from the first record on"
+    return (
+        f"{each.node}: {len(each.hashes)} records from {first.index}.{first.ordinal} to "
+        f"{last.index}.{last.ordinal} ({kind}), {len(each.flaws)} flaws"
+    )

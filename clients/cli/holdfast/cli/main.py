@@ -1,0 +1,88 @@
+"""The `holdfast` command and its commands. Text for people by default, `--json` for programs.
+
+Exit codes: 0 done; 1 refused or failed, with a sentence on standard error; 2 wrong usage or a
+missing extra; 3 no node answered; 4 the outcome is unknown, look before you repeat.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from typing import Any, Final
+
+import click
+
+from holdfast.cli.ending import usage_for_programs
+from holdfast.cli.entry import INTERRUPTED
+
+__all__ = ["main"]
+
+EPILOG = (
+    "Exit codes: 0 done; 1 refused or failed; 2 wrong usage or a missing extra; 3 no node "
+    "answered; 4 the outcome is unknown, look before you repeat."
+)
+COMMANDS: Final = {
+    "chaos": "Break a cluster on purpose, under load, and judge whether it held.",
+    "cluster": "Start a local cluster; show a cluster; hand its leadership over.",
+    "group": "Look at groups, explain them, remove members, rebalance, delete.",
+    "log": "Read the event log; export it from a stopped node; verify it.",
+    "node": "Run one node until SIGTERM or SIGINT.",
+    "offsets": "List, set, reset and delete committed offsets.",
+    "replay": "Replay the event log with Spark: verify it, report on it, show a past state.",
+    "settings": "Show and change settings.",
+    "topic": "Create, grow, list and delete topics.",
+}
+"""Each is a module of `commands`, and in it the command of the same name; with its help in short,
+so that a list of them loads none."""
+
+
+class Commands(click.Group):
+    """Loads a command when it is asked for: a look at a group needs nothing that a node needs."""
+
+    def make_context(
+        self,
+        info_name: str | None,
+        args: list[str],
+        parent: click.Context | None = None,
+        **extra: Any,  # noqa: ANN401 - click's
+    ) -> click.Context:
+        """Read what stands before the command."""
+        with usage_for_programs(args):
+            return super().make_context(info_name, args, parent, **extra)
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - whatever a command returns
+        """Read the rest, and run the command; Ctrl-C is a wish, and no failure to tell of."""
+        try:
+            with usage_for_programs(ctx.args):
+                return super().invoke(ctx)
+        except KeyboardInterrupt:
+            sys.exit(INTERRUPTED)
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names, in the order of the help."""
+        del ctx
+        return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list of the help."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a name; None if there is none."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        try:
+            module = import_module(f"holdfast.cli.commands.{cmd_name}")
+        except KeyboardInterrupt:  # click would call it aborted, and end with 1
+            sys.exit(INTERRUPTED)
+        command: click.Command = getattr(module, cmd_name)
+        return command
+
+
+@click.group(cls=Commands, epilog=EPILOG, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="holdfast", prog_name="holdfast")
+def main() -> None:
+    """Holdfast: who is in the group, and who owns what."""

@@ -1,0 +1,78 @@
+"""Which cluster a command is meant for: its nodes' addresses, and what to show them.
+
+Knows options, the environment and cluster.json; asks no node.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from holdfast.cli.ending import fail
+from holdfast.client import Tls
+from holdfast.client._rpc.endpoints import problem_of
+from holdfast.coordinator.text import abbreviate
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """The nodes to ask, and what to show them; `tls` None: an insecure loopback."""
+
+    addresses: tuple[str, ...]
+    tls: Tls | None
+    names: tuple[str, ...] = ()
+    """The nodes' names in the same order, where cluster.json says them."""
+
+    def name_of(self, address: str) -> str:
+        """A node's name, "-" if it is not known."""
+        return dict(zip(self.addresses, self.names, strict=False)).get(address, "-")
+
+
+def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None) -> Target:
+    """Which cluster a command is meant for; ends the command if that cannot be known.
+
+    `addresses` and `tls` win over what cluster.json says.
+    """
+    given = _tls_of(Path(tls)) if tls else None
+    if addresses:
+        check_addresses("--address", addresses)
+        return Target(addresses, given)
+    from holdfast.server.config import cluster_file  # noqa: PLC0415 - addresses need no server
+
+    path = Path(cluster or ".").absolute()
+    path = path / cluster_file.NAME if path.is_dir() else path
+    try:
+        content = cluster_file.read(path)
+    except OSError as error:
+        fail(_no_cluster(path, error, named=cluster is not None))
+    except ValueError as error:
+        fail(str(error))
+    entry = content.tls
+    found = Tls(Path(entry.ca), Path(entry.certificate), Path(entry.key)) if entry else None
+    names = tuple(node.name for node in content.nodes)
+    return Target(tuple(node.client_address for node in content.nodes), given or found, names)
+
+
+def check_addresses(source: str, addresses: tuple[str, ...]) -> None:
+    """What is no address is a slip of the pen, not a node that is away. Raises UsageError."""
+    for address in addresses:
+        if problem := problem_of(address):
+            raise click.UsageError(f"{source} {abbreviate(address)!r} {problem}")
+
+
+def _no_cluster(path: Path, error: OSError, *, named: bool) -> str:
+    """Where was looked, why there, and how to say another place."""
+    why = "" if named else " (the present directory, because none was named)"
+    seen = "it is not there" if isinstance(error, FileNotFoundError) else error.strerror
+    return (
+        f"no running cluster: looked for {path}{why}, and {seen}. A local cluster has this file "
+        "while it serves. Name its directory with --cluster DIR or HOLDFAST_CLUSTER, or its nodes "
+        "with --address HOST:PORT or HOLDFAST_ADDRESS (and --tls DIR or HOLDFAST_TLS unless they "
+        "run without TLS)"
+    )
+
+
+def _tls_of(directory: Path) -> Tls:
+    return Tls(directory / "ca.pem", directory / "certificate.pem", directory / "key.pem")

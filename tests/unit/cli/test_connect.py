@@ -1,0 +1,79 @@
+"""How a call ends a command: which sentence, which exit code, and what is never done twice (S5)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any
+
+import grpc
+import pytest
+from click.testing import CliRunner, Result
+
+from holdfast.cli.main import main
+from unit.client.fake_cluster import fake_cluster
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+COMMIT = ("offsets", "commit", "g", "t:0=7")
+TRANSFER = ("cluster", "transfer-leadership", "--to", "node-2")
+NOT_APPLIED = (("holdfast-outcome", "not-applied"),)
+UNKNOWN = (("holdfast-outcome", "unknown"),)
+
+Ending = tuple[grpc.StatusCode, tuple[tuple[str, str], ...]]
+
+
+def ended(
+    command: Sequence[str], method: str, *endings: Ending, nodes: int = 1
+) -> tuple[Result, list[Any]]:
+    """How a command ends whose first calls of a method end so, and the requests that were sent."""
+
+    async def story() -> tuple[Result, list[Any]]:
+        async with fake_cluster(nodes) as (group, served):
+            group.refuse[method] = list(endings)
+            words = [*command, *(word for each in served for word in ("--address", each.address))]
+            result = await asyncio.to_thread(CliRunner().invoke, main, words)
+            return result, group.requests[method]
+
+    return asyncio.run(story())
+
+
+def test_s5_a_change_that_may_have_happened_is_repeated_with_its_request_id() -> None:
+    result, requests = ended(COMMIT, "OffsetCommit", (grpc.StatusCode.UNAVAILABLE, UNKNOWN))
+
+    assert (result.exit_code, result.stdout) == (0, "committed 1 offset\n"), result.output
+    assert len(requests) == 2
+    assert requests[0].holdfast.request_id == requests[1].holdfast.request_id != ""
+
+
+@pytest.mark.parametrize("outcome", [UNKNOWN, ()])
+def test_s5_what_has_no_request_id_is_not_repeated_if_it_may_have_happened(
+    outcome: tuple[tuple[str, str], ...],
+) -> None:
+    """A second hand-over of the leadership would hand it on."""
+    unknown = (grpc.StatusCode.UNAVAILABLE, outcome)
+    result, requests = ended(TRANSFER, "TransferLeadership", unknown)
+
+    assert result.exit_code == 4
+    assert "Whether it happened is unknown: look, then repeat" in result.stderr
+    assert len(requests) == 1
+
+
+def test_s5_what_surely_did_not_happen_is_repeated() -> None:
+    nothing = (grpc.StatusCode.UNAVAILABLE, NOT_APPLIED)
+    result, requests = ended(TRANSFER, "TransferLeadership", nothing)
+
+    assert (result.exit_code, len(requests)) == (0, 2)
+
+
+def test_a_refusal_is_told_in_the_service_s_words_alone() -> None:
+    refused = (grpc.StatusCode.PERMISSION_DENIED, NOT_APPLIED)
+    result, _ = ended(("topic", "list"), "ListTopics", refused)
+
+    assert (result.exit_code, result.stderr) == (1, "holdfast: as the test wants\n")
+
+
+def test_the_leader_is_followed() -> None:
+    result, _ = ended(COMMIT, "OffsetCommit", nodes=3)
+
+    assert (result.exit_code, result.stdout) == (0, "committed 1 offset\n"), result.output

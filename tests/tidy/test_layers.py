@@ -20,7 +20,13 @@ ALLOWED = {
     "runtime": ["runtime", "raft.api", "raft.open", "raft.messages", "storage", "coordinator"],
     "server": ["server", "runtime", "raft", "storage", "coordinator", "v1"],
     "client": ["client", "v1", "coordinator.assignors"],
-    "cli": ["cli", "client", "v1", "coordinator.text", "coordinator.settings_catalogue"],
+    "cli": [
+        "cli",
+        "client",
+        "v1",
+        "coordinator.model.text",
+        "coordinator.cluster.settings_catalogue",
+    ],
     "chaos": ["chaos", "client", "v1", "storage", "coordinator"],
     "replay": ["replay", "storage", "coordinator"],
 }

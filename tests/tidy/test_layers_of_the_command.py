@@ -32,7 +32,7 @@ BAD = [
     ),
     (
         "clients/cli/holdfast/cli/commands/replay.py",
-        "from holdfast.storage.codec import decode_assignment",
+        "from holdfast.storage.codec.event_codec import decode_assignment",
     ),
     (
         "clients/cli/holdfast/cli/local_cluster/x.py",
@@ -54,7 +54,7 @@ GOOD = [
     ),
     (
         "clients/cli/holdfast/cli/commands/replay.py",
-        "if TYPE_CHECKING:\n    from holdfast.coordinator.state import State",
+        "if TYPE_CHECKING:\n    from holdfast.coordinator.model.state import State",
     ),
     ("clients/cli/holdfast/cli/connect.py", "from holdfast.client._rpc.caller import Caller"),
     (

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner, Result
 
-from holdfast.cli import main
 from holdfast.cli.main import main
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import TopicPartition

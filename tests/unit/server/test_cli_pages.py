@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from holdfast.cli import connect, main
+from holdfast.cli import connect
 from holdfast.cli.main import main
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.pmap import PMap

@@ -13,22 +13,13 @@ import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
-import click
-import grpc
-
 from holdfast.cli.ending import UNKNOWN, UNREACHED, fail
 from holdfast.client import HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.client._rpc import event_log
 from holdfast.client._rpc.caller import Caller
 from holdfast.client._rpc.connect_errors import Wording
 from holdfast.client._rpc.tls_files import date_flaw
-from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
-from holdfast.server.config import cluster_file
-from holdfast.server.config.address import parse_address
-from holdfast.server.config.node_config import ConfigError, Tls
-from holdfast.server.rpc.errors import LEADER_KEY, OUTCOME_KEY
-from holdfast.server.rpc.grpc_options import channel_options
-from holdfast.v1 import admin_pb2, admin_pb2_grpc, extras_pb2, log_pb2_grpc, offset_pb2_grpc
+from holdfast.v1 import admin_pb2, extras_pb2
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:

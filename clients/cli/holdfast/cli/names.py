@@ -10,10 +10,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 import click
 
 from holdfast.client._translate.arguments import GROUP_LENGTH_MAX, NAME_LENGTH_MAX
-from holdfast.coordinator.cluster.topics import TOPIC_NAME_LENGTH_MAX
-from holdfast.coordinator.groups.lifecycle import GROUP_ID_LENGTH_MAX
 from holdfast.coordinator.model.text import CUT_TO
-from holdfast.server.translate.limits import TEXT_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Callable

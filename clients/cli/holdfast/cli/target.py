@@ -13,7 +13,7 @@ import click
 from holdfast.cli.ending import fail
 from holdfast.client import Tls
 from holdfast.client._rpc.endpoints import problem_of
-from holdfast.coordinator.text import abbreviate
+from holdfast.coordinator.model.text import abbreviate
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,14 +12,7 @@ from holdfast.cli.ending import fail, spoken
 from holdfast.cli.names import group_or_cluster
 from holdfast.cli.options import INT64_MAX, as_json, asks_cluster
 from holdfast.cli.render.log_lines import as_line
-from holdfast.cli.render.speaking import say, say_lines
-from holdfast.runtime.event_log.offline import Unsealed, unsealed
-from holdfast.storage.codec.event_codec import CodecError
-from holdfast.storage.directory.check import STATE_FOLDER
-from holdfast.storage.directory.data_directory import SEGMENTS_FOLDER
-from holdfast.storage.errors import StorageError
-from holdfast.storage.segments.log_check import NodeLog, check_node, compare
-from holdfast.storage.segments.segments import segment_name, segments_in, write_segment
+from holdfast.cli.render.speaking import say
 from holdfast.v1.extras_pb2 import Position
 
 if TYPE_CHECKING:

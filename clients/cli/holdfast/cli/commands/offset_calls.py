@@ -24,7 +24,6 @@ from holdfast.client._translate.offset_messages import (
     outside_commit_requests,
 )
 from holdfast.coordinator.model.text import abbreviate
-from holdfast.server.guard.item_bounds import OFFSETS_MAX
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import offset_pb2 as o

@@ -14,12 +14,11 @@ import click
 from holdfast.cli.ending import fail, print_json
 from holdfast.cli.options import as_json
 from holdfast.cli.render.speaking import say, say_lines
-from holdfast.coordinator.model.ids import Position
-from holdfast.storage.codec.event_codec import CodecError, decode_assignment
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.coordinator.model.ids import Position
     from holdfast.coordinator.model.state import Group, State
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
@@ -111,7 +110,7 @@ def _run(use: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - holdfast.replay.ap
 
 
 def _place(text: str) -> Position:
-    from holdfast.coordinator.ids import Position  # noqa: PLC0415 - for this command alone
+    from holdfast.coordinator.model.ids import Position  # noqa: PLC0415 - for this command alone
 
     index, _, ordinal = text.partition(".")
     try:
@@ -147,7 +146,7 @@ def _group(group: Group) -> dict[str, Any]:
 
 def _assignment(group: Group, assignment: bytes) -> str | dict[str, list[int]]:
     """Partitions by topic where the group's type says what the bytes mean, else the bytes."""
-    from holdfast.storage.codec import CodecError, decode_assignment  # noqa: PLC0415 - for this command alone
+    from holdfast.storage.codec.event_codec import CodecError, decode_assignment  # noqa: PLC0415 - for this command alone
 
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:
         return assignment.hex()

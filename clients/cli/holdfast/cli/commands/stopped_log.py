@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, Final
 from holdfast.cli.ending import fail, print_json
 from holdfast.cli.render.speaking import say, say_lines
 from holdfast.runtime.event_log.offline import Unsealed, unsealed
-from holdfast.storage.check import STATE_FOLDER
-from holdfast.storage.codec import CodecError
-from holdfast.storage.directory import SEGMENTS_FOLDER
+from holdfast.storage.codec.event_codec import CodecError
+from holdfast.storage.directory.check import STATE_FOLDER
+from holdfast.storage.directory.data_directory import SEGMENTS_FOLDER
 from holdfast.storage.errors import StorageError
-from holdfast.storage.log_check import NodeLog, check_node, compare
-from holdfast.storage.segments import segment_name, segments_in, write_segment
+from holdfast.storage.segments.log_check import NodeLog, check_node, compare
+from holdfast.storage.segments.segments import segment_name, segments_in, write_segment
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

@@ -24,9 +24,7 @@ from holdfast.client import Tls
 from holdfast.client._rpc.channel import OPTIONS
 from holdfast.server.config import cluster_file
 from holdfast.server.config.address import is_taken
-from holdfast.server.config.node_config import CannotStart, Tls, load
-from holdfast.server.rpc.grpc_options import channel_options
-from holdfast.server.security.client_port import channel_credentials
+from holdfast.server.config.node_config import CannotStart, load
 from holdfast.storage.directory.data_directory import is_empty
 from holdfast.v1 import admin_pb2, admin_pb2_grpc
 

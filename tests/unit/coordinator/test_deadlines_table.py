@@ -2,7 +2,7 @@
 
 from holdfast.coordinator.model.effects import Answer, Arm, Cancel, Renew
 from holdfast.coordinator.model.replies import HeartbeatReply
-from holdfast.coordinator.model.volatile import ROUND, SESSION, DeadlineKey
+from holdfast.coordinator.model.volatile import JOIN_PHASE, SESSION, DeadlineKey
 from holdfast.runtime.time.deadline_table import DeadlineTable, Due
 
 M = DeadlineKey(SESSION, "m")
@@ -81,7 +81,7 @@ def test_what_does_not_run_cannot_be_renewed() -> None:
 
 def test_s9_a_stall_puts_everything_off() -> None:
     """The process stood still for 500 ms and heard nobody: nobody may be expired for that."""
-    table = armed(Arm(M, 7, 100), Arm(DeadlineKey(ROUND), 8, 200))
+    table = armed(Arm(M, 7, 100), Arm(DeadlineKey(JOIN_PHASE), 8, 200))
     table.carry_out("g", Renew("m", 100, 1), 50)
     table.shift(500)
 
@@ -95,11 +95,11 @@ def test_s9_a_stall_puts_off_only_what_ran_then() -> None:
     table = armed(Arm(M, 7, 100), Arm(N, 8, 100))
     table.shift(500)
     table.carry_out("g", Renew("m", 30, 1), 550)
-    table.carry_out("g", Arm(DeadlineKey(ROUND), 9, 40), 550)
+    table.carry_out("g", Arm(DeadlineKey(JOIN_PHASE), 9, 40), 550)
 
     assert table.at_ms("g", M) == 580
     assert table.due(579) == []
-    assert [due.key for due in table.due(600)] == [M, DeadlineKey(ROUND), N]
+    assert [due.key for due in table.due(600)] == [M, DeadlineKey(JOIN_PHASE), N]
 
 
 def test_groups_do_not_share_deadlines() -> None:

@@ -9,7 +9,7 @@ from harness.calls import REBALANCE_MS, SESSION_MS, Calls
 from holdfast.coordinator.model.commands import DeleteGroup, LeavingMember
 from holdfast.coordinator.model.events import MemberExpired, MembersLeft
 from holdfast.coordinator.model.rejections import NotCoordinator
-from holdfast.coordinator.model.volatile import ROUND, SESSION, SYNC, DeadlineKey
+from holdfast.coordinator.model.volatile import JOIN_PHASE, SESSION, SYNC, DeadlineKey
 
 
 def kinds(calls: Calls) -> list[str]:
@@ -43,7 +43,7 @@ def test_s16_an_open_join_phase_starts_with_nobody_rejoined_and_a_full_timer(cal
 
     assert isinstance(calls.joined().error, NotCoordinator)
     assert not calls.volatile.joins
-    assert kinds(calls) == [ROUND, SESSION, SESSION]
+    assert kinds(calls) == [JOIN_PHASE, SESSION, SESSION]
     assert calls.core.advance(REBALANCE_MS - 1) == ()
 
 

@@ -15,7 +15,7 @@ from holdfast.coordinator.model.events import (
 from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.rejections import FencedInstanceId
 from holdfast.coordinator.model.replies import JoinReply
-from holdfast.coordinator.model.volatile import ROUND, DeadlineKey
+from holdfast.coordinator.model.volatile import JOIN_PHASE, DeadlineKey
 from holdfast.raft.api import OutcomeUnknown
 from holdfast.runtime.errors import LeadershipLost, RuleBroken
 from holdfast.runtime.groups import batch
@@ -114,7 +114,7 @@ def test_s11_a_rebalance_timer_runs_from_the_commit() -> None:
 
         timeout_ms = world.replica.state.groups["g"].round_timeout_ms
         assert timeout_ms == 10_000
-        assert world.timers.left_ms("g", DeadlineKey(ROUND)) == timeout_ms
+        assert world.timers.left_ms("g", DeadlineKey(JOIN_PHASE)) == timeout_ms
         newcomer.cancel()
 
     asyncio.run(story())

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 from typing import TYPE_CHECKING, cast
 
-from holdfast.coordinator.model.volatile import ROUND, SESSION, DeadlineKey
+from holdfast.coordinator.model.volatile import JOIN_PHASE, SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
 from holdfast.runtime.time.deadline_dispatch import (
     LATE_MS_MAX,
@@ -162,7 +162,7 @@ def test_what_fires_meanwhile_waits_for_its_own_probe_and_turn(
 def test_another_groups_deadline_goes_past_them(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its members wait for it: thousands of strangers must not come first."""
     bench = Bench(monkeypatch)
-    key = DeadlineKey(ROUND)
+    key = DeadlineKey(JOIN_PHASE)
 
     async def story() -> None:
         bench.firing.fire([session(number) for number in range(MANY)])
@@ -243,7 +243,7 @@ def test_s9_no_batch_holds_up_the_deadline_of_a_round(monkeypatch: pytest.Monkey
 
     async def story() -> None:
         with arrived.hearing(beats_of(0)):
-            bench.firing.fire([Due("large", DeadlineKey(ROUND), arming=1, renewals=0)])
+            bench.firing.fire([Due("large", DeadlineKey(JOIN_PHASE), arming=1, renewals=0)])
             await bench.until_handed(1)
             assert len(bench.handed) == 1
 

@@ -8,7 +8,14 @@ from holdfast.coordinator.classic.transitions import PREPARING
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import DeadlineFired
 from holdfast.coordinator.model.ids import MemberId
-from holdfast.coordinator.model.volatile import JOIN_GUARD, OVERSIZE, PENDING, ROUND, SESSION, SYNC
+from holdfast.coordinator.model.volatile import (
+    JOIN_GUARD,
+    JOIN_PHASE,
+    OVERSIZE,
+    PENDING,
+    SESSION,
+    SYNC,
+)
 
 
 def fired(draft: Draft, command: DeadlineFired) -> None:
@@ -26,12 +33,12 @@ def fired(draft: Draft, command: DeadlineFired) -> None:
     elif key.kind == PENDING:
         if key.member_id in draft.volatile.pending:
             drop_pending(draft, key.member_id)
-            rebalance.settle(draft)
+            rebalance.close_if_complete(draft)
     elif key.kind == SYNC:
         leave.sync_overdue(draft)
     elif key.kind == OVERSIZE:
         rebalance.shrink(draft)
-    elif key.kind == ROUND and draft.group.state == PREPARING:
+    elif key.kind == JOIN_PHASE and draft.group.state == PREPARING:
         rebalance.fired(draft)
 
 

@@ -9,7 +9,7 @@ from holdfast.coordinator.classic import rebalance
 from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.volatile import OVERSIZE, ROUND, SYNC, DeadlineKey
+from holdfast.coordinator.model.volatile import JOIN_PHASE, OVERSIZE, SYNC, DeadlineKey
 
 
 def take_over(draft: Draft) -> None:
@@ -22,7 +22,7 @@ def take_over(draft: Draft) -> None:
     for member_id in group.members:
         draft.arm_session(member_id)
     if group.state == PREPARING:
-        draft.arm(DeadlineKey(ROUND), group.round_timeout_ms)
+        draft.arm(DeadlineKey(JOIN_PHASE), group.round_timeout_ms)
     elif group.state == COMPLETING:
         awaiting = PMap((each, True) for each in group.rejoined if each in group.members)
         draft.volatile = draft.volatile._replace(awaiting_sync=awaiting)

@@ -97,7 +97,7 @@ def _refuse_for_size(draft: Draft, command: JoinGroup) -> None:
     elif identity.check(group, member_id, command.instance_id) is None:  # only in Preparing
         draft.emit(MemberRefused(member_id), "I10")
         parked_calls.forget(draft, member_id)
-    rebalance.settle(draft)
+    rebalance.close_if_complete(draft)
 
 
 # --- protocols (K-I1 to K-I4, S7) ---
@@ -195,9 +195,9 @@ def _join_static(draft: Draft, command: JoinGroup) -> None:
 
 def _admit(draft: Draft, command: JoinGroup, member_id: MemberId, rule: str) -> None:
     """Make a member of it, and park its join."""
-    holding = draft.volatile.holding
+    delay = draft.volatile.initial_delay
     reason = command.reason or "a new member joins"
-    rebalance.open_round(
+    rebalance.open_join_phase(
         draft, rule, reason, member_id, joining_ms=validation.rebalance_timeout_ms(command)
     )
     event = MemberJoined(
@@ -212,7 +212,7 @@ def _admit(draft: Draft, command: JoinGroup, member_id: MemberId, rule: str) -> 
         request_id=command.caller.request_id,
     )
     draft.emit(event, rule)
-    if holding:
-        draft.volatile = draft.volatile._replace(added=True)
+    if delay is not None:  # whoever opened the join phase was there when the delay was armed
+        draft.volatile = draft.volatile._replace(initial_delay=delay._replace(joined=True))
     parked_calls.park_join(draft, command.caller, member_id, is_new=True)
-    rebalance.settle(draft)
+    rebalance.close_if_complete(draft)

@@ -100,8 +100,8 @@ def _meant(
 def _pending_left(draft: Draft) -> None:
     """Only ids that were never used have left: Kafka opens a join phase even so."""
     if draft.group.members:
-        rebalance.open_round(draft, "G13", "a member left before it joined")
-    rebalance.settle(draft)
+        rebalance.open_join_phase(draft, "G13", "a member left before it joined")
+    rebalance.close_if_complete(draft)
 
 
 def _go(draft: Draft, command: LeaveGroup, going: dict[MemberId, bool], reason: str) -> None:
@@ -131,12 +131,12 @@ def take_out(
     """Answer what they have parked, open a join phase, record that they go, forget them (K-G19)."""
     for member_id in member_ids:
         parked_calls.refuse(draft, member_id, UnknownMemberId(member_id))
-    rebalance.open_round(draft, rule, reason, member_ids[0], leaving=frozenset(member_ids))
+    rebalance.open_join_phase(draft, rule, reason, member_ids[0], leaving=frozenset(member_ids))
     for event in events:
         draft.emit(event, rule)
     for member_id in member_ids:
         parked_calls.forget(draft, member_id)
-    rebalance.settle(draft)
+    rebalance.close_if_complete(draft)
 
 
 def sync_overdue(draft: Draft) -> None:
@@ -154,6 +154,6 @@ def trigger(draft: Draft, command: TriggerRebalance) -> DoneReply:
     if not group.members:
         problem = "the group has no members, so there is nothing to rebalance"
         return DoneReply(InvalidRequest("group_id", problem))
-    rebalance.open_round(draft, "operator", command.reason or "an operator asked for it")
-    rebalance.settle(draft)
+    rebalance.open_join_phase(draft, "operator", command.reason or "an operator asked for it")
+    rebalance.close_if_complete(draft)
     return DoneReply(None)

@@ -20,16 +20,22 @@ from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import RebalanceInProgress
 from holdfast.coordinator.model.replies import SyncReply
 from holdfast.coordinator.model.state import EMPTY, STABLE, Group, Member
-from holdfast.coordinator.model.volatile import ROUND, SYNC, DeadlineKey, ParkedJoin
+from holdfast.coordinator.model.volatile import (
+    JOIN_PHASE,
+    SYNC,
+    DeadlineKey,
+    InitialDelay,
+    ParkedJoin,
+)
 
-_ROUND_KEY = DeadlineKey(ROUND)
+_KEY = DeadlineKey(JOIN_PHASE)
 _SYNC_KEY = DeadlineKey(SYNC)
 _REASON_MAX = 255
 _AGAIN_MS = 1_000
-"""The least time between two looks at a round that nobody joined: a rebalance timeout may be 0."""
+"""The least time between two looks at an open join phase: a rebalance timeout may be 0."""
 
 
-def open_round(
+def open_join_phase(
     draft: Draft,
     rule: str,
     reason: str,
@@ -41,7 +47,7 @@ def open_round(
     """Open a join phase if none is open (K-D12). It may last as long as the slowest member asks.
 
     `leaving` are about to go and are not asked; `joining_ms` is what a newcomer asks for. The
-    caller goes on with what caused the phase, and ends with `settle`.
+    caller goes on with what caused the phase, and ends with `close_if_complete`.
     """
     group = draft.group
     if group.state == PREPARING:
@@ -57,7 +63,7 @@ def open_round(
     draft.cancel(_SYNC_KEY)  # K-E14
     draft.volatile = draft.volatile._replace(awaiting_sync=PMap())
     if initial:
-        _hold(draft, timeout_ms)
+        _delay(draft, timeout_ms)
 
 
 def too_large(draft: Draft) -> bool:
@@ -69,8 +75,8 @@ def too_large(draft: Draft) -> bool:
 def shrink(draft: Draft) -> None:
     """Let everybody join again: the last ones find no place (K-I10, K-I13)."""
     if too_large(draft):
-        open_round(draft, "I13", "the group has more members than its size limit allows")
-        settle(draft)
+        open_join_phase(draft, "I13", "the group has more members than its size limit allows")
+        close_if_complete(draft)
 
 
 def _longest_ms(group: Group, leaving: Collection[MemberId]) -> int:
@@ -80,40 +86,38 @@ def _longest_ms(group: Group, leaving: Collection[MemberId]) -> int:
     )
 
 
-def _hold(draft: Draft, timeout_ms: int) -> None:
-    """The first round of an empty group waits for company (K-D1), and prolongs that (K-D2)."""
+def _delay(draft: Draft, timeout_ms: int) -> None:
+    """The first join phase of an empty group waits for company (K-D1), and prolongs that (K-D2)."""
     delay_ms = settings.of(draft.state, draft.group_id).initial_rebalance_delay_ms
-    draft.volatile = draft.volatile._replace(
-        holding=True, delay_ms=delay_ms, delay_left_ms=max(timeout_ms - delay_ms, 0), added=False
-    )
-    draft.arm(_ROUND_KEY, delay_ms)
+    delay = InitialDelay.begin(delay_ms, timeout_ms)
+    draft.volatile = draft.volatile._replace(initial_delay=delay)
+    draft.arm(_KEY, delay_ms)
 
 
-def settle(draft: Draft) -> None:
+def close_if_complete(draft: Draft) -> None:
     """Close the open join phase if everyone is there and no pending id is awaited (K-D4, K-A6)."""
     group, volatile = draft.group, draft.volatile
-    if group.state != PREPARING or volatile.holding:
+    if group.state != PREPARING or volatile.initial_delay is not None:
         return
     if len(volatile.joins) == len(group.members) and not volatile.pending:
         close(draft, "D4")
-    elif _ROUND_KEY not in volatile.armed:
-        draft.arm(_ROUND_KEY, group.round_timeout_ms)
+    elif _KEY not in volatile.armed:
+        draft.arm(_KEY, group.round_timeout_ms)
 
 
 def fired(draft: Draft) -> None:
     """The initial delay or the rebalance timeout is over."""
-    volatile = draft.volatile
-    if not (volatile.holding and volatile.added and volatile.delay_left_ms):
-        close(draft, "D1" if volatile.holding else "D5")
+    delay = draft.volatile.initial_delay
+    if delay is None:
+        close(draft, "D5")
         return
     delay_ms = settings.of(draft.state, draft.group_id).initial_rebalance_delay_ms
-    prolonged_ms = min(delay_ms, volatile.delay_left_ms)
-    draft.volatile = volatile._replace(
-        added=False,
-        delay_ms=prolonged_ms,
-        delay_left_ms=max(volatile.delay_left_ms - volatile.delay_ms, 0),
-    )
-    draft.arm(_ROUND_KEY, prolonged_ms)
+    following = delay.prolonged(delay_ms)
+    if following is None:
+        close(draft, "D1")
+        return
+    draft.volatile = draft.volatile._replace(initial_delay=following)
+    draft.arm(_KEY, following.length_ms)
 
 
 def close(draft: Draft, rule: str) -> None:
@@ -121,23 +125,21 @@ def close(draft: Draft, rule: str) -> None:
     joins, members = draft.volatile.joins, draft.group.members
     absent = [m for m in members.values() if m.member_id not in joins]
     removed = [m.member_id for m in absent if m.instance_id is None]
-    draft.cancel(_ROUND_KEY)
+    draft.cancel(_KEY)
+    draft.volatile = draft.volatile._replace(initial_delay=None)
     if joins:
-        draft.volatile = draft.volatile._replace(holding=False)
         _start_generation(draft, rule, removed, [m.member_id for m in absent if m.instance_id])
         return
     _expire(draft, removed)
     if draft.group.members:  # K-D8: only static members, and none came
-        draft.volatile = draft.volatile._replace(holding=False)
-        draft.arm(_ROUND_KEY, max(draft.group.round_timeout_ms, _AGAIN_MS))
+        draft.arm(_KEY, max(draft.group.round_timeout_ms, _AGAIN_MS))
     else:
-        draft.volatile = draft.volatile._replace(holding=False)
         draft.emit(GroupEmptied(draft.group.generation + 1), "D9")
 
 
 def _expire(draft: Draft, member_ids: Iterable[MemberId]) -> None:
     for member_id in member_ids:
-        draft.emit(MemberExpired(member_id, ROUND), "D5")
+        draft.emit(MemberExpired(member_id, JOIN_PHASE), "D5")
         parked_calls.forget(draft, member_id)
 
 

@@ -36,7 +36,7 @@ def known(draft: Draft, command: JoinGroup, member: Member) -> None:
         rule = "A15" if unchanged else "A16" if group.state == STABLE else "A18"
         _update(draft, command, member, rule)
         reason = command.reason or _why(unchanged=unchanged)
-        rebalance.open_round(draft, rule, reason, member.member_id)
+        rebalance.open_join_phase(draft, rule, reason, member.member_id)
         _park(draft, command, member.member_id)
 
 
@@ -56,7 +56,7 @@ def _is_retry(command: JoinGroup, member: Member) -> bool:
 
 def _park(draft: Draft, command: JoinGroup, member_id: MemberId) -> None:
     parked_calls.park_join(draft, command.caller, member_id)
-    rebalance.settle(draft)
+    rebalance.close_if_complete(draft)
 
 
 def _update(draft: Draft, command: JoinGroup, member: Member, rule: str) -> None:
@@ -126,7 +126,7 @@ def returning(draft: Draft, command: JoinGroup, old: Member) -> None:
         _hand_over(draft, command, new_id)
         return
     rule, reason = cause or ("B11", "")
-    rebalance.open_round(draft, rule, reason, new_id)
+    rebalance.open_join_phase(draft, rule, reason, new_id)
     _park(draft, command, new_id)
 
 

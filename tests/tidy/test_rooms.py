@@ -15,6 +15,7 @@ Check = Callable[[Path], list[str]]
 _SESSION = ["errors"]
 _TRANSLATE = ["_session", "errors", "_text"]
 _RPC = ["_translate", *_TRANSLATE]
+_ENGINE = ["pysyncobj.engine_state", "pysyncobj.journal_adapter", "pysyncobj.outbox"]
 ORDER = {
     "client": {
         "_text": [],
@@ -34,6 +35,41 @@ ORDER = {
         "offsets": ["model", "groups", "cluster.settings"],
         "cluster": ["model", "groups"],
         "kernel": ["model", "groups", "classic", "offsets", "cluster", "projections"],
+    },
+    "storage": {
+        "errors": [],
+        "codec": [],
+        "disk": ["errors", "journal.journal"],
+        "journal": ["errors", "disk"],
+        "state": ["errors", "disk"],
+        "segments": ["errors", "disk", "codec", "state"],
+        "directory": ["errors", "disk", "journal", "state"],
+    },
+    "raft": {
+        "messages": [],
+        "api": ["messages"],
+        "thread": ["api"],
+        "transport": ["api", "messages"],
+        "core": ["api", "messages", *_ENGINE],
+        "pysyncobj": ["api", "messages", "core"],
+        "open": ["api", "pysyncobj", "thread", "transport"],
+    },
+    "runtime": {
+        "errors": [],
+        "ports": ["event_log.history"],
+        "time": ["ports"],
+        "replica": ["ports", "event_log"],
+        "event_log": ["replica.state_machine", "replica.snapshots"],
+        "groups": ["errors", "ports", "time"],
+        "background": ["ports", "groups"],
+    },
+    "server": {
+        "config": [],
+        "security": ["config"],
+        "translate": ["guard", "rpc.errors", "rpc.slices"],
+        "guard": ["rpc.errors", "rpc.callers", "rpc.grpc_options"],
+        "rpc": ["config", "security", "guard", "translate", "process.logs", "process.open_files"],
+        "process": ["config", "security", "guard", "rpc"],
     },
 }
 """A room or a module of a package, and what else of the package it may import."""
@@ -272,6 +308,21 @@ BAD = [
     ),
     (check_classic_states, "runtime/holdfast/runtime/x.py", 'S = "CompletingRebalance"'),
     (check_classic_states, "coordinator/holdfast/coordinator/offsets/x.py", "s = t.PREPARING"),
+    (
+        check_order,
+        "raft/holdfast/raft/core/x.py",
+        "from holdfast.raft.pysyncobj.overlay import Overlay",
+    ),
+    (
+        check_order,
+        "runtime/holdfast/runtime/time/x.py",
+        "from holdfast.runtime.groups.actors import Actors",
+    ),
+    (
+        check_order,
+        "server/holdfast/server/translate/x.py",
+        "from holdfast.server.rpc.group_service import GroupService",
+    ),
     (
         check_order,
         "coordinator/holdfast/coordinator/classic/x.py",

@@ -41,8 +41,8 @@ NO_CITATIONS = {
     "tests/stories/retried_join.txt": {"r2"},  # a request
     "tests/tidy/test_scenarios.py": {"A1", "B2", "C3", "D4"},  # as scenarios.txt has them
     "tests/unit/chaos/checkers/test_exactly_once.py": {"r1"},  # a request
-    "tests/unit/coordinator/test_assignors.py": {"C0", "C1", "C2"},  # consumers
-    "tests/unit/coordinator/test_replay.py": {"L1"},  # a leader
+    "tests/unit/coordinator/assignors/test_assignors.py": {"C0", "C1", "C2"},  # consumers
+    "tests/unit/coordinator/kernel/test_apply.py": {"L1"},  # a leader
 }
 """What only looks like an id without its prefix."""
 

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.groups.draft import Draft
 
 SCENARIOS = "tests/unit/coordinator/test_safety_scenarios.py::"
-SWAP = "tests/unit/coordinator/test_swap.py::"
+RELEASE = "tests/unit/coordinator/classic/test_heartbeat.py::"
 TOKEN_STEP = 64
 
 
@@ -100,7 +100,7 @@ def swap_keeps_the_old_id() -> Iterator[None]:
         yield
 
 
-@seeded("S12", Scenario(SWAP + "test_s12_a_release_does_not_hide_an_earlier_holder"))
+@seeded("S12", Scenario(RELEASE + "test_s12_a_release_does_not_hide_an_earlier_holder"))
 def predecessor_forgotten() -> Iterator[None]:
     """A grant never says that an old holder may still run: nobody waits for it."""
     with replaced(rejoin, "_predecessor_ms", lambda _draft, _old: 0):
@@ -119,7 +119,7 @@ def token_reused() -> Iterator[None]:
 
 
 @seeded(
-    "S11", Scenario("tests/unit/coordinator/test_sync_and_heartbeat.py::test_f_heartbeats_by_state")
+    "S11", Scenario("tests/unit/coordinator/classic/test_heartbeat.py::test_f_heartbeats_by_state")
 )
 def rebalance_hidden_from_heartbeats() -> Iterator[None]:
     """A heartbeat in the join phase is answered NONE: what was missed by push is never heard."""
@@ -169,7 +169,7 @@ def deadlines_not_armed_after_a_failover() -> Iterator[None]:
 @seeded(
     "S16",
     Scenario(
-        "tests/unit/coordinator/test_failover.py::test_s16_a_sync_is_expected_of_everyone_who_rejoined"
+        "tests/unit/coordinator/classic/test_failover.py::test_s16_a_sync_is_expected_of_everyone_who_rejoined"
     ),
 )
 def owed_syncs_forgotten() -> Iterator[None]:
@@ -187,7 +187,7 @@ def owed_syncs_forgotten() -> Iterator[None]:
 @seeded(
     "I9",
     Scenario(
-        "tests/unit/coordinator/test_leave.py::test_g14_a_batch_is_one_rebalance_and_one_event"
+        "tests/unit/coordinator/classic/test_leave.py::test_g14_a_batch_is_one_rebalance_and_one_event"
     ),
 )
 def batch_leave_one_by_one() -> Iterator[None]:
@@ -223,7 +223,7 @@ def expiry_in_spite_of_a_heartbeat() -> Iterator[None]:
 @seeded(
     "S17",
     Scenario(
-        "tests/unit/coordinator/test_sync_and_heartbeat.py::test_a_parked_member_heartbeats_and_its_session_stays_suspended"
+        "tests/unit/coordinator/classic/test_heartbeat.py::test_a_parked_member_heartbeats_and_its_session_stays_suspended"
     ),
 )
 def parked_member_expires() -> Iterator[None]:

@@ -1,8 +1,8 @@
-"""A desk: one node's core without the node. It decides, keeps the records, and folds them again.
+"""A desk: one node's core without the node. It decides, keeps the records, and applies them again.
 
-Every test that uses it ends with the same proof: the records
-folded from nothing, and from a stored and restored snapshot at every cut, give the same state, and
-no state on the way breaks an invariant.
+Every test that uses it ends with the same proof: the records replayed from nothing, and from a
+stored and restored snapshot at every cut, give the same state, and no state on the way breaks an
+invariant.
 """
 
 from __future__ import annotations
@@ -139,9 +139,9 @@ class Desk:
         self.state = state
 
     def prove(self) -> None:
-        """Fold the records again, from scratch and from a restored snapshot at every cut."""
+        """Replay the records, from scratch and from a restored snapshot at every cut."""
         for cut, snapshot in enumerate(self.states[:-1]):
             stored = (change.content for change in changes(State(), snapshot))
             state = restore(content for content in stored if content is not None)
             state = replay(state, tuple(self.records[cut:]))
-            assert state == self.states[-1], f"folded from record {cut} on, the state differs"
+            assert state == self.states[-1], f"replayed from record {cut} on, the state differs"

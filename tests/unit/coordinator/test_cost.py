@@ -88,10 +88,10 @@ def test_a_join_into_an_open_round_touches_one_member(large: Calls, walks: list[
     assert looked_at(large, rejoin, walks) == 0
 
 
-def test_a_leave_that_opens_a_round_is_allowed_to_look_around(
+def test_a_leave_that_opens_a_join_phase_is_allowed_to_look_around(
     large: Calls, walks: list[int]
 ) -> None:
-    """The counter counts: a new round asks everyone, so this one walks over the members."""
+    """The counter counts: a new join phase asks everyone, so this one walks over the members."""
     leave = LeaveGroup(large.caller(), "g", (LeavingMember("i7-1", None),))
 
     assert looked_at(large, leave, walks) >= MEMBERS

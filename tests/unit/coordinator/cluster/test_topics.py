@@ -1,4 +1,4 @@
-"""The cluster's own commands, and deleting groups (S23, K-K10 to K-K13, K-I6)."""
+"""The cluster's own commands: topics, settings, and forming it (S23)."""
 
 from __future__ import annotations
 
@@ -8,13 +8,11 @@ from dataclasses import replace
 import pytest
 
 from holdfast.coordinator.cluster import topics
-from holdfast.coordinator.groups import lifecycle
 from holdfast.coordinator.model.commands import (
     AlterSettings,
     Caller,
     CreatePartitions,
     CreateTopics,
-    DeleteGroup,
     DeleteTopics,
     FormCluster,
 )
@@ -22,8 +20,6 @@ from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
     ClusterFormed,
     Event,
-    GroupCreated,
-    GroupDeleted,
     MemberUpdated,
     PartitionsAdded,
     Protocol,
@@ -35,20 +31,17 @@ from holdfast.coordinator.model.events import (
     TopicSize,
 )
 from holdfast.coordinator.model.rejections import (
-    GroupIdNotFound,
     InvalidConfig,
     InvalidGroupId,
     InvalidPartitions,
     InvalidRequest,
     InvalidTopic,
-    NonEmptyGroup,
     TopicExists,
     TopicInUse,
     UnknownTopic,
 )
 from holdfast.coordinator.model.replies import NamedReply
 from holdfast.coordinator.model.subscriptions import Survey
-from holdfast.coordinator.model.volatile import PENDING, DeadlineKey, Pending
 from unit.coordinator.desk import Desk, member
 
 CALLER = Caller(1)
@@ -253,52 +246,3 @@ def test_s23_a_cluster_is_formed_once_with_its_first_settings(desk: Desk) -> Non
 def test_s23_a_cluster_is_not_formed_with_settings_that_cannot_be(desk: Desk) -> None:
     with pytest.raises(InvariantBroken, match=r"group\.max_size"):
         desk.decide(topics.form, FormCluster("c1", (SettingChange("group.max_size", "0"),)))
-
-
-# --- deleting groups ---
-
-
-def delete(desk: Desk, group_id: str) -> tuple[list[object], tuple[Event, ...]]:
-    answer, events = desk.decide(lifecycle.delete, DeleteGroup(CALLER, group_id), group_id)
-    return errors(answer), events
-
-
-def test_k13_absent_group_and_empty_id(desk: Desk) -> None:
-    assert delete(desk, "g") == ([GroupIdNotFound("g")], ())
-    assert delete(desk, "") == ([GroupIdNotFound("")], ())
-
-
-def test_k12_group_with_members(desk: Desk) -> None:
-    desk.stable_group("g", member("a"), member("b"))
-    assert delete(desk, "g") == ([NonEmptyGroup(2)], ())
-
-
-def test_k12_a_round_without_members_still_belongs_to_somebody(desk: Desk) -> None:
-    desk.rebalancing_group("g")
-    assert delete(desk, "g") == ([NonEmptyGroup(0)], ())
-
-
-def test_k10_empty_group_goes_with_its_pending_ids(desk: Desk) -> None:
-    """A group that has only pending ids is deleted, and the ids are gone."""
-    desk.happened("g", GroupCreated())
-    key = DeadlineKey(PENDING, "m1")
-    desk.volatile = desk.volatile._replace(
-        pending=desk.volatile.pending.set("m1", Pending("")),
-        armed=desk.volatile.armed.set(key, 1),
-        offered=desk.volatile.offered.set("request", "m1"),
-    )
-    assert delete(desk, "g") == ([None], (GroupDeleted(),))
-    assert not desk.volatile.pending
-    assert not desk.volatile.armed
-    assert not desk.volatile.offered
-    assert "g" not in desk.state.groups
-
-
-@pytest.mark.parametrize("bad", ["", "a\nb", "a\x7f", "a" * 513])
-def test_i6_group_ids_that_cannot_be(bad: str) -> None:
-    assert isinstance(lifecycle.invalid_group_id(bad), InvalidGroupId)
-
-
-@pytest.mark.parametrize("good", ["g", "a b", "ä/ö", "a" * 512])
-def test_group_ids_that_can(good: str) -> None:
-    assert lifecycle.invalid_group_id(good) is None

@@ -1,19 +1,16 @@
-"""The static swap (KIP-345) and the planned restart (S12): exact events, who is excluded how."""
+"""The static swap (KIP-345): exact events, what a retry is told, who may still run (S12, S14)."""
 
 import pytest
 
 from harness.calls import REBALANCE_MS, SESSION_MS, Calls, P
 from holdfast.coordinator.classic.evolve import REPLACED_REQUESTS_MAX
-from holdfast.coordinator.model.commands import LeavingMember
 from holdfast.coordinator.model.events import (
-    InstanceReleased,
     MemberExpired,
-    MembersRemoved,
     Protocol,
     RebalanceStarted,
     StaticMemberReplaced,
 )
-from holdfast.coordinator.model.rejections import FencedInstanceId, InvalidRequest, UnknownMemberId
+from holdfast.coordinator.model.rejections import FencedInstanceId
 from holdfast.coordinator.model.volatile import SESSION, SYNC, DeadlineKey
 
 
@@ -170,106 +167,11 @@ def test_b9_bettered_the_new_session_counts_from_the_swap(calls: Calls) -> None:
     assert MemberExpired("i1-x", SESSION) in calls.core.advance(1)
 
 
-# --- S12 ---
-
-
-def test_s12_a_release_fences_the_id_and_nothing_else(calls: Calls) -> None:
-    calls.stable("i1", "i2")
-
-    assert calls.heartbeat("i2-1", instance_id="i2", release=True) == (
-        InstanceReleased("i2", "i2-1"),
-    )
-    assert calls.beat().error is None
-    calls.heartbeat("i2-1", instance_id="i2")
-    assert isinstance(calls.beat().error, FencedInstanceId)
-    calls.heartbeat("i2-1")
-    assert calls.beat().error == UnknownMemberId("i2-1")
-    calls.sync("i2-1", instance_id="i2")
-    assert isinstance(calls.synced().error, FencedInstanceId)
-    calls.join("i2", "i2-1")
-    assert isinstance(calls.joined().error, FencedInstanceId)
-    assert (calls.group.state, calls.group.generation) == ("Stable", 1)
-
-
-def test_s12_whoever_comes_after_a_release_need_not_wait(calls: Calls) -> None:
-    calls.stable("i1")
-    calls.heartbeat("i1-1", release=True)
-    calls.join("i1", fresh="i1-x")
-
-    assert calls.joined().grant.predecessor_ms == 0
-    assert not calls.member("i1-x").released
-
-
-def test_s12_a_release_does_not_hide_an_earlier_holder(calls: Calls) -> None:
-    """First a, replaced by b, which releases after 4 s: 6 s are left of the session of a."""
-    calls.stable("i1")
-    calls.join("i1", fresh="b")
-    calls.core.advance(4_000)
-    calls.heartbeat("b", release=True)
-    calls.join("i1", fresh="c")
-
-    assert calls.joined().grant.predecessor_ms == 6_000
-
-
 def test_s12_who_was_granted_nothing_leaves_no_predecessor(calls: Calls) -> None:
     calls.join("i1", fresh="i1-1")
     calls.join("i1", fresh="i1-x")
 
     assert calls.member("i1-x").predecessor_ms == 0
-
-
-def test_s12_a_release_needs_no_generation(calls: Calls) -> None:
-    """That a process has stopped is true in any generation."""
-    calls.stable("i1")
-
-    assert calls.heartbeat("i1-1", generation=7, release=True) != ()
-
-
-def test_s12_only_a_static_member_can_come_back(calls: Calls) -> None:
-    calls.join(fresh="c-1")
-    calls.join(member_id="c-1")
-
-    assert calls.heartbeat("c-1", release=True) == ()
-    assert isinstance(calls.beat().error, InvalidRequest)
-
-
-def test_s12_a_release_ends_what_is_parked(calls: Calls) -> None:
-    calls.stable("i1", "i2")
-    calls.join("i2", "i2-1", protocols=(Protocol("p", b"x"),))
-    parked = calls.last
-    calls.heartbeat("i2-1", instance_id="i2", release=True)
-
-    assert isinstance(calls.joined(parked).error, FencedInstanceId)
-    assert "i2-1" not in calls.volatile.joins
-
-
-def test_s12_the_session_of_a_released_member_runs_in_full(calls: Calls) -> None:
-    calls.stable("i1")
-    calls.core.advance(9_000)
-    calls.heartbeat("i1-1", release=True)
-
-    assert calls.core.advance(9_999) == ()
-    assert MemberExpired("i1-1", SESSION) in calls.core.advance(1)
-
-
-def test_s12_after_a_removal_the_next_grants_name_the_predecessor(calls: Calls) -> None:
-    calls.stable("i1", "i2")
-    events = calls.leave(LeavingMember("", "i2", "gone"), operator=True)
-    assert MembersRemoved(("i2-1",), "gone") in events
-    calls.join("i1", "i1-1")
-    calls.core.advance(4_000)
-    calls.sync("i1-1", {"i1-1": b"all"})
-
-    assert calls.synced().grant.predecessor_ms == SESSION_MS - 4_000
-
-
-def test_s12_an_own_leave_leaves_no_predecessor(calls: Calls) -> None:
-    calls.stable("i1", "i2")
-    calls.leave(LeavingMember("i2-1", "i2"))
-    calls.join("i1", "i1-1")
-    calls.sync("i1-1", {"i1-1": b"all"})
-
-    assert calls.synced().grant.predecessor_ms == 0
 
 
 # --- S14 ---

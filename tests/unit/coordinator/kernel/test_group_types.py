@@ -154,7 +154,7 @@ def test_a_call_of_another_type_is_refused_and_changes_nothing(
     assert decision.events == ()
 
 
-def test_the_type_says_who_may_commit_and_the_fold_is_everybodys(
+def test_the_type_says_who_may_commit_and_evolve_is_everybodys(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     place = OffsetCommitted("t", 1, 7, -1, "")

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from harness.calls import Calls
+from harness.calls import SESSION_MS, Calls
 from holdfast.coordinator.model.commands import Caller, LeaveGroup, LeavingMember, TriggerRebalance
 from holdfast.coordinator.model.events import (
     GroupEmptied,
@@ -227,3 +227,26 @@ def test_a_rebalance_needs_a_group_with_members(calls: Calls) -> None:
     reply = calls.reply()
     assert isinstance(reply, DoneReply)
     assert isinstance(reply.error, InvalidRequest)
+
+
+# --- S12 ---
+
+
+def test_s12_after_a_removal_the_next_grants_name_the_predecessor(calls: Calls) -> None:
+    calls.stable("i1", "i2")
+    events = calls.leave(LeavingMember("", "i2", "gone"), operator=True)
+    assert MembersRemoved(("i2-1",), "gone") in events
+    calls.join("i1", "i1-1")
+    calls.core.advance(4_000)
+    calls.sync("i1-1", {"i1-1": b"all"})
+
+    assert calls.synced().grant.predecessor_ms == SESSION_MS - 4_000
+
+
+def test_s12_an_own_leave_leaves_no_predecessor(calls: Calls) -> None:
+    calls.stable("i1", "i2")
+    calls.leave(LeavingMember("i2-1", "i2"))
+    calls.join("i1", "i1-1")
+    calls.sync("i1-1", {"i1-1": b"all"})
+
+    assert calls.synced().grant.predecessor_ms == 0

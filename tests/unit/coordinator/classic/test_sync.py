@@ -1,9 +1,9 @@
-"""Syncs and heartbeats: the order of the checks, and what they renew (E, F, S9, S17)."""
+"""Syncs: the order of the checks, who is waited for, and what they renew (E, S7, S17)."""
 
 import pytest
 
 from harness.calls import REBALANCE_MS, Calls
-from holdfast.coordinator.model.commands import CallBroken, DeadlineFired
+from holdfast.coordinator.model.commands import CallBroken
 from holdfast.coordinator.model.events import Assigned, AssignmentStored, MemberExpired
 from holdfast.coordinator.model.rejections import (
     IllegalGeneration,
@@ -128,68 +128,3 @@ def test_s7_assignments_that_can_never_fit_are_refused(completing: Calls) -> Non
     assert isinstance(error, InvalidRequest)
     assert error.field == "assignments"
     assert completing.sync("i1-1", {"i1-1": b"x"}) != (), "the group is not stuck"
-
-
-def test_f_heartbeats_by_state(calls: Calls) -> None:
-    calls.join("i1", fresh="i1-1")
-    calls.core.advance(0)
-    calls.heartbeat("i1-1")
-    assert calls.beat().error is None, "F6: while the assignment is awaited"
-    calls.heartbeat("i1-1", generation=0)
-    assert calls.beat().error == IllegalGeneration(0, 1)
-    calls.heartbeat("ghost")
-    assert calls.beat().error == UnknownMemberId("ghost")
-    calls.sync("i1-1", {})
-    calls.join("i2")
-    calls.heartbeat("i1-1")
-    assert calls.beat().error == RebalanceInProgress(), "F5"
-
-
-def test_f5_a_heartbeat_in_the_join_phase_renews(calls: Calls) -> None:
-    calls.stable("i1")
-    calls.join("i2")
-    calls.core.advance(9_000)
-    calls.heartbeat("i1-1")
-
-    assert calls.core.advance(5_999) == (), "expired at 10 s otherwise; the round ends at 15 s"
-
-
-def test_a_heartbeat_is_never_on_the_log(calls: Calls) -> None:
-    calls.stable("i1")
-    index = calls.core.state.applied_index
-
-    for _ in range(3):
-        assert calls.heartbeat("i1-1", instance_id="i1") == ()
-    assert calls.core.state.applied_index == index
-
-
-def test_a_parked_member_heartbeats_and_its_session_stays_suspended(calls: Calls) -> None:
-    """A heartbeat must not put a session under a member that is waiting for us (K-A23)."""
-    calls.stable("i1", "i2", session_ms=6_000, rebalance_ms=60_000)
-    calls.join("i1", "i1-1", session_ms=6_000, rebalance_ms=60_000)
-    calls.heartbeat("i1-1")
-
-    assert DeadlineKey(SESSION, "i1-1") not in calls.volatile.armed
-
-
-# --- S9 ---
-
-
-def test_s9_a_heartbeat_beats_an_expiry_that_has_fired_already(calls: Calls) -> None:
-    calls.stable("i1")
-    calls.heartbeat("i1-1")
-
-    assert calls.fire(SESSION, "i1-1", renewals=0) == ()
-    key = DeadlineKey(SESSION, "i1-1")
-    assert key in calls.volatile.armed, "dropped, and armed again: else it lives for ever"
-    assert calls.core.advance(9_999) == ()
-    assert MemberExpired("i1-1", SESSION) in calls.core.advance(1)
-
-
-def test_s9_an_old_arming_number_counts_for_nothing(calls: Calls) -> None:
-    calls.stable("i1")
-    key = DeadlineKey(SESSION, "i1-1")
-    before = calls.volatile
-
-    assert calls.submit(DeadlineFired("g", key, before.armed[key] - 1, 0)) == ()
-    assert calls.volatile == before

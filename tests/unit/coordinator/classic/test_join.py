@@ -162,7 +162,7 @@ def test_a16_changed_metadata_starts_a_rebalance(calls: Calls) -> None:
     )
 
 
-def test_d5_the_round_lasts_as_long_as_the_slowest_member_asks(calls: Calls) -> None:
+def test_d5_the_join_phase_lasts_as_long_as_the_slowest_member_asks(calls: Calls) -> None:
     calls.stable("i1", rebalance_ms=40_000)
     events = calls.join("i2", rebalance_ms=60_000)
 
@@ -301,7 +301,7 @@ def test_i2_i3_an_absent_group_needs_a_type_and_a_protocol(calls: Calls) -> None
 
 
 def test_i1_an_empty_protocol_name_is_a_name(calls: Calls) -> None:
-    """As with Kafka; a round that could not close on it would hold the group for ever (S6)."""
+    """As with Kafka; a join phase that could not close on it would hold the group for ever (S6)."""
     calls.join("i1", protocols=(Protocol("", b"x"),))
     calls.core.advance(0)
 

@@ -181,7 +181,7 @@ def test_a_swap_moves_nothing_and_begins_nothing(consumers: Consumers) -> None:
 
 
 def test_an_abandoned_assignment_still_counts_as_the_last_one(consumers: Consumers) -> None:
-    """K-D10 wipes what members held when a round opens while the assignment is awaited."""
+    """K-D10 wipes what members held when a join phase opens while the assignment is awaited."""
     consumers.form(a=owning(0, 1))
     consumers.join("b")
     consumers.rejoin()
@@ -231,7 +231,7 @@ def test_unreadable_assignments_are_not_counted(consumers: Consumers) -> None:
 
 
 def test_more_bytes_than_may_be_compared_count_members_only(consumers: Consumers) -> None:
-    """The work is bounded too: a fold must not stand still for a large group."""
+    """The work is bounded too: a projection must not stand still for a large group."""
     large = owning(*range(COMPARED_BYTES_MAX // 2))
     assert len(large) > COMPARED_BYTES_MAX
     consumers.form(a=large)

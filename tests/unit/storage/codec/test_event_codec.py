@@ -48,9 +48,9 @@ from holdfast.storage.codec.event_codec import (
 )
 from holdfast.storage.codec.shapes import Shape, message_of
 from holdfast.v1 import events_pb2, state_pb2
-from unit.storage.values import parts_of, values_of
+from unit.storage.codec.values import parts_of, values_of
 
-GOLDEN = Path(__file__).parents[2] / "golden"
+GOLDEN = Path(__file__).parents[3] / "golden"
 KINDS = get_args(Event)
 CAUSE = Cause("F9", "Expire")
 CALM = MemberExpired("m", "sync")

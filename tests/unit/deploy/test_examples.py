@@ -17,7 +17,7 @@ from holdfast.raft.transport.streams import PeerTls
 from holdfast.server.config.node_config import load
 from holdfast.server.security.client_port import principal_of
 from holdfast.server.security.peer_port import peer_tls
-from unit.raft.test_transport import Nodes, addresses
+from unit.raft.transport.transports import Nodes, addresses
 
 DEPLOY = Path(__file__).parents[3] / "deploy"
 

@@ -15,10 +15,9 @@ import pytest
 
 from harness.poll import until
 from holdfast.raft.messages import VoteGranted
-from holdfast.raft.transport.peer_trouble import AGAIN_SECONDS, LASTING_SECONDS, TEXTS_MAX, Trouble
 from holdfast.raft.transport.peer_version import OURS, PeerVersion, told, version_problem
 from holdfast.raft.transport.streams import METHOD, SERVICE, GrpcTransport
-from unit.raft.test_transport import Nodes, addresses
+from unit.raft.transport.transports import Nodes, addresses
 
 Metadata = Sequence[tuple[str, str]]
 IDS = (("holdfast-cluster", "c"), ("holdfast-node", "b"), ("holdfast-to", "a"))
@@ -170,49 +169,3 @@ def test_like_versions_run_together_whatever_else_is_told() -> None:
 
     assert version_problem("a", "b", later) == ""
     assert str(PeerVersion("2", "1")) == "speaks peer protocol 2 with entries of schema 1"
-
-
-def test_a_lasting_trouble_is_told_again_and_an_old_one_that_returns(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    now = [0.0]
-    trouble = Trouble(lambda: now[0])
-    for _ in range(5):
-        trouble.warn("b", "unlike")
-    assert warnings(caplog) == ["unlike"]
-
-    now[0] = AGAIN_SECONDS
-    trouble.warn("b", "unlike")
-    assert warnings(caplog) == ["unlike"] * 2
-
-    trouble.over("b")
-    trouble.warn("b", "unlike")
-    assert warnings(caplog) == ["unlike"] * 3
-
-
-def test_trouble_lasts_while_it_is_met() -> None:
-    """`holdfast cluster status` shows it: not after it is over, nor after the peer fell silent."""
-    now = [0.0]
-    trouble = Trouble(lambda: now[0])
-    trouble.warn("from b", "unlike")
-    trouble.warn("to b", "refuses")
-    assert trouble.lasting() == ["unlike", "refuses"]
-
-    trouble.over("to b")
-    assert trouble.lasting() == ["unlike"]
-
-    now[0] = LASTING_SECONDS / 2
-    trouble.warn("from b", "unlike")
-    now[0] = LASTING_SECONDS
-    assert trouble.lasting() == ["unlike"]
-    now[0] = 2 * LASTING_SECONDS
-    assert trouble.lasting() == []
-
-
-def test_strangers_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> None:
-    """They choose the name that they are refused for."""
-    trouble = Trouble(lambda: 0.0)
-    for number in range(10 * TEXTS_MAX):
-        trouble.warn("", f"{number} is no peer")
-
-    assert len(warnings(caplog)) == TEXTS_MAX

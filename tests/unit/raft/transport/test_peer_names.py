@@ -9,7 +9,7 @@ from itertools import combinations
 import pytest
 
 from holdfast.raft.transport.peer_names import missing_names, node_dns_name, node_uri, uris_of
-from unit.raft.peer_authority import Authority, new_names, old_names
+from unit.raft.transport.peer_authority import Authority, new_names, old_names
 
 ODD = [
     "node-1",

@@ -24,8 +24,8 @@ from harness.strangers import context, strangers
 from holdfast.raft.messages import VoteGranted
 from holdfast.raft.transport import peer_options
 from holdfast.raft.transport.streams import METHOD, SERVICE, GrpcTransport, PeerTls
-from unit.raft.peer_authority import Authority
-from unit.raft.test_transport import Nodes, Recorder, addresses
+from unit.raft.transport.peer_authority import Authority
+from unit.raft.transport.transports import Nodes, Recorder, addresses
 
 FEW = 6
 MANY = 32

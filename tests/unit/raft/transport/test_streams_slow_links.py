@@ -12,8 +12,8 @@ from random import Random
 import pytest
 
 from holdfast.chaos.cluster.proxy import Link
-from unit.raft.peer_authority import Authority
-from unit.raft.test_transport import Nodes, addresses
+from unit.raft.transport.peer_authority import Authority
+from unit.raft.transport.transports import Nodes, addresses
 
 ONE_WAY_S = 0.08
 """A round trip, of which TLS and HTTP/2 need two, takes twice as long."""

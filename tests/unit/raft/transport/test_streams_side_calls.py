@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.raft.messages import BadMessage, VoteGranted
 from holdfast.raft.transport.streams import Answer, GrpcTransport, PeerTls
-from unit.raft.peer_authority import Authority
-from unit.raft.test_transport import DEADLINE, Nodes, Recorder, addresses
+from unit.raft.transport.peer_authority import Authority
+from unit.raft.transport.transports import DEADLINE, Nodes, Recorder, addresses
 
 CHUNK = b"\x5a" * (256 << 10)
 CHUNKS = 400

@@ -18,8 +18,8 @@ from harness.poll import until
 from holdfast.raft.messages import VoteGranted
 from holdfast.raft.transport.peer_names import node_dns_name, node_uri
 from holdfast.raft.transport.streams import SERVICE, GrpcTransport, PeerTls
-from unit.raft.peer_authority import HOST, PEM, Authority, email, new_names, old_names
-from unit.raft.test_transport import Nodes, Recorder, addresses
+from unit.raft.transport.peer_authority import HOST, PEM, Authority, email, new_names, old_names
+from unit.raft.transport.transports import Nodes, Recorder, addresses
 
 A_URI, A_OLD = node_uri("c", "a"), "holdfast://node/a"
 B_DNS = node_dns_name("c", "b")

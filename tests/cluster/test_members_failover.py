@@ -1,6 +1,6 @@
 """kill -9 of the leader under members with parked calls: what they are told, and what comes of it.
 
-The many orders in which this can happen are gone through in memory (unit/server/test_failover.py);
+The many orders in which this can happen are gone through in memory (unit/runtime/test_failover.py);
 here the same holds with real processes, sockets and disks.
 """
 

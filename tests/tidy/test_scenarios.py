@@ -26,7 +26,7 @@ from tidy.repository import ROOT, syntax
 SCENARIOS = 234
 LISTED_MAX = 45
 TESTS = (
-    *("unit/coordinator", "unit/storage", "unit/server", "unit/client"),
+    *("unit/coordinator", "unit/storage", "unit/runtime", "unit/server", "unit/client"),
     *("cluster", "conformance", "property"),
 )
 _SCENARIO = re.compile(r"[A-L]\d+")

@@ -31,9 +31,9 @@ if TYPE_CHECKING:
     from holdfast.runtime.groups.batch import Batch
     from holdfast.runtime.replica.state_machine import AppliedEntry
 
-ACTORS = "tests/unit/server/test_actors.py::"
-ONE_ACTOR = "tests/unit/server/test_one_actor.py::"
-SESSIONS = "tests/unit/server/test_sessions.py::"
+ACTORS = "tests/unit/runtime/groups/test_actors.py::"
+ONE_ACTOR = "tests/unit/runtime/groups/test_actor.py::"
+SESSIONS = "tests/unit/runtime/groups/test_actors_sessions.py::"
 
 
 # --- reads and the log ---
@@ -82,7 +82,7 @@ def answered_before_the_commit() -> Iterator[None]:
 @seeded(
     "S8",
     Scenario(
-        "tests/unit/raft/test_replica.py::test_s8_log_time_continues_from_the_log_and_not_from_the_wall"
+        "tests/unit/runtime/replica/test_replica.py::test_s8_log_time_continues_from_the_log_and_not_from_the_wall"
     ),
 )
 def log_time_from_the_wall() -> Iterator[None]:
@@ -110,7 +110,7 @@ def actor_forgotten_amid_what_waits() -> Iterator[None]:
 
 @seeded(
     "S2",
-    Scenario("tests/unit/raft/test_replica.py::test_s2_each_part_is_told_its_own_fate"),
+    Scenario("tests/unit/runtime/replica/test_replica.py::test_s2_each_part_is_told_its_own_fate"),
 )
 def fate_told_by_group() -> Iterator[None]:
     """Of two parts of a group in an entry the applied one is called skipped, and done once more."""
@@ -211,7 +211,7 @@ def stalls_not_noticed() -> Iterator[None]:
 @seeded(
     "S9",
     Scenario(
-        "tests/unit/server/test_actors.py::test_s9_a_replaced_members_heartbeat_waits_for_the_batch_that_replaces_it"
+        "tests/unit/runtime/groups/test_actors.py::test_s9_a_replaced_members_heartbeat_waits_for_the_batch_that_replaces_it"
     ),
 )
 def heartbeat_overtakes_its_replacement() -> Iterator[None]:
@@ -257,7 +257,7 @@ def _pages(moved: Any) -> Any:
 @seeded(
     "S6",
     Scenario(
-        "tests/unit/server/test_actors.py::test_s6_a_batch_that_breaks_an_invariant_is_never_proposed"
+        "tests/unit/runtime/groups/test_actors.py::test_s6_a_batch_that_breaks_an_invariant_is_never_proposed"
     ),
 )
 def invariants_not_checked() -> Iterator[None]:

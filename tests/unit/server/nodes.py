@@ -11,7 +11,6 @@ import grpc
 import pytest
 
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
-from holdfast.coordinator.model.events import SettingChange
 from holdfast.server.config.address import Address
 from holdfast.server.config.node_config import NodeConfig, Peer
 from holdfast.server.process.node import Node
@@ -27,18 +26,15 @@ from holdfast.v1 import (
     offset_pb2,
     offset_pb2_grpc,
 )
-from unit.server.fake_history import FakeHistory
-from unit.server.fake_replica import FakeReplica
+from unit.runtime.fake_history import FakeHistory
+from unit.runtime.fake_replica import FakeReplica
+from unit.runtime.world import QUICK
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from holdfast.server.config.node_config import Tls
 
-QUICK = (
-    SettingChange("group.initial_rebalance_delay_ms", "0"),
-    SettingChange("group.min_session_timeout_ms", "100"),
-)
 TURNS_MAX = 1_000_000
 HERE, OTHER = Address("127.0.0.1", 1), Address("127.0.0.1", 2)
 """Where clients are told that nodes are. Nobody listens there; at the usual ports somebody may."""

@@ -22,8 +22,9 @@ from holdfast.server.translate.limits import TEXT_MAX
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1.errors_pb2 import ErrorCode
+from unit.runtime.world import World, joining
 from unit.server.nodes import beat, commit, join, served, sync, topic, until
-from unit.server.world import World, joining
+from unit.server.watched_world import WatchedWorld
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterable, Mapping
@@ -232,7 +233,7 @@ def test_who_reads_is_answered_each_time_with_what_is_pushed_between() -> None:
 
 def test_s5_a_heartbeat_stream_does_not_tell_of_batches_that_it_did_not_answer() -> None:
     async def story() -> None:
-        world = await World().lead()
+        world = await WatchedWorld().lead()
         streams, context = (
             HeartbeatStreams(world.replica, world.actors, Callers(), world.takeovers),
             NeverRead(),
@@ -271,7 +272,7 @@ def test_who_never_reads_is_not_read_any_more() -> None:
     """A heartbeat costs its sender some bytes, and the node an answer until it is read."""
 
     async def story() -> None:
-        world = await World().lead()
+        world = await WatchedWorld().lead()
         streams = HeartbeatStreams(world.replica, world.actors, Callers(), world.takeovers)
         read = 0
 

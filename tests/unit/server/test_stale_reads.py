@@ -7,8 +7,8 @@ import asyncio
 from holdfast.raft.api import Status
 from holdfast.server.rpc.reads import Reads
 from holdfast.v1 import extras_pb2 as x
-from unit.server.fake_replica import FakeReplica
-from unit.server.world import World
+from unit.runtime.fake_replica import FakeReplica
+from unit.runtime.world import World
 
 STALE = x.RequestExtras(stale_ok=True)
 

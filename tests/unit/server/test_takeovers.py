@@ -15,10 +15,11 @@ from holdfast.server.rpc.takeovers import KEPT_MAX, WINDOW_MS, Counts, Takeovers
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import offset_pb2 as o
-from unit.server.fake_history import FakeHistory
-from unit.server.fake_replica import FakeReplica
+from unit.runtime.fake_history import FakeHistory
+from unit.runtime.fake_replica import FakeReplica
+from unit.runtime.world import World, beating
 from unit.server.nodes import Served, beat, join, served, sync, topic, until
-from unit.server.world import World, beating
+from unit.server.watched_world import WatchedWorld
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.ids import Position
@@ -104,7 +105,7 @@ async def restarted(replica: FakeReplica) -> Takeovers:
 
 def test_a_process_that_was_restarted_counts_from_the_log_what_it_did_not_see() -> None:
     async def story() -> None:
-        world = await World().lead()
+        world = await WatchedWorld().lead()
         await fight(world, 15)
         assert world.takeovers.count("g", "i1") == 15
         anew = await restarted(world.replica)
@@ -116,7 +117,7 @@ def test_a_process_that_was_restarted_counts_from_the_log_what_it_did_not_see() 
 
 def test_s12_planned_restarts_are_not_counted_live_or_from_the_log() -> None:
     async def story() -> None:
-        world = await World().lead()
+        world = await WatchedWorld().lead()
         joined = await world.member("i1")
         for _ in range(3):
             await world.ask(beating("i1", joined, release=True))

@@ -38,7 +38,13 @@ from holdfast.runtime.replica.group_commit import COALESCED_BYTES, ENTRIES_IN_FL
 from holdfast.runtime.replica.replica import DIGEST_EVERY
 from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.storage.codec.event_codec import decode_entry, encode_entry
-from unit.raft.replica_world import World, each_part_fills_an_entry, in_loop, part, settle
+from unit.runtime.replica.replica_world import (
+    World,
+    each_part_fills_an_entry,
+    in_loop,
+    part,
+    settle,
+)
 
 
 @in_loop

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Self, cast
 
 import pytest
 
@@ -12,14 +12,12 @@ from holdfast.coordinator.model.events import (
     Assigned,
     OffsetCommitted,
     Protocol,
+    SettingChange,
     TopicSize,
 )
 from holdfast.runtime.groups.actors import Actors
 from holdfast.runtime.time.timers import Timers
-from holdfast.server.rpc.takeovers import Takeovers
-from unit.server.fake_history import FakeHistory
-from unit.server.fake_replica import FakeReplica
-from unit.server.nodes import QUICK
+from unit.runtime.fake_replica import FakeReplica
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,6 +26,11 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.ids import CallId
     from holdfast.coordinator.model.replies import HeartbeatReply, JoinReply, SyncReply
     from holdfast.runtime.groups.pending_calls import Answered
+
+QUICK = (
+    SettingChange("group.initial_rebalance_delay_ms", "0"),
+    SettingChange("group.min_session_timeout_ms", "100"),
+)
 
 
 class World:
@@ -39,9 +42,7 @@ class World:
         self.timers = Timers(self.replica, self._submit, lambda: self.now_ms)
         forming = c.FormCluster("c", QUICK)
         self.actors = Actors(self.replica, self.timers, {"node-1": "127.0.0.1:1"}, forming)
-        self.takeovers = Takeovers(self.replica, FakeHistory(self.replica))
-        for listener in (self.takeovers, self.actors):
-            self.replica.subscribe(listener)
+        self.replica.subscribe(self.actors)
 
     def _replica(self) -> FakeReplica:
         return FakeReplica()
@@ -49,7 +50,7 @@ class World:
     def _submit(self, command: c.DeadlineFired) -> None:
         self.actors.submit(command)
 
-    async def lead(self) -> World:
+    async def lead(self) -> Self:
         """Lead, with one topic `t` of four partitions."""
         self.replica.lead()
         await self.until(lambda: bool(self.replica.state.cluster_id))

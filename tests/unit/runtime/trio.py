@@ -1,6 +1,6 @@
 """Three nodes that share one log in memory: what members see when the one that leads dies.
 
-Each node has the real actors and timers on a replica of its own, folded by the core's
+Each node has the real actors and timers on a replica of its own, which applies with the core's
 `apply_entry`; only agreement is modelled: what is proposed is committed on all, or dies with its
 leader. The clock is turned by the test.
 """
@@ -21,8 +21,8 @@ from holdfast.coordinator.model.commands import (
     SyncGroup,
 )
 from holdfast.coordinator.model.events import Assigned, LogEntry, Part, Protocol, SettingChange
-from unit.server.fake_replica import FakeReplica
-from unit.server.world import World
+from unit.runtime.fake_replica import FakeReplica
+from unit.runtime.world import World
 
 if TYPE_CHECKING:
     from collections.abc import Callable

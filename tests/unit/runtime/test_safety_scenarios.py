@@ -6,9 +6,9 @@ import asyncio
 
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.events import SettingChange
-from unit.server.trio import Trio, joined, joining
-from unit.server.world import World
-from unit.server.world import joining as joining_alone
+from unit.runtime.trio import Trio, joined, joining
+from unit.runtime.world import World
+from unit.runtime.world import joining as joining_alone
 
 
 def test_s9_late_a_dead_member_does_not_outlive_the_rebalance_of_another() -> None:

@@ -1,6 +1,6 @@
 """A replica in memory, for one node: everything commits, unless a test says otherwise.
 
-It folds with the core's own `apply_entry`, so versions, positions and skips are the real ones. A
+It applies with the core's own `apply_entry`, so versions, positions and skips are the real ones. A
 test holds back commits (`hold`), has them fail (`fail_next`), or slips in a change of its own.
 """
 

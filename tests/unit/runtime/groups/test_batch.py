@@ -22,7 +22,7 @@ from holdfast.coordinator.model.events import (
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.runtime.groups.batch import WEIGHT_MAX
 from holdfast.storage.codec.event_codec import encode_part
-from unit.server.world import World, committing, creating, joining, with_topic
+from unit.runtime.world import World, committing, creating, joining, with_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -19,7 +19,7 @@ from holdfast.runtime.errors import CommandFailed, Crashed, NotCoordinator, Stop
 from holdfast.server.rpc.callers import Callers, Context
 from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams, _Stream
 from holdfast.v1.group_pb2 import HeartbeatBatch, HeartbeatRequest
-from unit.server.world import (
+from unit.runtime.world import (
     World,
     committing,
     creating,
@@ -28,6 +28,7 @@ from unit.server.world import (
     removing_nobody,
     with_topic,
 )
+from unit.server.watched_world import WatchedWorld
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -189,7 +190,7 @@ def test_s17_who_leaves_a_batch_of_heartbeats_waits_for_none_of_them(ends: str) 
     """S17: nobody is there to be told of the second one. Found by the simulator (seed 27)."""
 
     async def story() -> list[str]:
-        world = await World().lead()
+        world = await WatchedWorld().lead()
         joined = await world.member()
         streams = HeartbeatStreams(world.replica, world.actors, Callers(), world.takeovers)
         world.replica.hold = True
@@ -199,7 +200,7 @@ def test_s17_who_leaves_a_batch_of_heartbeats_waits_for_none_of_them(ends: str) 
         batch, context = HeartbeatBatch(requests=beats), cast("Context", None)
         answer = asyncio.ensure_future(streams._answer(_Stream(), batch, context))
         await world.settle()
-        faults, waiting = unheard_of(), len(world.actors.calls)
+        complaints, waiting = complaints_of_the_loop(), len(world.actors.calls)
         answer.cancel() if "client" in ends else world.actors.stop()
         await asyncio.wait([answer])
         left = len(world.actors.calls)
@@ -208,18 +209,18 @@ def test_s17_who_leaves_a_batch_of_heartbeats_waits_for_none_of_them(ends: str) 
         await asyncio.gather(answer, leaving, return_exceptions=True)
 
         assert (waiting, left) == ((3, 1) if "client" in ends else (3, 0))
-        return faults
+        return complaints
 
-    faults = asyncio.run(story())
+    complaints = asyncio.run(story())
     gc.collect()
-    assert not faults
+    assert not complaints
 
 
 def test_s17_a_heartbeat_that_ends_the_stream_leaves_none_before_it_waiting() -> None:
     """S17: those that were begun wait for a call whose stream is gone."""
 
     async def story() -> None:
-        world = await World().lead()
+        world = await WatchedWorld().lead()
         joined = await world.member()
         world.replica.hold = True
         leaving = world.ask(removing("g", "i1"))
@@ -246,13 +247,13 @@ class Failing(Callers):
         raise Crashed("a heartbeat")
 
 
-def unheard_of() -> list[str]:
+def complaints_of_the_loop() -> list[str]:
     """What the loop is told of exceptions from here on."""
-    faults: list[str] = []
+    complaints: list[str] = []
     asyncio.get_running_loop().set_exception_handler(
-        lambda _loop, told: faults.append(str(told["message"]))
+        lambda _loop, told: complaints.append(str(told["message"]))
     )
-    return faults
+    return complaints
 
 
 def removing(group: str, instance: str) -> Callable[[CallId], c.Command]:

@@ -13,7 +13,7 @@ from holdfast.coordinator.model import usage
 from holdfast.coordinator.model.events import GroupCreated, SettingChange
 from holdfast.coordinator.model.rejections import PolicyViolation
 from holdfast.raft.api import Overloaded
-from unit.server.world import World, committing, joining, with_topic
+from unit.runtime.world import World, committing, joining, with_topic
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.replies import OffsetsReply

@@ -19,7 +19,7 @@ from holdfast.coordinator.model.volatile import JOIN_PHASE, DeadlineKey
 from holdfast.raft.api import OutcomeUnknown
 from holdfast.runtime.errors import LeadershipLost, RuleBroken
 from holdfast.runtime.groups import batch
-from unit.server.world import (
+from unit.runtime.world import (
     World,
     beating,
     committing,

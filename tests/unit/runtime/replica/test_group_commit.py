@@ -14,7 +14,7 @@ from holdfast.runtime.replica.group_commit import (
     LINGER_S,
     GroupCommit,
 )
-from unit.raft.replica_world import World, in_loop, part, settle
+from unit.runtime.replica.replica_world import World, in_loop, part, settle
 
 
 class Parts:

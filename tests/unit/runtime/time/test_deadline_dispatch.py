@@ -51,7 +51,7 @@ class Bench:
         self.pauses: list[tuple[int, float]] = []
         self.replica = Followed()
         replica = cast("ReplicaLike", self.replica)
-        self.firing = DeadlineDispatch(replica, self.submit, lambda: self.now_ms)
+        self.dispatch = DeadlineDispatch(replica, self.submit, lambda: self.now_ms)
         self._wait = asyncio.sleep
         monkeypatch.setattr(asyncio, "sleep", self._pause)
 
@@ -88,7 +88,7 @@ def session(number: int) -> Due:
 
 async def many_end(bench: Bench) -> None:
     """All sessions of the large group end at once, and are handed over."""
-    bench.firing.fire([session(number) for number in range(MANY)])
+    bench.dispatch.fire([session(number) for number in range(MANY)])
     await bench.until_handed(MANY)
 
 
@@ -130,16 +130,16 @@ def test_no_group_waits_for_all_ends_of_another(monkeypatch: pytest.MonkeyPatch)
     lonely = Due("small", DeadlineKey(SESSION, "lonely"), arming=1, renewals=0)
 
     async def story() -> None:
-        bench.firing.fire([session(number) for number in range(MANY)])
+        bench.dispatch.fire([session(number) for number in range(MANY)])
         await bench.until_handed(1)
-        bench.firing.fire([lonely])
-        assert bench.firing.holds("small", lonely.key)
+        bench.dispatch.fire([lonely])
+        assert bench.dispatch.holds("small", lonely.key)
         await bench.until_handed(MANY + 1)
 
     asyncio.run(story())
     place = [fired.group_id for fired in bench.handed].index("small")
     assert place <= 3 * SESSIONS_A_TURN
-    assert not bench.firing.holds("small", lonely.key)
+    assert not bench.dispatch.holds("small", lonely.key)
 
 
 def test_what_fires_meanwhile_waits_for_its_own_probe_and_turn(
@@ -150,7 +150,7 @@ def test_what_fires_meanwhile_waits_for_its_own_probe_and_turn(
 
     async def story() -> None:
         for number in range(MANY):
-            bench.firing.fire([session(number)])
+            bench.dispatch.fire([session(number)])
             await bench.until_handed(1)
         await bench.until_handed(MANY)
 
@@ -165,9 +165,9 @@ def test_another_groups_deadline_goes_past_them(monkeypatch: pytest.MonkeyPatch)
     key = DeadlineKey(JOIN_PHASE)
 
     async def story() -> None:
-        bench.firing.fire([session(number) for number in range(MANY)])
+        bench.dispatch.fire([session(number) for number in range(MANY)])
         await bench.until_handed(1)
-        bench.firing.fire([Due("small", key, arming=1, renewals=0)])
+        bench.dispatch.fire([Due("small", key, arming=1, renewals=0)])
         await bench.until_handed(MANY + 1)
 
     asyncio.run(story())
@@ -181,15 +181,15 @@ def test_nothing_is_handed_over_once_the_lead_is_lost(monkeypatch: pytest.Monkey
     bench = Bench(monkeypatch)
 
     async def story() -> None:
-        bench.firing.fire([session(number) for number in range(MANY)])
+        bench.dispatch.fire([session(number) for number in range(MANY)])
         await bench.until_handed(1)
-        bench.firing.clear()
+        bench.dispatch.clear()
         handed = len(bench.handed)
-        bench.firing.fire([session(MANY)])
+        bench.dispatch.fire([session(MANY)])
         await bench.until_handed(handed + 1)
         assert [fired.key.member_id for fired in bench.handed[handed:]] == [f"m-{MANY}"]
         bench.replica.leads = False
-        bench.firing.fire([session(MANY + 1)])
+        bench.dispatch.fire([session(MANY + 1)])
         await bench.until_handed(handed + 2)
         assert len(bench.handed) == handed + 1
 
@@ -201,14 +201,14 @@ def test_s9_a_batch_that_has_arrived_is_heard_to_its_end_before_a_session_ends(
 ) -> None:
     """It is heard in slices; what comes after that is not waited for, or none would ever end."""
     bench, arrived = Bench(monkeypatch), ArrivedHeartbeats()
-    bench.firing = DeadlineDispatch(
+    bench.dispatch = DeadlineDispatch(
         cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, arrived.heard
     )
 
     async def story() -> None:
         with contextlib.ExitStack() as later:
             with arrived.hearing(beats_of(0)):
-                bench.firing.fire([session(0)])
+                bench.dispatch.fire([session(0)])
                 await bench.turns(10)
                 assert not bench.handed
                 later.enter_context(arrived.hearing(beats_of(0)))
@@ -221,13 +221,13 @@ def test_s9_a_batch_that_has_arrived_is_heard_to_its_end_before_a_session_ends(
 def test_s9_batches_of_strangers_hold_up_no_session_s_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Else one caller with large batches without end keeps every dead member of the cluster."""
     bench, arrived = Bench(monkeypatch), ArrivedHeartbeats()
-    bench.firing = DeadlineDispatch(
+    bench.dispatch = DeadlineDispatch(
         cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, arrived.heard
     )
 
     async def story() -> None:
         with arrived.hearing(beats_of(1, 2)), arrived.hearing([HeartbeatRequest(group_id="x")]):
-            bench.firing.fire([session(0)])
+            bench.dispatch.fire([session(0)])
             await bench.until_handed(1)
             assert [fired.key.member_id for fired in bench.handed] == ["m-0"]
 
@@ -237,13 +237,13 @@ def test_s9_batches_of_strangers_hold_up_no_session_s_end(monkeypatch: pytest.Mo
 def test_s9_no_batch_holds_up_the_deadline_of_a_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """A join phase waits for joins, which no batch of heartbeats brings."""
     bench, arrived = Bench(monkeypatch), ArrivedHeartbeats()
-    bench.firing = DeadlineDispatch(
+    bench.dispatch = DeadlineDispatch(
         cast("ReplicaLike", bench.replica), bench.submit, lambda: bench.now_ms, arrived.heard
     )
 
     async def story() -> None:
         with arrived.hearing(beats_of(0)):
-            bench.firing.fire([Due("large", DeadlineKey(JOIN_PHASE), arming=1, renewals=0)])
+            bench.dispatch.fire([Due("large", DeadlineKey(JOIN_PHASE), arming=1, renewals=0)])
             await bench.until_handed(1)
             assert len(bench.handed) == 1
 

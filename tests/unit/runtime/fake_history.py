@@ -9,7 +9,7 @@ from holdfast.runtime.event_log.history import NotHeld, Page
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
 
 if TYPE_CHECKING:
-    from unit.server.fake_replica import FakeReplica
+    from unit.runtime.fake_replica import FakeReplica
 
 
 class FakeHistory:

@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.coordinator.model.events import GenerationStarted
 from holdfast.coordinator.model.rejections import MemberIdRequired, RebalanceInProgress
-from unit.server.trio import (
+from unit.runtime.trio import (
     REBALANCE_MS,
     SESSION_MS,
     Trio,
@@ -113,7 +113,7 @@ async def completing(trio: Trio) -> tuple[JoinReply, JoinReply]:
 
 
 def test_no_generation_is_issued_twice() -> None:
-    """K-L5 bettered, S13: the leader dies after the round closed and before anybody was answered.
+    """K-L5 bettered, S13: the leader dies when the join phase has closed and nobody was answered.
 
     Kafka forgets such a generation, and gives its number to another one.
     """

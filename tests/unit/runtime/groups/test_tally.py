@@ -28,7 +28,7 @@ def seeds() -> list[int]:
 
 
 def walked(seed: int) -> Core:
-    print(f"again: SEED={seed} pytest tests/unit/coordinator/test_tally.py")
+    print(f"again: SEED={seed} pytest tests/unit/runtime/groups/test_tally.py")
     chaos = Chaos(seed)
     for _ in range(STEPS):
         chaos.step()

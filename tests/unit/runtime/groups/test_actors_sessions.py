@@ -21,7 +21,7 @@ from holdfast.raft.api import Overloaded
 from holdfast.runtime.errors import NotCoordinator
 from holdfast.server.rpc.heartbeat_stream import answered_before
 from holdfast.v1 import group_pb2 as g
-from unit.server.world import World, beating, committing, joining, with_topic
+from unit.runtime.world import World, beating, committing, joining, with_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable

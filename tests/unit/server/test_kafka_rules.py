@@ -126,20 +126,20 @@ async def member(node: Served, instance_id: str = "i1") -> g.JoinGroupResponse:
     return joined
 
 
-FAULTS = [
+FAILURES = [
     (NotLeader("node-2"), "NOT_COORDINATOR"),
     (Overloaded("full"), "RESOURCE_EXHAUSTED"),
     (OutcomeUnknown("lost"), "UNAVAILABLE"),
 ]
 
 
-@pytest.mark.parametrize(("fault", "said"), FAULTS)
-def test_a_new_group_that_could_not_be_written_is_not_there(fault: Exception, said: str) -> None:
+@pytest.mark.parametrize(("failure", "said"), FAILURES)
+def test_a_new_group_that_could_not_be_written_is_not_there(failure: Exception, said: str) -> None:
     """K-A2, K-F14, K-J43: the joiner is told what it can do, and never an id that nobody knows."""
 
     async def story() -> None:
         async with served() as node:
-            node.replica.fail_next = fault
+            node.replica.fail_next = failure
             first = join(instance_id=None)
 
             assert await code(node.group.JoinGroup(first)) == said
@@ -149,16 +149,16 @@ def test_a_new_group_that_could_not_be_written_is_not_there(fault: Exception, sa
     asyncio.run(story())
 
 
-@pytest.mark.parametrize(("fault", "said"), FAULTS)
+@pytest.mark.parametrize(("failure", "said"), FAILURES)
 def test_a_swap_that_could_not_be_written_leaves_the_old_process(
-    fault: Exception, said: str
+    failure: Exception, said: str
 ) -> None:
     """K-B7: nothing was adopted, so nothing has to be put back; the old id keeps working."""
 
     async def story() -> None:
         async with served() as node:
             old = await member(node)
-            node.replica.fail_next = fault
+            node.replica.fail_next = failure
 
             assert await code(node.group.JoinGroup(join())) == said
             assert await code(node.group.Heartbeat(beat(old))) == "NONE"
@@ -167,9 +167,9 @@ def test_a_swap_that_could_not_be_written_leaves_the_old_process(
     asyncio.run(story())
 
 
-@pytest.mark.parametrize(("fault", "said"), FAULTS)
+@pytest.mark.parametrize(("failure", "said"), FAILURES)
 def test_an_assignment_that_could_not_be_written_can_be_sent_again(
-    fault: Exception, said: str
+    failure: Exception, said: str
 ) -> None:
     """K-E6 bettered: nobody has seen it, so no rebalance is needed; followers go on waiting.
 
@@ -181,7 +181,7 @@ def test_an_assignment_that_could_not_be_written_can_be_sent_again(
             leader, follower = await two_members(node)
             parked = asyncio.ensure_future(_unary(node.group.SyncGroup(sync(follower, "i2"))))
             await until(lambda: len(node.node.actors.calls) > 0)
-            node.replica.fail_next = fault
+            node.replica.fail_next = failure
             failed = await code(node.group.SyncGroup(sync(leader)))
             again = await code(node.group.SyncGroup(sync(leader)))
 

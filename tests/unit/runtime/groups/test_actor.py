@@ -7,7 +7,6 @@ somebody was told has not changed (S1, S2, S5, S16).
 from __future__ import annotations
 
 import asyncio
-import gc
 from typing import TYPE_CHECKING, cast
 
 import pytest
@@ -15,10 +14,7 @@ import pytest
 from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.raft.api import DiskLow
-from holdfast.runtime.errors import CommandFailed, Crashed, NotCoordinator, Stopping
-from holdfast.server.rpc.callers import Callers, Context
-from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams, _Stream
-from holdfast.v1.group_pb2 import HeartbeatBatch, HeartbeatRequest
+from holdfast.runtime.errors import CommandFailed, NotCoordinator, Stopping
 from unit.runtime.world import (
     World,
     committing,
@@ -28,12 +24,8 @@ from unit.runtime.world import (
     removing_nobody,
     with_topic,
 )
-from unit.server.watched_world import WatchedWorld
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from holdfast.coordinator.model.ids import CallId
     from holdfast.coordinator.model.replies import JoinReply
     from holdfast.runtime.groups.actor import Actor
 
@@ -183,78 +175,3 @@ def test_s5_what_a_stop_called_not_applied_is_not_proposed_after_it() -> None:
         assert not world.replica.state.topics
 
     asyncio.run(story())
-
-
-@pytest.mark.parametrize("ends", ["the client goes", "the node stops"])
-def test_s17_who_leaves_a_batch_of_heartbeats_waits_for_none_of_them(ends: str) -> None:
-    """S17: nobody is there to be told of the second one. Found by the simulator (seed 27)."""
-
-    async def story() -> list[str]:
-        world = await WatchedWorld().lead()
-        joined = await world.member()
-        streams = HeartbeatStreams(world.replica, world.actors, Callers(), world.takeovers)
-        world.replica.hold = True
-        leaving = world.ask(removing("g", "i1"))
-        await world.until(lambda: world.replica.waits)
-        beats = [HeartbeatRequest(group_id="g", member_id=joined.member_id) for _ in range(2)]
-        batch, context = HeartbeatBatch(requests=beats), cast("Context", None)
-        answer = asyncio.ensure_future(streams._answer(_Stream(), batch, context))
-        await world.settle()
-        complaints, waiting = complaints_of_the_loop(), len(world.actors.calls)
-        answer.cancel() if "client" in ends else world.actors.stop()
-        await asyncio.wait([answer])
-        left = len(world.actors.calls)
-        world.replica.step_down()
-        leaving.cancel()
-        await asyncio.gather(answer, leaving, return_exceptions=True)
-
-        assert (waiting, left) == ((3, 1) if "client" in ends else (3, 0))
-        return complaints
-
-    complaints = asyncio.run(story())
-    gc.collect()
-    assert not complaints
-
-
-def test_s17_a_heartbeat_that_ends_the_stream_leaves_none_before_it_waiting() -> None:
-    """S17: those that were begun wait for a call whose stream is gone."""
-
-    async def story() -> None:
-        world = await WatchedWorld().lead()
-        joined = await world.member()
-        world.replica.hold = True
-        leaving = world.ask(removing("g", "i1"))
-        await world.until(lambda: world.replica.waits)
-        beats = [HeartbeatRequest(group_id="g", member_id=joined.member_id) for _ in range(2)]
-        beats[1].holdfast.SetInParent()
-        streams = HeartbeatStreams(world.replica, world.actors, Failing(), world.takeovers)
-        with pytest.raises(Crashed):
-            await streams._answer(_Stream(), HeartbeatBatch(requests=beats), cast("Context", None))
-        left = len(world.actors.calls)
-        world.replica.step_down()
-        leaving.cancel()
-        await asyncio.gather(leaving, return_exceptions=True)
-
-        assert left == 1, "only who leaves still waits"
-
-    asyncio.run(story())
-
-
-class Failing(Callers):
-    """A node with a defect: it fails over who calls."""
-
-    def of(self, *_: object) -> c.Caller:
-        raise Crashed("a heartbeat")
-
-
-def complaints_of_the_loop() -> list[str]:
-    """What the loop is told of exceptions from here on."""
-    complaints: list[str] = []
-    asyncio.get_running_loop().set_exception_handler(
-        lambda _loop, told: complaints.append(str(told["message"]))
-    )
-    return complaints
-
-
-def removing(group: str, instance: str) -> Callable[[CallId], c.Command]:
-    return lambda call: c.LeaveGroup(c.Caller(call), group, (c.LeavingMember("", instance),))

@@ -13,21 +13,16 @@ from holdfast.coordinator.model.events import (
 )
 from holdfast.coordinator.model.rejections import (
     FencedInstanceId,
-    RebalanceInProgress,
     UnknownMemberId,
 )
 from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
 from holdfast.raft.api import Overloaded
-from holdfast.runtime.errors import NotCoordinator
-from holdfast.server.rpc.heartbeat_stream import answered_before
-from holdfast.v1 import group_pb2 as g
 from unit.runtime.world import World, beating, committing, joining, with_topic
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.coordinator.model.ids import CallId
-    from holdfast.coordinator.model.replies import JoinReply
 
 
 def test_a_renewal_that_was_answered_aside_survives_the_batch() -> None:
@@ -132,75 +127,6 @@ def test_a_heartbeat_puts_the_expiry_off() -> None:
 
         assert early == []
         assert len(world.events("MemberExpired")) == 1
-
-    asyncio.run(story())
-
-
-def message(joined: JoinReply, instance: str = "i1") -> g.HeartbeatRequest:
-    return g.HeartbeatRequest(
-        group_id="g",
-        generation_id=joined.generation,
-        member_id=joined.member_id,
-        group_instance_id=instance,
-    )
-
-
-def test_an_unchanged_heartbeat_renews_the_session_as_a_decided_one_does() -> None:
-    """S9: the cheap path counts renewals, so a deadline that fired earlier is not acted on."""
-
-    async def story() -> None:
-        world = await World().lead()
-        member = await world.member()
-        await world.beat("i1", member)
-        world.now_ms = 9_000
-        heard = [answered_before(world.actors, message(member)) for _ in range(3)]
-        await world.at(18_999)
-        early = world.events("MemberExpired")
-        await world.at(19_001)
-
-        assert all(one is not None and not one.error_code for one in heard)
-        assert early == []
-        assert len(world.events("MemberExpired")) == 1
-
-    asyncio.run(story())
-
-
-def test_an_unchanged_heartbeat_is_decided_anew_once_anything_has_changed() -> None:
-    """K-F5: the first heartbeat after a join phase has opened must say so."""
-
-    async def story() -> None:
-        world = await World().lead()
-        member = await world.member()
-        await world.beat("i1", member)
-        newcomer = world.ask(joining("i2"))
-        await world.settle()
-        remembered = answered_before(world.actors, message(member))
-        reply = await world.beat("i1", member)
-        newcomer.cancel()
-
-        assert remembered is None
-        assert isinstance(reply.error, RebalanceInProgress)
-
-    asyncio.run(story())
-
-
-def test_without_the_lease_no_heartbeat_is_answered_before_a_majority_was_heard() -> None:
-    """S10 c, S11: a leader that was deposed unknowingly must not keep a member's ownership up."""
-
-    async def story() -> None:
-        world = await World().lead()
-        member = await world.member()
-        await world.beat("i1", member)
-        world.replica.lease = False
-        remembered = answered_before(world.actors, message(member))
-        reply = await world.beat("i1", member)
-        confirmed = world.replica.barriers
-        world.replica.barrier_passes = False
-        with pytest.raises(NotCoordinator):
-            await world.beat("i1", member)
-
-        assert remembered is None
-        assert (reply.error, confirmed) == (None, 1)
 
     asyncio.run(story())
 

@@ -8,7 +8,7 @@ import grpc
 import pytest
 
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
-from holdfast.server.rpc.grpc_options import MESSAGE_FLOOR, MESSAGE_MARGIN, server_options
+from holdfast.server.rpc.grpc_options import MESSAGE_FLOOR, MESSAGE_MARGIN
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
 from unit.server.nodes import Served, served
@@ -72,10 +72,3 @@ def test_s23_the_limit_is_the_one_in_force_and_follows_the_log_at_once() -> None
         assert (before, after) == (False, True)
 
     asyncio.run(story())
-
-
-def test_s7_grpc_itself_allows_whatever_may_be_set() -> None:
-    """Else a setting could be raised above what any call may bring."""
-    options = dict(server_options(REGISTRY[LIMIT].most))
-
-    assert options["grpc.max_receive_message_length"] > REGISTRY[LIMIT].most

@@ -1,4 +1,4 @@
-"""What a hostile caller can take of a node: gRPC's bounds hold, and are where honest ones are not.
+"""gRPC's options: what a hostile caller can take of a node is bounded, and honest ones are served.
 
 A server with our options and raw connections to it. Each bound is made small here, so that it is
 reached; that it is large enough for honest callers has a test of its own.
@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import resource
 import socket
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -29,22 +28,23 @@ from harness.hostile import (
     frame,
 )
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
+from holdfast.server.config.node_config import Tls
 from holdfast.server.process.open_files import (
     CONNECTIONS_MAX,
-    connections_max,
-    peer_connections_max,
-    raise_limit,
 )
 from holdfast.server.rpc import grpc_options
 from holdfast.server.rpc.grpc_options import server_options
 from holdfast.server.security.certificates import issue, make_authority
-from holdfast.server.security.client_port import server_credentials
+from holdfast.server.security.client_port import (
+    server_credentials,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
     from pathlib import Path
 
     from holdfast.server.config.node_config import Tls
+
 
 PATIENCE_S = 30.0
 """Longer than any bound here takes, shorter than what the library does by itself (120 s)."""
@@ -223,44 +223,34 @@ def frames(got: BinaryIO) -> Iterator[tuple[int, bytes]]:
         yield head[3], got.read(int.from_bytes(head[:3], "big"))
 
 
-@pytest.mark.parametrize(
-    ("files", "left"), [(65_536, 64_384), (8_192, 7_936), (1_024, 768), (500, 250), (100, 50)]
-)
-def test_what_clients_get_of_the_files(
-    files: int, left: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """All but 128 and what the peer port may take; at least half of a tiny limit."""
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
-    assert connections_max() == left
+def test_a_burst_is_not_refused_by_the_library() -> None:
+    """reference: both limits must be far above 10,000; the default of newer grpcio is 3,000."""
+    options = dict(server_options(0))
+
+    assert options["grpc.server.max_pending_requests"] > 10_000
+    assert options["grpc.server.max_pending_requests_hard_limit"] > 10_000
 
 
-@pytest.mark.parametrize(
-    ("files", "nodes", "left"),
-    [(65_536, 3, 1_024), (8_192, 3, 128), (500, 3, 125), (100, 3, 25), (64, 5, 20)],
-)
-def test_what_the_peer_port_gets_of_the_files(
-    files: int, nodes: int, left: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """One in 64, from 128 to 1,024; never above a quarter of all, or below four for each node."""
-    monkeypatch.setattr(resource, "getrlimit", lambda _: (files, files))
-    assert peer_connections_max(nodes) == left
+def test_a_frozen_peer_is_found_in_seconds() -> None:
+    """Keepalive alone does not find it: the ping's own timeout is 60 s by default."""
+    options = dict(server_options(0))
+
+    assert options["grpc.http2.ping_timeout_ms"] <= options["grpc.keepalive_time_ms"]
 
 
-def test_without_a_limit_on_files_there_is_still_one_on_connections() -> None:
-    """RLIM_INFINITY is -1, and no number of connections."""
-    with pytest.MonkeyPatch.context() as patch:
-        unlimited = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-        patch.setattr(resource, "getrlimit", lambda _: unlimited)
-        assert connections_max() == CONNECTIONS_MAX
-        assert peer_connections_max(3) == 1_024
+def test_a_message_may_be_as_large_as_an_entry() -> None:
+    """S7: gRPC's message limits follow entry_bytes_max."""
+    options = dict(server_options(8 << 20))
+
+    assert options["grpc.max_receive_message_length"] > 8 << 20
 
 
-def test_a_shells_soft_limit_on_files_is_not_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else the 769th client of a node that was started by hand would be turned away."""
-    limits = [(1_024, 65_536)]
-    monkeypatch.setattr(resource, "getrlimit", lambda _: limits[-1])
-    monkeypatch.setattr(resource, "setrlimit", lambda _, pair: limits.append(pair))
+def test_two_nodes_cannot_share_a_port() -> None:
+    assert dict(server_options(0))["grpc.so_reuseport"] == 0
 
-    raise_limit()
 
-    assert connections_max() == 65_536 - 128 - 1_024
+def test_s7_grpc_itself_allows_whatever_may_be_set() -> None:
+    """Else a setting could be raised above what any call may bring."""
+    options = dict(server_options(REGISTRY["log.entry_bytes_max"].most))
+
+    assert options["grpc.max_receive_message_length"] > REGISTRY["log.entry_bytes_max"].most

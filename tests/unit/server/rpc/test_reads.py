@@ -1,4 +1,4 @@
-"""How old a read that may be stale says it is (S10)."""
+"""Reads need the lease or a majority; one that may be stale says how old it is (S10)."""
 
 from __future__ import annotations
 
@@ -6,9 +6,11 @@ import asyncio
 
 from holdfast.raft.api import Status
 from holdfast.server.rpc.reads import Reads
+from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from unit.runtime.fake_replica import FakeReplica
 from unit.runtime.world import World
+from unit.server.nodes import served
 
 STALE = x.RequestExtras(stale_ok=True)
 
@@ -50,3 +52,23 @@ def test_what_the_leader_said_of_a_newer_state_makes_this_one_no_younger() -> No
 
 def test_before_any_leader_was_heard_the_age_counts_from_what_was_applied() -> None:
     assert age_ms((float("-inf"), 0), applied_index=5, now_ms=4_000) == 3_000
+
+
+def test_reads_need_the_lease_or_a_barrier() -> None:
+    """S10 c: no lease, then a majority is asked first; stale_ok says how old the answer is."""
+
+    async def story() -> None:
+        async with served() as node:
+            node.replica.lease = False
+            fresh = await node.admin.ListTopics(a.ListTopicsRequest())
+            asked = node.replica.barriers
+            stale = await node.admin.ListTopics(
+                a.ListTopicsRequest(holdfast=x.RequestExtras(stale_ok=True))
+            )
+
+            assert asked == 1
+            assert node.replica.barriers == 1
+            assert fresh.holdfast.applied_index == node.replica.state.applied_index
+            assert stale.holdfast.HasField("age_ms")
+
+    asyncio.run(story())

@@ -130,6 +130,6 @@ def test_peers_may_have_an_authority_of_their_own(tmp_path: Path) -> None:
 
 def test_the_page_about_the_keys_is_what_the_table_says() -> None:
     """docs/operations/config.md is generated: `python -m holdfast.server.config.text`."""
-    page = Path(__file__).parents[3] / "docs" / "operations" / "config.md"
+    page = Path(__file__).parents[4] / "docs" / "operations" / "config.md"
 
     assert page.read_text() == text.page()

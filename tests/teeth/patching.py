@@ -25,8 +25,8 @@ def without(*rules: Switch) -> Iterator[None]:
     made: Any = engine.Engine.__init__
 
     def make(self: engine.Engine, **arguments: Any) -> None:  # noqa: ANN401 - whatever it takes
-        kept = frozenset(arguments.pop("rules", ALL)) - {*rules}
-        made(self, rules=kept, **arguments)
+        kept = frozenset(arguments.pop("switches", ALL)) - {*rules}
+        made(self, switches=kept, **arguments)
 
     with replaced(engine.Engine, "__init__", make):
         yield

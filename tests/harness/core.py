@@ -2,7 +2,8 @@
 
 What a node does with the core is here in its simplest form: decide, put the events into an entry,
 apply it, adopt the leader-local part, carry out the effects. After every entry the invariants of
-the state are checked, and the log is kept, so that a test can replay it from any cut.
+the state are checked, and what the table of members tells of it; the log is kept, so that a test
+can replay it from any cut.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections import deque
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from harness.members import contradictions
 from holdfast.coordinator.groups.draft import NOBODY
 from holdfast.coordinator.kernel import invariants
 from holdfast.coordinator.kernel.apply import apply_entry, replay
@@ -102,6 +104,7 @@ class Core:
         assert not applied.skipped
         made = Applied(index, self.term, entry, self.state, applied.state, applied.records)
         self.log.append(made)
+        assert contradictions(self.state, applied.records) == []
         self.state = applied.state
         assert invariants.check(self.state) == []
 

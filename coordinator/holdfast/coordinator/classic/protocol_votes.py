@@ -9,43 +9,28 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable
+from typing import TypeAlias
 
-from holdfast.coordinator.model.events import (
-    Event,
-    GenerationStarted,
-    MemberExpired,
-    MemberJoined,
-    MemberRefused,
-    MembersLeft,
-    MembersRemoved,
-    MemberUpdated,
-    Protocol,
-    StaticMemberReplaced,
-)
-from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.events import Event, Protocol
+from holdfast.coordinator.model.membership import UPDATED, line_of
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group, Member
 from holdfast.coordinator.model.volatile import Support
+
+Protocols: TypeAlias = tuple[Protocol, ...]
 
 
 def after(counts: Support | None, before: Group | None, event: Event) -> Support | None:
     """The counts after `event` happened to the group `before`; None if they must be counted."""
     if counts is None or before is None:
         return None
-    match event:
-        case MemberJoined(protocols=protocols):
-            return _add(counts, protocols, +1)
-        case MemberUpdated(member_id=member_id, protocols=protocols):
-            return _swap(counts, before, member_id, protocols)
-        case StaticMemberReplaced(old_member_id=member_id, protocols=protocols):
-            return _swap(counts, before, member_id, protocols)
-        case MembersLeft(member_ids=gone) | MembersRemoved(member_ids=gone):
-            return _drop(counts, before, gone)
-        case MemberExpired(member_id=member_id) | MemberRefused(member_id=member_id):
-            return _drop(counts, before, (member_id,))
-        case GenerationStarted(removed=gone):
-            return _drop(counts, before, gone)
-    return counts
+    line = line_of(event)
+    if not line.kind:
+        return counts
+    dropped = line.named(event) if line.kind == UPDATED else line.went(event)
+    old = [before.members[member_id].protocols for member_id in dropped]
+    new = line.protocols(event)
+    return _drop(counts, old) if new is None else _swap(counts, old, new)
 
 
 def count(members: Iterable[Member]) -> Support:
@@ -58,17 +43,17 @@ def count(members: Iterable[Member]) -> Support:
     return Support(PMap(names), size)
 
 
-def protocols_size(protocols: tuple[Protocol, ...]) -> int:
+def protocols_size(protocols: Protocols) -> int:
     """The bytes that a member sends as protocol names and metadata."""
     return sum(len(protocol.name) + len(protocol.metadata) for protocol in protocols)
 
 
-def in_common(counts: Support, protocols: tuple[Protocol, ...], members: int) -> bool:
+def in_common(counts: Support, protocols: Protocols, members: int) -> bool:
     """Whether one of these protocols is supported by all of so many members (K-I1)."""
     return any(counts.names.get(protocol.name, 0) == members for protocol in protocols)
 
 
-def same_names(one: tuple[Protocol, ...], other: tuple[Protocol, ...]) -> bool:
+def same_names(one: Protocols, other: Protocols) -> bool:
     """Whether two lists name the same protocols in the same order: no vote can change."""
     return one is other or [p.name for p in one] == [p.name for p in other]
 
@@ -86,25 +71,22 @@ def vote(members: Collection[Member], counts: Support) -> str:
     return min(votes, key=lambda name: (-votes[name], name))
 
 
-def _names(protocols: tuple[Protocol, ...]) -> set[str]:
+def _names(protocols: Protocols) -> set[str]:
     return {protocol.name for protocol in protocols}
 
 
-def _add(counts: Support, protocols: tuple[Protocol, ...], by: int) -> Support:
+def _add(counts: Support, protocols: Protocols, by: int) -> Support:
     names = counts.names
     for name in _names(protocols):
         names = names.set(name, names.get(name, 0) + by)
     return Support(names, counts.size + by * protocols_size(protocols))
 
 
-def _swap(
-    counts: Support, before: Group, member_id: MemberId, protocols: tuple[Protocol, ...]
-) -> Support:
-    old = before.members[member_id].protocols
-    return counts if old == protocols else _add(_add(counts, old, -1), protocols, +1)
+def _swap(counts: Support, old: list[Protocols], new: Protocols) -> Support:
+    return counts if old == [new] else _add(_drop(counts, old), new, +1)
 
 
-def _drop(counts: Support, before: Group, gone: Iterable[MemberId]) -> Support:
-    for member_id in gone:
-        counts = _add(counts, before.members[member_id].protocols, -1)
+def _drop(counts: Support, gone: Iterable[Protocols]) -> Support:
+    for protocols in gone:
+        counts = _add(counts, protocols, -1)
     return counts

@@ -15,12 +15,17 @@ from holdfast.coordinator.model.events import (
     AssignmentStored,
     GenerationStarted,
     GroupEmptied,
-    MemberExpired,
     MemberJoined,
-    MemberRefused,
-    MembersLeft,
-    MembersRemoved,
     RebalanceStarted,
+)
+from holdfast.coordinator.model.membership import (
+    EXPIRED,
+    LATE,
+    LEFT,
+    REFUSED,
+    REMOVED,
+    REPLACED,
+    line_of,
 )
 from holdfast.coordinator.model.state import Change, Group, Move, Parted, Rebalance
 from holdfast.coordinator.model.subscriptions import CONSUMER
@@ -43,16 +48,24 @@ PARTED_BYTES_MAX: Final = 16_384
 COMPARED_BYTES_MAX: Final = 65_536
 """Changed assignments that are compared partition by partition; of more only members count."""
 
+_DEPARTURES: Final[Mapping[str, str | None]] = {
+    LEFT: "left",
+    REMOVED: "removed",
+    EXPIRED: "expired",
+    REFUSED: "refused",
+    LATE: "expired",
+    REPLACED: None,  # the static member stays
+}
+"""How a member went, in the words of `Change`."""
+
 
 def noted(before: Group, after: Group, event: GroupEvent, record: Record) -> Group:
     """The group after an event, with what the event means to its rebalances."""
     match event:
         case RebalanceStarted():
             return after._replace(rebalances=opened(before, event, record).rebalances)
-        case GenerationStarted(removed=removed):
-            return closed(before, after, removed, record)
-        case GroupEmptied():
-            return closed(before, after, (), record)
+        case GenerationStarted() | GroupEmptied():
+            return changed(before, closed(after, record), event)
         case AssignmentStored():
             return assigned(before, after, record)
     return changed(before, after, event)
@@ -86,28 +99,20 @@ def opened(group: Group, event: RebalanceStarted, record: Record) -> Group:
 
 def changed(before: Group, after: Group, event: GroupEvent) -> Group:
     """Members came or went: note who, in the rebalance that this belongs to."""
-    match event:
-        case MemberJoined():
-            return _joined(after, event)
-        case MembersLeft(member_ids=gone):
-            return _went(before, after, gone, "left")
-        case MembersRemoved(member_ids=gone):
-            return _went(before, after, gone, "removed")
-        case MemberExpired(member_id=member_id):
-            return _went(before, after, (member_id,), "expired")
-        case MemberRefused(member_id=member_id):
-            return _went(before, after, (member_id,), "refused")
-    return after
+    if isinstance(event, MemberJoined):
+        return _joined(after, event)
+    line = line_of(event)
+    how = _DEPARTURES.get(line.kind)
+    gone = () if how is None else line.went(event)
+    return _went(before, after, gone, how) if gone and how else after
 
 
-def closed(before: Group, after: Group, removed: Sequence[MemberId], record: Record) -> Group:
-    """The join phase is over; `removed` did not come in time (K-D5)."""
+def closed(after: Group, record: Record) -> Group:
+    """The join phase is over."""
     last = after.last_rebalance
     if last is None:
         return after
-    done = last._replace(generation=after.generation, closed_ms=record.log_time_ms)
-    noted = _noted(after, done)
-    return _went(before, noted, removed, "expired") if removed else noted
+    return _noted(after, last._replace(generation=after.generation, closed_ms=record.log_time_ms))
 
 
 def assigned(before: Group, after: Group, record: Record) -> Group:

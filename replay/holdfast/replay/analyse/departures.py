@@ -5,17 +5,29 @@ Plain Python over events: no Spark, no files.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Final, NamedTuple
 
-from holdfast.coordinator.model.events import (
-    Event,
-    GenerationStarted,
-    MemberExpired,
-    MemberRefused,
-    MembersLeft,
-    MembersRemoved,
-)
+from holdfast.coordinator.model.events import Event
 from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.membership import (
+    EXPIRED,
+    LATE,
+    LEFT,
+    REFUSED,
+    REMOVED,
+    REPLACED,
+    line_of,
+)
+
+_HOW: Final[Mapping[str, str | None]] = {
+    LEFT: "left",
+    REMOVED: "removed",
+    EXPIRED: "expired",
+    REFUSED: "refused",
+    LATE: "removed",
+    REPLACED: None,  # the static member stays
+}
 
 
 class Departures(NamedTuple):
@@ -30,14 +42,6 @@ class Departures(NamedTuple):
 
 def departures(event: Event) -> Departures:
     """Nobody, for an event that is about something else."""
-    match event:
-        case MembersLeft(member_ids=member_ids):
-            return Departures(member_ids, "left")
-        case MembersRemoved(member_ids=member_ids) | GenerationStarted(removed=member_ids):
-            return Departures(member_ids, "removed")
-        case MemberExpired(member_id=member_id):
-            return Departures((member_id,), "expired")
-        case MemberRefused(member_id=member_id):
-            return Departures((member_id,), "refused")
-        case _:
-            return Departures((), "")
+    line = line_of(event)
+    how = _HOW.get(line.kind)
+    return Departures((), "") if how is None else Departures(line.went(event), how)

@@ -7,20 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from holdfast.coordinator.model.events import (
     AssignmentStored,
     GenerationStarted,
     GroupDeleted,
     GroupEmptied,
-    InstanceReleased,
-    MemberJoined,
     RebalanceStarted,
     Record,
-    StaticMemberReplaced,
 )
 from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.membership import JOINED, RELEASED, REPLACED, line_of
 from holdfast.replay.analyse.departures import departures
 
 
@@ -55,6 +53,9 @@ class Turn(NamedTuple):
     owner: str
     kind: str
     at_ms: int
+
+
+_TURNS: Final = {JOINED: "joined", REPLACED: "swapped", RELEASED: "released"}
 
 
 @dataclass(slots=True)
@@ -96,18 +97,14 @@ class RebalanceTimeline:
 
     def turns(self, record: Record) -> Iterator[Turn]:
         """What this record says of single members; keeps their names."""
-        match record.event:
-            case MemberJoined(member_id=member_id, instance_id=instance_id):
-                self.owners[member_id] = instance_id or member_id
-                yield self._turn(member_id, "joined", record)
-            case StaticMemberReplaced() as event:
-                self.owners[event.new_member_id] = event.instance_id
-                yield self._turn(event.new_member_id, "swapped", record)
-            case InstanceReleased(member_id=member_id):
-                yield self._turn(member_id, "released", record)
-            case event:
-                member_ids, how = departures(event)
-                yield from (self._turn(member_id, how, record) for member_id in member_ids)
+        event, line = record.event, line_of(record.event)
+        for member_id in line.came(event):
+            self.owners[member_id] = line.instance_id(event) or member_id
+        if kind := _TURNS.get(line.kind):
+            whom = line.came(event) or line.fenced(event)
+        else:
+            whom, kind = departures(event)
+        yield from (self._turn(member_id, kind, record) for member_id in whom)
 
     def _opened(self, event: RebalanceStarted, record: Record) -> Rebalance:
         (index, ordinal), cause = record.position, record.cause

@@ -25,6 +25,7 @@ from holdfast.coordinator.model.commands import (
     SyncGroup,
 )
 from holdfast.coordinator.model.effects import Answer
+from holdfast.coordinator.model.membership import ENDED, FREED, GRANTED, REPLACED, line_of
 from holdfast.coordinator.model.usage import NOTHING
 
 if TYPE_CHECKING:
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.commands import Command
     from holdfast.coordinator.model.effects import Decision, Effect
     from holdfast.coordinator.model.ids import CallId, GroupId, MemberId
+    from holdfast.coordinator.model.membership import Line
     from holdfast.coordinator.model.state import State
     from holdfast.coordinator.model.volatile import Volatile
 
@@ -118,11 +120,12 @@ class Batch:
     def _note(self, event: ev.Event) -> None:
         """Remember whom the event names (None: the whole group), and whose calls must wait."""
         group = self.state.groups.get(self.group_id)
-        self.touched.update(_touched(event, group.members if group else ()))
-        if isinstance(event, _WHOLE):
+        line = line_of(event)
+        self.touched.update(_touched(event, line, group.members if group else ()))
+        if line.everyone in _WHOLE:
             self._named = None
         elif self._named is not None:
-            self._named.update(_named(event))
+            self._named.update(line.came(event), line.named(event))
 
     def problems(self) -> Sequence[str]:
         """Broken invariants of what the batch touched (S6), in time that follows the batch."""
@@ -142,15 +145,8 @@ class Batch:
         return ev.Part(self.group_id, term, version, tuple(self.events))
 
 
-_WHOLE: Final = (ev.GenerationStarted, ev.AssignmentStored, ev.GroupEmptied)
-"""Events that concern every member, so that their cost follows the group's size anyway."""
-
-
-def _named(event: ev.Event) -> Iterator[MemberId]:
-    """Members that an event of one or two members speaks of; those it removes are `touched`."""
-    for field in ("member_id", "new_member_id"):
-        if value := getattr(event, field, ""):
-            yield value
+_WHOLE: Final = frozenset({FREED, GRANTED, ENDED})
+"""What changes every member, so that its cost follows the group's size anyway."""
 
 
 def call_of(command: Command) -> CallId:
@@ -187,23 +183,14 @@ def _listed(command: Command) -> Iterator[int]:
             return
 
 
-def _touched(event: ev.Event, everyone: Iterable[MemberId]) -> Iterator[MemberId]:
+def _touched(event: ev.Event, line: Line, everyone: Iterable[MemberId]) -> Iterator[MemberId]:
     """Members whose calls must wait for the batch: removed, replaced or fenced by it (S9)."""
-    match event:
-        case ev.MembersLeft(member_ids=ids) | ev.MembersRemoved(member_ids=ids):
-            yield from ids
-        case ev.MemberExpired(member_id=gone) | ev.MemberRefused(member_id=gone):
-            yield gone
-        case ev.StaticMemberReplaced(old_member_id=old, new_member_id=new):
-            yield from (old, new)
-        case ev.InstanceReleased(member_id=fenced):
-            yield fenced
-        case ev.GenerationStarted(removed=removed):
-            yield from removed
-        case ev.GroupDeleted():
-            yield from everyone
-        case _:
-            return
+    yield from line.went(event)
+    yield from line.fenced(event)
+    if line.kind == REPLACED:
+        yield from line.came(event)
+    if line.everyone == ENDED:
+        yield from everyone
 
 
 def waits(batch: Batch, command: Command) -> bool:

@@ -13,8 +13,17 @@ from typing import TYPE_CHECKING, Final, cast
 
 import grpc
 
-from holdfast.coordinator.model import events as ev
 from holdfast.coordinator.model.commands import Caller
+from holdfast.coordinator.model.membership import (
+    EXPIRED,
+    LATE,
+    LEFT,
+    RECALLED,
+    REFUSED,
+    REMOVED,
+    REPLACED,
+    line_of,
+)
 from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
 from holdfast.server.rpc.callers import end
 from holdfast.server.rpc.errors import ENDED, CallFailed, Refused, ending
@@ -28,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 
     from holdfast.coordinator.model.commands import Heartbeat
-    from holdfast.coordinator.model.events import Record
+    from holdfast.coordinator.model.events import Event, Record
     from holdfast.coordinator.model.ids import CallId, GroupId, MemberId
     from holdfast.coordinator.model.replies import HeartbeatReply
     from holdfast.coordinator.model.state import Group
@@ -52,6 +61,17 @@ _ENDED: Final = frozenset(
     {e.ERROR_CODE_UNKNOWN_MEMBER_ID, e.ERROR_CODE_FENCED_INSTANCE_ID, e.ERROR_CODE_INVALID_GROUP_ID}
 )
 """Answers after which there is nothing to tell a member id any more."""
+_FENCED: Final = e.ERROR_CODE_FENCED_INSTANCE_ID
+_GONE: Final = e.ERROR_CODE_UNKNOWN_MEMBER_ID
+_WHY: Final[Mapping[str, str]] = {
+    LEFT: "",
+    REMOVED: "{reason}",
+    EXPIRED: "its session ended",
+    REFUSED: "",
+    LATE: "it did not rejoin in time",
+    REPLACED: "another process took over {instance_id}",
+}
+"""What a member that went is told, by how it went; nothing if it is the answer of its own call."""
 
 
 class _Stream:
@@ -265,7 +285,7 @@ class HeartbeatStreams:
             told = {push.member_id: push for push in self._told(record)} if streams else {}
             for stream in streams if told else ():
                 stream.push(record.group_id, told)
-            gone = tuple(_gone(record.event)) if streams else ()
+            gone = line_of(record.event).went(record.event) if streams else ()
             for stream in streams if gone else ():
                 self._drop(stream, record.group_id, gone)
 
@@ -305,33 +325,14 @@ def failed(error: CallFailed, code: Code) -> g.HeartbeatResponse:
     return g.HeartbeatResponse(error_code=code, holdfast=x.ResponseExtras(message=error.sentence))
 
 
-def _news(event: ev.Event, group: Group | None) -> Iterator[tuple[MemberId, Code, str]]:
+def _news(event: Event, group: Group | None) -> Iterator[tuple[MemberId, Code, str]]:
     """Whom an event concerns before the next heartbeat, and as what."""
-    gone = e.ERROR_CODE_UNKNOWN_MEMBER_ID
-    match event:
-        case ev.RebalanceStarted(reason=reason) if group is not None:
-            yield from ((m, e.ERROR_CODE_REBALANCE_IN_PROGRESS, reason) for m in group.members)
-        case ev.StaticMemberReplaced(old_member_id=old, instance_id=instance):
-            yield old, e.ERROR_CODE_FENCED_INSTANCE_ID, f"another process took over {instance}"
-        case ev.MembersRemoved(member_ids=ids, reason=reason):
-            yield from ((member_id, gone, reason) for member_id in ids)
-        case ev.MemberExpired(member_id=member_id):
-            yield member_id, gone, "its session ended"
-        case ev.GenerationStarted(removed=ids):
-            yield from ((member_id, gone, "it did not rejoin in time") for member_id in ids)
-        case _:
-            return
-
-
-def _gone(event: ev.Event) -> Iterable[MemberId]:
-    """Member ids that an event ends: none of them comes back."""
-    match event:
-        case ev.MembersLeft(member_ids=ids) | ev.MembersRemoved(member_ids=ids):
-            return ids
-        case ev.GenerationStarted(removed=ids):
-            return ids
-        case ev.MemberExpired(member_id=gone) | ev.MemberRefused(member_id=gone):
-            return (gone,)
-        case ev.StaticMemberReplaced(old_member_id=old):
-            return (old,)
-    return ()
+    line = line_of(event)
+    reason = line.reason(event) or ""
+    if line.everyone == RECALLED and group is not None:
+        code = e.ERROR_CODE_REBALANCE_IN_PROGRESS
+        yield from ((member_id, code, reason) for member_id in group.members)
+    elif why := _WHY.get(line.kind):
+        code = _FENCED if line.kind == REPLACED else _GONE
+        told = why.format(reason=reason, instance_id=line.instance_id(event))
+        yield from ((member_id, code, told) for member_id in line.went(event))

@@ -14,8 +14,9 @@ from collections import Counter
 from operator import attrgetter
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from holdfast.coordinator.model.events import InstanceReleased, MemberJoined, StaticMemberReplaced
+from holdfast.coordinator.model.events import StaticMemberReplaced
 from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.membership import JOINED, RELEASED, line_of
 from holdfast.coordinator.model.rejections import FencedInstanceId
 from holdfast.coordinator.model.text import span
 from holdfast.runtime.event_log.history import NotHeld
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.model.events import Record
     from holdfast.coordinator.model.ids import GroupId, InstanceId, MemberId
+    from holdfast.coordinator.model.membership import Line
     from holdfast.coordinator.model.rejections import Rejection
     from holdfast.runtime.ports import HistoryLike, ReplicaLike
     from holdfast.v1 import events_pb2 as ev
@@ -191,6 +193,15 @@ class Takeovers:
             at = page.next
             await asyncio.sleep(0)
 
+    def _note_change(self, record: Record, line: Line) -> None:
+        """One record that was applied just now, of a static member."""
+        if line.kind == RELEASED:
+            self._counts.released(*line.fenced(record.event))
+        elif line.kind == JOINED:
+            self._counts.came(*line.came(record.event))
+        elif isinstance(record.event, StaticMemberReplaced):
+            self._count_swap(record, record.event)
+
     def _note_message(self, record: EventRecord) -> None:
         """One record that was read back."""
         body = record.event.WhichOneof("body")
@@ -227,13 +238,9 @@ class Takeovers:
         """Count, and remember who released."""
         del index
         for record in records:
-            match record.event:
-                case InstanceReleased(member_id=member_id):
-                    self._counts.released(member_id)
-                case MemberJoined(member_id=member_id, instance_id=instance_id) if instance_id:
-                    self._counts.came(member_id)
-                case StaticMemberReplaced() as event:
-                    self._count_swap(record, event)
+            line = line_of(record.event)
+            if line.instance_id(record.event):
+                self._note_change(record, line)
 
     def on_stopped(self, reason: str) -> None:
         """Nothing more will be asked here."""

@@ -1,0 +1,109 @@
+"""Holds the table of what events do to members against the fold: both must tell the same."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+from holdfast.coordinator.kernel.apply import replay
+from holdfast.coordinator.model.membership import (
+    ENDED,
+    FREED,
+    GRANTED,
+    REPLACED,
+    Line,
+    line_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from holdfast.coordinator.model.events import Event, Record
+    from holdfast.coordinator.model.state import Group, Member, State
+
+
+class Step(NamedTuple):
+    """A group's members before and after one event, and what the table tells of it."""
+
+    old: Mapping[str, Member]
+    new: Mapping[str, Member]
+    line: Line
+    event: Event
+    generations: int
+
+    def told(self, column: str) -> set[str]:
+        """The ids in a column of the table."""
+        return set(getattr(self.line, column)(self.event))
+
+    def changed(self) -> set[str]:
+        """Who is there before and after, and not the same."""
+        return {
+            each for each in self.new.keys() & self.old.keys() if self.new[each] != self.old[each]
+        }
+
+
+def contradictions(state: State, records: Iterable[Record]) -> list[str]:
+    """Where the table tells something else of these records than their fold; `state`: before."""
+    found = []
+    for record in records:
+        before = state.groups.get(record.group_id)
+        state = replay(state, (record,))
+        step = _step(before, state.groups.get(record.group_id), record.event)
+        found += [f"{record.event}: {wrong}" for wrong in _wrong(step)]
+    return found
+
+
+def _step(before: Group | None, after: Group | None, event: Event) -> Step:
+    generations = after.generation - before.generation if before and after else 0
+    old, new = before.members if before else {}, after.members if after else {}
+    return Step(dict(old), dict(new), line_of(event), event, generations)
+
+
+def _wrong(step: Step) -> Iterator[str]:
+    if step.line.everyone == ENDED:
+        if step.new:
+            yield f"{sorted(step.new)} are still there"
+        return
+    yield from _who(step)
+    yield from _which(step)
+    yield from _grants(step)
+
+
+def _who(step: Step) -> Iterator[str]:
+    """Who came, who went, and who stays and was fenced."""
+    old, new = step.old, step.new
+    if new.keys() - old.keys() != step.told("came"):
+        yield f"{sorted(new.keys() - old.keys())} came"
+    if old.keys() - new.keys() != step.told("went"):
+        yield f"{sorted(old.keys() - new.keys())} went"
+    fenced = {each for each in step.changed() if new[each].released and not old[each].released}
+    if fenced != step.told("fenced") - step.told("went"):
+        yield f"{sorted(fenced)} are fenced"
+
+
+def _which(step: Step) -> Iterator[str]:
+    """Which members are others now, if not all may be, and what the table tells of them."""
+    line, came, named = step.line, step.told("came"), step.told("named")
+    if not line.everyone and not step.changed() <= step.told("fenced") | named:
+        yield f"{sorted(step.changed())} changed"
+    protocols, instance_id = line.protocols(step.event), line.instance_id(step.event)
+    for member_id in (came | named if protocols is not None else came) & step.new.keys():
+        if step.new[member_id].protocols != protocols:
+            yield f"{member_id} supports {step.new[member_id].protocols}"
+    for member_id in (came | step.told("fenced")) & step.new.keys():
+        if step.new[member_id].instance_id != instance_id:
+            yield f"{member_id} is {step.new[member_id].instance_id}"
+
+
+def _grants(step: Step) -> Iterator[str]:
+    """Who was granted something by the event itself (S13), and whether a generation began."""
+    indexes = {each: member.granted_index for each, member in step.old.items()}
+    granted = {
+        name for name, each in step.new.items() if each.granted_index != indexes.get(name, 0)
+    }
+    everyone = step.line.everyone
+    meant = set(step.new) if everyone == GRANTED else set()
+    may_be = step.told("came") if step.line.kind == REPLACED else meant
+    if not meant <= granted <= may_be:
+        yield f"{sorted(granted)} are granted something"
+    if bool(step.generations) != (everyone == FREED):
+        yield f"{step.generations} generations began"

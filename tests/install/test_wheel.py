@@ -1,10 +1,11 @@
-"""What users install: the wheel is whole, and its bare form is the light client alone."""
+"""What users install: the wheel is whole, its bare form is the light client, [cli] the command."""
 
 import re
 import shutil
 import subprocess
 import sys
 import zipfile
+from email.message import Message
 from email.parser import Parser
 from importlib.util import find_spec
 from pathlib import Path
@@ -34,10 +35,20 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def light(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Make a site folder as the bare install leaves it: our wheel, grpcio and protobuf."""
-    site = tmp_path_factory.mktemp("site")
+    return site_folder(wheel, tmp_path_factory.mktemp("light"), LIGHT)
+
+
+@pytest.fixture(scope="module")
+def command(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Make a site folder as [cli] leaves it: what the bare install brings, and Click."""
+    return site_folder(wheel, tmp_path_factory.mktemp("command"), [*LIGHT, "click"])
+
+
+def site_folder(wheel: Path, site: Path, packages: list[str]) -> Path:
+    """Unpack the wheel, and link packages that are installed here beside it."""
     with zipfile.ZipFile(wheel) as archive:
         archive.extractall(site)
-    for name in LIGHT:
+    for name in packages:
         spec = find_spec(name)
         assert spec is not None, f"{name} is not installed here"
         found = Path(next(iter(spec.submodule_search_locations or [spec.origin or ""])))
@@ -63,15 +74,33 @@ def test_the_wheel_holds_every_package_typed_and_nothing_else(wheel: Path) -> No
     assert "holdfast/__init__.py" not in names
 
 
-def test_the_base_requires_grpcio_and_protobuf_only(wheel: Path) -> None:
+def metadata(wheel: Path) -> Message:
     archive = zipfile.ZipFile(wheel)
     (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-    fields = Parser().parsestr(archive.read(name).decode())
-    base = [line for line in fields.get_all("Requires-Dist") or [] if "extra ==" not in line]
+    return Parser().parsestr(archive.read(name).decode())
+
+
+def required(wheel: Path, extra: str = "") -> list[str]:
+    """List what the base requires, or what an extra adds to it."""
+    lines = [str(line) for line in metadata(wheel).get_all("Requires-Dist") or []]
+    mark = f"extra == '{extra}'" if extra else ""
+    return [line for line in lines if (mark in line if extra else "extra ==" not in line)]
+
+
+def test_the_base_requires_grpcio_and_protobuf_only(wheel: Path) -> None:
+    base = required(wheel)
 
     assert {re.split(r"[<>=! ]", line)[0] for line in base} == {"grpcio", "protobuf"}
     assert not [line for line in base if "<" in line], "the client sets no ceiling"
-    assert fields["License-Expression"] == "Apache-2.0"
+    assert metadata(wheel)["License-Expression"] == "Apache-2.0"
+
+
+def test_the_command_adds_click_alone_and_a_node_all_of_the_command(wheel: Path) -> None:
+    (click,) = required(wheel, "cli")
+
+    assert click.startswith("click")
+    assert "<" not in click, "nor does the command set a ceiling"
+    assert any(line.startswith("click") for line in required(wheel, "server"))
 
 
 def test_the_client_imports_in_a_bare_install(light: Path) -> None:
@@ -87,4 +116,38 @@ def test_the_command_without_its_extra_says_how_to_install_it(light: Path) -> No
     assert done.returncode == 2
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
-    assert "pip install 'holdfast[server]'" in done.stderr
+    assert "pip install 'holdfast[cli]'" in done.stderr
+
+
+def run_command(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command there, without patience for nodes that are not there."""
+    connect = "from holdfast.cli import connect; connect.UNCONNECTED_MS = 0; "
+    program = f"sys.argv[1:] = {words!r}; from holdfast.cli.entry import main; main()"
+    return run_light(site, (connect if "--address" in words else "") + program)
+
+
+@pytest.mark.parametrize("words", [("group", "describe", "g"), ("log", "tail"), ("topic", "list")])
+def test_who_asks_a_cluster_needs_the_command_alone(command: Path, words: tuple[str, ...]) -> None:
+    done = run_command(command, *words, "--address", "127.0.0.1:1")
+
+    assert done.returncode == 3, done.stderr
+    assert "nobody listens" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "extra"),
+    [
+        (("node", "--config", "node.toml"), "server"),
+        (("cluster", "start", "--dir", "nowhere"), "server"),
+        (("log", "verify", "--node-dir", "."), "server"),
+        (("replay", "verify", "--node-dir", "."), "spark"),
+    ],
+)
+def test_a_command_that_needs_more_names_its_extra(
+    command: Path, words: tuple[str, ...], extra: str
+) -> None:
+    done = run_command(command, *words)
+
+    assert (done.returncode, done.stdout) == (2, "")
+    assert len(done.stderr.splitlines()) == 1
+    assert f"pip install 'holdfast[{extra}]'" in done.stderr

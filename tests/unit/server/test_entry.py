@@ -12,6 +12,10 @@ from holdfast.cli import entry
 from holdfast.cli import main as cli
 
 
+def test_the_command_itself_needs_the_smallest_extra() -> None:
+    assert (entry.missing_extra("click") or "").endswith("pip install 'holdfast[cli]'")
+
+
 def test_a_package_of_the_server_extra_is_named_with_the_command() -> None:
     sentence = entry.missing_extra("lmdb") or ""
 

@@ -1,7 +1,8 @@
 """The door of the `holdfast` command: opens the CLI, or says which extra is missing.
 
-`pip install holdfast` is the light client and brings nothing that a server needs, yet it installs
-the command as well. Before it has looked, this module imports only the standard library.
+`pip install holdfast` is the light client and brings nothing that a command or a server needs, yet
+it installs the command as well. Before it has looked, this module imports the standard library
+alone.
 """
 
 import os
@@ -10,9 +11,9 @@ from importlib import import_module
 
 __all__ = ["main"]
 
-# A module that only the [server] extra brings, and one that only [spark] brings.
+# The smallest extra that brings a package.
 _EXTRA_OF = {
-    "click": "server",
+    "click": "cli",
     "cryptography": "server",
     "grpc_health": "server",
     "grpc_reflection": "server",

@@ -18,6 +18,7 @@ from holdfast.client import (
     InvalidArgument,
     Member,
     Offset,
+    OutcomeUnknown,
     TopicExists,
     TopicInUse,
     TopicNotFound,
@@ -335,3 +336,17 @@ def test_the_words_for_states_and_types_are_the_service_s() -> None:
     """The client has no server's code, so they stand twice."""
     assert set(GROUP_STATES) == {EMPTY, PREPARING, COMPLETING, STABLE}
     assert CLASSIC in GROUP_TYPES
+
+
+def test_s5_a_hand_over_that_may_have_happened_is_not_repeated() -> None:
+    """The service does not remember it by a request id, and a second one would hand it on."""
+
+    async def story() -> int:
+        async with fake_cluster() as (group, nodes), Admin(nodes[0].address) as admin:
+            unknown = (("holdfast-outcome", "unknown"),)
+            group.refuse["TransferLeadership"] = [(grpc.StatusCode.UNAVAILABLE, unknown)]
+            with pytest.raises(OutcomeUnknown):
+                await admin.transfer_leadership("node-2")
+            return len(group.requests["TransferLeadership"])
+
+    assert asyncio.run(story()) == 1

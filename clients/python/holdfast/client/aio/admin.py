@@ -358,9 +358,14 @@ class Admin:
         return await self._read(request, admin_pb2.DescribeClusterResponse)
 
     async def transfer_leadership(self, node: str = "") -> str:
-        """Hand the leadership to a node (empty: to the one best suited); who leads then."""
+        """Hand the leadership to a node (empty: to the one best suited); who leads then.
+
+        Raises OutcomeUnknown where it may have happened: it is not repeated, which would hand the
+        leadership on.
+        """
         request = admin_pb2.TransferLeadershipRequest(node=node)
-        return (await self._change(request, admin_pb2.TransferLeadershipResponse)).node
+        answer = admin_pb2.TransferLeadershipResponse
+        return (await self._ask(request, answer, self._timeout_ms)).node
 
     # --- calling -------------------------------------------------------------------------------
 

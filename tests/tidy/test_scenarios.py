@@ -27,6 +27,7 @@ SCENARIOS = 234
 LISTED_MAX = 45
 TESTS = (
     *("unit/coordinator", "unit/storage", "unit/runtime", "unit/server", "unit/client"),
+    "unit/cli",
     *("cluster", "conformance", "property"),
 )
 _SCENARIO = re.compile(r"[A-L]\d+")

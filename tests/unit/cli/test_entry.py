@@ -68,20 +68,6 @@ def test_an_interrupt_while_a_command_is_imported_ends_quietly(
     assert (ended.exit_code, ended.output) == (130, "")
 
 
-@pytest.mark.parametrize("unneeded", ["pyarrow", "pysyncobj", "lmdb", "uvloop"])
-def test_a_command_loads_only_what_it_needs(unneeded: str) -> None:
-    """Who looks at a topic does not wait for what a node needs to run, or the log to be read."""
-    looks = (
-        "import sys; from holdfast.cli.main import main;"
-        "main(['topic', 'list', '--help'], standalone_mode=False);"
-        f"sys.exit({unneeded!r} in sys.modules)"
-    )
-    asked = subprocess.run([sys.executable, "-c", looks], capture_output=True, check=False)
-
-    assert asked.returncode == 0, asked.stderr
-    assert b"Usage" in asked.stdout
-
-
 @pytest.mark.parametrize("option", [[], ["-P"]])
 def test_the_module_imports_nothing_from_the_working_directory(
     option: list[str], tmp_path: Path

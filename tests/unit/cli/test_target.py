@@ -42,6 +42,13 @@ def test_the_environment_names_the_cluster_where_no_option_does() -> None:
     assert "127.0.0.1:2" in told(3)
 
 
+def test_an_address_in_cluster_json_that_is_none_is_told_with_its_node(local: Path) -> None:
+    node = cluster_file.NodeEntry("node-1", "nonsense", "127.0.0.1:3", 1, "data")
+    cluster_file.write(local / cluster_file.NAME, cluster_file.ClusterFile("c", (node,), None))
+
+    assert "the address of node-1, 'nonsense', is no address" in told(1)
+
+
 @pytest.mark.usefixtures("local")
 def test_an_address_beats_the_environment() -> None:
     assert f"last: Could not connect to {NOWHERE}" in told(3, "--address", NOWHERE)
@@ -60,7 +67,9 @@ def test_tls_is_what_is_shown_however_the_cluster_was_found(local: Path, *, name
     """Its files are looked at first, so a folder that has none is told."""
     options = ("--cluster", str(local)) if named else ()
 
-    assert f"{local}/none/ca.pem' cannot be read" in told(1, "--tls", f"{local}/none", *options)
+    assert f"{local}/none/ca.pem' cannot be read: No such file" in told(
+        1, "--tls", f"{local}/none", *options
+    )
 
 
 @pytest.mark.usefixtures("local")

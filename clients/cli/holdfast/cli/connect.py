@@ -18,7 +18,7 @@ from holdfast.client import HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.client._rpc import event_log
 from holdfast.client._rpc.caller import Caller
 from holdfast.client._rpc.connect_errors import Wording
-from holdfast.client._rpc.tls_files import date_flaw
+from holdfast.client._rpc.tls_files import check_files, date_flaw
 from holdfast.v1 import admin_pb2, extras_pb2
 from holdfast.v1 import errors_pb2 as e
 
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from holdfast.cli.target import Target
+    from holdfast.client import Tls
     from holdfast.v1.extras_pb2 import Position
     from holdfast.v1.log_pb2 import ReadEventsResponse, WatchResponse
 
@@ -97,10 +98,13 @@ class Cluster:
     def change(self, request: Any, answer: type[AnswerT]) -> AnswerT:  # noqa: ANN401 - any mutating request
         """Have the leader change something, once however often it is asked (S15)."""
         request.holdfast.request_id = self._run(self._caller.new_request_id(CALL_MS), reads=True)
-        return self.order(request, answer)
+        return self._run(self._caller.call(request, answer, timeout_ms=CALL_MS), reads=False)
 
     def order(self, request: Message, answer: type[AnswerT]) -> AnswerT:
-        """As `change`, without a request id: what may have happened is not repeated (S5)."""
+        """As `change`, of what the service remembers no request id for.
+
+        It is not repeated where it may have happened (S5).
+        """
         return self._run(self._caller.call(request, answer, timeout_ms=CALL_MS), reads=False)
 
     def on_every_node(
@@ -160,18 +164,25 @@ class Cluster:
         # What the client logs for programs is told to people in sentences that end the command.
         logging.getLogger("holdfast.client").addHandler(logging.NullHandler())
         tls = self._target.tls
-        try:
-            caller = Caller(
-                self._target.addresses,
-                credentials=tls,
-                connect_timeout_ms=UNCONNECTED_MS,
-                wording=_AT_A_TERMINAL,
-            )
-        except ValueError as error:
-            fail(f"{str(error).removesuffix('.')}. {_NAME}")
-        if tls and (flaw := date_flaw(tls)):
-            fail(flaw)
-        return caller
+        if tls:
+            _check(tls)
+        return Caller(
+            self._target.addresses,
+            credentials=tls,
+            connect_timeout_ms=UNCONNECTED_MS,
+            wording=_AT_A_TERMINAL,
+        )
+
+
+def _check(tls: Tls) -> None:
+    """End the command if a file cannot be used, or a certificate does not hold: before any call."""
+    try:
+        check_files(tls)
+        flaw = date_flaw(tls)
+    except ValueError as error:
+        fail(f"{str(error).removeprefix('credentials: ').removesuffix('.')}. {_NAME}")
+    if flaw:
+        fail(flaw)
 
 
 async def _next(items: AsyncIterator[Item]) -> Item | None:

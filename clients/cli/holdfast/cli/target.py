@@ -49,6 +49,9 @@ def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None
         fail(_no_cluster(path, error, named=cluster is not None))
     except ValueError as error:
         fail(str(error))
+    for node in content.nodes:
+        if problem := problem_of(node.client_address):
+            fail(f"{path}: the address of {node.name}, {node.client_address!r}, {problem}")
     entry = content.tls
     found = Tls(Path(entry.ca), Path(entry.certificate), Path(entry.key)) if entry else None
     names = tuple(node.name for node in content.nodes)

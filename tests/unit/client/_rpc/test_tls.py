@@ -17,7 +17,7 @@ import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.x509.oid import NameOID
+from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from harness.poll import until_told
 from holdfast.client import Admin, Connection, Tls, Unavailable, aio, sync
@@ -247,6 +247,27 @@ def test_dates_are_read_as_the_library_that_writes_certificates_reads_them() -> 
     for text in ("", f"{_BEGIN}\nMAA=\n{_END}", f"{_BEGIN}\n{_END}"):
         with pytest.raises(ValueError, match="certificate"):
             _validity(text)
+
+
+def test_a_certificate_for_servers_alone_is_not_called_another_authority_s(tmp_path: Path) -> None:
+    """What a node says to it, in the library's words: our authority did issue it."""
+    ca, key = issue("ca"), issue("me").key
+    only = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "me")]))
+        .issuer_name(ca.certificate.subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - dt.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(only, critical=False)
+        .sign(ca.key, hashes.SHA256())
+    )
+    flaw = flaw_of(files(tmp_path / "mine", ca, Issued(key, certificate)))
+    assert "purpose" in flaw
+    assert "did not issue" not in flaw
 
 
 def test_files_that_are_being_replaced_are_no_flaw(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ _VERSION, _UTC_TIME, _LENGTH_OF_LENGTH = 0xA0, 0x17, 0x80
 """Tags and the mark of a long length, in DER."""
 _UTC_TIME_TURNS: Final = 50
 """Years of two digits below this one are of this century (RFC 5280)."""
+_NOT_ISSUED: Final = frozenset({2, 7, 18, 19, 20, 21})
+"""X.509's codes for a chain that ends elsewhere, or has a wrong signature."""
 _FLIGHTS_MAX: Final = 4
 """More than a handshake ever takes, in each direction."""
 
@@ -119,7 +121,9 @@ def _foreign(tls: Tls) -> str:
     node.load_verify_locations(tls.ca)
     try:
         _shake_hands(node, us)
-    except ssl.SSLCertVerificationError:
+    except ssl.SSLCertVerificationError as error:
+        if error.verify_code not in _NOT_ISSUED:
+            return f"{tls.certificate} is not taken by who trusts {tls.ca}: {error.verify_message}"
         return (
             f"the authority in {tls.ca} did not issue {tls.certificate}; take a certificate of "
             "this cluster's authority"

@@ -14,7 +14,7 @@ import threading
 from concurrent.futures import CancelledError, Future
 from functools import partial
 from queue import SimpleQueue
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 ResultT = TypeVar("ResultT")
 _END_SECONDS_MAX = 5.0
+LOOK_SECONDS: Final = 0.5
+"""How late, at most, a blocking call sees a signal: Python looks for one before it begins to wait,
+and one that comes after that look wakes nobody."""
 _RUNNING = threading.local()
 _ALTERED = (StopIteration, CancelledError)
 """What asyncio would not hand on as it is: one no future takes, the other reads as a cancellation
@@ -49,7 +52,7 @@ class LoopThread:
         """Run in the loop's thread and wait; what it raises is raised here."""
         future = asyncio.run_coroutine_threadsafe(work, self._started())
         try:
-            return future.result()
+            return _result(future)
         except BaseException:
             future.cancel()  # a KeyboardInterrupt here must not leave the work running there
             raise
@@ -82,6 +85,16 @@ class LoopThread:
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_END_SECONDS_MAX)
+
+
+def _result(future: Future[ResultT]) -> ResultT:
+    """Wait in turns: a signal that comes just before an endless wait would not end it."""
+    while True:
+        try:
+            return future.result(LOOK_SECONDS)
+        except TimeoutError:
+            if future.done():  # the work's own, or it ended in this moment
+                return future.result()
 
 
 THREAD = LoopThread()

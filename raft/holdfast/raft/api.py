@@ -72,6 +72,19 @@ class EngineStopped(RaftError):
         self.reason = reason
 
 
+class InvariantBroken(EngineStopped):
+    """What always holds does not: a defect, or damaged memory. The node stops before it acts."""
+
+    def __init__(self, name: str, rules: str, found: str) -> None:
+        """`found`: what is wrong, with its values, as a sentence. `rules`: what it breaks."""
+        super().__init__(
+            f"{found}: this must never be ({name}; {rules}). The node stops before it acts on it, "
+            "and its data is kept as it is. Report this with the node's log and a copy of its data "
+            "directory; the other nodes go on without it"
+        )
+        self.name, self.rules, self.found = name, rules, found
+
+
 class SnapshotFailed(RaftError):
     """A snapshot cannot be read to its end, or what arrived cannot be used: begin another one."""
 

@@ -49,6 +49,11 @@ class Lease:
         self._given_up = 0
         self.ready_term = 0
 
+    @property
+    def term(self) -> int:
+        """The term that the lease is of, also when it has run out; 0: it was revoked."""
+        return self._until[0]
+
     def begin_round(self) -> None:
         """Number the probe that is sent next; its time is taken before the first byte leaves."""
         self.round += 1

@@ -85,6 +85,11 @@ class Proposals:
         """Count what is queued and not yet in the log."""
         return len(self._queue)
 
+    @property
+    def stamped_bytes(self) -> int:
+        """How many bytes of own proposals are in the log and not handed over."""
+        return self._stamped_bytes
+
     # -- the engine's side: a queue that refuses at the moment of stamping ------
 
     def get_nowait(self) -> tuple[bytes, Proposal]:

@@ -23,6 +23,8 @@ QUIET_SECONDS = 1.0
 
 NOT_YET = float("-inf")
 
+_NOTHING = JournalBatch()
+
 LogItem = tuple[bytes, int, int]
 """(command, index, term), as the engine holds it."""
 
@@ -44,7 +46,7 @@ class EngineJournal(pysyncobj.journal.Journal):
         self._commit = max(image.commit_index, image.anchor[0])
         self._identity = image.identity
         self._durable_last = self._log[-1][1]
-        self._batch = JournalBatch()
+        self._batch = _NOTHING
         self._fresh: list[LogItem] = []
         self._alone_since: float | None = None
 
@@ -64,6 +66,21 @@ class EngineJournal(pysyncobj.journal.Journal):
     def last_term(self) -> int:
         """Term of the newest entry."""
         return self._log[-1][2]
+
+    @property
+    def durable_index(self) -> int:
+        """Index of the newest entry that is on disk and is still in the log."""
+        return self._durable_last
+
+    @property
+    def waiting(self) -> int:
+        """How many entries wait for the next flush."""
+        return len(self._fresh)
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether the disk has all entries, the vote and the identity."""
+        return self._batch is _NOTHING and not self._fresh
 
     @property
     def identity(self) -> Identity | None:
@@ -150,14 +167,14 @@ class EngineJournal(pysyncobj.journal.Journal):
 
     def flush(self) -> None:
         """Make every change durable in one batch; raises `storage.errors.JournalFailed`."""
-        if not self._fresh and self._batch == JournalBatch():
+        if self.is_flushed:
             return
         entries = [Entry(index, term, command) for command, index, term in self._fresh]
         commit = min(self._commit, self.last_index)
         batch = replace(self._batch, append=entries, commit_index=commit)
         self._journal.commit(batch)
         self._durable_last = self.last_index
-        self._batch, self._fresh = JournalBatch(), []
+        self._batch, self._fresh = _NOTHING, []
         self._alone_since = NOT_YET
 
     def keep_twice(self, now: float, *, on: bool = True) -> None:
@@ -167,7 +184,7 @@ class EngineJournal(pysyncobj.journal.Journal):
         the last commit index durable, which else waits for the next entry. Not between a change
         and its flush: the commit index may be that of a snapshot that the disk does not hold yet.
         """
-        if self._fresh or self._batch != JournalBatch():
+        if not self.is_flushed:
             return
         if self._alone_since == NOT_YET:
             self._alone_since = now

@@ -57,6 +57,11 @@ class Outbox(pysyncobj.transport.Transport):
         else:
             self._transport.send(peer, message)
 
+    @property
+    def is_holding(self) -> bool:
+        """Whether anything waits for the flush."""
+        return bool(self._held)
+
     def release(self) -> None:
         """Let go what was held; everything up to now is durable."""
         held, self._held = self._held, []

@@ -30,6 +30,7 @@ from holdfast.raft.core.proposals import Proposals
 from holdfast.raft.core.replication import Replication
 from holdfast.raft.core.state_digests import StateDigests
 from holdfast.raft.core.switches import Switch
+from holdfast.raft.core.watch import Watch
 from holdfast.raft.pysyncobj.engine_state import LEADER, EngineState, Peer
 from holdfast.raft.pysyncobj.journal_adapter import EngineJournal, adopt_journals
 from holdfast.raft.pysyncobj.outbox import Outbox
@@ -115,6 +116,16 @@ class Overlay(SyncObj):
         snapshots, wake = setup.snapshots, self.pulse.wake
         self.installing = Installing(ctx, self.appending, self.delivery, snapshots, wake)
         self.agreement = StateDigests(ctx)
+        self.watch = Watch(
+            ctx,
+            identity=self.identity,
+            lease=self.lease,
+            delivery=self.delivery,
+            proposals=self.proposals,
+            replication=self.replication,
+            learners=newcomers,
+            snapshots=snapshots,
+        )
 
     def _take_in(self) -> None:
         """Take in what arrived, and let go what became durable by it."""
@@ -122,8 +133,10 @@ class Overlay(SyncObj):
         self.settle()
 
     def settle(self) -> None:
-        """E-5: flush, then release what shows it."""
+        """E-5: flush, then release what shows it, if all is as it must be."""
         self.journal.flush()
+        if self.outbox.is_holding:
+            self.watch.look(leaving=True)
         self.outbox.release()
 
     # -- the tick --------------------------------------------------------------------
@@ -157,12 +170,15 @@ class Overlay(SyncObj):
         self.settle()
 
     def _SyncObj__applyLogEntries(self) -> bool:
-        """E-6, S4: hand over instead of applying here."""
+        """E-6, S4: hand over instead of applying here, if all is as it must be."""
+        if self.state.handed_index < self.state.commit_index:
+            self.watch.look()
         self.delivery.deliver()
         return False
 
     def _SyncObj__sendAppendEntries(self) -> None:
-        """E-1, E-10, E-7, S7: the stock replication loop is gone."""
+        """E-1, E-10, E-7, S7: the stock replication loop is gone. A leader looks with each beat."""
+        self.watch.look()
         self.replication.send_round()
 
     def _SyncObj__tryLogCompaction(self) -> None:

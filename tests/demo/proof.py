@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from demo.cluster import Node, Published
     from demo.phases import Stage
     from demo.settings import Place
-    from holdfast.storage.state.state_store import StateMeta
+    from holdfast.storage.state.rules import StateMeta
 
 STATE: Final = "state"
 TAIL: Final = "tail"

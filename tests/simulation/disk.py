@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from harness.journal import ModelJournal, ModelNotes
-from holdfast.storage.errors import JournalFailed, WriteRefused
-from holdfast.storage.state.state_store import EventRecord, StateMeta, StateRecord
+from holdfast.storage.errors import JournalFailed
+from holdfast.storage.state.rules import StateMeta, check_event, check_snapshot
+from holdfast.storage.state.state_store import EventRecord, StateRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -121,15 +122,17 @@ class StateDisk:
     ) -> None:
         """All of it or nothing; raises WriteRefused as the real store does."""
         before = self.stored
-        if before.meta is not None and meta.index < before.meta.index:
-            raise WriteRefused(f"snapshot {meta.index} is older than {before.meta.index}")
+        check_snapshot(before.meta, meta)
+        new = tuple(events)
+        for event in new:
+            check_event(meta, event.index)
         records = dict(before.records)
         for change in changes:
             if change.content is None:
                 records.pop((change.database, change.key), None)
             else:
                 records[change.database, change.key] = change.content
-        self.stored = StoredState(records, (*before.events, *events), meta)
+        self.stored = StoredState(records, (*before.events, *new), meta)
 
 
 @dataclass

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, cast
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.storage.errors import InstallRefused
-from holdfast.storage.state.state_store import EventRecord, StateMeta
+from holdfast.storage.state.rules import StateMeta
+from holdfast.storage.state.state_store import EventRecord
 from holdfast.storage.state.state_stream import StreamDecoder, StreamedRecord, encode_stream
 from simulation.disk import WRITE_US, StateDisk, StoredState
 

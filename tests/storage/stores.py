@@ -5,7 +5,8 @@ from __future__ import annotations
 from hashlib import sha256
 from typing import TYPE_CHECKING
 
-from holdfast.storage.state.state_store import Change, EventRecord, StateMeta, StateStore
+from holdfast.storage.state.rules import StateMeta
+from holdfast.storage.state.state_store import Change, EventRecord, StateStore
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

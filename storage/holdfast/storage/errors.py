@@ -9,6 +9,7 @@ Each message says what happened, to which file, why, and what to do next. Knows 
         StateFailed         a snapshot or an install was not written: the state on disk is as before
         DiskFull            the same, because there is no room (S20)
         WriteRefused        the batch contradicts what is stored: a defect, nothing was written
+        StateContradicted   the same, of a snapshot: the state forked, or went back in time
         WriteOvertaken      an installed snapshot took the place of what was being written to
         InstallRefused      a snapshot that a peer streamed is not whole or too old: ask again
         DirectoryRefused    this directory must not be used by this node as it is
@@ -149,6 +150,10 @@ class WriteRefused(StorageError):
 
 class WriteOvertaken(WriteRefused):
     """The state was replaced by an installed snapshot while this was written: nothing is lost."""
+
+
+class StateContradicted(WriteRefused):
+    """A snapshot that no course of the log leads to from the stored one: the node must stop."""
 
 
 class InstallRefused(StorageError):

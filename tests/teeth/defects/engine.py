@@ -13,6 +13,7 @@ from holdfast.raft.core import lease
 from holdfast.raft.core.append import Appending
 from holdfast.raft.core.lease import Lease
 from holdfast.raft.core.switches import Switch
+from holdfast.raft.core.watch import Watch
 from teeth.catalogue import Scenario, seeded
 from teeth.patching import replaced, without
 
@@ -192,4 +193,20 @@ def quorum_of_one() -> Iterator[None]:
         return own
 
     with replaced(Lease, "_reached", reached):
+        yield
+
+
+@seeded(
+    "D5",
+    Scenario(
+        "tests/raft/test_invariants.py::test_a_broken_invariant_stops_the_node[flushed_before_shown]"
+    ),
+)
+def nobody_looks_at_the_invariants() -> Iterator[None]:
+    """A node goes on although one of its parts does what another one relies on not to happen."""
+
+    def look(self: Watch, *, leaving: bool = False) -> None:
+        del self, leaving
+
+    with replaced(Watch, "look", look):
         yield

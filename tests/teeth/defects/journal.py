@@ -16,7 +16,8 @@ from holdfast.storage.disk import records
 from holdfast.storage.disk.environment import open_environment
 from holdfast.storage.journal import lmdb_journal
 from holdfast.storage.journal.journal import Entry, HardState
-from holdfast.storage.state.state_store import StateMeta, StateStore
+from holdfast.storage.state.rules import StateMeta
+from holdfast.storage.state.state_store import StateStore
 from simulation.disk import SyncedJournal
 from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced

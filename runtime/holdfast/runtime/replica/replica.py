@@ -49,6 +49,7 @@ from holdfast.runtime.replica.group_commit import (
 from holdfast.runtime.replica.log_time import LogTime
 from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, StateMachine
 from holdfast.storage.codec.event_codec import CodecError, encode_part, join_parts
+from holdfast.storage.errors import StateContradicted
 
 logger = logging.getLogger(__name__)
 
@@ -77,7 +78,10 @@ class Snapshots(Protocol):
         """Remember what one entry added to the event log."""
 
     def maybe_take(self, machine: StateMachine, term: int) -> None:
-        """Begin a snapshot of this moment if enough has changed and none is under way."""
+        """Begin a snapshot of this moment if enough has changed and none is under way.
+
+        Raises `StateContradicted` if an earlier one contradicts what is stored.
+        """
 
     async def take_now(self, machine: StateMachine, term: int) -> None:
         """Take a snapshot of this moment and wait until it is durable."""
@@ -270,12 +274,20 @@ class Replica:
         while self._items and not self._paused:
             self._handle_or_stop(self._items.popleft())
         self._engine.evolved(self.state.applied_index)
-        self._snapshots.maybe_take(self._machine, self._term)
+        self._snapshot_or_stop()
         self._flush_soon()
         if self._items or (more := self._engine.take(ITEMS_A_TURN)):
             if not self._items:
                 self._items.extend(more)
             self._loop.call_soon(self._drain)
+
+    def _snapshot_or_stop(self) -> None:
+        """S3, S8: a state that contradicts its own snapshot is not to be evolved any further."""
+        try:
+            self._snapshots.maybe_take(self._machine, self._term)
+        except StateContradicted as error:
+            logger.critical("alarm: %s", error)
+            self._on_stop(str(error))
 
     def _handle_or_stop(self, item: Item) -> None:
         """An item that was not handled whole cannot be handled again: what follows lacks it."""

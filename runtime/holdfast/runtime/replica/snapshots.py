@@ -26,9 +26,15 @@ from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, StateMachi
 from holdfast.storage.codec.event_codec import CHAIN_START
 from holdfast.storage.codec.state_image import Change, changes, restore
 from holdfast.storage.disk.files import remove_tree
-from holdfast.storage.errors import StorageError, WriteOvertaken, WriteRefused
+from holdfast.storage.errors import (
+    StateContradicted,
+    StorageError,
+    WriteOvertaken,
+    WriteRefused,
+)
+from holdfast.storage.state.rules import StateMeta
 from holdfast.storage.state.state_install import StateInstall
-from holdfast.storage.state.state_store import EventRecord, StateMeta, StateStore, read_chunks
+from holdfast.storage.state.state_store import EventRecord, StateStore, read_chunks
 
 logger = logging.getLogger(__name__)
 
@@ -55,6 +61,7 @@ class StateSnapshots:
         self.tail = Tail()
         self._dirty = 0
         self._under_way: Future[None] | None = None
+        self._contradiction: StateContradicted | None = None
         self._written = State()
         self._written_heads: PMap[str, bytes] = PMap()
         meta = store.meta()
@@ -90,7 +97,12 @@ class StateSnapshots:
         self._dirty += size
 
     def maybe_take(self, machine: StateMachine, term: int) -> None:
-        """Begin a snapshot of this moment if enough has changed and none is under way."""
+        """Begin a snapshot of this moment if enough has changed and none is under way.
+
+        Raises `StateContradicted` once an earlier one was refused because of that.
+        """
+        if self._contradiction is not None:
+            raise self._contradiction
         if self._dirty >= DIRTY_BYTES and (self._under_way is None or self._under_way.done()):
             self.take(machine, term)
 
@@ -138,6 +150,9 @@ class StateSnapshots:
         except WriteOvertaken:
             logger.info("snapshot %s was overtaken by an install", meta.index)
             return
+        except StateContradicted as error:
+            self._contradiction = error
+            raise
         except WriteRefused:
             if self._mark.index <= meta.index:
                 raise

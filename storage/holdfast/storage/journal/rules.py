@@ -42,7 +42,7 @@ def outline_of(image: JournalImage) -> Outline:
 
 
 def fault_of(outline: Outline) -> str | None:
-    """What is impossible about an outline that was read from disk, as a sentence, or None."""
+    """What is impossible about an outline, as a sentence, or None."""
     index = outline.last[0]
     if outline.commit_index > index:
         return f"entry {outline.commit_index} was committed, but the last one found is {index}"
@@ -70,6 +70,9 @@ def advance(outline: Outline, batch: JournalBatch, term_at: TermAt) -> Outline:
         outline = _commit(outline, batch.commit_index)
     if batch.identity is not None:
         outline = _identify(outline, batch.identity)
+    fault = fault_of(outline)
+    if fault is not None:
+        raise WriteRefused(f"after the batch the journal would be unsound: {fault}")
     return outline
 
 
@@ -78,6 +81,8 @@ def _reset(outline: Outline, anchor: tuple[int, int]) -> Outline:
         raise WriteRefused(
             f"a reset to {anchor[0]} would forget entries committed up to {outline.commit_index}"
         )
+    if anchor[1] < outline.anchor[1]:
+        raise WriteRefused(f"a reset to term {anchor[1]} goes back behind term {outline.anchor[1]}")
     return replace(outline, anchor=anchor, last=anchor, commit_index=anchor[0])
 
 

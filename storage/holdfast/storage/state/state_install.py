@@ -22,7 +22,8 @@ from holdfast.storage.disk.environment import (
 from holdfast.storage.disk.files import remove_tree, sync_path
 from holdfast.storage.disk.records import RecordDamaged, unpack_record
 from holdfast.storage.errors import InstallRefused, state_failure
-from holdfast.storage.state.state_store import DATABASE_NAMES, META, SNAPSHOT, StateMeta, read_meta
+from holdfast.storage.state.rules import StateMeta
+from holdfast.storage.state.state_store import DATABASE_NAMES, META, SNAPSHOT, read_meta
 from holdfast.storage.state.state_stream import StreamDecoder
 
 if TYPE_CHECKING:

@@ -43,6 +43,7 @@ from holdfast.storage.errors import (
     WriteRefused,
     state_failure,
 )
+from holdfast.storage.state.rules import StateMeta, check_event, check_snapshot
 from holdfast.storage.state.state_stream import StreamedRecord, encode_stream
 
 if TYPE_CHECKING:
@@ -67,19 +68,6 @@ DROP_EVENTS_A_TRANSACTION = 10_000
 CLOSE_SECONDS = 10.0
 """A page of events takes milliseconds, a copy of a large state seconds."""
 _POSITION = struct.Struct(">QI")
-
-
-@dataclass(frozen=True, slots=True)
-class StateMeta:
-    """What the stored state is: all entries up to (`index`, `term`), evolved.
-
-    `log_time_ms` is the log time there (S8), `chain` the hash chain over all entries (S3).
-    """
-
-    index: int
-    term: int
-    log_time_ms: int
-    chain: bytes
 
 
 class StateRecord(NamedTuple):
@@ -149,16 +137,16 @@ class StateStore:
         """All of it in one synced transaction, or nothing (S18).
 
         Raises `DiskFull` or `StateFailed` with the state as it was, `WriteRefused` if the snapshot
-        or an event is older than what is stored, `WriteOvertaken` if an install came in between.
+        or an event is older than what is stored, `StateContradicted` if it cannot follow on that,
+        `WriteOvertaken` if an install came in between.
         """
 
         def write(opened: Opened, txn: lmdb.Transaction[bytes]) -> None:
             stored = read_meta(self.path, txn, opened.databases[META])
-            if stored is not None and meta.index < stored.index:
-                raise WriteRefused(f"snapshot {meta.index} is older than {stored.index}")
+            check_snapshot(stored, meta)
             for change in changes:
                 _apply(opened, txn, change)
-            _append_events(opened, txn, events)
+            _append_events(opened, txn, events, meta)
             txn.put(SNAPSHOT, _pack_meta(meta), db=opened.databases[META])
 
         self._transact("snapshot", write)
@@ -286,10 +274,11 @@ def _apply(opened: Opened, txn: lmdb.Transaction[bytes], change: Change) -> None
 
 
 def _append_events(
-    opened: Opened, txn: lmdb.Transaction[bytes], events: Iterable[EventRecord]
+    opened: Opened, txn: lmdb.Transaction[bytes], events: Iterable[EventRecord], meta: StateMeta
 ) -> None:
     database = opened.databases[EVENTS]
     for event in events:
+        check_event(meta, event.index)
         key = _POSITION.pack(event.index, event.ordinal)
         if not txn.put(key, pack_record(EVENTS, key, event.payload), db=database, append=True):
             position = f"({event.index}, {event.ordinal})"

@@ -14,7 +14,8 @@ from holdfast.runtime.event_log.seal import Sealing, SealingPlace
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
 from holdfast.storage.disk.disk_guard import LOOK_AGAIN_SECONDS, DiskGuard
 from holdfast.storage.segments.segments import read_rows, segments_in
-from holdfast.storage.state.state_store import EventRecord, StateMeta, StateStore
+from holdfast.storage.state.rules import StateMeta
+from holdfast.storage.state.state_store import EventRecord, StateStore
 
 
 def event(index: int) -> EventRecord:

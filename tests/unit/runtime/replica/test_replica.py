@@ -38,6 +38,7 @@ from holdfast.runtime.replica.group_commit import COALESCED_BYTES, ENTRIES_IN_FL
 from holdfast.runtime.replica.replica import DIGEST_EVERY
 from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.storage.codec.event_codec import decode_entry, encode_entry
+from holdfast.storage.errors import StateContradicted
 from unit.runtime.replica.replica_world import (
     World,
     each_part_fills_an_entry,
@@ -377,3 +378,21 @@ async def test_an_entry_that_cannot_be_read_stops_the_node(world: World) -> None
 
     assert world.replica.stopped_because is not None
     assert "entry 2 cannot be read" in world.replica.stopped_because
+
+
+@in_loop
+async def test_s3_a_snapshot_that_contradicts_the_stored_one_stops_the_node(world: World) -> None:
+    """It was refused in another thread; the next turn of the loop ends this node."""
+    await world.lead()
+
+    def refuse(machine: StateMachine, term: int) -> None:
+        raise StateContradicted(f"snapshot {machine.state.applied_index} of term {term} is wrong")
+
+    world.snapshots.maybe_take = refuse  # type: ignore[method-assign]  # the defect
+    world.engine.push(Applied(2, 1, b""))
+    await settle()
+
+    told = "storage refused a write: snapshot 2 of term 1 is wrong. Nothing was written."
+    assert str(world.replica.stopped_because).startswith(told)
+    assert world.diary.entries[-1] == ("stopped", world.replica.stopped_because)
+    assert not world.replica.leading_term

@@ -18,7 +18,7 @@ from holdfast.runtime.replica.snapshots import CHUNKS_AHEAD, StateSnapshots
 from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.storage.codec.event_codec import encode_entry
 from holdfast.storage.codec.state_image import digest_of
-from holdfast.storage.errors import InstallRefused
+from holdfast.storage.errors import InstallRefused, StateContradicted
 from holdfast.storage.state.state_install import StateInstall
 from holdfast.storage.state.state_store import StateStore
 
@@ -88,6 +88,22 @@ def test_a_start_finds_what_was_taken(nodes: tuple[Node, Node]) -> None:
     assert node.digest() == before
     assert node.snapshots.latest() == SnapshotMark(60, 1)
     assert len(node.store.events((0, 0), 1000)) == 60
+
+
+def test_s3_a_snapshot_that_contradicts_the_stored_one_is_told_at_the_next_chance(
+    nodes: tuple[Node, Node],
+) -> None:
+    """The writer's thread refuses it; the loop hears of it, and the one on disk stays."""
+    node, _ = nodes
+    node.evolve(1, 40)
+    node.snapshots.take(node.machine, 2).result()
+    node.evolve(41, 60)
+    with pytest.raises(StateContradicted, match="is of term 1"):
+        node.snapshots.take(node.machine, 1).result()
+
+    with pytest.raises(StateContradicted, match="the stored one of 40 is of term 2"):
+        node.snapshots.maybe_take(node.machine, 1)
+    assert node.snapshots.latest() == SnapshotMark(40, 2)
 
 
 def test_a_crash_between_snapshots_leaves_the_one_before(nodes: tuple[Node, Node]) -> None:

@@ -101,18 +101,6 @@ class ProposalId:
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
-    """The fate of a part. `applied` False: every replica skipped it; decide again (S2).
-
-    `impossible`: skipped because it could not be applied (S6): deciding again would not help.
-    """
-
-    index: int
-    applied: bool
-    impossible: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class Applied:
     """The entry at `index` is committed; it is applied once the consumer has evolved it (S4).
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     import asyncio
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.events import Part, Record
     from holdfast.coordinator.model.ids import Position
     from holdfast.coordinator.model.state import State
-    from holdfast.raft.api import Committed, Item, ProposalId, Status
+    from holdfast.raft.api import Item, ProposalId, Status
     from holdfast.runtime.event_log.history import Page
 
 
@@ -47,6 +47,18 @@ class Engine(Protocol):
 
     def status(self) -> Status:
         """Describe this moment, for people."""
+
+
+class Committed(NamedTuple):
+    """The fate of a part. `applied` False: every replica skipped it; decide again (S2).
+
+    `first`: the position of its first record; the others follow without a gap. `impossible`:
+    skipped because it could not be applied (S6): deciding again would not help.
+    """
+
+    first: Position
+    applied: bool
+    impossible: bool = False
 
 
 class Listener(Protocol):

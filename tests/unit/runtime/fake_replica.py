@@ -12,8 +12,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.coordinator.kernel.apply import apply_entry
 from holdfast.coordinator.model.events import Cause, LogEntry, Part, Proposed
+from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
-from holdfast.raft.api import Committed, NotLeader, PeerStatus, Role, Status
+from holdfast.raft.api import NotLeader, PeerStatus, Role, Status
+from holdfast.runtime.ports import Committed
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.events import Event, Record
@@ -85,9 +87,8 @@ class FakeReplica:
             applied = self._apply(part)
             impossible, self.impossible_next = self.impossible_next, False
             if not future.done():
-                future.set_result(
-                    Committed(self.state.applied_index, applied and not impossible, impossible)
-                )
+                first = Position(self.state.applied_index, 0)
+                future.set_result(Committed(first, applied and not impossible, impossible))
 
     def settle(self, error: Exception) -> None:
         """End everything that waits with an error, as a lost leadership does."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from holdfast.coordinator.kernel.decide import decide
 from holdfast.coordinator.model.commands import Heartbeat
 from holdfast.coordinator.model.effects import Answer, Renew, settled
-from holdfast.coordinator.model.ids import Position, fencing_token
+from holdfast.coordinator.model.ids import fencing_token
 from holdfast.coordinator.model.state import RequestKey
 from holdfast.coordinator.model.usage import NOTHING, Usage
 from holdfast.coordinator.model.volatile import Volatile
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.commands import Command
     from holdfast.coordinator.model.effects import Decision, Effect
     from holdfast.coordinator.model.events import Part
-    from holdfast.coordinator.model.ids import CallId, GroupId
+    from holdfast.coordinator.model.ids import CallId, GroupId, Position
     from holdfast.coordinator.model.state import State
-    from holdfast.raft.api import Committed
     from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key
     from holdfast.runtime.groups.pending_calls import Calls
+    from holdfast.runtime.ports import Committed
 
 logger = logging.getLogger(__name__)
 
@@ -94,8 +94,6 @@ class Actor:
         self._heartbeats = HeartbeatCache()
         self._dropped = False
         self._retries = 0
-        self.applied_at: Position | None = None
-        """Position of the group's first record in the newest entry that changed it."""
 
     def take_over(self, decision: Decision) -> None:
         """Begin to lead this group: adopt what `on_leading` decided and arm every deadline (S9)."""
@@ -265,21 +263,22 @@ class Actor:
         elif future.result().impossible:
             self._refuse_broken(batch, ["every node found that it cannot be applied"])
         elif future.result().applied:
-            self._adopt(batch, future.result().index)
+            self._adopt(batch, future.result().first)
             self._go_on()
         else:
             self._decide_again(batch)
 
-    def _adopt(self, batch: Batch, index: int) -> None:
-        """The batch is committed: take over its volatile part and carry out its effects (S16)."""
+    def _adopt(self, batch: Batch, first: Position) -> None:
+        """The batch is committed: take over its volatile part and carry out its effects (S16).
+
+        `first`: where its first record stands, for the answers.
+        """
         before = self._heartbeats.folded(self.volatile)
         self.volatile = self._heartbeats.merged(before, batch.volatile)
         self._heartbeats.forget()
-        token = fencing_token(self._desk.state.recovery_number, index)
-        seen = self.applied_at
-        position = seen if seen is not None and seen.index == index else Position(index, 0)
+        token = fencing_token(self._desk.state.recovery_number, first.index)
         effects = settled(tuple(batch.effects), token)
-        self._carry_out(effects, position, batch.commands, batch.unrecorded)
+        self._carry_out(effects, first, batch.commands, batch.unrecorded)
 
     def _decide_again(self, batch: Batch) -> None:
         """Every replica skipped the part, for the group had changed meanwhile (S2).

@@ -30,10 +30,9 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.ids import CallId, GroupId, MemberId
     from holdfast.coordinator.model.state import State
     from holdfast.coordinator.model.usage import Usage
-    from holdfast.raft.api import Committed
     from holdfast.runtime.groups.heartbeat_cache import CachedAnswer, Key
     from holdfast.runtime.groups.pending_calls import Answered
-    from holdfast.runtime.ports import ReplicaLike
+    from holdfast.runtime.ports import Committed, ReplicaLike
     from holdfast.runtime.time.timers import Timers
 
 logger = logging.getLogger(__name__)
@@ -270,15 +269,10 @@ class Actors:
         return unsettled
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
-        """Note where each group's first record of the entry stands, for the answers.
-
-        And that what its groups had on their way is counted in the state from here on.
-        """
+        """What these groups had on their way is counted in the state from here on."""
+        del index
         for record in records:
             self._tally.landed(record.group_id)
-            actor = self._actors.get(record.group_id)
-            if actor is not None and (actor.applied_at is None or actor.applied_at.index != index):
-                actor.applied_at = record.position
         self._tally.applied(self._replica.state)
 
     def on_stopped(self, reason: str) -> None:

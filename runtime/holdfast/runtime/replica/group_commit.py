@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.model.events import LogEntry, Part
     from holdfast.coordinator.model.state import State
-    from holdfast.raft.api import Committed
+    from holdfast.runtime.ports import Committed
 
 COALESCED_BYTES: Final = 256 * 1024
 """Parts share an entry up to about this size (S7)."""

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from holdfast.coordinator.model.events import LogEntry, Part
+from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.raft.api import (
     Applied,
     BarrierPassed,
-    Committed,
     DiskLow,
     EngineStopped,
     EntryTooLarge,
@@ -37,7 +37,7 @@ from holdfast.raft.api import (
     Status,
     Stopped,
 )
-from holdfast.runtime.ports import Engine, Listener
+from holdfast.runtime.ports import Committed, Engine, Listener
 from holdfast.runtime.replica.group_commit import (
     LINGER_GAP_S,
     LINGER_PARTS,
@@ -344,12 +344,17 @@ class Replica:
         return offered.entry if offered.content == item.payload else None
 
     def _commit(self, proposal: ProposalId, item: Applied, outcome: AppliedEntry) -> None:
+        """Tell each part's fate; the records of those that were applied stand one after another."""
         offered = self._waiting.pop(proposal, _NOTHING)
+        first = Position(item.index, 0)
         for place, future in enumerate(offered.futures):
+            applied = bool(item.payload) and place not in outcome.skipped
             if not future.done():
-                applied = bool(item.payload) and place not in outcome.skipped
                 impossible = outcome.skipped.get(place) == "S6"
-                future.set_result(Committed(item.index, applied, impossible))
+                future.set_result(Committed(first, applied, impossible))
+            if applied:
+                count = len(offered.entry.parts[place].events)
+                first = Position(first.index, first.ordinal + count)
 
     def _on_role(self, item: RoleChanged) -> None:
         self.leader = item.leader

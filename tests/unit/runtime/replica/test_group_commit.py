@@ -118,7 +118,7 @@ def test_those_who_come_again_one_by_one_share_an_entry(
         for index in range(3, 3 + len(entries)):
             world.engine.commit(index=index)
             await settle()
-        indexes = [(await future).index for future in later]
+        indexes = [(await future).first.index for future in later]
         assert indexes == [3 + n for n, names in enumerate(entries) for _ in names]
 
     story()

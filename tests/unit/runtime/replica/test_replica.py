@@ -14,11 +14,13 @@ from holdfast.coordinator.model.events import (
     LogEntry,
     Part,
     Proposed,
+    RebalanceStarted,
     Record,
     SettingChange,
     SettingsChanged,
     TopicsDeleted,
 )
+from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.raft.api import (
     Applied,
@@ -56,7 +58,7 @@ async def test_parts_of_one_turn_share_an_entry_and_learn_their_index(world: Wor
     assert len(world.engine.proposed) == 1
     world.engine.commit(index=2)
 
-    assert [(await f).index for f in futures] == [2, 2]
+    assert [(await f).first.index for f in futures] == [2, 2]
     assert world.diary.entries == [("leading", 1), (2, ("g", "h"))]
     assert world.engine.evolved_to == 2
 
@@ -75,7 +77,7 @@ async def test_what_comes_while_entries_are_under_way_shares_the_next_one(world:
     assert len(world.engine.proposed) == 1
     world.engine.commit(index=3)
 
-    assert [(await f).index for f in futures] == [2, 3, 3, 3, 3]
+    assert [(await f).first.index for f in futures] == [2, 3, 3, 3, 3]
 
 
 @in_loop
@@ -202,6 +204,30 @@ async def test_s2_each_part_is_told_its_own_fate(world: World) -> None:
 
     assert (await first).applied
     assert not (await second).applied
+
+
+@in_loop
+async def test_each_part_learns_where_its_first_record_stands(world: World) -> None:
+    """A part that was skipped has no records, so the next one's stand in their place."""
+    await world.lead()
+    seen: dict[str, Position] = {}
+
+    def note(records: Sequence[Record], index: int) -> None:
+        assert index == 2
+        for record in records:
+            seen.setdefault(record.group_id, record.position)
+
+    world.diary.on_applied = note  # type: ignore[method-assign]  # in its place
+    opened = Proposed(RebalanceStarted("first", "", initial=True, timeout_ms=1), Cause("D1", "x"))
+    long = part("a")._replace(events=(*part("a").events, opened))
+    parts = (long, part("skipped", version=7), part("b"), part("c"))
+    futures = [world.replica.propose(each) for each in parts]
+    await settle()
+    world.engine.commit(index=2)
+    fates = [await each for each in futures]
+
+    assert [fate.first for fate in fates if fate.applied] == list(seen.values())
+    assert seen == {"a": Position(2, 0), "b": Position(2, 2), "c": Position(2, 3)}
 
 
 @in_loop

@@ -196,7 +196,13 @@ class SimNode:
         hosted.start()
         self.server = SimServer(process, self.name)
         self.node = Node(config_of(self.name), replica, history, self._as_grpc(self.server))
-        replica.subscribe(_Listener(self))
+        told = _Listener(self)
+        replica.subscribe(
+            on_leading=told.on_leading,
+            on_not_leading=told.on_not_leading,
+            on_applied=told.on_applied,
+            on_stopped=told.on_stopped,
+        )
         self.watcher.opened(self, machine)
         self._snapshot_later(process)
         return self.node

@@ -1,4 +1,4 @@
-"""What the runtime needs of a log, of its replica, of history, and of who listens to it."""
+"""What the runtime needs of a log, of its replica, and of history."""
 
 from __future__ import annotations
 
@@ -61,22 +61,6 @@ class Committed(NamedTuple):
     impossible: bool = False
 
 
-class Listener(Protocol):
-    """Who wants to know. Called in the loop, between two items; must not block."""
-
-    def on_leading(self, term: int) -> None:
-        """This node leads, and its state holds everything that was committed before."""
-
-    def on_not_leading(self) -> None:
-        """This node no longer leads; nothing decided here may be answered any more."""
-
-    def on_applied(self, records: Sequence[Record], index: int) -> None:
-        """These records are part of the state now."""
-
-    def on_stopped(self, reason: str) -> None:
-        """The node's log stopped, and why; the process should end."""
-
-
 class ReplicaLike(Protocol):
     """One node's view of the cluster's state. All in one event loop (S4)."""
 
@@ -108,8 +92,21 @@ class ReplicaLike(Protocol):
     def log_time_ms(self) -> int:
         """The cluster's log time now."""
 
-    def subscribe(self, listener: Listener) -> None:
-        """Tell `listener` about everything from now on."""
+    def subscribe(
+        self,
+        *,
+        on_leading: Callable[[int], None] | None = None,
+        on_not_leading: Callable[[], None] | None = None,
+        on_applied: Callable[[Sequence[Record], int], None] | None = None,
+        on_stopped: Callable[[str], None] | None = None,
+    ) -> None:
+        """Call what is given from now on, in the loop, between two items; it must not block.
+
+        `on_leading`, with the term: this node leads, and its state holds everything that was
+        committed before. `on_not_leading`: it leads no longer; nothing decided here may be answered
+        any more. `on_applied`, with the entry's index: these records are part of the state now.
+        `on_stopped`, with the reason: the node's log stopped; the process should end.
+        """
 
     def transfer(self, peer: str) -> None:
         """Hand the leadership over."""

@@ -16,10 +16,10 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.raft.api import NotLeader, PeerStatus, Role, Status
 from holdfast.runtime.ports import Committed
+from holdfast.runtime.replica.callbacks import Callbacks
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.events import Event, Record
-    from holdfast.runtime.ports import Listener
 
 
 class FakeReplica:
@@ -43,25 +43,21 @@ class FakeReplica:
         self.records: list[Record] = []
         self.proposed: list[Part] = []
         self.transferred_to: str | None = None
-        self._listeners: list[Listener] = []
+        self.callbacks = Callbacks()
+        self.subscribe = self.callbacks.subscribe
         self._waiting: deque[tuple[Part, asyncio.Future[Committed]]] = deque()
         self._now_ms = 1_700_000_000_000
-
-    def subscribe(self, listener: Listener) -> None:
-        self._listeners.append(listener)
 
     def lead(self, term: int = 1) -> None:
         """Win an election and apply the own no-op."""
         self.leading_term, self.leader = term, self.node_id
         self.state = self.state._replace(applied_index=self.state.applied_index + 1)
-        for listener in self._listeners:
-            listener.on_leading(term)
+        self.callbacks.leading(term)
 
     def step_down(self, leader: str | None = None) -> None:
         """Lose the leadership; what was proposed and not committed stays undecided."""
         self.leading_term, self.leader = 0, leader
-        for listener in self._listeners:
-            listener.on_not_leading()
+        self.callbacks.not_leading()
 
     def propose(self, part: Part) -> asyncio.Future[Committed]:
         future: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
@@ -108,8 +104,8 @@ class FakeReplica:
         done = apply_entry(self.state, index, self.leading_term or part.term, entry)
         self.state = done.state
         self.records.extend(done.records)
-        for listener in self._listeners if done.records else ():
-            listener.on_applied(done.records, index)
+        if done.records:
+            self.callbacks.applied(done.records, index)
         return not done.skipped
 
     def lease_valid(self) -> bool:

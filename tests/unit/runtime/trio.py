@@ -57,8 +57,8 @@ class SharedReplica(FakeReplica):
         done = apply_entry(self.state, index, term, entry)
         self.state, self._now_ms = done.state, entry.log_time_ms
         self.records.extend(done.records)
-        for listener in self._listeners if done.records else ():
-            listener.on_applied(done.records, index)
+        if done.records:
+            self.callbacks.applied(done.records, index)
         return not done.skipped
 
 

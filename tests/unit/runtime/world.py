@@ -42,7 +42,7 @@ class World:
         self.timers = Timers(self.replica, self._submit, lambda: self.now_ms)
         forming = c.FormCluster("c", QUICK)
         self.actors = Actors(self.replica, self.timers, {"node-1": "127.0.0.1:1"}, forming)
-        self.replica.subscribe(self.actors)
+        self.actors.listen()
 
     def _replica(self) -> FakeReplica:
         return FakeReplica()

@@ -13,9 +13,6 @@ from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.model.commands import ExpireOffsets
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from holdfast.coordinator.model.events import Record
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.ports import ReplicaLike
 
@@ -29,6 +26,14 @@ class OffsetRetention:
         self._replica, self._actors = replica, actors
         self._task: asyncio.Task[None] | None = None
 
+    def listen(self) -> None:
+        """Be told from now on."""
+        self._replica.subscribe(
+            on_leading=self.on_leading,
+            on_not_leading=self.on_not_leading,
+            on_stopped=self.on_stopped,
+        )
+
     def on_leading(self, term: int) -> None:
         """Begin."""
         del term
@@ -40,9 +45,6 @@ class OffsetRetention:
         if self._task is not None:
             self._task.cancel()
             self._task = None
-
-    def on_applied(self, records: Sequence[Record], index: int) -> None:
-        """Nothing to do."""
 
     def on_stopped(self, reason: str) -> None:
         """End."""

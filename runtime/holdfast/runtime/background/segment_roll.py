@@ -35,17 +35,18 @@ class SegmentRoll:
         self._bytes_before = self._replica.record_bytes
         self._oldest_ms: int | None = None
 
+    def listen(self) -> None:
+        """Be told from now on."""
+        self._replica.subscribe(
+            on_leading=self.on_leading,
+            on_applied=self.on_applied,
+        )
+
     def on_leading(self, term: int) -> None:
         """Count from here; a boundary that was asked for in an older term may never have come."""
         del term
         self._asked = Position(0, 0)
         self._begin_anew()
-
-    def on_not_leading(self) -> None:
-        """The next leader goes on."""
-
-    def on_stopped(self, reason: str) -> None:
-        """Nothing to do."""
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
         """Count, and ask for a boundary behind this entry when one is due."""

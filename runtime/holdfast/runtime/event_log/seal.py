@@ -48,15 +48,6 @@ class Sealing:
         if sealed > Position(0, 0):
             self._want(sealed)
 
-    def on_leading(self, term: int) -> None:
-        """Nothing: every node seals."""
-
-    def on_not_leading(self) -> None:
-        """Nothing: every node seals."""
-
-    def on_stopped(self, reason: str) -> None:
-        """Nothing more is evolved; what is under way may finish."""
-
     def on_applied(self, records: Sequence[Record], index: int) -> None:
         """Watch for boundaries."""
         del index

@@ -236,6 +236,15 @@ class Actors:
 
     # --- the replica's listener ---
 
+    def listen(self) -> None:
+        """Be told from now on."""
+        self._replica.subscribe(
+            on_leading=self.on_leading,
+            on_not_leading=self.on_not_leading,
+            on_applied=self.on_applied,
+            on_stopped=self.on_stopped,
+        )
+
     def on_leading(self, term: int) -> None:
         """Take over every group: deadlines in full, nobody parked, nobody rejoined (S9, S16)."""
         if self._stopped:

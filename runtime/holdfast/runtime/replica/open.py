@@ -112,7 +112,7 @@ async def open_replica(config: ReplicaConfig) -> OpenReplica:
     guard = DiskGuard(config.directory, boot_seconds, config.disk_reserve_bytes)
     replica = Replica(config.log.node_id, log.engine, machine, snapshots, clocks, guard.low)
     sealing = Sealing(_sealing_place(config, directory), store, replica.snapshot)
-    replica.subscribe(sealing)
+    replica.subscribe(on_applied=sealing.on_applied)
     history = History(
         snapshots.tail, store, directory.segments_path, lambda: replica.state.applied_index
     )

@@ -37,7 +37,8 @@ from holdfast.raft.api import (
     Status,
     Stopped,
 )
-from holdfast.runtime.ports import Committed, Engine, Listener
+from holdfast.runtime.ports import Committed, Engine
+from holdfast.runtime.replica.callbacks import Callbacks
 from holdfast.runtime.replica.group_commit import (
     LINGER_GAP_S,
     LINGER_PARTS,
@@ -121,7 +122,8 @@ class Replica:
         self._clocks, self._log_time = clocks, LogTime(clocks.boot)
         self._log_time.continue_from(machine.state.log_time_ms)
         self._disk_low = disk_low
-        self._listeners: list[Listener] = []
+        self._callbacks = Callbacks()
+        self.subscribe = self._callbacks.subscribe
         self._group_commit, self._flushing = GroupCommit(linger_parts), False
         self._waiting: dict[ProposalId, OwnEntry] = {}
         self._probes: dict[int, asyncio.Future[None]] = {}
@@ -147,10 +149,6 @@ class Replica:
         self._loop = asyncio.get_running_loop()
         self._engine.on_items(self._notify)
         self._notify()
-
-    def subscribe(self, listener: Listener) -> None:
-        """Tell `listener` about everything from now on."""
-        self._listeners.append(listener)
 
     def propose(self, part: Part) -> asyncio.Future[Committed]:
         """Have a part committed; parts that come while entries are under way share one.
@@ -333,8 +331,7 @@ class Replica:
         if outcome.records:
             records = [stored.record for stored in outcome.records]
             self.record_bytes += sum(len(stored.content) for stored in outcome.records)
-            for listener in self._listeners:
-                listener.on_applied(records, item.index)
+            self._callbacks.applied(records, item.index)
         if item.proposal is not None:
             self._commit(item.proposal, item, outcome)
 
@@ -363,12 +360,10 @@ class Replica:
         was = self.leading_term
         self.leading_term = item.term if item.role == "leader" else 0
         if was:
-            for listener in self._listeners:
-                listener.on_not_leading()
+            self._callbacks.not_leading()
         if self.leading_term:
             self._log_time.continue_from(self._log_time_to_go_on_from())
-            for listener in self._listeners:
-                listener.on_leading(self.leading_term)
+            self._callbacks.leading(self.leading_term)
 
     def _log_time_to_go_on_from(self) -> int:
         """S8: log time starts at the bootstrap's wall time; after that no wall clock counts."""
@@ -410,8 +405,7 @@ class Replica:
             self._settle(proposal, OutcomeUnknown(reason))
         for number in list(self._probes):
             self._end_probe(ProbeFailed(number, None), NotLeader(None))
-        for listener in self._listeners:
-            listener.on_stopped(reason)
+        self._callbacks.stopped(reason)
         self.leading_term = 0  # nothing that is asked from here on would ever be answered
 
 

@@ -92,18 +92,19 @@ class Node:
         self._offset_retention = OffsetRetention(replica, self.actors)
         self._log = LogService(replica, history, self._reads, self._callers, self._pace)
         self._health = Health(replica)
-        segment_roll = SegmentRoll(replica, self.actors)
-        listeners = (
-            self._reads,
-            self.streams,
-            self._health,
-            self._offset_retention,
-            segment_roll,
-            self._log,
+        self.takeovers.listen()
+        self.actors.listen()
+        self._reads.listen()
+        self.streams.listen()
+        self._health.listen()
+        self._offset_retention.listen()
+        SegmentRoll(replica, self.actors).listen()
+        self._log.listen()
+        replica.subscribe(
+            on_leading=self.on_leading,
+            on_not_leading=self.on_not_leading,
+            on_stopped=self.on_stopped,
         )
-        for listener in (self.takeovers, self.actors, *listeners):
-            replica.subscribe(listener)
-        replica.subscribe(self)
 
     def _submit(self, command: DeadlineFired) -> None:
         self.actors.submit(command)
@@ -180,9 +181,6 @@ class Node:
     def on_not_leading(self) -> None:
         """Let a graceful stop go on; the actors have told everyone."""
         self._led_out.set()
-
-    def on_applied(self, records: object, index: int) -> None:
-        """Nothing to do."""
 
     def on_stopped(self, reason: str) -> None:
         """The log stopped, so the process has to end."""

@@ -45,6 +45,15 @@ class Health:
         """The process is about to stop."""
         await self.servicer.enter_graceful_shutdown()
 
+    def listen(self) -> None:
+        """Be told from now on."""
+        self._replica.subscribe(
+            on_leading=self.on_leading,
+            on_not_leading=self.on_not_leading,
+            on_applied=self.on_applied,
+            on_stopped=self.on_stopped,
+        )
+
     def on_leading(self, term: int) -> None:
         """Ready as soon as the log is a cluster."""
         del term

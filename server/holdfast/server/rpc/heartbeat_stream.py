@@ -268,14 +268,11 @@ class HeartbeatStreams:
 
     # --- the replica's listener ---
 
-    def on_leading(self, term: int) -> None:
-        """Nothing to tell: members learn of a new leader from their next heartbeat."""
-
-    def on_not_leading(self) -> None:
-        """Nothing to tell: the next heartbeat is refused with the leader's address."""
-
-    def on_stopped(self, reason: str) -> None:
-        """Nothing to tell."""
+    def listen(self) -> None:
+        """Be told from now on."""
+        self._replica.subscribe(
+            on_applied=self.on_applied,
+        )
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
         """Tell members of what concerns them, in the turn in which it happened."""

@@ -162,11 +162,12 @@ class LogService(LogServiceServicer):
 
     # --- the replica's listener ---
 
-    def on_leading(self, term: int) -> None:
-        """Nothing: any node serves."""
-
-    def on_not_leading(self) -> None:
-        """Nothing: any node serves."""
+    def listen(self) -> None:
+        """Be told from now on."""
+        self._replica.subscribe(
+            on_applied=self.on_applied,
+            on_stopped=self.on_stopped,
+        )
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
         """There are new events."""

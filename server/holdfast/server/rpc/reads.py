@@ -66,6 +66,14 @@ class Reads:
             return self._heard_ms
         return max(self._heard_ms, int(status.current_at * 1000))
 
+    def listen(self) -> None:
+        """Be told from now on."""
+        self._replica.subscribe(
+            on_leading=self.on_leading,
+            on_not_leading=self.on_not_leading,
+            on_applied=self.on_applied,
+        )
+
     def on_leading(self, term: int) -> None:
         """The own no-op was applied just now."""
         del term
@@ -79,6 +87,3 @@ class Reads:
         """Something newer was applied just now."""
         del records, index
         self._heard_ms = self._now_ms()
-
-    def on_stopped(self, reason: str) -> None:
-        """Nothing to note: the age grows."""

@@ -226,13 +226,18 @@ class Takeovers:
 
     # --- the replica's listener ---
 
+    def listen(self) -> None:
+        """Be told from now on."""
+        self._replica.subscribe(
+            on_leading=self.on_leading,
+            on_applied=self.on_applied,
+            on_stopped=self.on_stopped,
+        )
+
     def on_leading(self, term: int) -> None:
         """Read back what was not applied here, but came in a snapshot."""
         del term
         self.start()
-
-    def on_not_leading(self) -> None:
-        """Nothing to do: every node counts."""
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
         """Count, and remember who released."""

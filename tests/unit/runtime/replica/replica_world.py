@@ -112,6 +112,14 @@ class Diary:
     def __init__(self) -> None:
         self.entries: list[object] = []
 
+    def open(self, replica: Replica) -> None:
+        replica.subscribe(
+            on_leading=self.on_leading,
+            on_not_leading=self.on_not_leading,
+            on_applied=self.on_applied,
+            on_stopped=self.on_stopped,
+        )
+
     def on_leading(self, term: int) -> None:
         self.entries.append(("leading", term))
 
@@ -133,7 +141,7 @@ class World:
         self.engine, self.snapshots, self.diary = ScriptedEngine(), NoSnapshots(), Diary()
         clocks = Clocks(boot=lambda: self.boot, wall=lambda: self.wall)
         self.replica = Replica("n1", self.engine, StateMachine(State()), self.snapshots, clocks)
-        self.replica.subscribe(self.diary)
+        self.diary.open(self.replica)
         self.replica.start()
 
     async def lead(self, term: int = 1) -> None:

@@ -217,7 +217,7 @@ async def test_each_part_learns_where_its_first_record_stands(world: World) -> N
         for record in records:
             seen.setdefault(record.group_id, record.position)
 
-    world.diary.on_applied = note  # type: ignore[method-assign]  # in its place
+    world.replica.subscribe(on_applied=note)
     opened = Proposed(RebalanceStarted("first", "", initial=True, timeout_ms=1), Cause("D1", "x"))
     long = part("a")._replace(events=(*part("a").events, opened))
     parts = (long, part("skipped", version=7), part("b"), part("c"))
@@ -378,6 +378,24 @@ async def test_nobody_waits_for_a_log_that_has_stopped(world: World) -> None:
 
 
 @in_loop
+async def test_callbacks_are_called_in_the_order_in_which_they_were_given(world: World) -> None:
+    """Answers follow what they depend on; who wants one thing is told nothing else."""
+    told: list[str] = []
+    for name in ("first", "second"):
+        world.replica.subscribe(
+            on_leading=lambda term, name=name: told.append(f"{name} leads {term}"),  # type: ignore[misc]  # its default is its name
+            on_not_leading=lambda name=name: told.append(f"{name} does not"),  # type: ignore[misc]  # as before
+        )
+    world.replica.subscribe(on_stopped=told.append)
+    await world.lead()
+    world.engine.push(RoleChanged("follower", 2, "n2"), Stopped("its disk failed"))
+    await settle()
+
+    leading = ["first leads 1", "second leads 1"]
+    assert told == [*leading, "first does not", "second does not", "its disk failed"]
+
+
+@in_loop
 async def test_an_item_that_cannot_be_handled_stops_the_node(world: World) -> None:
     """S4, S6: the next items lack it; a leader that hangs half way would lead for ever."""
     await world.lead()
@@ -385,7 +403,7 @@ async def test_an_item_that_cannot_be_handled_stops_the_node(world: World) -> No
     def broken(records: Sequence[Record], index: int) -> None:
         raise ValueError(f"{len(records)} records of {index}")
 
-    world.diary.on_applied = broken  # type: ignore[method-assign]  # a defect
+    world.replica.subscribe(on_applied=broken)
     waiting = world.replica.propose(part("g"))
     await settle()
     world.engine.commit(index=2)

@@ -219,7 +219,7 @@ def test_a_log_that_cannot_be_read_costs_the_past_only(
         anew.start()
         assert anew._reading is not None
         await anew._reading
-        world.replica.subscribe(anew)
+        anew.listen()
         await fight(world, 2)
         assert anew.count("g", "i1") == 2
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.events import Event
     from holdfast.coordinator.model.ids import CallId
     from holdfast.coordinator.model.replies import HeartbeatReply, JoinReply, SyncReply
+    from holdfast.runtime.groups.actors import Call
     from holdfast.runtime.groups.pending_calls import Answered
 
 QUICK = (
@@ -77,7 +78,17 @@ class World:
 
     def ask(self, make: Callable[[CallId], c.Command]) -> asyncio.Task[Answered]:
         """A call that is on its way."""
-        return asyncio.ensure_future(self.actors.ask(make))
+        return asyncio.ensure_future(self._asked(make))
+
+    async def _asked(self, make: Callable[[CallId], c.Command]) -> Answered:
+        with self.actors.open() as call:
+            return await call.ask(make(call.number))
+
+    def offer(self, make: Callable[[CallId], c.Command]) -> Call:
+        """A call that nobody waits for yet."""
+        with self.actors.open() as call:
+            call.submit(make(call.number))
+        return call
 
     async def join(self, instance: str, member_id: str = "", fresh: str = "") -> JoinReply:
         """A static member's join, answered."""

@@ -196,7 +196,7 @@ def test_s5_a_stop_does_not_tell_a_parked_join_that_nothing_happened() -> None:
     async def story() -> None:
         world = await World().lead()
         await world.member("i1")
-        parked = world.actors.offer(joining("i2"))
+        parked = world.offer(joining("i2"))
         await world.settle()
         assert len(world.replica.state.groups["g"].members) == 2
         world.actors.stop()

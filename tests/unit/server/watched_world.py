@@ -13,4 +13,4 @@ class WatchedWorld(World):
     def __init__(self) -> None:
         super().__init__()
         self.takeovers = Takeovers(self.replica, FakeHistory(self.replica))
-        self.replica.subscribe(self.takeovers)
+        self.takeovers.listen()

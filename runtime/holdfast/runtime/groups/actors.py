@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Self
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.kernel.decide import on_leading
@@ -23,7 +23,7 @@ from holdfast.runtime.groups.pending_calls import Calls
 from holdfast.runtime.groups.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
     from holdfast.coordinator.model.effects import Effect
     from holdfast.coordinator.model.events import Part, Record
@@ -38,12 +38,46 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class Waiting(NamedTuple):
-    """A call on its way."""
+class Call:
+    """A call that a service has opened, for one command.
 
-    call: CallId
-    command: c.Command
-    future: asyncio.Future[Answered]
+    As a context it is closed if the command cannot be made or taken, and un-parked if whoever waits
+    in it is cancelled (S17).
+    """
+
+    __slots__ = ("_actors", "_command", "future", "number")
+
+    def __init__(self, actors: Actors, number: CallId, future: asyncio.Future[Answered]) -> None:
+        self.number, self.future = number, future
+        self._actors = actors
+        self._command: c.Command | None = None
+
+    async def ask(self, command: c.Command) -> Answered:
+        """Have it decided and wait for its answer; raises what ends a call without one."""
+        self.submit(command)
+        return await self.future
+
+    def submit(self, command: c.Command) -> None:
+        """Have it decided, without waiting: `future` is the answer."""
+        self._command = command
+        self._actors.submit_leased(command)
+
+    def give_up(self) -> None:
+        """Nobody waits any more: un-park the call, so that the member's session runs on (S17)."""
+        self._actors.calls.close(self.number)
+        if self.future.done() and not self.future.cancelled():
+            self.future.exception()  # it ended in this very turn, and nobody is left to be told
+        if isinstance(self._command, c.JoinGroup | c.SyncGroup):
+            self._actors.submit(c.CallBroken(self._command.group_id, self.number))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and issubclass(kind, asyncio.CancelledError):
+            self.give_up()
+        elif kind is not None:
+            self._actors.calls.close(self.number)
 
 
 class Actors:
@@ -69,31 +103,12 @@ class Actors:
 
     # --- for services ---
 
-    async def ask(self, make: Callable[[CallId], c.Command]) -> Answered:
-        """Decide a command and wait for its answer; raises what ends a call without one.
-
-        `make` is given the call's number. A cancelled wait un-parks the call (S17).
-        """
-        waiting = self.offer(make)
-        try:
-            return await waiting.future
-        except asyncio.CancelledError:
-            self.give_up(waiting)
-            raise
-
-    def offer(self, make: Callable[[CallId], c.Command]) -> Waiting:
-        """Decide a command, without waiting; raises CommandFailed at once."""
+    def open(self) -> Call:
+        """Open a call, to give it a command; raises CommandFailed unless calls are served here."""
         if self._stopped:
             raise Stopping  # what a client repeats elsewhere, and a member survives
         self.check_serving()
-        call, future = self.calls.open()
-        try:
-            command = make(call)
-            self._submit_leased(command)
-        except BaseException:
-            self.calls.close(call)
-            raise
-        return Waiting(call, command, future)
+        return Call(self, *self.calls.open())
 
     def beat(self, group_id: GroupId, key: Key) -> CachedAnswer | None:
         """A plain heartbeat about which nothing has changed; None: it has to be decided."""
@@ -102,7 +117,7 @@ class Actors:
             return None
         return actor.beat(key)
 
-    def _submit_leased(self, command: c.Command) -> None:
+    def submit_leased(self, command: c.Command) -> None:
         """Decide at once while the lease holds; without it, once a majority was heard (S10 c).
 
         An answer without events is a read: a leader that was deposed without knowing must not
@@ -132,14 +147,6 @@ class Actors:
             for command in waiting:
                 if self._replica.leading_term == term and call_of(command) in self.calls:
                     self.submit(command)
-
-    def give_up(self, waiting: Waiting) -> None:
-        """Nobody waits any more: un-park the call, so that the member's session runs on (S17)."""
-        self.calls.close(waiting.call)
-        if waiting.future.done() and not waiting.future.cancelled():
-            waiting.future.exception()  # it ended in this very turn, and nobody is left to be told
-        if isinstance(waiting.command, c.JoinGroup | c.SyncGroup):
-            self.submit(c.CallBroken(waiting.command.group_id, waiting.call))
 
     def stop(self) -> None:
         """End all calls; of those whose change is on its way nobody knows what becomes (S5).

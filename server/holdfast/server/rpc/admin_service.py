@@ -22,13 +22,12 @@ from holdfast.v1 import admin_pb2_grpc
 from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Sequence
 
     from google.protobuf.message import Message
 
     from holdfast.coordinator.model.commands import Caller, Command
-    from holdfast.coordinator.model.ids import CallId
-    from holdfast.runtime.groups.actors import Actors, Waiting
+    from holdfast.runtime.groups.actors import Actors, Call
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.server.rpc.nodes import Nodes
     from holdfast.server.rpc.reads import Reads
@@ -94,42 +93,38 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         """Delete groups without members; each by a command of its own (S15)."""
         for name in request.groups_names:  # each comes back in the answer
             limits.text("groups_names", name)
-        makers = (self._deleting(name, request, context) for name in request.groups_names)
-        got = await self._asked_in_slices(makers)
-        results = _deleted(got)
+        results = _deleted(await self._delete_in_slices(request, context))
         return a.DeleteGroupsResponse(
             results=[admin.deleted_group(r.name, r.error) for r in results],
             holdfast=responses.extras(admin.first_error(results)),
         )
 
-    async def _asked_in_slices(
-        self, makers: Iterable[Callable[[CallId], Command]]
+    async def _delete_in_slices(
+        self, request: a.DeleteGroupsRequest, context: Context
     ) -> list[Answered | Exception]:
         """Have many commands decided, some in each turn of the loop; all are waited for."""
-        begun: list[Waiting | Exception] = []
+        begun: list[Call | Exception] = []
         try:
-            async for make in Slices(COMMANDS_MAX).of(makers):
-                begun.append(self._begun(make))  # noqa: PERF401 - if this is cancelled, those that were begun are, too
+            async for name in Slices(COMMANDS_MAX).of(request.groups_names):
+                begun.append(self._deleting(name, request, context))  # noqa: PERF401 - if this is cancelled, those that were begun are, too
             return [await _outcome(each) for each in begun]
         except asyncio.CancelledError:
             for each in begun:
                 if not isinstance(each, Exception):
-                    self._actors.give_up(each)
+                    each.give_up()
             raise
-
-    def _begun(self, make: Callable[[CallId], Command]) -> Waiting | Exception:
-        """A command on its way; what is wrong with one says nothing of the others."""
-        try:
-            return self._actors.offer(make)
-        except Exception as error:  # noqa: BLE001 - raised when all have an answer
-            return error
 
     def _deleting(
         self, name: str, request: a.DeleteGroupsRequest, context: Context
-    ) -> Callable[[CallId], Command]:
-        return lambda call: DeleteGroup(
-            self._caller(call, request, request.holdfast, context), name
-        )
+    ) -> Call | Exception:
+        """A command on its way; what is wrong with one says nothing of the others."""
+        try:
+            with self._actors.open() as call:
+                caller = self._callers.of(call.number, request, request.holdfast, context)
+                call.submit(DeleteGroup(caller, name))
+        except Exception as error:  # noqa: BLE001 - raised when all have an answer
+            return error
+        return call
 
     @answered(a.RemoveMembersResponse)
     async def RemoveMembers(
@@ -255,23 +250,18 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     ) -> Answered:
         """Have the command of a request decided; for those that need nothing but their caller."""
         extras: x.RequestExtras = request.holdfast  # type: ignore[attr-defined]  # all of ours have it
-        return await self._actors.ask(
-            lambda call: translate(request, self._caller(call, request, extras, context))
-        )
-
-    def _caller(
-        self, call: CallId, request: Message, extras: x.RequestExtras, context: Context
-    ) -> Caller:
-        return self._callers.of(call, request, extras, context)
+        with self._actors.open() as call:
+            caller = self._callers.of(call.number, request, extras, context)
+            return await call.ask(translate(request, caller))
 
 
-async def _outcome(begun: Waiting | Exception) -> Answered | Exception:
+async def _outcome(begun: Call | Exception) -> Answered | Exception:
     """What became of a command, once that is known."""
     if isinstance(begun, Exception):
         return begun
     try:
         return await begun.future
-    except Exception as error:  # noqa: BLE001 - as in `_begun`
+    except Exception as error:  # noqa: BLE001 - as in `_deleting`
         return error
 
 

@@ -21,8 +21,6 @@ from holdfast.v1 import group_pb2_grpc
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
-    from holdfast.coordinator.model.commands import JoinGroup
-    from holdfast.coordinator.model.ids import CallId
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.ports import ReplicaLike
@@ -50,13 +48,10 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     @answered(g.JoinGroupResponse)
     async def JoinGroup(self, request: g.JoinGroupRequest, context: Context) -> g.JoinGroupResponse:
         """Join, or join again; parked until the join phase closes."""
-
-        def make(call: CallId) -> JoinGroup:
-            caller = self._callers.of(call, request, request.holdfast, context)
-            name = request.group_instance_id or caller.client_id
-            return requests.join_group(request, caller, f"{name}-{uuid.uuid4()}")
-
-        got = await self._actors.ask(make)
+        with self._actors.open() as call:
+            caller = self._callers.of(call.number, request, request.holdfast, context)
+            fresh = f"{request.group_instance_id or caller.client_id}-{uuid.uuid4()}"
+            got = await call.ask(requests.join_group(request, caller, fresh))
         reply = cast("replies.JoinReply", got.reply)
         response = responses.join_group(reply)
         self._takeovers.tell(response.holdfast, request.group_id, reply.error)
@@ -67,11 +62,9 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     async def SyncGroup(self, request: g.SyncGroupRequest, context: Context) -> g.SyncGroupResponse:
         """Hand in the assignment, or wait for one's own."""
         assigned = await collected(requests.assigned(request.assignments))
-        got = await self._actors.ask(
-            lambda call: requests.sync_group(
-                request, self._callers.of(call, request, request.holdfast, context), assigned
-            )
-        )
+        with self._actors.open() as call:
+            caller = self._callers.of(call.number, request, request.holdfast, context)
+            got = await call.ask(requests.sync_group(request, caller, assigned))
         reply = cast("replies.SyncReply", got.reply)
         response = responses.sync_group(reply)
         self._takeovers.tell(response.holdfast, request.group_id, reply.error)
@@ -92,13 +85,11 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         return response
 
     async def _heartbeat(self, request: g.HeartbeatRequest, context: Context) -> Answered:
-        if not request.HasField("holdfast"):
-            return await self._actors.ask(lambda call: requests.heartbeat(request, Caller(call)))
-        return await self._actors.ask(
-            lambda call: requests.heartbeat(
-                request, self._callers.of(call, request, request.holdfast, context)
-            )
-        )
+        with self._actors.open() as call:
+            caller = Caller(call.number)
+            if request.HasField("holdfast"):
+                caller = self._callers.of(call.number, request, request.holdfast, context)
+            return await call.ask(requests.heartbeat(request, caller))
 
     async def HeartbeatStream(  # type: ignore[override]  # writes by itself
         self, requests: AsyncIterator[g.HeartbeatBatch], context: Context
@@ -112,11 +103,9 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     ) -> g.LeaveGroupResponse:
         """Remove members at once."""
         leaving = await collected(requests.leaving(request.members))
-        got = await self._actors.ask(
-            lambda call: requests.leave_group(
-                request, self._callers.of(call, request, request.holdfast, context), leaving
-            )
-        )
+        with self._actors.open() as call:
+            caller = self._callers.of(call.number, request, request.holdfast, context)
+            got = await call.ask(requests.leave_group(request, caller, leaving))
         reply = cast("replies.LeaveReply", got.reply)
         response = responses.leave_group(reply, await collected(map(responses.left, reply.members)))
         self._stamp(response.holdfast, got)

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.ids import CallId, GroupId, MemberId
     from holdfast.coordinator.model.replies import HeartbeatReply
     from holdfast.coordinator.model.state import Group
-    from holdfast.runtime.groups.actors import Actors, Waiting
+    from holdfast.runtime.groups.actors import Actors, Call
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.rpc.callers import Callers, Context
     from holdfast.server.rpc.takeovers import Takeovers
@@ -193,7 +193,7 @@ class HeartbeatStreams:
         context: Context,
         heard: Callable[[], None],
     ) -> g.HeartbeatBatchResponse:
-        begun: list[Waiting | g.HeartbeatResponse] = []
+        begun: list[Call | g.HeartbeatResponse] = []
         made = g.HeartbeatBatchResponse(batch=batch.batch)
         try:
             async for some in chunks(batch.requests, AT_ONCE):
@@ -212,19 +212,20 @@ class HeartbeatStreams:
         except BaseException:
             for one in begun:
                 if not isinstance(one, g.HeartbeatResponse):
-                    self._actors.give_up(one)
+                    one.give_up()
             raise
         return made
 
     def _begin(
         self, stream: _Stream, request: g.HeartbeatRequest, context: Context
-    ) -> Waiting | g.HeartbeatResponse:
+    ) -> Call | g.HeartbeatResponse:
         """Decide one heartbeat; what is wrong with it concerns its sender alone."""
         if (response := answered_before(self._actors, request)) is not None:
             self._carry(stream, request)
             return response
         try:
-            waiting = self._actors.offer(lambda call: self._command(call, request, context))
+            with self._actors.open() as call:
+                call.submit(self._command(call.number, request, context))
         except ENDED as error:
             told = ending(error)
             if isinstance(told, Refused):
@@ -233,7 +234,7 @@ class HeartbeatStreams:
                 raise
             return failed(told, e.ERROR_CODE_INVALID_REQUEST)
         self._carry(stream, request)
-        return waiting
+        return call
 
     def _carry(self, stream: _Stream, request: g.HeartbeatRequest) -> None:
         """The stream carries this member from now on."""
@@ -248,10 +249,10 @@ class HeartbeatStreams:
         return requests.heartbeat(request, caller)
 
     async def _finish(
-        self, stream: _Stream, request: g.HeartbeatRequest, waiting: Waiting
+        self, stream: _Stream, request: g.HeartbeatRequest, call: Call
     ) -> g.HeartbeatResponse:
         try:
-            answered = await waiting.future
+            answered = await call.future
         except ENDED as error:
             told = ending(error)
             if isinstance(told, Refused):

@@ -49,11 +49,9 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
     async def _commit(
         self, request: o.OffsetCommitRequest, context: Context
     ) -> o.OffsetCommitResponse:
-        got = await self._actors.ask(
-            lambda call: requests.commit_offsets(
-                request, self._callers.of(call, request, request.holdfast, context)
-            )
-        )
+        with self._actors.open() as call:
+            caller = self._callers.of(call.number, request, request.holdfast, context)
+            got = await call.ask(requests.commit_offsets(request, caller))
         reply = cast("replies.OffsetsReply", got.reply)
         response = responses.commit_offsets(reply, request)
         self._takeovers.tell(response.holdfast, request.group_id, responses.first_error(reply))
@@ -93,9 +91,7 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         self, request: o.OffsetDeleteRequest, context: Context
     ) -> o.OffsetDeleteResponse:
         """Forget offsets."""
-        got = await self._actors.ask(
-            lambda call: requests.delete_offsets(
-                request, self._callers.of(call, request, request.holdfast, context)
-            )
-        )
+        with self._actors.open() as call:
+            caller = self._callers.of(call.number, request, request.holdfast, context)
+            got = await call.ask(requests.delete_offsets(request, caller))
         return responses.delete_offsets(cast("replies.OffsetsReply", got.reply))

@@ -165,13 +165,44 @@ def test_s5_what_a_stop_called_not_applied_is_not_proposed_after_it() -> None:
 
     async def story() -> None:
         world = await World().lead()
-        waiting = world.actors.offer(creating("open"))
+        waiting = world.offer(creating("open"))
         world.actors.stop()
         with pytest.raises(Stopping):
-            world.actors.offer(creating("late"))
+            world.offer(creating("late"))
         await world.settle()
 
         assert isinstance(waiting.future.exception(), Stopping)
         assert not world.replica.state.topics
+
+    asyncio.run(story())
+
+
+def test_s17_whoever_is_cancelled_in_an_open_call_is_parked_no_longer() -> None:
+    """S17: the member's session runs on, for its process may be gone."""
+
+    async def story() -> None:
+        world = await World().lead()
+        await world.member("i1")
+        waiting = world.ask(joining("i2"))
+        await world.settle()
+        actor = world.actors.actor("g")
+        assert actor is not None
+        parked = len(actor.volatile.calls)
+        waiting.cancel()
+        await world.settle()
+
+        assert (parked, len(actor.volatile.calls)) == (1, 0)
+        assert len(world.actors.calls) == 0
+
+    asyncio.run(story())
+
+
+def test_a_call_whose_command_cannot_be_made_is_closed() -> None:
+    async def story() -> None:
+        world = await World().lead()
+        with pytest.raises(ValueError, match="no such field"), world.actors.open():
+            raise ValueError("no such field")
+
+        assert len(world.actors.calls) == 0
 
     asyncio.run(story())

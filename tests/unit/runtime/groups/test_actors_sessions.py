@@ -65,8 +65,8 @@ def test_s9_a_heartbeat_answered_beside_an_open_batch_is_heard_by_what_joins_the
         seen = actor.volatile.renewals.get(member.member_id, 0)
         fired = c.DeadlineFired("g", key, actor.volatile.armed[key], seen)
 
-        world.actors.offer(joining("i2"))
-        answered = world.actors.offer(beating("i1", member))
+        world.offer(joining("i2"))
+        answered = world.offer(beating("i1", member))
         world.actors.submit(fired)
         await world.settle()
 

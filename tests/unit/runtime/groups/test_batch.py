@@ -97,7 +97,7 @@ def test_a_sweep_shares_its_batch_with_nothing() -> None:
         world.replica._now_ms += LONG_MS
         before = len(world.replica.proposed)
         world.actors.submit(c.ExpireOffsets("simple", world.replica.log_time_ms()))
-        await world.actors.offer(committing("simple", 2)).future
+        await world.offer(committing("simple", 2)).future
 
         made = [type(each.event) for each in world.replica.proposed[before].events]
         assert made == [OffsetsDeleted, GroupDeleted]

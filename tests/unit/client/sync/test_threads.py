@@ -20,7 +20,7 @@ def test_a_signal_that_wakes_nobody_ends_a_blocking_call_all_the_same() -> None:
 
     async def endless() -> None:
         waiting.set()
-        await asyncio.sleep(WITHIN_S)
+        await asyncio.wait([asyncio.get_running_loop().create_future()], timeout=WITHIN_S)
         waited_to_its_end.set()
 
     def interrupt() -> None:

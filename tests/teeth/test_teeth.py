@@ -49,6 +49,13 @@ def test_each_names_a_rule_and_the_harm(defect: Defect) -> None:
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
+def test_each_can_be_laid_over_the_product(defect: Defect) -> None:
+    """What it takes away may have moved; the run of all of them would end at the first such one."""
+    with defect.patch():
+        pass
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.name)
 def test_each_has_a_judge_that_exists(defect: Defect) -> None:
     match defect.judge:
         case Simulated(by=by, weather=weather):

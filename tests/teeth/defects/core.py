@@ -20,7 +20,7 @@ from holdfast.coordinator.classic import (
 from holdfast.coordinator.classic import evolve as evolve_members
 from holdfast.coordinator.cluster import requests
 from holdfast.coordinator.kernel import apply as replay
-from holdfast.coordinator.kernel import decide, evolve
+from holdfast.coordinator.kernel import decide
 from holdfast.coordinator.model.events import GenerationStarted
 from holdfast.coordinator.offsets import commits
 from holdfast.coordinator.offsets import evolve as evolve_offsets
@@ -154,7 +154,7 @@ def generation_reissued_after_a_failover() -> Iterator[None]:
     with (
         replaced(failover, "take_over", forget),
         replaced(rebalance, "_start_generation", again),
-        replaced(evolve, "_next_generation", lambda _group, _generation: None),
+        replaced(evolve_members, "_next_generation", lambda _group, _generation: None),
     ):
         yield
 

@@ -176,7 +176,7 @@ def rebalance_timer_armed_when_proposed() -> Iterator[None]:
         propose(self)
         since_ms[id(self)] = now_ms(self)
 
-    def shortened(self: Actor, batch: Batch, index: int) -> None:
+    def shortened(self: Actor, batch: Batch, first: Position) -> None:
         gone_ms = now_ms(self) - since_ms[id(self)]
         batch.effects = [
             replace(each, after_ms=max(0, each.after_ms - gone_ms))
@@ -184,7 +184,7 @@ def rebalance_timer_armed_when_proposed() -> Iterator[None]:
             else each
             for each in batch.effects
         ]
-        adopt(self, batch, index)
+        adopt(self, batch, first)
 
     with replaced(Actor, "_propose", note), replaced(Actor, "_adopt", shortened):
         yield

@@ -77,10 +77,10 @@ def commits_of_any_generation() -> Iterator[None]:
     """A commit of an older generation is taken: it overwrites what the next owner has committed."""
     refusal: Any = commits._commit_refusal
 
-    def whatever_it_says(group: Any, command: Any) -> Any:
-        if group is not None:
-            command = replace(command, generation=group.generation)
-        return refusal(group, command)
+    def whatever_it_says(draft: Draft, command: Any) -> Any:
+        if draft.found is not None:
+            command = replace(command, generation=draft.found.generation)
+        return refusal(draft, command)
 
     with replaced(commits, "_commit_refusal", whatever_it_says):
         yield

@@ -272,6 +272,7 @@ def test_a_broken_invariant_stops_the_node(name: str, caplog: pytest.LogCaptureF
     cause = stopped.value.__cause__
     assert isinstance(cause, InvariantBroken)
     assert (cause.name, sentence in cause.found) == (name, True), cause.found
+    assert "alarm: the replicated log stopped: InvariantBroken" in caplog.text
     assert "Report this with the node's log" in caplog.text
     consumer = broken.cluster.consumer("A")
     consumer.evolve()

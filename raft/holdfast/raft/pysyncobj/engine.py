@@ -34,7 +34,7 @@ from holdfast.raft.messages import (
 from holdfast.raft.pysyncobj import engine_state
 from holdfast.raft.pysyncobj.overlay import Overlay, Setup
 from holdfast.raft.pysyncobj.version_pin import check_pin
-from holdfast.storage.errors import StorageError
+from holdfast.storage.errors import JournalFailed, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,8 +157,10 @@ class Engine:
         self.overlay.lease.revoke()
         self._stopped = f"the replicated log stopped: {type(error).__name__}: {error}"
         # A disk's failure says what and what to do; anything else is a defect, and where it was.
+        # The simulator takes an alarm for a verdict.
         told = None if isinstance(error, StorageError) else error
-        logger.critical("%s", self._stopped, exc_info=told)
+        alarm = "" if isinstance(error, JournalFailed) else "alarm: "
+        logger.critical("%s%s", alarm, self._stopped, exc_info=told)
         self.overlay.apply_queue.push(Stopped(self._stopped))
 
     def on_message(self, peer: str, message: Message) -> None:

@@ -194,7 +194,7 @@ def rebalance_timer_armed_when_proposed() -> Iterator[None]:
 def expiry_without_a_probe() -> Iterator[None]:
     """A deadline is acted on without asking whether anybody follows this leader still."""
 
-    async def asked_nobody(_self: DeadlineDispatch, _count: int) -> bool:
+    async def asked_nobody(_self: DeadlineDispatch, *_: object) -> bool:
         return True
 
     with replaced(DeadlineDispatch, "_is_followed", asked_nobody):

@@ -57,7 +57,6 @@ class PeerCalls:
 
     def __init__(self, config: LogConfig) -> None:
         """Nothing listens yet: the engine binds the port once all is loaded."""
-        self._config = config
         self.transport = GrpcTransport(
             config.cluster_id,
             config.node_id,

@@ -15,7 +15,7 @@ answer that it leaves behind: else a ceiling that was lowered would break groups
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.model.commands import (
@@ -23,13 +23,9 @@ from holdfast.coordinator.model.commands import (
     CommitOffsets,
     CreatePartitions,
     CreateTopics,
-    DeleteGroup,
-    DeleteOffsets,
-    DeleteTopics,
+    Growing,
     JoinGroup,
-    LeaveGroup,
     SyncGroup,
-    TriggerRebalance,
 )
 from holdfast.coordinator.model.rejections import PolicyViolation
 from holdfast.coordinator.model.usage import PENDING_BYTES, Usage, difference, of_protocols
@@ -38,21 +34,6 @@ if TYPE_CHECKING:
     from holdfast.coordinator.groups.draft import Draft, Mark
     from holdfast.coordinator.model.state import Group
 
-Growing: TypeAlias = (
-    JoinGroup
-    | SyncGroup
-    | CommitOffsets
-    | LeaveGroup
-    | TriggerRebalance
-    | DeleteOffsets
-    | DeleteGroup
-    | CreateTopics
-    | CreatePartitions
-    | DeleteTopics
-    | AlterSettings
-)
-"""Commands whose growth is looked at. A heartbeat leaves nothing behind, and what nobody asked for
-(deadlines, expiry, boundaries) must happen."""
 
 LITTLE_BYTES: Final = 4_096
 """What a call that frees something may leave behind: the record of a rebalance, a stored answer."""

@@ -20,6 +20,7 @@ from holdfast.coordinator.model.commands import (
     DeleteOffsets,
     DeleteTopics,
     LeaveGroup,
+    OneShot,
     TriggerRebalance,
 )
 from holdfast.coordinator.model.events import RequestRecorded
@@ -49,10 +50,6 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.stored_replies import StoredReply
 
 _ClusterOneShot: TypeAlias = CreateTopics | CreatePartitions | DeleteTopics | AlterSettings
-OneShot: TypeAlias = (
-    LeaveGroup | TriggerRebalance | CommitOffsets | DeleteOffsets | DeleteGroup | _ClusterOneShot
-)
-"""Commands whose answers are stored (S14)."""
 
 C = TypeVar("C", bound=OneShot)
 

@@ -36,7 +36,10 @@ from holdfast.coordinator.model.commands import (
     DeleteOffsets,
     DeleteTopics,
     ExpireOffsets,
+    ForAnyGroup,
     FormCluster,
+    Growing,
+    OneShot,
     SealSegment,
 )
 from holdfast.coordinator.model.effects import Decision
@@ -50,17 +53,6 @@ from holdfast.coordinator.offsets import commits
 
 _Unasked: TypeAlias = DeadlineFired | CallBroken | ExpireOffsets | FormCluster | SealSegment
 """Commands of the node itself: nobody waits for an answer."""
-
-_AnyGroups: TypeAlias = (
-    CommitOffsets
-    | DeleteOffsets
-    | DeleteGroup
-    | CreateTopics
-    | CreatePartitions
-    | DeleteTopics
-    | AlterSettings
-)
-"""What is asked of a group of any type, or of the cluster."""
 
 RULES: Final = Rules(evolve, TYPES)
 
@@ -141,19 +133,19 @@ def _decide(draft: Draft, command: Command) -> None:
         other = InconsistentGroupProtocol(f"the group is of type {draft.group.group_type!r}")
         draft.answer(caller.call, refusals.of_call(command, other))
     else:
-        _decide_growing(draft, cast("ceilings.Growing", command), kind)
+        _decide_growing(draft, cast("Growing", command), kind)
 
 
-def _decide_growing(draft: Draft, command: ceilings.Growing, kind: GroupType[Draft] | None) -> None:
+def _decide_growing(draft: Draft, command: Growing, kind: GroupType[Draft] | None) -> None:
     """What may make the cluster's state larger, by the group's type or for a group of any."""
     before, call = draft.mark(), command.caller.call
     if kind is not None and isinstance(command, kind.calls):
         kind.call(draft, command)
     elif kind is not None:
-        one_shot = cast("requests.OneShot", command)
+        one_shot = cast("OneShot", command)
         draft.answer(call, requests.once(draft, one_shot, kind.one_shot))
     else:
-        draft.answer(call, _one_shot(draft, cast("_AnyGroups", command)))
+        draft.answer(call, _one_shot(draft, cast("ForAnyGroup", command)))
     too_much = ceilings.exceeded(draft, before, command)
     if too_much is not None:
         draft.back_to(before)
@@ -175,7 +167,7 @@ def _decide_internal(draft: Draft, command: _Unasked) -> None:
             topics.seal(draft, command)
 
 
-def _one_shot(draft: Draft, command: _AnyGroups) -> Reply:
+def _one_shot(draft: Draft, command: ForAnyGroup) -> Reply:
     match command:
         case CommitOffsets():
             return requests.once(draft, command, commits.commit, commits.heard_again)

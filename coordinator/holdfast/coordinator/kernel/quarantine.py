@@ -6,15 +6,14 @@ it may be decided; deleting the group is what an operator can do, and says so to
 
 from __future__ import annotations
 
-from holdfast.coordinator.cluster import requests
 from holdfast.coordinator.kernel.refusals import of_call
-from holdfast.coordinator.model.commands import Asked, DeleteGroup, GroupCommand
+from holdfast.coordinator.model.commands import Asked, DeleteGroup, GroupCommand, OneShot
 from holdfast.coordinator.model.rejections import UnknownServerError
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import Group
 
 
-def holds(group: Group | None, command: GroupCommand | requests.OneShot) -> bool:
+def holds(group: Group | None, command: GroupCommand | OneShot) -> bool:
     """Whether a command must be refused for the group's quarantine."""
     return group is not None and bool(group.quarantined) and not isinstance(command, DeleteGroup)
 

@@ -8,7 +8,7 @@ from holdfast.coordinator.cluster import requests
 from holdfast.coordinator.kernel import group_types
 
 if TYPE_CHECKING:
-    from holdfast.coordinator.model.commands import Asked
+    from holdfast.coordinator.model.commands import Asked, OneShot
     from holdfast.coordinator.model.rejections import Rejection
     from holdfast.coordinator.model.replies import Reply
 
@@ -18,4 +18,4 @@ def of_call(command: Asked, error: Rejection) -> Reply:
     kind = group_types.answering(command)
     if kind is not None:
         return kind.refused(command, error)
-    return requests.refusal(cast("requests.OneShot", command), error)
+    return requests.refusal(cast("OneShot", command), error)

@@ -248,13 +248,9 @@ ClusterCommand: TypeAlias = (
     CreateTopics | CreatePartitions | DeleteTopics | AlterSettings | FormCluster | SealSegment
 )
 Command: TypeAlias = GroupCommand | ClusterCommand
-Asked: TypeAlias = (
-    JoinGroup
-    | SyncGroup
-    | Heartbeat
-    | LeaveGroup
-    | TriggerRebalance
-    | CommitOffsets
+
+ForAnyGroup: TypeAlias = (
+    CommitOffsets
     | DeleteOffsets
     | DeleteGroup
     | CreateTopics
@@ -262,4 +258,11 @@ Asked: TypeAlias = (
     | DeleteTopics
     | AlterSettings
 )
+"""What is asked of a group of any type, or of the cluster; its answer is stored (S14)."""
+OneShot: TypeAlias = LeaveGroup | TriggerRebalance | ForAnyGroup
+"""Commands whose answers are stored (S14)."""
+Growing: TypeAlias = JoinGroup | SyncGroup | OneShot
+"""Commands whose growth is looked at. A heartbeat leaves nothing behind, and what nobody asked for
+(deadlines, expiry, boundaries) must happen."""
+Asked: TypeAlias = Growing | Heartbeat
 """Commands that somebody waits for."""

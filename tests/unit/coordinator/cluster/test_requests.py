@@ -9,7 +9,6 @@ import pytest
 
 from holdfast.coordinator.cluster import evolve as evolve_cluster
 from holdfast.coordinator.cluster import requests, topics
-from holdfast.coordinator.cluster.requests import OneShot
 from holdfast.coordinator.groups import lifecycle
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model import stored_replies
@@ -21,6 +20,7 @@ from holdfast.coordinator.model.commands import (
     DeleteGroup,
     DeleteTopics,
     LeaveGroup,
+    OneShot,
     TriggerRebalance,
 )
 from holdfast.coordinator.model.errors import InvariantBroken

@@ -18,7 +18,6 @@ ELSEWHERE = {
     "client/_rpc/test_tls.py": "the files (tls_files) and the channels that are made of them",
     "client/aio/test_run_deleted_topics.py": "`Member.run` as its caller sees it: several modules",
     "client/sync/test_run_threads.py": "the same for threads",
-    "server/test_cluster_file.py": "a story: nodes of a local cluster write one file at once",
 }
 """Files that are named otherwise, and why."""
 

@@ -26,13 +26,29 @@ class Skipped(NamedTuple):
     rule: str
 
 
+class Step(NamedTuple):
+    """One record that was folded, between the states on both sides of it."""
+
+    before: State
+    record: Record
+    after: State
+
+
 class Applied(NamedTuple):
-    """What an entry did. `parts`: the places in it of those that were applied, in order."""
+    """What an entry did, record by record, so that projections can follow it.
+
+    `parts`: the places in the entry of those parts that were applied, in order.
+    """
 
     state: State
-    records: tuple[Record, ...]
+    steps: tuple[Step, ...]
     skipped: tuple[Skipped, ...]
     parts: tuple[int, ...] = ()
+
+    @property
+    def records(self) -> tuple[Record, ...]:
+        """The records of all applied parts, in the order of the log."""
+        return tuple([step.record for step in self.steps])
 
 
 def apply_entry(state: State, index: int, term: int, entry: LogEntry) -> Applied:
@@ -42,7 +58,7 @@ def apply_entry(state: State, index: int, term: int, entry: LogEntry) -> Applied
     alike: one bad event must not stop all three (S6).
     """
     state = begin_entry(state, index, entry)
-    records: list[Record] = []
+    steps: list[Step] = []
     skipped: list[Skipped] = []
     parts: list[int] = []
     for place, part in enumerate(entry.parts):
@@ -51,14 +67,14 @@ def apply_entry(state: State, index: int, term: int, entry: LogEntry) -> Applied
             skipped.append(Skipped(place, part.group_id, rule))
             continue
         try:
-            state, made = apply_part(state, Position(index, len(records)), entry, part)
+            state, made = apply_part(state, Position(index, len(steps)), entry, part)
         except Exception as error:  # noqa: BLE001 - whatever it is, it is the same on every node
             state = _quarantine(state, index, part.group_id, error)
             skipped.append(Skipped(place, part.group_id, "S6"))
             continue
-        records.extend(made)
+        steps.extend(made)
         parts.append(place)
-    return Applied(state, tuple(records), tuple(skipped), tuple(parts))
+    return Applied(state, tuple(steps), tuple(skipped), tuple(parts))
 
 
 def _quarantine(state: State, index: int, group_id: GroupId, error: Exception) -> State:
@@ -92,12 +108,12 @@ def guard(state: State, term: int, part: Part) -> str | None:
 
 def apply_part(
     state: State, first: Position, entry: LogEntry, part: Part
-) -> tuple[State, tuple[Record, ...]]:
+) -> tuple[State, tuple[Step, ...]]:
     """Fold one part that the guard lets through; `first` is the position of its first record.
 
     The group's version becomes the entry's index (S2). Raise InvariantBroken as `evolve` does.
     """
-    records: list[Record] = []
+    steps: list[Step] = []
     seq = _seq(state, part.group_id)
     for ordinal, proposed in enumerate(part.events, first.ordinal):
         seq = 1 if isinstance(proposed.event, GroupCreated) else seq + 1
@@ -112,9 +128,10 @@ def apply_part(
             proposed.request_id,
             proposed.event,
         )
-        state = evolve(state, record)
-        records.append(record)
-    return _counted(state, part.group_id, first.index, seq), tuple(records)
+        after = evolve(state, record)
+        steps.append(Step(state, record, after))
+        state = after
+    return _counted(state, part.group_id, first.index, seq), tuple(steps)
 
 
 def replay(state: State, records: tuple[Record, ...]) -> State:

@@ -136,3 +136,16 @@ def test_records_alone_bring_the_state_back(calls: Calls) -> None:
     records = tuple(record for applied in calls.core.log for record in applied.records)
 
     assert replay(State(), records) == calls.core.state
+
+
+def test_each_record_is_told_between_the_states_on_both_sides_of_it(state: State) -> None:
+    """A projection follows the log by it; a part that was taken back must not be in it (S6)."""
+    impossible = part("h", 1, OFFSETS, GroupCreated())
+    applied = apply_entry(state, 2, 1, entry(part("g", 1, OFFSETS, OFFSETS), impossible))
+    first, second = applied.steps
+
+    assert applied.skipped == (Skipped(1, "h", "S6"),)
+    assert applied.records == (first.record, second.record)
+    assert [each.before.groups["g"].seq for each in applied.steps] == [1, 2]
+    assert [each.after.groups["g"].seq for each in applied.steps] == [2, 3]
+    assert second.before is first.after

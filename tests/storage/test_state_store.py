@@ -11,9 +11,18 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.storage.directory.check import Verdict, walk_directory
+from holdfast.storage.disk.environment import publish_environment
 from holdfast.storage.disk.records import pack_record
 from holdfast.storage.errors import DiskFull, StateDamaged, StateFailed, WriteRefused
-from holdfast.storage.state.state_store import Change, EventRecord, StateRecord, StateStore
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
+from holdfast.storage.state.state_store import (
+    REBALANCES,
+    Change,
+    EventRecord,
+    StateRecord,
+    StateStore,
+)
 from storage.power import recorded
 from storage.stores import LONG_KEY, content, events, filled, meta, snapshot_changes
 from storage.test_journals import disk_replaced_by
@@ -45,6 +54,21 @@ def test_a_snapshot_is_found_again(path: Path) -> None:
         StateRecord("chains", b"g-1", snapshot_changes(4)[3][2] or b""),
         StateRecord("meta", b"c", b"the cluster's record at 4"),
     }
+
+
+def test_a_state_of_an_older_version_is_sound_and_gets_the_database_that_it_lacks(
+    path: Path,
+) -> None:
+    """S21: what version 0.1.0 never made is not missing; it is there once this version opens it."""
+    names = ("groups", "topics", "settings", "requests", "events", "chains", "meta")
+    publish_environment(path, names, {})
+    LmdbJournal.create(path.with_name("raft"))
+    assert walk_directory(path.parent) == Verdict(sound=True, blank=True)
+
+    store = StateStore(path)
+    store.write_snapshot([(REBALANCES, b"b", b"told")], [], meta(1))
+
+    assert list(store.load()) == [StateRecord(REBALANCES, b"b", b"told")]
 
 
 def test_a_removed_record_is_gone(path: Path) -> None:

@@ -24,8 +24,12 @@ from holdfast.storage.journal.commit_mark import read_mark
 from holdfast.storage.journal.journal import JournalImage
 from holdfast.storage.journal.lmdb_journal import DATABASE_NAMES as JOURNAL_NAMES
 from holdfast.storage.journal.lmdb_journal import read_image
-from holdfast.storage.state.state_store import DATABASE_NAMES as STATE_DATABASE_NAMES
-from holdfast.storage.state.state_store import META, read_meta, read_records
+from holdfast.storage.state.state_store import (
+    META,
+    open_state_databases,
+    read_meta,
+    read_records,
+)
 
 JOURNAL_FOLDER = "raft"
 STATE_FOLDER = "state"
@@ -117,7 +121,7 @@ def _walk_state(path: Path) -> int | None:
     """The index that the state covers, None if it was never written."""
     try:
         with open_environment(path, readonly=True) as environment:
-            databases = open_databases(environment, STATE_DATABASE_NAMES)
+            databases = open_state_databases(environment, create=False)
             with reading(environment) as txn:
                 for name, database in databases.items():
                     for _ in read_records(path, txn, name, database):

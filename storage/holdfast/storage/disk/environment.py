@@ -84,6 +84,20 @@ def open_databases(environment: lmdb.Environment, names: Sequence[str]) -> Datab
     return {name: environment.open_db(name.encode(), create=False) for name in names}
 
 
+def open_later_databases(
+    environment: lmdb.Environment, names: Sequence[str], *, create: bool
+) -> Databases:
+    """Handles of databases that an older version did not make: made now, or left out."""
+    found: Databases = {}
+    for name in names:
+        try:
+            found |= open_databases(environment, [name])
+        except lmdb.NotFoundError:
+            if create:
+                found[name] = environment.open_db(name.encode())
+    return found
+
+
 def reading(environment: lmdb.Environment) -> lmdb.Transaction[bytes]:
     """A read transaction. Keep it short: pages cannot be reused while it lasts (S18)."""
     return environment.begin()

@@ -22,6 +22,7 @@ from holdfast.storage.disk.environment import (
     error_code,
     open_databases,
     open_environment,
+    open_later_databases,
     publish_environment,
     reading,
     walk,
@@ -55,12 +56,16 @@ if TYPE_CHECKING:
 
 META = "meta"
 EVENTS = "events"
+REBALANCES = "rebalances"
 
 Change = tuple[str, bytes, bytes | None]
 """(database, key, content; None removes the record). `state_image.Change` is one."""
 
 # The order is the numbering of databases in a stream: only ever append to it.
-DATABASE_NAMES = ("groups", "topics", "settings", "requests", EVENTS, "chains", META)
+_FIRST_NAMES = ("groups", "topics", "settings", "requests", EVENTS, "chains", META)
+_LATER_NAMES = (REBALANCES,)
+"""What a directory of version 0.1.0 lacks until a node of this version has opened it."""
+DATABASE_NAMES = _FIRST_NAMES + _LATER_NAMES
 STATE_NAMES = tuple(name for name in DATABASE_NAMES if name != EVENTS)
 
 SNAPSHOT = b"snapshot"
@@ -230,7 +235,7 @@ class StateStore:
     def _connect(self, path: Path) -> tuple[lmdb.Environment, Databases]:
         try:
             environment = open_environment(path, map_bytes=self._map_bytes)
-            return environment, open_databases(environment, DATABASE_NAMES)
+            return environment, open_state_databases(environment, create=True)
         except lmdb.Error as error:
             raise StateDamaged(path, str(error)) from error
 
@@ -315,6 +320,15 @@ def read_records(
         raise StateDamaged(path, f"{seen} of {promised} records were found", database=name)
 
 
+def open_state_databases(environment: lmdb.Environment, *, create: bool) -> Databases:
+    """The databases of a state. `create`: make those that an older version had not; else without.
+
+    Raises `lmdb.Error` if one is missing that every version has made.
+    """
+    first = open_databases(environment, _FIRST_NAMES)
+    return first | open_later_databases(environment, _LATER_NAMES, create=create)
+
+
 def read_chunks(copy: Path, size: int) -> Iterator[bytes]:
     """A copy made by `copy_to` as chunks of at most `size` bytes, for `StateInstall`.
 
@@ -322,17 +336,18 @@ def read_chunks(copy: Path, size: int) -> Iterator[bytes]:
     verifies each record before it stores it. Raises `StateDamaged`.
     """
     with open_environment(copy, readonly=True) as environment:
-        databases = open_databases(environment, DATABASE_NAMES)
+        databases = open_state_databases(environment, create=False)
         with reading(environment) as txn:
             yield from encode_stream(_stored_records(copy, txn, databases), size)
 
 
 def _stored_records(
-    path: Path, txn: lmdb.Transaction[bytes], databases: dict[str, lmdb._Database]
+    path: Path, txn: lmdb.Transaction[bytes], databases: Databases
 ) -> Iterator[StreamedRecord]:
     read_meta(path, txn, databases[META])
-    for number, name in enumerate(DATABASE_NAMES):
-        for key, stored in walk(txn, databases[name]):
+    for name, database in databases.items():
+        number = DATABASE_NAMES.index(name)
+        for key, stored in walk(txn, database):
             if (name, key) != (META, SNAPSHOT):
                 _verified(path, name, key, stored)
             yield StreamedRecord(number, key, stored)

@@ -170,6 +170,11 @@ def decode_record(payload: bytes) -> Record:
     )
 
 
+def event_fields(event: Event) -> dict[str, Any]:
+    """What an event says, by the names and in the order of its message's fields."""
+    return _EVENTS_BY_CLASS[type(event)][1].fields(event)
+
+
 def chain_hash(previous: bytes, payload: bytes) -> bytes:
     """The next hash of a chain (S3): SHA-256 over the hash before it and a record's payload."""
     return sha256(previous + payload).digest()

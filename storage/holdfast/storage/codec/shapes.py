@@ -4,18 +4,21 @@ The core's values are dataclasses and NamedTuples; their messages have the same 
 names. A `Shape` compares the two once, when it is made, and raises if a field is missing on either
 side: a field that was added to a value and forgotten in its message would be lost on the log
 without a sign. After that it only moves tuples of attributes, because each event of each entry
-passes here on every node. Knows neither events nor files.
+passes here on every node. A field whose class is declared flattened has no message: its own fields
+stand in the message of what holds it. Knows neither events nor files.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
+
+from holdfast.coordinator.model.flattened import is_flattened
 
 T = TypeVar("T")
 
@@ -34,10 +37,29 @@ class _Turn(NamedTuple):
     to_value: _ToValue
 
 
+class _Leaf(NamedTuple):
+    """A field of the message: where the value has it (`a.b`), its name there, its type."""
+
+    path: str
+    name: str
+    hint: Any
+
+
+class _Flat(NamedTuple):
+    """A flattened value: which of the message's fields, in order, are its own."""
+
+    start: int
+    end: int
+    made: Callable[..., Any]
+
+
 class Shape(Generic[T]):
     """Turns values of one class into messages of one type and back."""
 
-    __slots__ = ("_get", "_is_tuple", "_made", "_message", "_names", "_turns", "_whole")
+    __slots__ = (
+        *("_fields", "_flat", "_get", "_is_tuple", "_made", "_message", "_names", "_of_message"),
+        *("_order", "_turns", "_whole"),
+    )
 
     def __init__(
         self, made: type[T], descriptor: Descriptor, without: tuple[str, ...] = ()
@@ -47,20 +69,19 @@ class Shape(Generic[T]):
         Fields in `without` are not part of the message and get their defaults when read.
         """
         hints = {k: v for k, v in get_type_hints(made).items() if k not in without}
-        fields = descriptor.fields_by_name
-        if hints.keys() != set(fields.keys()):
-            raise TypeError(
-                f"{made.__qualname__} and message {descriptor.full_name} differ in "
-                f"{sorted(hints.keys() ^ set(fields.keys()))}: add the field where it is missing "
-                "(a new number in the .proto, then ./dev proto)"
-            )
+        leaves, fields = tuple(_leaves(hints)), descriptor.fields_by_name
+        _compare(made, leaves, descriptor)
         self._made: Callable[..., T] = made
         self._message: Callable[..., Any] = GetMessageClass(descriptor)
         self._names = tuple(hints)
+        self._fields = tuple(leaf.name for leaf in leaves)
+        self._order = tuple(field.name for field in descriptor.fields)
+        self._flat = tuple(_flat(hints, leaves))
         self._whole = not without
-        self._get = _getter(self._names)
-        self._is_tuple = issubclass(made, tuple) and self._whole
-        turns = ((i, _turn(hint, fields[n])) for i, (n, hint) in enumerate(hints.items()))
+        self._get = _getter(leaf.path for leaf in leaves)
+        self._of_message = _getter(self._fields)
+        self._is_tuple = issubclass(made, tuple) and self._whole and not self._flat
+        turns = ((i, _turn(leaf.hint, fields[leaf.name])) for i, leaf in enumerate(leaves))
         self._turns = tuple(_Turn(i, *turn) for i, turn in turns if turn is not None)
 
     def to_message(self, value: T) -> Any:  # noqa: ANN401 - a message of the type given at making
@@ -70,22 +91,62 @@ class Shape(Generic[T]):
             parts = list(parts)
             for place, turn, _ in self._turns:
                 parts[place] = turn(parts[place])
-        return self._message(**dict(zip(self._names, parts, strict=True)))
+        return self._message(**dict(zip(self._fields, parts, strict=True)))
+
+    def fields(self, value: T) -> dict[str, Any]:
+        """What the message's fields would be made of, by their names, in the message's order."""
+        found = dict(zip(self._fields, self._get(value), strict=True))
+        return {name: found[name] for name in self._order}
 
     def to_value(self, message: Any) -> T:  # noqa: ANN401 - as above
         """The value of a message."""
-        parts = self._get(message)
-        if self._turns:
+        parts = self._of_message(message)
+        if self._turns or self._flat:
             parts = list(parts)
             for place, _, turn in self._turns:
                 parts[place] = turn(message, parts[place])
+            for start, end, made in self._flat:
+                parts[start:end] = (made(*parts[start:end]),)
         if self._whole:
             return self._made(*parts)
         return self._made(**dict(zip(self._names, parts, strict=True)))
 
 
-def _getter(names: tuple[str, ...]) -> Callable[[Any], Any]:
-    """Read all names of an object at once, as a tuple also where they are fewer than two."""
+def _leaves(hints: Mapping[str, Any]) -> Iterator[_Leaf]:
+    """The fields of the message, in the order of the value's, a flattened value's among them."""
+    for name, hint in hints.items():
+        if is_flattened(hint):
+            yield from (_Leaf(f"{name}.{n}", n, each) for n, each in get_type_hints(hint).items())
+        else:
+            yield _Leaf(name, name, hint)
+
+
+def _flat(hints: Mapping[str, Any], leaves: tuple[_Leaf, ...]) -> Iterator[_Flat]:
+    """The flattened values, the last one first: putting one together moves what follows it."""
+    paths = [leaf.path for leaf in leaves]
+    for name, hint in reversed(tuple(hints.items())):
+        if is_flattened(hint):
+            places = [i for i, path in enumerate(paths) if path.startswith(f"{name}.")]
+            yield _Flat(places[0], places[-1] + 1, hint)
+
+
+def _compare(made: type[Any], leaves: tuple[_Leaf, ...], descriptor: Descriptor) -> None:
+    """Raise TypeError if a class and its message differ in fields, or a name stands twice."""
+    ours, theirs = [leaf.name for leaf in leaves], set(descriptor.fields_by_name.keys())
+    twice = {name for name in ours if ours.count(name) > 1}
+    if twice:
+        raise TypeError(f"{made.__qualname__} has {sorted(twice)} twice, once in a flattened value")
+    if set(ours) != theirs:
+        raise TypeError(
+            f"{made.__qualname__} and message {descriptor.full_name} differ in "
+            f"{sorted(set(ours) ^ theirs)}: add the field where it is missing "
+            "(a new number in the .proto, then ./dev proto)"
+        )
+
+
+def _getter(paths: Iterable[str]) -> Callable[[Any], Any]:
+    """Read all paths of an object at once, as a tuple also where they are fewer than two."""
+    names = tuple(paths)
     if not names:
         return lambda _: ()
     if len(names) == 1:

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_typ
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hypothesis import strategies as st
 
+from holdfast.coordinator.model.flattened import is_flattened
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Settings
 from holdfast.storage.codec.shapes import message_of
@@ -46,11 +47,20 @@ def parts_of(
     fields = message.fields_by_name
     return st.fixed_dictionaries(
         {
-            name: _value(hint, fields[name], known)
+            name: _flat(hint, message, known)
+            if is_flattened(hint)
+            else _value(hint, fields[name], known)
             for name, hint in hints.items()
             if (kind.__name__, name) not in IN_RECORDS_OF_THEIR_OWN
         }
     )
+
+
+def _flat(kind: type[Any], holder: Descriptor, known: dict[str, Strategy]) -> Strategy:
+    """A flattened value: the ranges of its fields are in the message of what holds it."""
+    hints = get_type_hints(kind).items()
+    parts = {name: _value(hint, holder.fields_by_name[name], known) for name, hint in hints}
+    return st.fixed_dictionaries(parts).map(lambda fields: kind(**fields))
 
 
 def _value(hint: type[Any], field: FieldDescriptor, known: dict[str, Strategy]) -> Strategy:

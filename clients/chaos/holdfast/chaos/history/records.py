@@ -7,7 +7,6 @@ Knows no checker and no client.
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import Any
 
 from google.protobuf.message import DecodeError
@@ -23,7 +22,7 @@ from holdfast.coordinator.model.events import (
     RequestRecorded,
     StaticMemberReplaced,
 )
-from holdfast.storage.codec.event_codec import decode_record, encode_record
+from holdfast.storage.codec.event_codec import decode_record, encode_record, event_fields
 from holdfast.v1 import group_pb2
 
 
@@ -68,9 +67,11 @@ def request_ids_of(record: Record) -> tuple[str, ...]:
 def fields_of(event: Event) -> Fields:
     """An event's content as JSON has it: bytes in hexadecimal, named tuples as objects.
 
-    An assignment has `partitions` beside its bytes where these are a `ConsumerProtocolAssignment`.
+    Their names and their order are those of the log, so that histories stay the same whatever the
+    classes look like. An assignment has `partitions` beside its bytes where these are a
+    `ConsumerProtocolAssignment`.
     """
-    return {field.name: _plain(getattr(event, field.name)) for field in fields(event)}
+    return {name: _plain(value) for name, value in event_fields(event).items()}
 
 
 def _plain(value: object) -> Any:  # noqa: ANN401 - whatever JSON can hold

@@ -193,7 +193,7 @@ class InProcess:
             {
                 "member_id": each.member_id,
                 "group_instance_id": each.instance_id,
-                "client_id": each.client_id,
+                "client_id": each.profile.client_id,
                 "member_metadata": kafka_json.to_json(each.metadata),
                 "member_assignment": kafka_json.to_json(each.assignment),
             }

@@ -32,7 +32,6 @@ from holdfast.coordinator.model.events import (
     Part,
     PartitionsAdded,
     Proposed,
-    Protocol,
     RebalanceStarted,
     Record,
     Rejoin,
@@ -46,6 +45,7 @@ from holdfast.coordinator.model.events import (
     TopicSize,
 )
 from holdfast.coordinator.model.ids import Position, TopicPartition
+from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import (
     Change,
@@ -72,32 +72,20 @@ EVENTS: Final[tuple[Event, ...]] = (
     MemberJoined(
         member_id="indexer-0-a",
         instance_id="indexer-0",
-        client_id="indexer",
-        client_host="192.0.2.7",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=15_000,
+        profile=MemberProfile("indexer", "192.0.2.7", 10_000, 15_000, PROTOCOLS),
         protocol_type="consumer",
-        protocols=PROTOCOLS,
         request_id=REQUEST,
     ),
     MemberUpdated(
         member_id="indexer-0-a",
-        client_id="indexer",
-        client_host="192.0.2.8",
-        session_timeout_ms=1_800_000,
-        rebalance_timeout_ms=2_147_483_647,
-        protocols=PROTOCOLS[:1],
+        profile=MemberProfile("indexer", "192.0.2.8", 1_800_000, 2_147_483_647, PROTOCOLS[:1]),
         request_id="",
     ),
     StaticMemberReplaced(
         instance_id="indexer-0",
         old_member_id="indexer-0-a",
         new_member_id="indexer-0-b",
-        client_id="indexer",
-        client_host="192.0.2.9",
-        session_timeout_ms=10_000,
-        rebalance_timeout_ms=15_000,
-        protocols=PROTOCOLS[1:],
+        profile=MemberProfile("indexer", "192.0.2.9", 10_000, 15_000, PROTOCOLS[1:]),
         request_id=REQUEST,
         predecessor_ms=10_000,
     ),
@@ -212,11 +200,7 @@ STATE: Final[tuple[StateItem, ...]] = (
         Member(
             member_id="indexer-0-b",
             instance_id="indexer-0",
-            client_id="indexer",
-            client_host="192.0.2.9",
-            session_timeout_ms=10_000,
-            rebalance_timeout_ms=15_000,
-            protocols=PROTOCOLS,
+            profile=MemberProfile("indexer", "192.0.2.9", 10_000, 15_000, PROTOCOLS),
             request_id=REQUEST,
             joined_seq=2,
             since_ms=1_700_000_000_000,

@@ -16,8 +16,9 @@ from holdfast.coordinator.model.commands import (
     LeavingMember,
     SyncGroup,
 )
-from holdfast.coordinator.model.events import Assigned, Event, Protocol, SettingChange
+from holdfast.coordinator.model.events import Assigned, Event, SettingChange
 from holdfast.coordinator.model.ids import CallId, MemberId
+from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.replies import (
     HeartbeatReply,
     JoinReply,

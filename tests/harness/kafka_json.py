@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from holdfast.coordinator.model import commands, rejections, replies
 from holdfast.coordinator.model.commands import Caller, LeavingMember
-from holdfast.coordinator.model.events import Assigned, OffsetCommitted, Protocol
+from holdfast.coordinator.model.events import Assigned, OffsetCommitted
 from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.member_profile import Protocol
 
 Json = Any
 

@@ -87,8 +87,8 @@ def _which(step: Step) -> Iterator[str]:
         yield f"{sorted(step.changed())} changed"
     protocols, instance_id = line.protocols(step.event), line.instance_id(step.event)
     for member_id in (came | named if protocols is not None else came) & step.new.keys():
-        if step.new[member_id].protocols != protocols:
-            yield f"{member_id} supports {step.new[member_id].protocols}"
+        if step.new[member_id].profile.protocols != protocols:
+            yield f"{member_id} supports {step.new[member_id].profile.protocols}"
     for member_id in (came | step.told("fenced")) & step.new.keys():
         if step.new[member_id].instance_id != instance_id:
             yield f"{member_id} is {step.new[member_id].instance_id}"

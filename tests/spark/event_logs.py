@@ -27,13 +27,13 @@ from holdfast.coordinator.model.events import (
     OffsetsCommitted,
     Part,
     Proposed,
-    Protocol,
     RebalanceStarted,
     Record,
     Rejoin,
     StaticMemberReplaced,
 )
 from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
 from holdfast.coordinator.model.state import State
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, chain_hash, encode_record
 from holdfast.storage.segments.segments import Row, write_segment
@@ -90,16 +90,13 @@ def formed() -> EventLog:
 
 
 def joined(member: str, instance: str | None = None) -> MemberJoined:
-    protocols = (Protocol("range", b"", ("t",)),)
-    return MemberJoined(
-        member, instance, "client", "host", 10_000, 15_000, "consumer", protocols, f"req-{member}"
-    )
+    profile = MemberProfile("client", "host", 10_000, 15_000, (Protocol("range", b"", ("t",)),))
+    return MemberJoined(member, instance, profile, "consumer", f"req-{member}")
 
 
 def swapped(instance: str, old: str, new: str, predecessor_ms: int = 0) -> StaticMemberReplaced:
-    return StaticMemberReplaced(
-        instance, old, new, "client", "host", 10_000, 15_000, (), f"req-{new}", predecessor_ms
-    )
+    profile = MemberProfile("client", "host", 10_000, 15_000, ())
+    return StaticMemberReplaced(instance, old, new, profile, f"req-{new}", predecessor_ms)
 
 
 def rebalance_started(reason: str, member: str = "") -> RebalanceStarted:

@@ -33,7 +33,8 @@ from holdfast.coordinator.model.commands import (
     LeavingMember,
     SyncGroup,
 )
-from holdfast.coordinator.model.events import Assigned, Event, Protocol, Rejoin, SettingChange
+from holdfast.coordinator.model.events import Assigned, Event, Rejoin, SettingChange
+from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.rejections import Superseded
 from holdfast.coordinator.model.replies import (
     HeartbeatReply,
@@ -44,10 +45,7 @@ from holdfast.coordinator.model.replies import (
 )
 
 GROUP = "g"
-UNTOLD = {
-    *("client_host", "client_id", "protocol_type", "protocols", "session_timeout_ms"),
-    *("rebalance_timeout_ms", "request_id", "reason"),
-}
+UNTOLD = {"profile", "protocol_type", "request_id", "reason"}
 """Fields of events that would only repeat the command."""
 
 

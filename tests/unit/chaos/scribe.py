@@ -14,6 +14,7 @@ from holdfast.chaos.history import happenings as h
 from holdfast.chaos.history.records import recorded
 from holdfast.coordinator.model import events as e
 from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
 from holdfast.v1 import group_pb2
 
 MS = 1_000
@@ -174,43 +175,47 @@ def instance_of(name: str) -> str | None:
 
 def protocols(
     topics: tuple[str, ...] | None = ("t",), name: str = "range", metadata: bytes = b""
-) -> tuple[e.Protocol, ...]:
+) -> tuple[Protocol, ...]:
     """One protocol."""
-    return (e.Protocol(name, metadata, topics),)
+    return (Protocol(name, metadata, topics),)
+
+
+def _profile(offers: tuple[Protocol, ...] | None) -> MemberProfile:
+    return MemberProfile("client", "host", SESSION_MS, REBALANCE_MS, offers or protocols())
 
 
 def joined(
-    name: str, offers: tuple[e.Protocol, ...] | None = None, request_id: str = ""
+    name: str, offers: tuple[Protocol, ...] | None = None, request_id: str = ""
 ) -> e.MemberJoined:
     """A member joins."""
     return e.MemberJoined(
         name,
         instance_of(name),
-        *("client", "host", SESSION_MS, REBALANCE_MS, "consumer"),
-        offers or protocols(),
+        _profile(offers),
+        "consumer",
         request_id,
     )
 
 
 def replaced(
-    old: str, new: str, offers: tuple[e.Protocol, ...] | None = None, request_id: str = ""
+    old: str, new: str, offers: tuple[Protocol, ...] | None = None, request_id: str = ""
 ) -> e.StaticMemberReplaced:
     """An instance comes back under a new member id."""
     return e.StaticMemberReplaced(
         instance_of(new) or "",
-        *(old, new, "client", "host", SESSION_MS, REBALANCE_MS),
-        offers or protocols(),
+        old,
+        new,
+        _profile(offers),
         request_id,
         SESSION_MS,
     )
 
 
 def updated(
-    name: str, offers: tuple[e.Protocol, ...] | None = None, request_id: str = ""
+    name: str, offers: tuple[Protocol, ...] | None = None, request_id: str = ""
 ) -> e.MemberUpdated:
     """A member joins again and asks for something else, or claims something else."""
-    times = (SESSION_MS, REBALANCE_MS)
-    return e.MemberUpdated(name, "client", "host", *times, offers or protocols(), request_id)
+    return e.MemberUpdated(name, _profile(offers), request_id)
 
 
 def opened(member_id: str = "", reason: str = "a test wants it") -> e.RebalanceStarted:
@@ -239,7 +244,7 @@ def assignment(numbers: list[int], topic: str = "t") -> bytes:
     return message.SerializeToString(deterministic=True)
 
 
-def owning(numbers: list[int], name: str = "sticky", generation: int = 1) -> tuple[e.Protocol, ...]:
+def owning(numbers: list[int], name: str = "sticky", generation: int = 1) -> tuple[Protocol, ...]:
     """A sticky protocol whose member says that it owns these partitions of t."""
     own = group_pb2.ConsumerProtocolTopicPartitions(topic="t", partitions=numbers)
     message = group_pb2.ConsumerProtocolSubscription(

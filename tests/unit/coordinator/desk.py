@@ -26,13 +26,13 @@ from holdfast.coordinator.model.events import (
     MemberJoined,
     Part,
     Proposed,
-    Protocol,
     RebalanceStarted,
     Record,
     Rejoin,
     TopicsCreated,
     TopicSize,
 )
+from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.model.volatile import SESSION, DeadlineKey, Volatile
 from holdfast.storage.codec.state_image import changes, restore
@@ -46,9 +46,8 @@ def member(
 ) -> MemberJoined:
     """A member with one protocol `p`; its topics are known for the kind `consumer` only."""
     protocol = Protocol("p", b"meta-" + member_id.encode(), topics if kind == "consumer" else None)
-    return MemberJoined(
-        member_id, instance_id, "client", "host", 10_000, 60_000, kind, (protocol,), ""
-    )
+    profile = MemberProfile("client", "host", 10_000, 60_000, (protocol,))
+    return MemberJoined(member_id, instance_id, profile, kind, "")
 
 
 class Desk:

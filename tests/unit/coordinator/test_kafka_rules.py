@@ -33,6 +33,7 @@ from holdfast.coordinator.model.events import (
     TopicSize,
 )
 from holdfast.coordinator.model.ids import Position, TopicPartition
+from holdfast.coordinator.model.member_profile import MemberProfile
 from holdfast.coordinator.model.rejections import (
     FencedInstanceId,
     GroupIdNotFound,
@@ -44,6 +45,8 @@ from holdfast.coordinator.model.rejections import (
 )
 from holdfast.coordinator.model.replies import JoinReply, NamedReply, OffsetsReply
 from holdfast.coordinator.model.volatile import OVERSIZE, SESSION, DeadlineKey
+
+PROFILE = MemberProfile("c", "h", 10_000, 15_000, P)
 
 
 def test_a24_a_refused_join_names_no_protocol(calls: Calls) -> None:
@@ -62,7 +65,7 @@ def test_b10_bettered_a_swap_shows_the_new_process(calls: Calls) -> None:
     calls.join("i1", client_id="new-pod")
 
     [shown] = queries.describe_group(calls.core.state, GROUP).members
-    assert shown.client_id == "new-pod"
+    assert shown.profile.client_id == "new-pod"
 
 
 def test_b21_bettered_a_swap_behind_the_leaders_sync_finds_a_stable_group(calls: Calls) -> None:
@@ -97,7 +100,7 @@ def record(calls: Calls, event: Event) -> Record:
 def test_c14_nobody_who_is_not_there_can_be_swapped(calls: Calls) -> None:
     """K-C14: the state refuses it, and stays as it was."""
     calls.stable("i1")
-    event = StaticMemberReplaced("i1", "ghost", "i1-2", "c", "h", 10_000, 15_000, P, "", 0)
+    event = StaticMemberReplaced("i1", "ghost", "i1-2", PROFILE, "", 0)
     before = calls.core.state
 
     with pytest.raises(InvariantBroken):
@@ -109,7 +112,7 @@ def test_c15_an_instance_has_one_holder(calls: Calls) -> None:
     """K-C15: the state refuses a second one, and stays as it was."""
     calls.stable("i1")
     calls.join("i2")
-    again = MemberJoined("i1-9", "i1", "c", "h", 10_000, 15_000, "app", P, "")
+    again = MemberJoined("i1-9", "i1", PROFILE, "app", "")
 
     with pytest.raises(InvariantBroken, match="C15"):
         evolve(calls.core.state, record(calls, again))

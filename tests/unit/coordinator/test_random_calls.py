@@ -21,8 +21,9 @@ from holdfast.coordinator.model.commands import (
     LeavingMember,
     TriggerRebalance,
 )
-from holdfast.coordinator.model.events import Protocol, SettingChange
+from holdfast.coordinator.model.events import SettingChange
 from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.volatile import Volatile
 
 STEPS = 120

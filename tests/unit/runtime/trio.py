@@ -20,7 +20,8 @@ from holdfast.coordinator.model.commands import (
     LeavingMember,
     SyncGroup,
 )
-from holdfast.coordinator.model.events import Assigned, LogEntry, Part, Protocol, SettingChange
+from holdfast.coordinator.model.events import Assigned, LogEntry, Part, SettingChange
+from holdfast.coordinator.model.member_profile import Protocol
 from unit.runtime.fake_replica import FakeReplica
 from unit.runtime.world import World
 

@@ -11,10 +11,10 @@ from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.events import (
     Assigned,
     OffsetCommitted,
-    Protocol,
     SettingChange,
     TopicSize,
 )
+from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.runtime.groups.actors import Actors
 from holdfast.runtime.time.timers import Timers
 from unit.runtime.fake_replica import FakeReplica

@@ -51,7 +51,7 @@ def member_list(group: Group) -> tuple[JoinedMember, ...]:
     name = group.protocol_name or ""
     ordered = sorted(group.members.values(), key=lambda member: member.joined_seq)
     return tuple(
-        JoinedMember(member.member_id, member.instance_id, member.metadata(name))
+        JoinedMember(member.member_id, member.instance_id, member.profile.metadata(name))
         for member in ordered
     )
 
@@ -63,6 +63,7 @@ def grant(state: State, member: Member) -> Grant:
     """
     index = member.granted_index
     token = index if index in (0, UNCOMMITTED) else fencing_token(state.recovery_number, index)
+    profile = member.profile
     return Grant(
-        token, member.session_timeout_ms, member.rebalance_timeout_ms, member.predecessor_ms
+        token, profile.session_timeout_ms, profile.rebalance_timeout_ms, member.predecessor_ms
     )

@@ -58,4 +58,4 @@ def check_member(group: Group, member: Member) -> Iterator[str]:
 
 
 def _speaks(member: Member, protocol_name: str | None) -> bool:
-    return any(protocol.name == protocol_name for protocol in member.protocols)
+    return any(protocol.name == protocol_name for protocol in member.profile.protocols)

@@ -111,11 +111,7 @@ def _joined(group: Group, event: MemberJoined, record: Record) -> Group:
     member = Member(
         member_id=event.member_id,
         instance_id=event.instance_id,
-        client_id=event.client_id,
-        client_host=event.client_host,
-        session_timeout_ms=event.session_timeout_ms,
-        rebalance_timeout_ms=event.rebalance_timeout_ms,
-        protocols=event.protocols,
+        profile=event.profile,
         request_id=event.request_id,
         joined_seq=record.group_seq,
         since_ms=record.log_time_ms,
@@ -128,17 +124,7 @@ def _joined(group: Group, event: MemberJoined, record: Record) -> Group:
 
 def _updated(group: Group, event: MemberUpdated) -> Group:
     member = known(group, event.member_id)
-    return _put(
-        group,
-        member._replace(
-            client_id=event.client_id,
-            client_host=event.client_host,
-            session_timeout_ms=event.session_timeout_ms,
-            rebalance_timeout_ms=event.rebalance_timeout_ms,
-            protocols=event.protocols,
-            request_id=event.request_id,
-        ),
-    )
+    return _put(group, member._replace(profile=event.profile, request_id=event.request_id))
 
 
 def _replaced_requests(old: Member) -> tuple[RequestId, ...]:
@@ -157,11 +143,7 @@ def _replaced(group: Group, event: StaticMemberReplaced, record: Record) -> Grou
         raise InvariantBroken("C14", f"{event.old_member_id!r} cannot become what the event says")
     new = old._replace(
         member_id=event.new_member_id,
-        client_id=event.client_id,
-        client_host=event.client_host,
-        session_timeout_ms=event.session_timeout_ms,
-        rebalance_timeout_ms=event.rebalance_timeout_ms,
-        protocols=event.protocols,
+        profile=event.profile,
         request_id=event.request_id,
         since_ms=record.log_time_ms,
         granted_index=record.position.index if old.granted_index else 0,
@@ -181,7 +163,7 @@ def _replaced(group: Group, event: StaticMemberReplaced, record: Record) -> Grou
 def _removed(group: Group, event: MembersRemoved, record: Record) -> Group:
     """Who was removed by an operator may act until its session would have ended (S12)."""
     sessions = (
-        known(group, member_id).session_timeout_ms
+        known(group, member_id).profile.session_timeout_ms
         for member_id in event.member_ids
         if not known(group, member_id).released
     )

@@ -26,7 +26,7 @@ def take_over(draft: Draft) -> None:
     elif group.state == COMPLETING:
         awaiting = PMap((each, True) for each in group.rejoined if each in group.members)
         draft.volatile = draft.volatile._replace(awaiting_sync=awaiting)
-        longest_ms = max(member.rebalance_timeout_ms for member in group.members.values())
+        longest_ms = max(member.profile.rebalance_timeout_ms for member in group.members.values())
         draft.arm(DeadlineKey(SYNC), longest_ms)
     if rebalance.too_large(draft):
         draft.arm(DeadlineKey(OVERSIZE), 0)

@@ -197,18 +197,15 @@ def _admit(draft: Draft, command: JoinGroup, member_id: MemberId, rule: str) -> 
     """Make a member of it, and park its join."""
     delay = draft.volatile.initial_delay
     reason = command.reason or "a new member joins"
+    profile = validation.profile(command)
     rebalance.open_join_phase(
-        draft, rule, reason, member_id, joining_ms=validation.rebalance_timeout_ms(command)
+        draft, rule, reason, member_id, joining_ms=profile.rebalance_timeout_ms
     )
     event = MemberJoined(
         member_id=member_id,
         instance_id=command.instance_id,
-        client_id=command.caller.client_id,
-        client_host=command.caller.client_host,
-        session_timeout_ms=command.session_timeout_ms,
-        rebalance_timeout_ms=validation.rebalance_timeout_ms(command),
+        profile=profile,
         protocol_type=command.protocol_type,
-        protocols=command.protocols,
         request_id=command.caller.request_id,
     )
     draft.emit(event, rule)

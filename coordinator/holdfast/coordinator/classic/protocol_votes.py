@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
-from holdfast.coordinator.model.events import Event, Protocol
+from holdfast.coordinator.model.events import Event
+from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.membership import UPDATED, line_of
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group, Member
@@ -28,7 +29,7 @@ def after(counts: Support | None, before: Group | None, event: Event) -> Support
     if not line.kind:
         return counts
     dropped = line.named(event) if line.kind == UPDATED else line.went(event)
-    old = [before.members[member_id].protocols for member_id in dropped]
+    old = [before.members[member_id].profile.protocols for member_id in dropped]
     new = line.protocols(event)
     return _drop(counts, old) if new is None else _swap(counts, old, new)
 
@@ -38,8 +39,8 @@ def count(members: Iterable[Member]) -> Support:
     names: Counter[str] = Counter()
     size = 0
     for member in members:
-        names.update(_names(member.protocols))
-        size += protocols_size(member.protocols)
+        names.update(_names(member.profile.protocols))
+        size += protocols_size(member.profile.protocols)
     return Support(PMap(names), size)
 
 
@@ -66,7 +67,8 @@ def vote(members: Collection[Member], counts: Support) -> str:
     """
     candidates = {name for name, supporters in counts.names.items() if supporters == len(members)}
     votes = Counter(
-        next((p.name for p in member.protocols if p.name in candidates), "") for member in members
+        next((p.name for p in member.profile.protocols if p.name in candidates), "")
+        for member in members
     )
     return min(votes, key=lambda name: (-votes[name], name))
 

@@ -81,7 +81,11 @@ def shrink(draft: Draft) -> None:
 
 def _longest_ms(group: Group, leaving: Collection[MemberId]) -> int:
     return max(
-        (m.rebalance_timeout_ms for m in group.members.values() if m.member_id not in leaving),
+        (
+            m.profile.rebalance_timeout_ms
+            for m in group.members.values()
+            if m.member_id not in leaving
+        ),
         default=0,
     )
 

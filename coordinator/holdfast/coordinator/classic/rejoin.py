@@ -16,15 +16,16 @@ from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
 from holdfast.coordinator.groups import identity
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import JoinGroup
-from holdfast.coordinator.model.events import MemberUpdated, Protocol, StaticMemberReplaced
+from holdfast.coordinator.model.events import MemberUpdated, StaticMemberReplaced
 from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.state import STABLE, Group, Member
 from holdfast.coordinator.model.volatile import SYNC, DeadlineKey
 
 
 def known(draft: Draft, command: JoinGroup, member: Member) -> None:
     """A member joins with its own id; it may ask for a rebalance by that (K-A15)."""
-    group, unchanged = draft.group, member.protocols == command.protocols
+    group, unchanged = draft.group, member.profile.protocols == command.protocols
     if group.state == PREPARING:
         _update(draft, command, member, "A20")
         _park(draft, command, member.member_id)
@@ -50,7 +51,7 @@ def _is_retry(command: JoinGroup, member: Member) -> bool:
     The same id with other protocols is no repetition; it is taken for the new join that it is.
     """
     request_id = command.caller.request_id
-    same = request_id == member.request_id and command.protocols == member.protocols
+    same = request_id == member.request_id and command.protocols == member.profile.protocols
     return bool(request_id) and same
 
 
@@ -61,22 +62,10 @@ def _park(draft: Draft, command: JoinGroup, member_id: MemberId) -> None:
 
 def _update(draft: Draft, command: JoinGroup, member: Member, rule: str) -> None:
     """Record what is new about a member; nothing if nothing is (K-B17 bettered: timeouts count)."""
-    timeouts = (command.session_timeout_ms, validation.rebalance_timeout_ms(command))
-    if member.protocols == command.protocols and timeouts == (
-        member.session_timeout_ms,
-        member.rebalance_timeout_ms,
-    ):
-        return
-    event = MemberUpdated(
-        member_id=member.member_id,
-        client_id=command.caller.client_id,
-        client_host=command.caller.client_host,
-        session_timeout_ms=timeouts[0],
-        rebalance_timeout_ms=timeouts[1],
-        protocols=command.protocols,
-        request_id=command.caller.request_id,
-    )
-    draft.emit(event, rule)
+    known_as, profile = member.profile, validation.profile(command)
+    if profile._replace(client_id=known_as.client_id, client_host=known_as.client_host) != known_as:
+        event = MemberUpdated(member.member_id, profile, command.caller.request_id)
+        draft.emit(event, rule)
 
 
 def _answer_again(draft: Draft, command: JoinGroup, member: Member, rule: str) -> None:
@@ -137,11 +126,7 @@ def _swap(draft: Draft, command: JoinGroup, old: Member) -> None:
         instance_id=instance_id,
         old_member_id=old.member_id,
         new_member_id=command.fresh_member_id,
-        client_id=command.caller.client_id,
-        client_host=command.caller.client_host,
-        session_timeout_ms=command.session_timeout_ms,
-        rebalance_timeout_ms=validation.rebalance_timeout_ms(command),
-        protocols=command.protocols,
+        profile=validation.profile(command),
         request_id=command.caller.request_id,
         predecessor_ms=_predecessor_ms(draft, old),
     )
@@ -163,7 +148,7 @@ def _predecessor_ms(draft: Draft, old: Member) -> int:
 
     One that was never granted anything has nothing to act on.
     """
-    own_ms = 0 if old.released or not old.granted_index else old.session_timeout_ms
+    own_ms = 0 if old.released or not old.granted_index else old.profile.session_timeout_ms
     since_ms = max(0, draft.state.log_time_ms - old.since_ms)
     return max(own_ms, old.predecessor_ms - since_ms, 0)
 
@@ -178,7 +163,7 @@ def _rebalance_needed(draft: Draft, before: Group, old: Member) -> tuple[str, st
     new_id = group.instances[old.instance_id or ""]
     new = group.members[new_id]
     if (
-        not protocol_votes.same_names(old.protocols, new.protocols)
+        not protocol_votes.same_names(old.profile.protocols, new.profile.protocols)
         and _vote(group) != group.protocol_name
     ):
         return "B8", "a static member came back, and another protocol wins the vote"
@@ -198,7 +183,7 @@ def _topics(group: Group, member: Member) -> frozenset[str] | None:
     A leader that comes back sees all subscriptions and asks for a rebalance itself (KIP-814).
     """
     chosen: Protocol | None = next(
-        (p for p in member.protocols if p.name == group.protocol_name), None
+        (p for p in member.profile.protocols if p.name == group.protocol_name), None
     )
     return None if chosen is None or chosen.topics is None else frozenset(chosen.topics)
 

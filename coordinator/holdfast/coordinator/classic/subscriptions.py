@@ -38,7 +38,7 @@ def of(group: Group) -> Subscribed:
 
 
 def _topics(member: Member, protocol_name: str | None) -> tuple[TopicName, ...] | None:
-    return next((p.topics for p in member.protocols if p.name == protocol_name), None)
+    return next((p.topics for p in member.profile.protocols if p.name == protocol_name), None)
 
 
 def named(group: Group, topics: Container[TopicName]) -> frozenset[TopicName]:
@@ -49,5 +49,5 @@ def named(group: Group, topics: Container[TopicName]) -> frozenset[TopicName]:
     """
     if not known(group):
         return frozenset()
-    offered = chain.from_iterable(member.protocols for member in group.members.values())
+    offered = chain.from_iterable(member.profile.protocols for member in group.members.values())
     return frozenset(topic for each in offered for topic in each.topics or () if topic in topics)

@@ -15,6 +15,7 @@ from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.lifecycle import invalid_group_id
 from holdfast.coordinator.model.commands import JoinGroup, SyncGroup
 from holdfast.coordinator.model.ids import InstanceId
+from holdfast.coordinator.model.member_profile import MemberProfile
 from holdfast.coordinator.model.rejections import (
     InconsistentGroupProtocol,
     InvalidRequest,
@@ -43,10 +44,19 @@ def of_join(draft: Draft, command: JoinGroup) -> Rejection | None:
     return _of_instance_id(command.instance_id) or _of_subscription(command)
 
 
-def rebalance_timeout_ms(command: JoinGroup) -> int:
-    """What was asked for; -1 stands for the session timeout, as in Kafka's oldest version."""
-    asked = command.rebalance_timeout_ms
-    return command.session_timeout_ms if asked < 0 else asked
+def profile(command: JoinGroup) -> MemberProfile:
+    """What a join says of the member.
+
+    A rebalance timeout of -1 stands for the session timeout, as in Kafka's oldest version.
+    """
+    session_ms, rebalance_ms = command.session_timeout_ms, command.rebalance_timeout_ms
+    return MemberProfile(
+        client_id=command.caller.client_id,
+        client_host=command.caller.client_host,
+        session_timeout_ms=session_ms,
+        rebalance_timeout_ms=session_ms if rebalance_ms < 0 else rebalance_ms,
+        protocols=command.protocols,
+    )
 
 
 def _of_instance_id(instance_id: InstanceId | None) -> InvalidRequest | None:

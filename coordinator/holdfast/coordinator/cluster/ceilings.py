@@ -117,7 +117,9 @@ def _extra_of_join(since: Mark, command: JoinGroup, grown: Usage) -> int | None:
     member = group.members.get(holder)
     if member is None:
         return 0  # it was handed its id, and becomes a member now
-    return HALVES if of_protocols(command.protocols) > of_protocols(member.protocols) else None
+    return (
+        HALVES if of_protocols(command.protocols) > of_protocols(member.profile.protocols) else None
+    )
 
 
 def _assigned(group: Group | None) -> int:

@@ -185,7 +185,7 @@ class Draft:
         count = self.volatile.renewals.get(member.member_id, 0) + 1
         renewals = self.volatile.renewals.set(member.member_id, count)
         self.volatile = self.volatile._replace(renewals=renewals)
-        self.effects.append(Renew(member.member_id, member.session_timeout_ms, count))
+        self.effects.append(Renew(member.member_id, member.profile.session_timeout_ms, count))
 
     def blank(self) -> None:
         """Forget all that was kept of a group that does not exist; arming numbers go on."""
@@ -196,7 +196,7 @@ class Draft:
     def arm_session(self, member_id: MemberId) -> None:
         """Start a member's session, in full."""
         member = self.group.members[member_id]
-        self.arm(DeadlineKey(SESSION, member_id), member.session_timeout_ms)
+        self.arm(DeadlineKey(SESSION, member_id), member.profile.session_timeout_ms)
 
 
 def _without_count(volatile: Volatile, key: DeadlineKey) -> PMap[MemberId, int]:

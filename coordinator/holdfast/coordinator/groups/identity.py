@@ -47,4 +47,6 @@ def named(
 def fenced(group: Group, instance_id: InstanceId) -> FencedInstanceId:
     """The refusal of an older holder; it names the present one, so that twins are found."""
     holder = group.members[group.instances[instance_id]]
-    return FencedInstanceId(instance_id, holder.member_id, holder.client_id, holder.since_ms)
+    return FencedInstanceId(
+        instance_id, holder.member_id, holder.profile.client_id, holder.since_ms
+    )

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.cluster.settings import InForce
     from holdfast.coordinator.model.events import TopicSize
     from holdfast.coordinator.model.ids import GroupId, InstanceId, MemberId, TopicName
+    from holdfast.coordinator.model.member_profile import MemberProfile
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,19 +31,15 @@ class DescribedMember:
 
     `metadata` is that of the chosen protocol, and empty unless the group is Stable (K-K2).
     `assignment` is the last one that was handed out and not abandoned (K-K2, K-D10).
-    `fencing_token` is None before the first grant. Timeouts are those in force, in milliseconds.
+    `fencing_token` is None before the first grant.
     """
 
     member_id: MemberId
     instance_id: InstanceId | None
-    client_id: str
-    client_host: str
+    profile: MemberProfile
     metadata: bytes
     assignment: bytes
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
     fencing_token: int | None
-    protocols: tuple[str, ...]
     released: bool
     since_ms: int
 
@@ -143,14 +140,10 @@ def describe_member(state: State, group: Group, member: Member) -> DescribedMemb
     return DescribedMember(
         member_id=member.member_id,
         instance_id=member.instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        metadata=b"" if name is None else member.metadata(name),
+        profile=member.profile,
+        metadata=b"" if name is None else member.profile.metadata(name),
         assignment=member.assignment,
-        session_timeout_ms=member.session_timeout_ms,
-        rebalance_timeout_ms=member.rebalance_timeout_ms,
         fencing_token=_token(state, member),
-        protocols=tuple(protocol.name for protocol in member.protocols),
         released=member.released,
         since_ms=member.since_ms,
     )

@@ -12,7 +12,6 @@ from typing import NamedTuple, TypeAlias
 from holdfast.coordinator.model.events import (
     Assigned,
     OffsetCommitted,
-    Protocol,
     SettingChange,
     TopicSize,
 )
@@ -27,6 +26,7 @@ from holdfast.coordinator.model.ids import (
     TopicName,
     TopicPartition,
 )
+from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.subscriptions import UNSURVEYED, Survey
 from holdfast.coordinator.model.volatile import DeadlineKey
 

@@ -20,18 +20,7 @@ from holdfast.coordinator.model.ids import (
     TopicName,
     TopicPartition,
 )
-
-
-class Protocol(NamedTuple):
-    """One protocol that a member supports.
-
-    `topics` are the topics that the metadata subscribes to, read by the server for the protocol
-    type `consumer`; None for every other type, whose metadata is opaque.
-    """
-
-    name: str
-    metadata: bytes
-    topics: tuple[TopicName, ...] | None = None
+from holdfast.coordinator.model.member_profile import MemberProfile
 
 
 class OffsetCommitted(NamedTuple):
@@ -83,12 +72,8 @@ class MemberJoined:
 
     member_id: MemberId
     instance_id: InstanceId | None
-    client_id: str
-    client_host: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
+    profile: MemberProfile
     protocol_type: str
-    protocols: tuple[Protocol, ...]
     request_id: RequestId
 
 
@@ -100,11 +85,7 @@ class MemberUpdated:
     """
 
     member_id: MemberId
-    client_id: str
-    client_host: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocols: tuple[Protocol, ...]
+    profile: MemberProfile
     request_id: RequestId
 
 
@@ -119,11 +100,7 @@ class StaticMemberReplaced:
     instance_id: InstanceId
     old_member_id: MemberId
     new_member_id: MemberId
-    client_id: str
-    client_host: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocols: tuple[Protocol, ...]
+    profile: MemberProfile
     request_id: RequestId
     predecessor_ms: int
 

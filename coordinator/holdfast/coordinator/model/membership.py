@@ -15,6 +15,7 @@ from typing import Any, Final, Literal, NamedTuple, TypeAlias
 
 from holdfast.coordinator.model import events as ev
 from holdfast.coordinator.model.ids import InstanceId, MemberId
+from holdfast.coordinator.model.member_profile import Protocol
 
 Kind: TypeAlias = Literal[
     "",
@@ -88,7 +89,7 @@ class Line(NamedTuple):
     """Other ids that the event speaks of, members or not; they do not come or go by it."""
     instance_id: Callable[[Any], InstanceId | None] = _nothing
     """The static member that came, was replaced, or was released."""
-    protocols: Callable[[Any], tuple[ev.Protocol, ...] | None] = _nothing
+    protocols: Callable[[Any], tuple[Protocol, ...] | None] = _nothing
     """What the member that came or was updated supports now."""
     reason: Callable[[Any], str | None] = _nothing
     """Why, in the words of the event."""
@@ -122,7 +123,7 @@ def _causer(event: ev.RebalanceStarted) -> Ids:
 
 _MANY: Final = attrgetter("member_ids")
 _INSTANCE: Final = attrgetter("instance_id")
-_PROTOCOLS: Final = attrgetter("protocols")
+_PROTOCOLS: Final = attrgetter("profile.protocols")
 _REASON: Final = attrgetter("reason")
 _UNTOUCHED: Final = Line()
 

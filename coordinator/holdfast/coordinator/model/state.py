@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from holdfast.coordinator.model.events import Protocol, TopicSize
+from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import (
     GroupId,
     InstanceId,
@@ -19,6 +19,7 @@ from holdfast.coordinator.model.ids import (
     TopicName,
     TopicPartition,
 )
+from holdfast.coordinator.model.member_profile import MemberProfile
 from holdfast.coordinator.model.pmap import PMap
 
 EMPTY: Final = "Empty"
@@ -50,11 +51,7 @@ class Member(NamedTuple):
 
     member_id: MemberId
     instance_id: InstanceId | None
-    client_id: str
-    client_host: str
-    session_timeout_ms: int
-    rebalance_timeout_ms: int
-    protocols: tuple[Protocol, ...]
+    profile: MemberProfile
     request_id: RequestId
     joined_seq: int
     since_ms: int
@@ -69,10 +66,6 @@ class Member(NamedTuple):
     def name(self) -> str:
         """What people know it by, and what outlives a swap: its instance id, else its id."""
         return self.member_id if self.instance_id is None else self.instance_id
-
-    def metadata(self, protocol_name: str) -> bytes:
-        """The metadata for one protocol; empty if the member does not support it."""
-        return next((p.metadata for p in self.protocols if p.name == protocol_name), b"")
 
 
 class Offset(NamedTuple):

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
-    from holdfast.coordinator.model.events import Protocol, TopicSize
+    from holdfast.coordinator.model.events import TopicSize
     from holdfast.coordinator.model.ids import GroupId, TopicPartition
+    from holdfast.coordinator.model.member_profile import Protocol
     from holdfast.coordinator.model.pmap import PMap
     from holdfast.coordinator.model.state import (
         Group,
@@ -174,7 +175,7 @@ def _rebalance(told: Rebalance) -> int:
 
 def _member(member: Member) -> int:
     held = len(member.assignment) + len(member.abandoned)
-    return MEMBER_BYTES + held + of_protocols(member.protocols)
+    return MEMBER_BYTES + held + of_protocols(member.profile.protocols)
 
 
 def _named_member(_member_id: str, member: Member) -> int:

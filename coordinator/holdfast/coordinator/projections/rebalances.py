@@ -86,7 +86,7 @@ def opened(group: Group, event: RebalanceStarted, record: Record) -> Group:
         command=record.cause.command,
         principal=record.principal,
         instance_id=cause.instance_id if cause else None,
-        client_id=cause.client_id if cause else "",
+        client_id=cause.profile.client_id if cause else "",
         members=len(group.members),
         from_generation=group.generation,
         parted=last.parted if last else (),
@@ -136,7 +136,7 @@ def _joined(group: Group, event: MemberJoined) -> Group:
     name = event.member_id if event.instance_id is None else event.instance_id
     noted = last._replace(came=last.came + 1, changes=_listed(last, (name,), "joined"))
     if event.member_id == last.member_id:
-        noted = noted._replace(instance_id=event.instance_id, client_id=event.client_id)
+        noted = noted._replace(instance_id=event.instance_id, client_id=event.profile.client_id)
     return _noted(group, noted)
 
 

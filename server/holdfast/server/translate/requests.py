@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Final
 from google.protobuf.message import DecodeError
 
 from holdfast.coordinator.model import commands as c
-from holdfast.coordinator.model.events import Assigned, OffsetCommitted, Protocol
+from holdfast.coordinator.model.events import Assigned, OffsetCommitted
 from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.server.guard.item_bounds import Bounds
 from holdfast.server.rpc.errors import malformed
 from holdfast.server.translate import limits

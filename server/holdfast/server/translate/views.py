@@ -100,18 +100,19 @@ def _member(
     session_left_ms: int | None,
     takeovers: int,
 ) -> a.DescribedGroupMember:
+    profile = member.profile
     return a.DescribedGroupMember(
         member_id=member.member_id,
         group_instance_id=member.instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
+        client_id=profile.client_id,
+        client_host=profile.client_host,
         member_metadata=member.metadata,
         member_assignment=member.assignment,
         holdfast=a.DescribedGroupMemberExtras(
-            session_timeout_ms=member.session_timeout_ms,
-            rebalance_timeout_ms=member.rebalance_timeout_ms,
+            session_timeout_ms=profile.session_timeout_ms,
+            rebalance_timeout_ms=profile.rebalance_timeout_ms,
             fencing_token=member.fencing_token,
-            protocols=member.protocols,
+            protocols=[protocol.name for protocol in profile.protocols],
             released=member.released,
             session_left_ms=session_left_ms,
             since_ms=member.since_ms,

@@ -2,7 +2,8 @@
 
 from harness.calls import Calls
 from holdfast.coordinator.model.commands import DeadlineFired
-from holdfast.coordinator.model.events import InstanceReleased, MemberExpired, Protocol
+from holdfast.coordinator.model.events import InstanceReleased, MemberExpired
+from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.rejections import (
     FencedInstanceId,
     IllegalGeneration,

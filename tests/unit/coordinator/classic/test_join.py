@@ -12,11 +12,11 @@ from holdfast.coordinator.model.events import (
     MemberJoined,
     MemberRefused,
     MemberUpdated,
-    Protocol,
     RebalanceStarted,
     Rejoin,
     SettingChange,
 )
+from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
 from holdfast.coordinator.model.rejections import (
     FencedInstanceId,
     GroupMaxSizeReached,
@@ -46,12 +46,8 @@ def test_b1_a_first_static_join_is_one_step(calls: Calls) -> None:
         MemberJoined(
             member_id="i1-1",
             instance_id="i1",
-            client_id="indexer",
-            client_host="127.0.0.1",
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
+            profile=MemberProfile("indexer", "127.0.0.1", SESSION_MS, REBALANCE_MS, P),
             protocol_type="app",
-            protocols=P,
             request_id="r1",
         ),
     )
@@ -131,7 +127,7 @@ def test_b17_bettered_new_timeouts_count_at_once(calls: Calls) -> None:
     calls.stable("i1", "i2")
 
     assert calls.join("i2", "i2-1", session_ms=20_000) == (
-        MemberUpdated("i2-1", "c", "127.0.0.1", 20_000, REBALANCE_MS, P, ""),
+        MemberUpdated("i2-1", MemberProfile("c", "127.0.0.1", 20_000, REBALANCE_MS, P), ""),
     )
     assert calls.joined().grant.session_timeout_ms == 20_000
     calls.core.advance(9_000)
@@ -155,7 +151,9 @@ def test_a16_changed_metadata_starts_a_rebalance(calls: Calls) -> None:
     changed = (Protocol("p", b"other"),)
 
     assert calls.join("i2", "i2-1", protocols=changed) == (
-        MemberUpdated("i2-1", "c", "127.0.0.1", SESSION_MS, REBALANCE_MS, changed, ""),
+        MemberUpdated(
+            "i2-1", MemberProfile("c", "127.0.0.1", SESSION_MS, REBALANCE_MS, changed), ""
+        ),
         RebalanceStarted(
             "a member's protocols changed", "i2-1", initial=False, timeout_ms=REBALANCE_MS
         ),

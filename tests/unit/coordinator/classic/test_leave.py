@@ -10,9 +10,9 @@ from holdfast.coordinator.model.events import (
     GroupEmptied,
     MembersLeft,
     MembersRemoved,
-    Protocol,
     RebalanceStarted,
 )
+from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.rejections import (
     FencedInstanceId,
     GroupIdNotFound,

@@ -6,10 +6,10 @@ from harness.calls import REBALANCE_MS, SESSION_MS, Calls, P
 from holdfast.coordinator.classic.evolve import REPLACED_REQUESTS_MAX
 from holdfast.coordinator.model.events import (
     MemberExpired,
-    Protocol,
     RebalanceStarted,
     StaticMemberReplaced,
 )
+from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
 from holdfast.coordinator.model.rejections import FencedInstanceId
 from holdfast.coordinator.model.volatile import SESSION, SYNC, DeadlineKey
 
@@ -24,18 +24,14 @@ def test_b3_a_swap_is_one_event_and_nothing_moves(calls: Calls) -> None:
             instance_id="i2",
             old_member_id="i2-1",
             new_member_id="i2-x",
-            client_id="new",
-            client_host="127.0.0.1",
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=REBALANCE_MS,
-            protocols=P,
+            profile=MemberProfile("new", "127.0.0.1", SESSION_MS, REBALANCE_MS, P),
             request_id="r2",
             predecessor_ms=SESSION_MS,
         ),
     )
     member = calls.member("i2-x")
     assert (member.assignment, member.joined_seq) == (b"i2-1", 4)
-    assert member.client_id == "new", "B10 bettered"
+    assert member.profile.client_id == "new", "B10 bettered"
     assert calls.group.generation == 1
 
 

@@ -27,11 +27,11 @@ from holdfast.coordinator.model.commands import (
 from holdfast.coordinator.model.events import (
     Assigned,
     OffsetCommitted,
-    Protocol,
     SettingChange,
     TopicSize,
 )
 from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.rejections import MemberIdRequired, PolicyViolation, Rejection
 from holdfast.coordinator.model.replies import JoinReply, NamedReply, OffsetsReply, SyncReply
 from holdfast.coordinator.model.state import State

@@ -22,7 +22,6 @@ from holdfast.coordinator.model.events import (
     Event,
     MemberUpdated,
     PartitionsAdded,
-    Protocol,
     RebalanceStarted,
     SettingChange,
     SettingsChanged,
@@ -30,6 +29,7 @@ from holdfast.coordinator.model.events import (
     TopicsDeleted,
     TopicSize,
 )
+from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
 from holdfast.coordinator.model.rejections import (
     InvalidConfig,
     InvalidGroupId,
@@ -177,8 +177,9 @@ def test_a_join_phase_counts_as_well_and_only_the_topics_that_are_named(desk: De
 @pytest.mark.parametrize("kind", ["connect", "consumer"])
 def test_what_cannot_be_read_keeps_no_topic(desk: Desk, kind: str) -> None:
     desk.topics(t=2)
-    blind = replace(member("m1", kind=kind), protocols=(Protocol("p", b"?", None),))
-    desk.stable_group("g", blind)
+    seen = member("m1", kind=kind)
+    profile = seen.profile._replace(protocols=(Protocol("p", b"?", None),))
+    desk.stable_group("g", replace(seen, profile=profile))
     assert delete_topics(desk, DeleteTopics(CALLER, ("t",)))[0] == [None]
 
 
@@ -190,7 +191,8 @@ def test_a_few_of_many_groups_are_named_and_the_others_counted(desk: Desk) -> No
     assert found == TopicInUse("t", ("g0", "g1", "g2", "g3", "g4"), 7)
 
 
-UPDATED = MemberUpdated("m1", "client", "host", 10_000, 60_000, (Protocol("p", b"", ("u",)),), "")
+OTHER = MemberProfile("client", "host", 10_000, 60_000, (Protocol("p", b"", ("u",)),))
+UPDATED = MemberUpdated("m1", OTHER, "")
 
 
 def test_a_group_that_came_or_went_since_the_survey_is_seen_when_it_is_decided(

@@ -25,10 +25,12 @@ from holdfast.coordinator.model.events import (
     StaticMemberReplaced,
 )
 from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.member_profile import MemberProfile
 from holdfast.coordinator.model.state import State
 
-JOINED = MemberJoined("m", "i9", "c", "h", 1, 1, "app", P, "")
-REPLACED = StaticMemberReplaced("i1", "i1-1", "i1-x", "c", "h", 1, 1, P, "", 0)
+PROFILE = MemberProfile("c", "h", 1, 1, P)
+JOINED = MemberJoined("m", "i9", PROFILE, "app", "")
+REPLACED = StaticMemberReplaced("i1", "i1-1", "i1-x", PROFILE, "", 0)
 
 
 def put(calls: Calls, event: GroupEvent, seq: int | None = None) -> State:

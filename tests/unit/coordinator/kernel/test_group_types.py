@@ -36,6 +36,7 @@ from holdfast.coordinator.model.events import (
     TopicSize,
 )
 from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.member_profile import MemberProfile
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import (
     InconsistentGroupProtocol,
@@ -104,7 +105,7 @@ def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
     return silent._replace(**answers)  # type: ignore[arg-type]  # each fits its field
 
 
-MEMBER = Member("m", None, "c", "/h", 10_000, 10_000, (), "", 1, 0)
+MEMBER = Member("m", None, MemberProfile("c", "/h", 10_000, 10_000, ()), "", 1, 0)
 
 
 def state_of(kind: GroupType[Draft], monkeypatch: pytest.MonkeyPatch, state: str = BUSY) -> State:

@@ -8,6 +8,7 @@ import pytest
 
 from harness.members import contradictions
 from holdfast.coordinator.model import events as ev
+from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
 from holdfast.coordinator.model.membership import TABLE, Line
 from holdfast.coordinator.model.state import State
 from unit.coordinator.desk import Desk, member
@@ -15,12 +16,12 @@ from unit.coordinator.desk import Desk, member
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-P2 = (ev.Protocol("p", b"other", ()),)
+OTHER = MemberProfile("c", "h", 10_000, 60_000, (Protocol("p", b"other", ()),))
 RECALLED = ev.RebalanceStarted("why", "d", initial=False, timeout_ms=3_000)
 STORY: tuple[ev.Event, ...] = (
-    ev.StaticMemberReplaced("i", "b", "b2", "c", "h", 10_000, 60_000, P2, "", 0),
+    ev.StaticMemberReplaced("i", "b", "b2", OTHER, "", 0),
     ev.InstanceReleased("i", "b2"),
-    ev.MemberUpdated("a", "c", "h", 10_000, 60_000, P2, ""),
+    ev.MemberUpdated("a", OTHER, ""),
     RECALLED,
     member("f", "t"),
     ev.MembersLeft(("a",), "done"),

@@ -412,8 +412,9 @@ def test_sweep_of_an_absent_group_does_nothing(desk: Desk) -> None:
 def test_a_member_that_cannot_be_read_subscribes_to_everything(desk: Desk) -> None:
     """K-J25: None in place of topics, for the type `consumer`."""
     joined = member("a")
-    unread = joined.protocols[0]._replace(topics=None)
-    desk.stable_group("g", replace(joined, protocols=(unread,)))
+    unread = joined.profile.protocols[0]._replace(topics=None)
+    profile = joined.profile._replace(protocols=(unread,))
+    desk.stable_group("g", replace(joined, profile=profile))
     assert delete(desk)[0] == [GroupSubscribedToTopic("t")]
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from harness.calls import Calls
 from holdfast.coordinator.model.commands import LeavingMember, TriggerRebalance
-from holdfast.coordinator.model.events import Protocol
+from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.state import Change, Move, Rebalance
 from holdfast.coordinator.projections.rebalances import (
     COMPARED_BYTES_MAX,

@@ -15,6 +15,7 @@ import pytest
 
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.member_profile import MemberProfile
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group, Member, Offset, State
 from holdfast.server.guard import answer_size
@@ -38,7 +39,9 @@ OFFSETS = 3_000
 
 
 def member(member_id: str, joined_seq: int) -> Member:
-    return Member(member_id, None, "c", "/h", 10_000, 10_000, (), "", joined_seq, since_ms=0)
+    return Member(
+        member_id, None, MemberProfile("c", "/h", 10_000, 10_000, ()), "", joined_seq, since_ms=0
+    )
 
 
 def large(state: State) -> State:

@@ -6,8 +6,9 @@ import random
 
 import pytest
 
-from holdfast.coordinator.model.events import Protocol, TopicSize
+from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import Position, TopicPartition
+from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import (
     Group,
@@ -25,7 +26,9 @@ from holdfast.storage.codec.state_image import Digest, changes, digest_of, resto
 
 def member(name: str, assignment: bytes = b"") -> Member:
     protocols = (Protocol("range", b"m" + name.encode(), ("t",)),)
-    return Member(name, f"i-{name}", "c", "h", 1, 2, protocols, "r", 3, 4, assignment)
+    return Member(
+        name, f"i-{name}", MemberProfile("c", "h", 1, 2, protocols), "r", 3, 4, assignment
+    )
 
 
 def group(name: str, members: int) -> Group:

@@ -52,7 +52,7 @@ def parse_address(text: str) -> Address:
 
 
 def is_taken(address: Address) -> bool:
-    """Whether somebody listens there; what else may be wrong with it is for others to say."""
+    """Return whether somebody listens there already; other faults of the address do not count."""
     family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -24,18 +24,18 @@ LOCK_LOOK_S: Final = 0.01
 
 @dataclass(frozen=True, slots=True)
 class NodeEntry:
-    """One node; addresses as `host:port`, `directory` absolute."""
+    """One node of the local cluster."""
 
     name: str
-    client_address: str
-    peer_address: str
+    client_address: str  # host:port
+    peer_address: str  # host:port
     pid: int
-    directory: str
+    directory: str  # absolute path of its data directory
 
 
 @dataclass(frozen=True, slots=True)
 class TlsEntry:
-    """Absolute paths of what a client of this machine shows; PEM."""
+    """Absolute paths of the PEM files that a client on this machine uses."""
 
     ca: str
     certificate: str
@@ -44,7 +44,7 @@ class TlsEntry:
 
 @dataclass(frozen=True, slots=True)
 class ClusterFile:
-    """The whole file."""
+    """The content of the file."""
 
     cluster_id: str
     nodes: tuple[NodeEntry, ...]
@@ -70,12 +70,12 @@ def read(path: Path) -> ClusterFile:
 
 
 def replace_pid(path: Path, name: str, cluster_id: str) -> None:
-    """A node of a running local cluster is back: put this process's id in its place.
+    """Enter this process's id for a node that came back to a running local cluster.
 
-    Several may be back at once, so one node's reading and writing are never between another's.
-    Blocks while another one's last.
+    Several nodes may come back at once, so each reads and writes under the lock of the directory.
+    Blocks while another process has the lock.
     """
-    no_local_cluster = contextlib.suppress(OSError, ValueError)  # none runs here: nothing to do
+    no_local_cluster = contextlib.suppress(OSError, ValueError)  # none runs here
     if not path.exists():
         return
     with no_local_cluster, _alone(path.parent):
@@ -90,9 +90,9 @@ def replace_pid(path: Path, name: str, cluster_id: str) -> None:
 
 @contextlib.contextmanager
 def _alone(directory: Path) -> Iterator[None]:
-    """Wait until no other process is in such a block; the folder itself is what is locked.
+    """Run the body while no other process runs one: the directory itself is locked.
 
-    Raises BlockingIOError if that takes long: whoever may read the folder may hold its lock.
+    Raises BlockingIOError if that takes long: a process that may read the directory can lock it.
     """
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:

@@ -14,26 +14,23 @@ Value = str | int | bool
 
 
 class Key(NamedTuple):
-    """One key. `default` None: it must be given, or (with `optional`) may be left out.
-
-    `least` and `most` bound an integer; `choices` lists what a choice may be.
-    """
+    """One key of a node's file."""
 
     table: str
     name: str
     kind: Kind
-    default: Value | None
-    text: str
+    default: Value | None  # None: it must be given or, with `optional`, may be left out
+    text: str  # its meaning, for config.md and for messages
     unit: str = ""
-    kafka: str = ""
+    kafka: str = ""  # Kafka's name for it; empty if Kafka has none
     optional: bool = False
-    least: int = 0
+    least: int = 0  # bounds of an integer, both included
     most: int = (1 << 63) - 1
-    choices: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()  # the values that a choice may have
 
     @property
     def dotted(self) -> str:
-        """As `--set` and messages name it."""
+        """The name that `--set` and messages use: `table.name`."""
         return f"{self.table}.{self.name}"
 
     @property

@@ -49,45 +49,37 @@ class Peer:
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Paths of PEM files.
+    """Paths of PEM files, and which names in certificates count. A client needs the first three."""
 
-    `peer_ca`: what signs nodes, where `ca` signs clients only. `accept_old_node_names`: also nodes
-    with the names of Holdfast 0.1 alone. Neither matters to a client.
-    """
-
-    ca: Path
+    ca: Path  # signs clients, and nodes unless `peer_ca` is given
     certificate: Path
     key: Path
-    peer_ca: Path | None = None
-    accept_old_node_names: bool = False
+    peer_ca: Path | None = None  # signs nodes, where `ca` signs clients only
+    accept_old_node_names: bool = False  # let nodes in that have only the names of Holdfast 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class NodeConfig:
-    """All that is local to one node, checked. Durations are milliseconds.
-
-    `peers`: every node of the cluster, by name, this one included. `tls` None: insecure loopback.
-    `settings`: the tables that count at the bootstrap only (S23).
-    """
+    """All configuration that is local to one node, checked."""
 
     name: str
     data_dir: Path
     client_address: Address
     peer_address: Address
     cluster_id: str
-    peers: tuple[Peer, ...]
-    tls: Tls | None
+    peers: tuple[Peer, ...]  # every node of the cluster in the order of names, this one included
+    tls: Tls | None  # None: no TLS, on the loopback interface only
     election_min_ms: int
     election_max_ms: int
     heartbeat_ms: int
     shutdown_ms: int
-    disk_reserve_bytes: int | None
+    disk_reserve_bytes: int | None  # None: computed from the size of the file system
     logger_level: str
     logger_format: str
-    settings: tuple[SettingChange, ...]
+    settings: tuple[SettingChange, ...]  # first values; they count at the bootstrap only (S23)
 
     def peer(self, name: str) -> Peer | None:
-        """The node of that name."""
+        """Return the node of that name; None if the cluster has none."""
         return next((peer for peer in self.peers if peer.name == name), None)
 
 
@@ -96,7 +88,7 @@ def load(
     environment: Mapping[str, str],
     overrides: Iterable[str],
 ) -> NodeConfig:
-    """Read a node's file; `overrides` (`table.key=value`, from --set) have the last word.
+    """Read and check a node's file; `overrides` (`table.key=value`, from --set) have the last word.
 
     Raises ConfigError.
     """
@@ -132,7 +124,7 @@ def _flatten(prefix: str, table: Mapping[str, Any]) -> Iterator[tuple[str, objec
 def _from_environment(
     environment: Mapping[str, str], logged: Iterable[str]
 ) -> Iterator[tuple[str, object]]:
-    """HOLDFAST_RAFT_ELECTION_MIN_MS is raft.election_min_ms, and so on.
+    """Yield the keys that the environment sets: HOLDFAST_RAFT_ELECTION_MIN_MS, for example.
 
     A misspelt variable of one of our tables is an error as well; any other HOLDFAST_ variable is
     somebody else's (Kubernetes makes such for a service of this name).
@@ -205,7 +197,7 @@ def _value_of(key: Key, dotted: str, values: Mapping[str, object]) -> Value | No
 
 
 def _typed(key: Key, dotted: str, raw: object) -> Value:
-    """The value as the key's kind; text from the environment or --set is read as that kind."""
+    """Convert a value to the key's kind; it is text if the environment or --set gave it."""
     if key.kind == "integer":
         return _integer(key, dotted, raw)
     if key.kind == "boolean":
@@ -242,7 +234,7 @@ def _address(dotted: str, raw: str) -> Address:
 
 
 def _peers(values: Mapping[str, object]) -> Iterator[Peer]:
-    """Every `[cluster.peers.NAME]`, by name."""
+    """Yield a peer for every table `[cluster.peers.NAME]`, in the order of names."""
     names = {n.removeprefix(PEERS).rpartition(".")[0] for n in values if n.startswith(PEERS)}
     for name in sorted(names):
         addresses = {
@@ -310,7 +302,7 @@ def _refuse_raft_times(heartbeat: int, least: int, most: int) -> None:
 
 
 def _refuse_settings(changes: tuple[SettingChange, ...]) -> None:
-    """A bootstrap with values out of bounds would begin no cluster at all (S23)."""
+    """Refuse values out of bounds: a bootstrap with them would begin no cluster at all (S23)."""
     for problem in settings.check(Settings(), "", changes):
         if problem is not None:
             raise ConfigError(f"{problem.key}: {problem.problem}")

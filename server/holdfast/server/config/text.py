@@ -84,7 +84,7 @@ if a node died meanwhile: it said so when it happened. It ends with 1 if it coul
 
 
 def page() -> str:
-    """The whole page."""
+    """Build the whole page."""
     return "\n".join([_HEAD, *_local(), _SETTINGS, *_settings()]) + "\n" + _EXITS
 
 

@@ -1,7 +1,7 @@
 """Answers that may become long, made piece by piece as bytes: bounded, and encoded in slices.
 
 An answer that a client's channel could not take is refused while it is made, before it takes up the
-node's memory; never is a first part sent as if it were the whole. Knows protobuf's wire format and
+node's memory; a part is never sent as if it were the whole answer. Knows protobuf's wire format and
 no service.
 """
 
@@ -21,34 +21,34 @@ ANSWER_BYTES_MAX: Final = (16 << 20) - (64 << 10)
 _ITEM_HEAD: Final = 6
 """Bytes before an item, at most: its field's number and its length."""
 _MORE: Final = 128
-"""In a byte of a number: it goes on."""
+"""The bit of a varint's byte that says that another byte follows."""
 
 
 class Room:
-    """What is left of one answer's bytes."""
+    """How many bytes one answer may still take."""
 
     def __init__(self, advice: str, most: int | None = None) -> None:
-        """`advice`: what a caller can do whose answer is too large."""
+        """`advice`: what a caller can do if its answer is too large."""
         self._advice = advice
         self._most = ANSWER_BYTES_MAX if most is None else most
         self.left = self._most
 
     def take(self, size: int) -> None:
-        """Use up bytes; raises CallFailed if there are not so many."""
+        """Use up bytes; raises CallFailed if not so many are left."""
         self.left -= size
         if self.left < 0:
             raise too_large(self._most, self._advice)
 
     def has(self, size: int) -> bool:
-        """Whether so many bytes are left."""
+        """Return whether so many bytes are left."""
         return self.left >= size
 
 
 class Encoded:
-    """A message that is being made, as its bytes."""
+    """A message under construction, as its bytes."""
 
     def __init__(self, head: Message, room: Room) -> None:
-        """`head`: all that is known from the beginning."""
+        """`head`: the message with all fields that are known at the start."""
         self._room = room
         self._parts = [head.SerializeToString()]
         room.take(len(self._parts[0]) + _ITEM_HEAD)
@@ -60,26 +60,26 @@ class Encoded:
         self.put(number, raw)
 
     def put(self, number: int, raw: bytes) -> None:
-        """Add an item that has taken its room already."""
+        """Add an encoded item whose bytes were taken from the room before."""
         self._parts += (_number(number << 3 | 2), _number(len(raw)), raw)
 
     def encoded(self) -> bytes:
-        """The message's bytes."""
+        """Return the message's bytes."""
         return b"".join(self._parts)
 
     def message(self, kind: type[MessageT]) -> MessageT:
-        """The answer for a service to return; gRPC is given its bytes as they are (`decoding`)."""
+        """Return the bytes, typed as a service's answer; `encoded` passes them on unchanged."""
         del kind
         return cast("MessageT", self.encoded())
 
 
 def encoded(answer: Message | bytes) -> bytes:
-    """What goes on the wire for what a service has returned."""
+    """Return the bytes to send for a service's answer, which may be encoded already."""
     return answer if isinstance(answer, bytes) else answer.SerializeToString()
 
 
 def _number(value: int) -> bytes:
-    """A number of variable length."""
+    """Encode a number as protobuf's varint."""
     out = bytearray()
     while value >= _MORE:
         out.append(value % _MORE | _MORE)

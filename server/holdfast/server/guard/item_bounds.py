@@ -1,6 +1,6 @@
 """How many items each repeated field of a request may hold, and how many bytes a request.
 
-Whoever calls could otherwise hold up a node with one message: a field of 300,000 empty texts takes
+Without bounds, a caller could hold up a node with one message: a field of 300,000 empty texts takes
 600 kB on the wire, 1.3 s in Python and 10 ms in protobuf's own parser. So a long request is counted
 on the wire, before it is parsed, and every request again before anything looks at its items. A
 table holds a bound for each field; a test walks the contract's descriptors, so that none is left
@@ -34,7 +34,7 @@ MEMBERS_MAX: Final = 10_000
 """Members that a sync names, or as many as the group may have (`group.max_size`)."""
 LEAVING_MAX: Final = 2_000
 """Members that a leave or a removal names, which is decided in one go: about 2 microseconds each.
-Whoever means all of a group's members, or those of a prefix, names none of them."""
+A call for all members of a group, or for those of a prefix, names none of them."""
 OFFSETS_MAX: Final = 500
 """Partitions of one commit or deletion, which is decided in one go: about 10 microseconds each."""
 
@@ -68,30 +68,30 @@ ITEMS_MAX: Final[Mapping[str, int]] = {
     "ConsumerProtocolAssignment.assigned_partitions": 10_000,
     "ConsumerProtocolAssignment.assigned_partitions.partitions": 100_000,
 }
-"""By message and field; of a nested field all items of the message count together.
+"""Most items, by message and field; items of a nested field are summed over the whole message.
 
-The last ones are no requests: they are what the bytes of type `consumer` hold.
+The last ones are no requests, but the messages in bytes of type `consumer`.
 """
 _OF_MEMBERS: Final = "SyncGroupRequest.assignments"
 _OF_ANY_SIZE: Final = frozenset(
     {"JoinGroupRequest", "SyncGroupRequest", "LeaveGroupRequest", "RemoveMembersRequest"}
     | {"OffsetCommitRequest"}
 )
-"""Requests with bytes or texts of their callers: only the setting bounds them (S7)."""
+"""Requests that carry bytes or texts of their callers: only the setting bounds them (S7)."""
 PLAIN_BYTES_MAX: Final = 64 << 10
-"""Of a request without lists: some ids of at most 4,096 characters."""
+"""Longest request without lists: a few ids of at most 4,096 characters each."""
 _ITEM_BYTES: Final = 1_024
 _LIST_BYTES_MAX: Final = 4 << 20
 COUNTED_FROM: Final = 64 << 10
 """Bytes from which a request is counted before it is parsed: below, parsing takes some 2 ms."""
 COUNTED_ALWAYS_FROM: Final = 1 << 20
-"""Bytes from which also fields that are no items would take the parser more than some 6 ms."""
+"""Bytes from which fields that are no items, too, would take the parser more than some 6 ms."""
 SINGLE_FIELDS_MAX: Final = 1_000
-"""Fields beside those of the items, known or not, far above any message of the contract."""
+"""Fields beside those of items, known or unknown; no message of the contract has nearly as many."""
 
 
 def fields_of(message: Descriptor, path: str = "") -> dict[int, Field]:
-    """The fields of a message that are repeated or hold messages, by number.
+    """Return the fields of a message that are repeated or hold messages, by number.
 
     Raises KeyError for a repeated field without a bound.
     """
@@ -126,11 +126,11 @@ _NUMBERS: Final = frozenset(
         FieldDescriptor.TYPE_ENUM,
     }
 )
-"""Those of variable length; the contract has lists of no others, which a test makes sure of."""
+"""Types that are encoded as varints; the contract has lists of no other numbers (a test checks)."""
 
 
 def walk(fields: Iterable[Field]) -> Iterator[Field]:
-    """All fields, with those that are nested in them."""
+    """Yield all fields, with those that are nested in them."""
     for field in fields:
         yield field
         yield from walk((field.inner or {}).values())
@@ -140,7 +140,7 @@ class Bounds:
     """The bounds of one kind of message."""
 
     def __init__(self, message: Descriptor, where: str = "") -> None:
-        """`where`: the field whose bytes are the message. Raises KeyError for a missing bound."""
+        """`where`: the field whose bytes are the message. Raises KeyError if a bound is missing."""
         self._where = f"{where}." if where else ""
         self._name = message.name
         self._fields = fields_of(message)
@@ -151,7 +151,7 @@ class Bounds:
         any_size = self._name in _OF_ANY_SIZE
         own = min(PLAIN_BYTES_MAX + items * _ITEM_BYTES, _LIST_BYTES_MAX)
         self.bytes_max = None if any_size else own
-        """Bytes of such a message; None: as many as the setting allows."""
+        """Most bytes of such a message; None: as many as the setting allows."""
 
     def check_bytes(self, raw: bytes, members_max: MembersMax = lambda: MEMBERS_MAX) -> None:
         """Raise CallFailed for a message with too many items, before it is parsed."""
@@ -166,15 +166,15 @@ class Bounds:
             self._check_more(raw, more)
 
     def _fields_max(self, raw: bytes, more: int = 0) -> int:
-        """How many fields the count may meet in a rightful message of this length."""
+        """Return how many fields a valid message of this length may have at most."""
         items = self._items_max + more
         looked_into = min(items, len(raw) // PLAIN_MESSAGE_BYTES)
         return items * _FIELDS_EACH + looked_into * PLAIN_FIELDS_MAX + SINGLE_FIELDS_MAX
 
     def _cannot_be_too_many(self, raw: bytes) -> bool:
-        """Each item begins with a certain byte; if there are few of it, there are few items.
+        """Return whether the bytes that begin items are too rare for too many items.
 
-        Most rightful messages are, and this is found out some hundred times sooner than by a count.
+        This is so for most valid messages, and takes about a hundredth of the time of a count.
         """
         return len(raw) <= COUNTED_ALWAYS_FROM and all(
             sum(map(raw.count, first)) <= most for first, most in self._first_bytes
@@ -218,13 +218,13 @@ class Bounds:
 
 
 _FIELDS_EACH: Final = 2
-"""Fields that are counted for an item: itself, and on the average one more in it."""
+"""Fields that are counted for an item: the item itself and, on average, one field in it."""
 PLAIN_FIELDS_MAX: Final = 5
 """Fields of an item without lists, at most. They are counted only where the item is long."""
 
 
 def _first_bytes(fields: Iterable[Field]) -> Iterator[tuple[tuple[bytes, ...], int]]:
-    """How often the bytes that begin an item may be there; numbers in a run have none."""
+    """Yield the bytes that begin an item and how often they may occur; -1 for packed numbers."""
     for field in fields:
         if field.most is not None:
             yield wire.first_bytes(field), -1 if field.packed else field.most

@@ -1,11 +1,11 @@
 """How much of the event loop's time one caller's long calls may take.
 
-Bounds keep one call short; a caller that sends the largest there is again and again would still
-have the loop for itself. So each caller's long calls take a part of the loop's time at most. What
-they took beyond it is waited for: by the call itself where it gives way (`slices`), so that nobody
-meets more than one slice of it, and by the caller's next one before anything is done for it. Calls
-of a usual length cost nobody anything and never wait. The rule is the generic cell rate algorithm
-(ITU-T I.371): of each caller one number is kept, when it has paid for what it took. Knows no calls.
+Bounds keep one call short; a caller that sends the largest allowed call again and again would still
+keep the loop busy. So each caller's long calls take a part of the loop's time at most. For time
+beyond its share a caller waits: the call itself where it yields to the loop (`slices`), so that
+other calls wait for one slice at most, and the caller's next call before it is served. Calls of a
+usual length cost nothing and never wait. The rule is the generic cell rate algorithm (ITU-T I.371):
+one number is kept for each caller, the time at which it has paid for what it took. Knows no calls.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 SHARE: Final = 0.1
-"""Of the loop's time, for one caller's long calls."""
+"""Part of the loop's time that one caller's long calls may take."""
 WAIT_S_MAX: Final = 5.0
-"""Seconds that a call waits at most when its turn has come, whatever its caller took."""
+"""Longest wait of a call at the head of its caller's queue, in seconds."""
 REFUSED_S: Final = 0.002
 REFUSED_S_MAX: Final = 0.5
-"""Seconds of the loop that a refusal counts for: it is dear in gRPC, and a long message that is
-refused has been received in one go. Each one after the first counts twice the last, up to the
-second number, until a call is served again: who repeats what is refused is not helped by speed."""
+"""Seconds of the loop that a refusal counts for: a refusal is expensive in gRPC, and a long message
+that is refused was received in one go. Each further refusal counts twice as much as the last, up to
+the second number, until a call is served again: to repeat a refused call quickly does not help."""
 FREE_S: Final = 0.001
-"""Seconds of the loop that any call may take for nothing: several times what a usual one takes."""
+"""Seconds of the loop that each call has free: several times what a usual call takes."""
 AHEAD_S: Final = 0.02
-"""Seconds of the loop that a caller may take at once after a rest: who calls seldom never waits."""
+"""Seconds of the loop that a caller may take at once after a pause: rare calls never wait."""
 BYTE_S: Final = 3e-8
-"""Seconds a byte of a request counts beside the call's own steps: by then it has been received,
-decrypted and copied, in part by threads that the loop shares a processor with."""
+"""Seconds that a byte of a request counts, in addition to the call's own steps: it was received,
+decrypted and copied before, in part by threads that share a processor with the loop."""
 KEPT_MAX: Final = 1_024
-"""Callers that are remembered, before those that owe nothing are forgotten."""
+"""Accounts that are kept before those of callers that owe nothing are dropped."""
 _DOUBLED_MAX: Final = 16
 
 
 class _Account:
-    """One caller: when it has paid, and the queue of its calls until then."""
+    """One caller: the time at which it has paid, and the queue of its calls until then."""
 
     __slots__ = ("paid_at", "queue", "refusals")
 
@@ -67,11 +67,11 @@ class Pace:
 
     @property
     def remembered(self) -> int:
-        """How many callers it has an account of."""
+        """The number of callers with an account."""
         return len(self._accounts)
 
     async def turn(self, who: str) -> None:
-        """Wait until this caller has paid for what it took; in the order in which its calls came.
+        """Wait until this caller has paid for what it took; its calls go on in order of arrival.
 
         Costs nothing for a caller that owes nothing.
         """
@@ -88,13 +88,13 @@ class Pace:
     async def timed(self, who: str, call: Coroutine[Any, Any, Result], size: int = 0) -> Result:
         """Carry out a call, and charge its caller for each of its steps on the loop.
 
-        `size`: the bytes of its request. What it waits for between its steps costs nothing.
+        `size`: bytes of its request. Time in which the call waits between its steps costs nothing.
         """
         return await _Steps(self, who, call, FREE_S - size * BYTE_S)
 
     @contextlib.contextmanager
     def step(self, who: str, size: int) -> Iterator[None]:
-        """A single step of a call, which the body is. `size`: as of `timed`."""
+        """Charge the caller for the body as one step of a call. `size`: as of `timed`."""
         began = self.now()
         try:
             yield
@@ -104,14 +104,14 @@ class Pace:
                 self.charge(who, seconds)
 
     def charge(self, who: str, seconds: float) -> None:
-        """Have this caller's next long call wait for so much of the loop that it has taken."""
+        """Charge this caller for time on the loop; its next long call waits for it."""
         account = self._account(who)
         now = self.now()
         paid_at = max(account.paid_at, now - AHEAD_S / SHARE) + seconds / SHARE
         account.paid_at = min(paid_at, now + WAIT_S_MAX)
 
     def refused(self, who: str, size: int = 0) -> None:
-        """One of this caller's calls was ended early, for what it asked. `size`: as of `timed`."""
+        """Charge this caller for a call refused for what it asked. `size`: as of `timed`."""
         account = self._account(who)
         if account.paid_at + WAIT_S_MAX < self.now():
             account.refusals = 0  # the last one was long ago
@@ -120,7 +120,7 @@ class Pace:
         account.refusals += account.refusals < _DOUBLED_MAX
 
     def served(self, who: str) -> None:
-        """One of this caller's calls was not."""
+        """Reset the count of refusals: one of this caller's calls was served."""
         account = self._accounts.get(who)
         if account is not None:
             account.refusals = 0
@@ -133,7 +133,7 @@ class Pace:
         return account
 
     def _forget(self) -> None:
-        """Those that owe nothing; whoever owes something was here a moment ago."""
+        """Drop the accounts that owe nothing; one that owes something was used a moment ago."""
         if len(self._accounts) >= KEPT_MAX:
             now = self.now()
             self._accounts = {
@@ -144,9 +144,9 @@ class Pace:
 
 
 class _Steps(Generic[Result]):
-    """A coroutine whose steps are timed: from each time it goes on until it waits again.
+    """A coroutine whose steps are timed: each from where it resumes until it waits again.
 
-    Where it gives way it waits until its caller has paid.
+    Where it yields to the loop, it waits until its caller has paid.
     """
 
     __slots__ = ("_call", "_free_s", "_pace", "_who")
@@ -171,7 +171,7 @@ class _Steps(Generic[Result]):
                 self._took(clock() - began)
             try:
                 value = yield awaited
-                if awaited is None:  # that is how a coroutine gives way
+                if awaited is None:  # asyncio.sleep(0): it yields to the loop
                     yield from self._pace.turn(self._who).__await__()
                 resume = self._call.send
             except BaseException as error:  # noqa: BLE001 - a cancellation, too, is the call's own

@@ -1,8 +1,8 @@
-"""Requests before their methods see them: too long, too many items, or no message of the contract.
+"""Check requests before their methods see them: length, number of items, and readable at all.
 
-The caller is told so, and nobody else notices. Left to itself, the library ends a call that cannot
-be read with UNKNOWN and writes a traceback into the node's log for each, which lets any caller fill
-it. Services are registered through `checking` instead. Knows no single message and no rule.
+A refusal is told to the caller alone. Without the check, gRPC ends a call that it cannot read with
+UNKNOWN and writes a traceback to the node's log each time, so that any caller could fill the log.
+ Services are registered through `checking` instead. Knows no message by name and no rule.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 
 class InForce(NamedTuple):
-    """What settings allow at this moment (S7, S23); asked for where a fixed bound does not do."""
+    """What the settings allow at this moment (S7, S23), for what no fixed bound fits."""
 
     bytes_max: Callable[[], int]
-    """The longest request. gRPC's own limit is above what may ever be set, since what it refuses
-    carries no word of what became of it (S5)."""
+    """Bytes of the longest request. gRPC's own limit is above any allowed setting, since gRPC's
+    refusal does not say whether the request was carried out (S5)."""
     members_max: Callable[[], int]
     """How many members the largest group may have."""
 
@@ -43,32 +43,32 @@ class InForce(NamedTuple):
 def checking(
     server: grpc.aio.Server, in_force: InForce, pace: Pace | None = None
 ) -> grpc.aio.Server:
-    """What to hand to the generated `add_...Servicer_to_server`: the server behind a check.
+    """Wrap the server for the generated `add_...Servicer_to_server`: each method gets a check.
 
-    `pace`: what long calls wait for.
+    `pace`: measures and delays long calls.
     """
     return cast("grpc.aio.Server", _Door(server, in_force, Pace() if pace is None else pace))
 
 
 STREAMS_EACH_MAX: Final = 16
-"""Streams that a connection's members and commits share; `holdfast.client` has one of each kind."""
+"""Streams of one connection; `holdfast.client` opens one for heartbeats and one for commits."""
 STREAMS_MAX: Final = 20_000
 SHORT_BYTES: Final = 1_024
-"""Shorter requests in flight are bounded by their number alone (`grpc_options`)."""
+"""Bytes below which only the number of requests in flight is bounded (`grpc_options`)."""
 UNPACED: Final = frozenset(
     {"JoinGroup", "SyncGroup", "Heartbeat", "LeaveGroup", "OffsetCommit"}
     | {"HeartbeatStream"}
     | {"FindCoordinator", "Check"}
 )
-"""Methods whose short requests wait for nothing: a member's life hangs on them. All other ones keep
-to the pace whatever their length, since they may ask for much with few bytes."""
+"""Methods whose short requests never wait: a member's session depends on them. All others keep to
+the pace whatever their length, since a short request may ask for much."""
 IN_FLIGHT_EACH_MAX: Final = 32 << 20
 IN_FLIGHT_MAX: Final = 256 << 20
-"""Bytes of requests of one connection, and of all, that are not answered yet."""
+"""Bytes of unanswered requests: of one connection, and of all together."""
 
 
 class _Door:
-    """The part of a server that the generated functions use."""
+    """A gRPC server, as far as the generated functions use it, that checks requests."""
 
     def __init__(self, server: grpc.aio.Server, in_force: InForce, pace: Pace) -> None:
         self._server, self._in_force, self._pace = server, in_force, pace
@@ -83,7 +83,7 @@ class _Door:
         )
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
-        """Nothing: the same methods come by name in the next call."""
+        """Do nothing: the next call registers the same methods by name."""
 
     def add_registered_method_handlers(self, service: str, methods: Mapping[str, Any]) -> None:
         """Register a service's methods, each behind a check of its requests."""
@@ -110,12 +110,12 @@ class _Door:
         if method.unary_stream:
             watch = self._watch(method.unary_stream, decode)
             return grpc.unary_stream_rpc_method_handler(watch, None, encoded)
-        # Of a heartbeat that waits nobody knows that it has come, and a session could end (S9).
+        # Heartbeats do not wait here: a session could end while its heartbeat waits unseen (S9).
         stream = self._stream(method.stream_stream, decode, paced=name not in UNPACED)
         return grpc.stream_stream_rpc_method_handler(stream, None, encoded)
 
     def _single(self, serve: Serve, decode: Decode, waits_from: int) -> Callable[..., Any]:
-        """A method with one request. One that is longer than `waits_from` keeps to the pace."""
+        """Guard a method with one request; requests above `waits_from` bytes keep to the pace."""
 
         async def run(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - any response, or none
             if len(raw) > waits_from:
@@ -142,7 +142,7 @@ class _Door:
         return run
 
     def _watch(self, serve: Serve, decode: Decode) -> Callable[..., Any]:
-        """A method that goes on by itself after one request; its beginning keeps to the pace."""
+        """Guard a method that answers one request with a stream; its start keeps to the pace."""
 
         async def watch(raw: bytes, context: Context) -> None:
             await self._pace.turn(context.peer())
@@ -154,7 +154,7 @@ class _Door:
         return run
 
     def _stream(self, serve: Serve, decode: Decode, *, paced: bool) -> Callable[..., Any]:
-        """A method that is a stream; so many of one connection are served at a time."""
+        """Guard a method that reads a stream; bounds the streams of a connection and of all."""
         decoded = self._in_turn if paced else _decoded
 
         async def run(raws: AsyncIterator[bytes], context: Context) -> None:
@@ -168,9 +168,9 @@ class _Door:
         return run
 
     async def _paced(self, context: Context, call: Coroutine[Any, Any, Any], size: int = 0) -> Any:  # noqa: ANN401 - as above
-        """Carry out a call, end it if its caller may not have it, and note which of the two.
+        """Await a call, end it with an error if it is refused, and tell the pace which it was.
 
-        `size`: the bytes of its request.
+        `size`: bytes of its request.
         """
         try:
             got = await call
@@ -188,7 +188,7 @@ class _Door:
     async def _in_turn(
         self, raws: AsyncIterator[bytes], who: str, decode: Decode
     ) -> AsyncIterator[Any]:
-        """A stream's requests, of which long ones keep to the pace."""
+        """Decode a stream's requests; long ones keep to the pace."""
         async for raw in raws:
             if len(raw) <= SHORT_BYTES:
                 yield decode(raw)
@@ -200,13 +200,13 @@ class _Door:
 
 
 async def _decoded(raws: AsyncIterator[bytes], _who: str, decode: Decode) -> AsyncIterator[Any]:
-    """A stream's requests; its method hears of one that cannot be read, and ends the stream."""
+    """Decode a stream's requests; one that cannot be read raises in the method, which ends."""
     async for raw in raws:
         yield decode(raw)
 
 
 def _decoding(decode: Decode, bounds: Bounds, in_force: InForce) -> Decode:
-    """As the generated function, but raising CallFailed for what it cannot or may not read."""
+    """Make a decoder that raises CallFailed for a request that is unreadable or out of bounds."""
     free = min(MESSAGE_FLOOR, bounds.bytes_max or MESSAGE_FLOOR)
 
     def run(raw: bytes) -> Any:  # noqa: ANN401 - any request

@@ -1,7 +1,7 @@
 """How much of something one caller may have at a time, and all callers together.
 
-For what a caller holds while its call goes on: watches, streams, bytes of requests. More than its
-share is refused at once; nobody waits for another one to end. Knows no calls.
+It bounds what a caller holds while its call goes on: watches, streams, bytes of requests. More than
+the share is refused at once instead of queued. Knows no calls.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ if TYPE_CHECKING:
 
 WATCHES_EACH_MAX: Final = 32
 WATCHES_MAX: Final = 128
-"""Watches of one principal, and of all: each event of the log wakes every one of them."""
+"""Watches of one principal, and of all: each event of the log wakes every watch."""
 
 
 class Shares:
-    """What callers hold of one thing."""
+    """How much of one resource each caller holds."""
 
     def __init__(self, what: str, each: int, total: int, advice: str) -> None:
-        """`what`: in the plural, for people. `advice`: what to do when there is no more."""
+        """Bound the resource `what`, a plural; `advice`: what a refused caller can do."""
         self._what, self._advice = what, advice
         self._each, self._all = each, total
         self._held: Counter[str] = Counter()
@@ -32,9 +32,9 @@ class Shares:
 
     @contextlib.contextmanager
     def held(self, who: str, amount: int = 1) -> Iterator[None]:
-        """Hold so much while the body runs; raises CallFailed if that is more than there is.
+        """Hold this amount while the body runs; raises CallFailed if it is more than the share.
 
-        Who holds nothing gets anything that is not more than all: a single long request passes.
+        A caller that holds nothing is bounded by the total alone, so a single long request passes.
         """
         mine = self._held[who]
         if mine and mine + amount > self._each:

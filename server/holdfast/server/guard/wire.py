@@ -1,7 +1,7 @@
-"""Counts what a message holds from its bytes, without parsing it (protobuf's wire format).
+"""Count the items of a message in its bytes, without parsing it (protobuf's wire format).
 
 Parsing makes an object of every two bytes of a list of empty items; counting makes none and stops
-at the first one too many. What is no message is left to the parser, which stops at the same place.
+at the first item too many. Malformed bytes are left to the parser, which stops at the same place.
 """
 
 from __future__ import annotations
@@ -15,48 +15,43 @@ VARINT, EIGHT_BYTES, SIZED, GROUP, GROUP_END, FOUR_BYTES = range(6)
 """Wire types, as protobuf numbers them."""
 _VARINT_BYTES_MAX: Final = 10
 _ONE_BYTE: Final = 127
-"""The largest number that takes one byte."""
+"""The largest number whose varint takes one byte."""
 _MORE: Final = bytes(range(128, 256))
-"""Bytes of a number after which it goes on."""
+"""The bytes of a varint after which another byte follows."""
 PLAIN_MESSAGE_BYTES: Final = 4_096
-"""A nested message without lists is looked into above this size only: it has few fields."""
+"""Bytes above which a nested message without lists is counted inside: below, fields are few."""
 
 
 class Field(NamedTuple):
-    """A field that is repeated or holds messages.
-
-    `most`: items that it may hold in the whole message; None: it is not repeated. `packed`: it has
-    numbers, which come in one run. `inner`: such fields of its messages by number; None: it has
-    no messages. `lists`: whether one of those is repeated.
-    """
+    """A field that is repeated or holds messages."""
 
     path: str
     name: str
     number: int
-    most: int | None
-    packed: bool
-    inner: Mapping[int, Field] | None
-    lists: bool
+    most: int | None  # items that it may hold in the whole message; None: it is not repeated
+    packed: bool  # it holds numbers, which are encoded in one run
+    inner: Mapping[int, Field] | None  # such fields of its messages by number; None: no messages
+    lists: bool  # whether a field in `inner` is repeated
 
 
 class TooMany(Exception):
-    """A message holds more than it may. `field` None: more fields than any rightful one has."""
+    """A message holds more than it may. `field` None: more fields than any valid message has."""
 
     def __init__(self, field: Field | None) -> None:
-        """`field`: the one with too many items."""
+        """`field`: the field with too many items."""
         super().__init__(field.path if field else "fields")
         self.field = field
 
 
 class _Malformed(Exception):
-    """The bytes are no message; the parser will say so."""
+    """The bytes are no message; the parser will report that."""
 
 
 class Counter:
     """Counts one message."""
 
     def __init__(self, raw: bytes, fields_max: int, items_more: int = 0) -> None:
-        """`items_more`: by how much each bound is raised for this once."""
+        """`items_more`: items by which each bound is raised for this message."""
         self._raw, self._fields_left, self._items_more = raw, fields_max, items_more
         self._counts: dict[str, int] = {}
         self._nested: list[tuple[int, int, Mapping[int, Field]]] = []
@@ -68,7 +63,7 @@ class Counter:
             try:
                 self._level(*self._nested.pop())
             except (_Malformed, IndexError):
-                continue  # what lies before it in the same message is parsed all the same
+                continue  # the parser still reads what lies before it in the same message
 
     def _level(self, at: int, end: int, known: Mapping[int, Field]) -> None:
         raw, number, get = self._raw, self._number, known.get
@@ -91,9 +86,9 @@ class Counter:
                 at = self._after(tag & 7, at)
 
     def _run(self, field: Field, tag: int, at: int, end: int) -> int:
-        """Count further short items of the same list, several times sooner than one by one.
+        """Count further short items of the same list, several times faster than one by one.
 
-        Returns where the run ends: at something else, or at an item that has to be looked into.
+        Returns the offset where the run ends: at another field, or at an item to be counted inside.
         """
         if field.most is None or tag > _ONE_BYTE:
             return at
@@ -139,7 +134,7 @@ class Counter:
         raise _Malformed
 
     def _number(self, at: int) -> tuple[int, int]:
-        """A number of variable length, and where it ends."""
+        """Decode a varint; return its value and the offset after it."""
         first = self._raw[at]
         if first <= _ONE_BYTE:
             return first, at + 1
@@ -156,6 +151,6 @@ class Counter:
 
 
 def first_bytes(field: Field) -> tuple[bytes, ...]:
-    """Each item of a list begins with one of these, however its sender writes the number."""
+    """Return the bytes of which one begins each item, however its sender encodes the number."""
     first = field.number << 3 & _ONE_BYTE | SIZED
     return bytes([first]), bytes([first | 128])

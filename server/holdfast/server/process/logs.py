@@ -1,7 +1,7 @@
-"""The logger's form: one line an event, `key=value` for people or JSON for programs.
+"""The form of log lines: one line an event, `key=value` for people or JSON for programs.
 
 Text for people goes to a `logger`, never to the replicated log. The call that a line
-belongs to (method, request id) is added by itself from a context variable.
+belongs to (method, request id) is taken from a context variable.
 """
 
 from __future__ import annotations
@@ -15,20 +15,20 @@ from typing import Final, TextIO
 from holdfast.coordinator.model.text import readable, readable_json
 
 CALL: ContextVar[str] = ContextVar("holdfast_call", default="")
-"""Method and request id of the call that is being served, for every line it causes."""
+"""Method and request id of the call that is being served, for every line that it causes."""
 
 _ESCAPED: Final = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
 
 class _Form(logging.Formatter):
-    """What both forms share: which values a line has."""
+    """The base of both forms: which values a line has."""
 
     def __init__(self, node: str) -> None:
         super().__init__()
         self._node = node
 
     def values(self, record: logging.LogRecord) -> dict[str, str]:
-        """The line's keys and values, in their order."""
+        """Return the line's keys and values, in their order."""
         at = datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")
         made = {
             "time": at,
@@ -45,10 +45,10 @@ class _Form(logging.Formatter):
 
 
 class TextForm(_Form):
-    """key=value; values with spaces in quotes, controls escaped, so a line stays one line."""
+    """key=value on one line; values with spaces are quoted, control characters escaped."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Format a record as one line."""
         return " ".join(f"{key}={_quoted(value)}" for key, value in self.values(record).items())
 
 
@@ -56,7 +56,7 @@ class JsonForm(_Form):
     """One JSON object a line."""
 
     def format(self, record: logging.LogRecord) -> str:
-        """One line."""
+        """Format a record as one line."""
         return readable_json(self.values(record))
 
 

@@ -1,4 +1,4 @@
-"""One node: puts the parts together, serves, and stops gracefully. The only file that knows all.
+"""One node: puts its parts together, serves, and stops gracefully. Only this file knows all parts.
 
 Start: bind the client port (so that a second node fails at once), open the replica, begin to
 serve. Stop: hand the leadership over, answer what is parked, close within `node.shutdown_ms`.
@@ -62,7 +62,7 @@ logger = logging.getLogger(__name__)
 
 
 class Node:
-    """A serving node on top of a replica; tests give it a stand-in."""
+    """A serving node on top of a replica; tests pass a stand-in for the replica."""
 
     def __init__(
         self,
@@ -110,15 +110,15 @@ class Node:
         self.actors.submit(command)
 
     def _message_bytes_max(self) -> int:
-        """The longest request that the settings in force allow (S7, S23)."""
+        """Return the bytes of the longest request that the settings in force allow (S7, S23)."""
         return message_bytes_max(settings.of_cluster(self.replica.state).entry_bytes_max)
 
     def _members_max(self) -> int:
-        """How many members the largest group may have (S23)."""
+        """Return how many members the largest group may have (S23)."""
         return settings.largest_group(self.replica.state)
 
     async def start(self) -> None:
-        """Begin to serve on the port that is bound already."""
+        """Start to serve on the port, which is bound already."""
         server = self._server
         door = checking(server, InForce(self._message_bytes_max, self._members_max), self._pace)
         group_pb2_grpc.add_GroupServiceServicer_to_server(
@@ -142,7 +142,7 @@ class Node:
         logger.info("serving clients on %s as %s", self.config.client_address, self.config.name)
 
     async def stop(self) -> None:
-        """Hand over, answer what is parked, and end, within `node.shutdown_ms`."""
+        """Transfer the leadership, answer parked calls, and end, within `node.shutdown_ms`."""
         logger.info("stopping")
         self._stopping = True
         bound = self.config.shutdown_ms / 1000
@@ -158,7 +158,7 @@ class Node:
         await self._server.stop(bound / 4)
 
     async def _hand_over(self) -> None:
-        """Give the leadership to the best of the others, if there is one that can take it."""
+        """Transfer the leadership to the most up-to-date peer, if one can take it; wait for it."""
         if not self.replica.leading_term:
             return
         ready = [p for p in self.replica.status().peers if p.connected and p.counted]
@@ -173,17 +173,17 @@ class Node:
     # --- the replica's listener ---
 
     def on_leading(self, term: int) -> None:
-        """Say when this node's file asks for settings that are not in force (S23)."""
+        """Log a warning if this node's file asks for settings that are not in force (S23)."""
         del term
         self._led_out.clear()
         self._warn_of_settings()
 
     def on_not_leading(self) -> None:
-        """Let a graceful stop go on; the actors have told everyone."""
+        """Let a graceful stop go on; the actors have answered every open call."""
         self._led_out.set()
 
     def on_stopped(self, reason: str) -> None:
-        """The log stopped, so the process has to end."""
+        """End the process: its log stopped."""
         if self._stopping:
             return
         logger.critical("the replicated log of this node stopped: %s", reason)
@@ -210,12 +210,12 @@ def _service_names() -> list[str]:
 
 
 def bind(config: NodeConfig) -> grpc.aio.Server:
-    """A server that is bound to the node's client port; raises CannotStart if that is taken."""
+    """Make a server bound to the node's client port; raises CannotStart if that is impossible."""
     message = REGISTRY["log.entry_bytes_max"].most
     server = grpc.aio.server(options=server_options(message, connections_max()))
     address = str(config.client_address)
     try:
-        if is_taken(config.client_address):  # gRPC would add lines of its own to what we say
+        if is_taken(config.client_address):  # gRPC would log lines of its own beside ours
             bound = 0
         elif config.tls is None:
             bound = server.add_insecure_port(address)

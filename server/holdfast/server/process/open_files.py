@@ -1,7 +1,7 @@
 """How many files a node may have open: each client's connection is one.
 
-The limit of a process is soft up to a hard one, and shells give a soft one of 1,024 that was meant
-for programs with `select`. Knows the system's limits; nothing of connections but that they count.
+A process may raise its soft limit up to the hard one; shells give a soft limit of 1,024, meant for
+programs with `select`. Knows the system's limits, and of connections only their number.
 """
 
 from __future__ import annotations
@@ -11,30 +11,30 @@ import resource
 from typing import Final
 
 CONNECTIONS_MAX: Final = 1 << 20
-"""More than one machine can have."""
+"""More connections than one machine can have."""
 FILES_KEPT: Final = 128
-"""What the storage, connections to peers and child processes need."""
+"""Files kept for the storage, connections to peers and child processes."""
 PEERS_LEAST: Final = 128
 PEERS_MOST: Final = 1_024
-"""Connections to the peer port, where strangers may dial too: the more there may be, the harder it
-is to fill the port; each costs up to 67 KiB."""
+"""Bounds of the connections to the peer port. Strangers may dial it, too: the more connections it
+takes, the harder it is to fill; each costs up to 67 KiB."""
 PEERS_SHARE: Final = 64
-"""One file in so many, between the two bounds."""
+"""The peer port gets one file in this many, between the two bounds."""
 EACH_PEER: Final = 4
-"""Connections that one peer may need at once: a stream, a call, and those that are just ending."""
+"""Connections that one peer may need at once: a stream, a call, and those that are closing."""
 
 
 def raise_limit() -> None:
-    """Let this process and its children open what the system would let it have anyway."""
+    """Raise the soft limit on open files of this process and its children to the hard limit."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if soft != hard:
-        # Some systems refuse what they have promised; the limit that there is still holds.
+        # Some systems refuse their own hard limit; then the soft limit stays as it is.
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def connections_max() -> int:
-    """How many clients may be connected: what the limit on open files leaves beside the node."""
+    """Return how many clients may be connected: the limit on open files less the node's own."""
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:
         return CONNECTIONS_MAX
@@ -42,9 +42,9 @@ def connections_max() -> int:
 
 
 def peer_connections_max(nodes: int) -> int:
-    """How many connections the peer port of one of so many nodes takes.
+    """Return how many connections the peer port takes in a cluster of `nodes` nodes.
 
-    They come from what no client can take; at least half of that is left to the node itself.
+    They come from the files kept from clients; at least half of those are left to the node itself.
     """
     files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     if files == resource.RLIM_INFINITY:

@@ -1,6 +1,6 @@
-"""Runs a node in this process, from its configuration to a graceful end.
+"""Run a node in this process, from its configuration to a graceful end.
 
-Every way in which a start can fail ends here as `CannotStart` with one sentence.
+A start that fails ends here as `CannotStart` with one sentence.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ async def serve(
     rebuild: bool,
     failpoints: Path | None = None,
 ) -> None:
-    """Serve until SIGTERM or SIGINT; `shared`: where a local cluster's cluster.json would be.
+    """Serve until SIGTERM or SIGINT; `shared`: path of cluster.json, if a local cluster runs.
 
     `failpoints`: for tests only. Raises CannotStart, or EngineStopped if the log ends.
     """
@@ -57,7 +57,7 @@ async def serve(
         gc_tuning.settle()
         await asyncio.to_thread(cluster_file.replace_pid, shared, config.name, config.cluster_id)
         await asyncio.wait((asked, node.stopped_because), return_when=asyncio.FIRST_COMPLETED)
-        broken = node.stopped_because.done()  # looked at now: our own close ends the log, too
+        broken = node.stopped_because.done()  # read now, since our own close ends the log, too
         await node.stop()
     finally:
         await _close(opened)
@@ -67,7 +67,7 @@ async def serve(
 
 
 async def _close(opened: OpenReplica) -> None:
-    """Let go of log and directory; a last snapshot that finds no room costs time, not data."""
+    """Close log and directory; if the last snapshot finds no room, the next start takes longer."""
     try:
         await opened.close()
     except StateBusy as error:
@@ -115,7 +115,7 @@ def _log_config(config: NodeConfig, failpoints: Path | None) -> LogConfig:
             heartbeat=config.heartbeat_ms / 1000,
             election_min=config.election_min_ms / 1000,
             election_max=config.election_max_ms / 1000,
-            # What may ever be set; the setting in force is on the log, and the replica keeps to it.
+            # The largest value allowed; the replica keeps to the setting in force, which is logged.
             entry_bytes_max=REGISTRY["log.entry_bytes_max"].most,
         ),
         connections_max=peer_connections_max(len(config.peers)),
@@ -125,7 +125,7 @@ def _log_config(config: NodeConfig, failpoints: Path | None) -> LogConfig:
 
 
 def _until_signal() -> asyncio.Future[None]:
-    """Done at the first SIGTERM or SIGINT; a second one ends the process at once."""
+    """Return a future that the first SIGTERM or SIGINT sets; a second ends the process at once."""
     loop = asyncio.get_running_loop()
     asked: asyncio.Future[None] = loop.create_future()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -1,4 +1,4 @@
-"""AdminService: what operators and tools ask. Translates, asks the actor or reads, translates."""
+"""AdminService: calls of operators and tools. Translates them, asks the actor or reads, answers."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 COMMANDS_MAX: Final = 20
-"""Commands of one call that are decided in one turn of the loop: each goes to the log."""
+"""Commands of one call that are submitted in one turn of the loop: each goes to the log."""
 
 RequestT = TypeVar("RequestT", bound="Message")
 ResponseT = TypeVar("ResponseT", bound="Message")
 
 
 class AdminService(admin_pb2_grpc.AdminServiceServicer):
-    """Look at groups, topics, settings and nodes, and change them."""
+    """Reads and changes of groups, topics, settings and nodes."""
 
     def __init__(
         self, actors: Actors, reads: Reads, callers: Callers, nodes: Nodes, takeovers: Takeovers
@@ -71,7 +71,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         for group_id in request.groups:
             if group_id in made:
                 await slices.done()
-                room.take(len(made[group_id]))  # named again, it is not made again
+                room.take(len(made[group_id]))  # a group that is named again is not encoded again
             else:
                 made[group_id] = await views.described(state, group_id, asked, room, slices)
             response.put(a.DescribeGroupsResponse.GROUPS_FIELD_NUMBER, made[group_id])
@@ -102,7 +102,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     async def _delete_in_slices(
         self, request: a.DeleteGroupsRequest, context: Context
     ) -> list[Answered | Exception]:
-        """Have many commands decided, some in each turn of the loop; all are waited for."""
+        """Submit a deletion for each group, some in each turn of the loop; await all of them."""
         begun: list[Call | Exception] = []
         try:
             async for name in Slices(COMMANDS_MAX).of(request.groups_names):
@@ -117,7 +117,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     def _deleting(
         self, name: str, request: a.DeleteGroupsRequest, context: Context
     ) -> Call | Exception:
-        """A command on its way; what is wrong with one says nothing of the others."""
+        """Submit the deletion of one group; return its error, for the others go on."""
         try:
             with self._actors.open() as call:
                 caller = self._callers.of(call.number, request, request.holdfast, context)
@@ -130,7 +130,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     async def RemoveMembers(
         self, request: a.RemoveMembersRequest, context: Context
     ) -> a.RemoveMembersResponse:
-        """Remove members by an operator's hand, one rebalance for all (KIP-345)."""
+        """Remove members at an operator's request, with one rebalance for all (KIP-345)."""
         if count := admin.nameless(request):
             self._log_nameless(request, count, context)
         removed = await collected(admin.whom(request))
@@ -142,7 +142,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         return _placed(admin.removed(reply, members), got)
 
     def _log_nameless(self, request: a.RemoveMembersRequest, count: int, context: Context) -> None:
-        """Somebody's tool is broken; who runs it is to be found in the node's log."""
+        """Log a warning that tells who sent entries without a name: their tool is broken."""
         caller = self._callers.of(0, request, request.holdfast, context)
         logger.warning(
             "RemoveMembers for group %r: %d of %d entries name nobody and are refused; the caller "
@@ -159,7 +159,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     async def TriggerRebalance(
         self, request: a.TriggerRebalanceRequest, context: Context
     ) -> a.TriggerRebalanceResponse:
-        """Open a join phase."""
+        """Start a rebalance of a group."""
         got = await self._ask(admin.trigger_rebalance, request, context)
         return _placed(admin.triggered(cast("replies.DoneReply", got.reply)), got)
 
@@ -169,7 +169,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     async def CreateTopics(
         self, request: a.CreateTopicsRequest, context: Context
     ) -> a.CreateTopicsResponse:
-        """Make topics."""
+        """Create topics."""
         got = await self._ask(admin.create_topics, request, context)
         return _placed(admin.created_topics(cast("replies.NamedReply", got.reply), request), got)
 
@@ -185,7 +185,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     async def DeleteTopics(
         self, request: a.DeleteTopicsRequest, context: Context
     ) -> a.DeleteTopicsResponse:
-        """Delete topics; who subscribes to them is looked up before, a few groups at a time."""
+        """Delete topics; their subscribers are looked up before, a few groups at a time."""
         self._actors.check_serving()
         topics = frozenset(admin.topics_to_delete(request))
         asked_anyway = request.holdfast.force
@@ -229,7 +229,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     async def DescribeCluster(
         self, request: a.DescribeClusterRequest, context: Context
     ) -> a.DescribeClusterResponse:
-        """Show the nodes as this one sees them."""
+        """Show the nodes of the cluster as this node sees them."""
         del request, context
         return self._nodes.described()
 
@@ -248,7 +248,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         request: RequestT,
         context: Context,
     ) -> Answered:
-        """Have the command of a request decided; for those that need nothing but their caller."""
+        """Translate a request that needs only its caller to a command, and await its answer."""
         extras: x.RequestExtras = request.holdfast  # type: ignore[attr-defined]  # all of ours have it
         with self._actors.open() as call:
             caller = self._callers.of(call.number, request, extras, context)
@@ -256,7 +256,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
 
 
 async def _outcome(begun: Call | Exception) -> Answered | Exception:
-    """What became of a command, once that is known."""
+    """Await the result of a submitted command; return its error instead of raising it."""
     if isinstance(begun, Exception):
         return begun
     try:
@@ -266,9 +266,9 @@ async def _outcome(begun: Call | Exception) -> Answered | Exception:
 
 
 def _deleted(got: Sequence[Answered | Exception]) -> list[replies.NamedResult]:
-    """What became of each group; raises if that is not known of all (S5).
+    """Collect the result of each group; raises if one is unknown (S5).
 
-    One of them that was refused must not have the others called not deleted.
+    A failure must not report groups that were deleted as not deleted.
     """
     faults = [one for one in got if isinstance(one, Exception)]
     answers = [one.reply for one in got if not isinstance(one, Exception)]
@@ -284,7 +284,7 @@ def _deleted(got: Sequence[Answered | Exception]) -> list[replies.NamedResult]:
 
 
 def _placed(response: ResponseT, got: Answered) -> ResponseT:
-    """Say where the change was recorded; nothing, if nothing was changed."""
+    """Set the position at which the change was recorded, if anything was changed."""
     if got.position is not None:
         position = response.holdfast.position  # type: ignore[attr-defined]  # all of ours have it
         position.index, position.ordinal = got.position

@@ -1,9 +1,9 @@
-"""Batches of heartbeats that have arrived and are not heard to their end.
+"""Batches of heartbeats that have arrived and are not processed to their end.
 
-A batch of thousands is heard in slices. What has arrived counts as heard before a session ends (S9
-a), so whoever ends a session waits first until the batches that speak for its member are heard. It
-waits for no other batch: else a caller who sends large ones without end would stop all sessions of
-the cluster from ending.
+A batch of thousands is processed in slices. A heartbeat that arrived before a session ends must
+count (S9 a), so before a session ends the batches with heartbeats of its member are awaited. No
+other batch is: else a caller that sends large batches without end would keep all sessions of the
+cluster alive.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class _Batch:
-    """One that is being heard. `over`: it is heard, or given up."""
+    """One batch in process. `over` is set when it is processed or given up."""
 
     def __init__(self, requests: Sequence[HeartbeatRequest]) -> None:
         self.over = asyncio.Event()
@@ -28,21 +28,21 @@ class _Batch:
         self._members: frozenset[tuple[GroupId, MemberId]] | None = None
 
     def speaks_for(self, members: Iterable[tuple[GroupId, MemberId]]) -> bool:
-        """Whether it holds a heartbeat of one of them; looked up once, and only if asked."""
+        """Return whether it has a heartbeat of one of these members; the first call indexes it."""
         if self._members is None:
             self._members = frozenset((one.group_id, one.member_id) for one in self._requests)
         return not self._members.isdisjoint(members)
 
 
 class ArrivedHeartbeats:
-    """The batches of a node that are being heard."""
+    """The batches that a node is processing."""
 
     def __init__(self) -> None:
         self._under_way: dict[_Batch, None] = {}
 
     @contextlib.contextmanager
     def hearing(self, requests: Sequence[HeartbeatRequest]) -> Iterator[Callable[[], None]]:
-        """A batch is being heard while the body runs, or until it calls what it is given."""
+        """Register a batch while the body runs, or until the body calls the yielded function."""
         batch = _Batch(requests)
         self._under_way[batch] = None
 
@@ -58,7 +58,7 @@ class ArrivedHeartbeats:
     async def heard(self, members: Iterable[tuple[GroupId, MemberId]]) -> None:
         """Wait for the batches that are here now and hold heartbeats of these members.
 
-        Those that come meanwhile have come later.
+        Batches that arrive meanwhile do not count.
         """
         wanted = frozenset(members)
         if not wanted:
@@ -69,4 +69,4 @@ class ArrivedHeartbeats:
             if batch.speaks_for(wanted):
                 await batch.over.wait()
             else:
-                await asyncio.sleep(0)  # it took some milliseconds to look through a large one
+                await asyncio.sleep(0)  # indexing a large batch took some milliseconds

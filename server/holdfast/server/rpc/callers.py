@@ -1,7 +1,7 @@
-"""How a service's method ends: an answer, an error code, or a gRPC status with its outcome (S5).
+"""The end of a service's method: an answer, an error code, or a gRPC status with its outcome (S5).
 
-`answered` wraps a unary method; `end_stream` ends a stream. Whoever asks is read from the call's
-metadata and certificate here (`Callers`). Knows no rules.
+`answered` wraps a unary method; `end` ends a stream. `Callers` reads who calls from the call's
+metadata and certificate. Knows no rules.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ P = ParamSpec("P")
 
 CLIENT_ID_KEY: Final = "holdfast-client-id"
 CLIENT_ID_MAX: Final = 255
-"""Characters; it becomes part of member ids and of every description of a group."""
+"""Characters of a client id, which becomes part of member ids and of a group's description."""
 
 Method = "Callable[[Service, Request, Context], Awaitable[Response]]"
 
@@ -62,9 +62,9 @@ def answered(
     [Callable[[Service, Request, Context], Awaitable[Response]]],
     Callable[[Service, Request, Context], Awaitable[Response]],
 ]:
-    """Wrap a unary method; `respond` makes its response, if it has a top-level error_code.
+    """Wrap a unary method; `respond` makes its response, if that has a top-level error_code.
 
-    A response type without one has its refusals sent as gRPC statuses.
+    Refusals of a method whose response has none are sent as gRPC statuses.
     """
     coded = "error_code" in respond.DESCRIPTOR.fields_by_name  # type: ignore[attr-defined]  # a message class
 
@@ -102,9 +102,9 @@ def _refusal(respond: Callable[..., Response], error: Refused, context: Context)
 
 
 async def end(context: Context, ended: Ended, beside: Outcome = "not-applied") -> NoReturn:
-    """End the call with a status and with what became of the change (S5).
+    """End the call with a status and with the outcome of the change (S5).
 
-    `beside`: what became of what else the call asked for and was not told of.
+    `beside`: the outcome of other requests of the call that have no answer yet.
     """
     error = ending(ended)
     outcome = error.outcome if isinstance(error, CallFailed) else "not-applied"
@@ -119,7 +119,7 @@ async def end(context: Context, ended: Ended, beside: Outcome = "not-applied") -
 
 
 class Callers:
-    """Who calls, read from a call's metadata and certificate."""
+    """Reads from a call's metadata and certificate who calls."""
 
     def __init__(self) -> None:
         self._principals = Principals()
@@ -127,7 +127,7 @@ class Callers:
     def of(
         self, call: CallId, request: Message, extras: x.RequestExtras, context: Context
     ) -> Caller:
-        """The caller of a command; raises CallFailed for a malformed request id or name."""
+        """Return the caller of a command; raises CallFailed for a malformed request id or name."""
         principal = self.principal(context)
         request_id = limits.request_id(extras.request_id)
         return Caller(
@@ -140,13 +140,13 @@ class Callers:
         )
 
     def principal(self, context: Context) -> str:
-        """The certificate's name; `anonymous` without one."""
+        """Return the name in the caller's certificate; `anonymous` without a certificate."""
         auth = context.auth_context()
         return self._principals.of(auth) if auth else ANONYMOUS
 
 
 def client_id(context: Context) -> str:
-    """The caller's name for itself, "" if it gave none."""
+    """Return the caller's name for itself, "" if it gave none; raises CallFailed if it is long."""
     for key, value in context.invocation_metadata() or ():
         if key == CLIENT_ID_KEY:
             name = value.decode() if isinstance(value, bytes) else value
@@ -158,14 +158,14 @@ def client_id(context: Context) -> str:
 
 
 def _digest(request: Message) -> bytes:
-    """Of the whole request with its type, so that one id cannot serve two calls (S15)."""
+    """Hash the whole request with its type, so that one id cannot serve two calls (S15)."""
     body = request.SerializeToString(deterministic=True)
     return hashlib.sha256(request.DESCRIPTOR.name.encode() + b"\0" + body).digest()[:16]
 
 
 @functools.lru_cache(maxsize=4_096)
 def _host(peer: str) -> str:
-    """`ipv4:127.0.0.1:5000` becomes `/127.0.0.1`, as Kafka writes a client's host."""
+    """Convert gRPC's `ipv4:127.0.0.1:5000` to `/127.0.0.1`, as Kafka writes a client's host."""
     kind, _, rest = peer.partition(":")
     if kind not in {"ipv4", "ipv6"}:
         return "/unknown"

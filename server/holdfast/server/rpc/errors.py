@@ -1,8 +1,8 @@
-"""How a call ends when it does not end with an answer of the group protocol.
+"""The errors that end a call without an answer of the group protocol.
 
-A service raises one of these, or what the runtime raised; `callers` turns it into a gRPC status
-or, where the response has a top-level `error_code`, into that. Each says whether the change may
-have happened (S5). Knows no messages and no rules.
+A service raises one of these, or an error of the runtime; `callers` turns it into a gRPC status
+or, where the response has a top-level `error_code`, into a response. Each says whether the change
+may have happened (S5). Knows no messages and no rules.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 OUTCOME_KEY: Final = "holdfast-outcome"
 LEADER_KEY: Final = "holdfast-leader"
 RETRY_KEY: Final = "holdfast-retry"
-"""Trailing metadata: what became of the change (S5), who leads as `host:port`, and `no` where the
+"""Trailing metadata: the outcome of the change (S5), the leader as `host:port`, and `no` where the
 same call would end in the same way again."""
 
 
@@ -38,7 +38,7 @@ class CallFailed(Exception):
     ) -> None:
         """`sentence` tells people what happened, why, and what to do next.
 
-        `repeatable` False: the same call would end so again, whatever happens meanwhile.
+        `repeatable` False: the same call would always end in the same way.
         """
         super().__init__(sentence)
         self.status, self.sentence, self.outcome = status, sentence, outcome
@@ -61,11 +61,11 @@ class Refused(Exception):
 
 Ended = CallFailed | Refused | r.CommandFailed
 ENDED: Final = (CallFailed, Refused, r.CommandFailed)
-"""All that ends a call without an answer, for `except`."""
+"""All errors that end a call without an answer, for `except`."""
 
 
 class _Row(NamedTuple):
-    """How a command that failed is told. `code` None: by its status alone."""
+    """How the failure of a command is reported. `code` None: by its status alone."""
 
     status: grpc.StatusCode
     code: ErrorCode.ValueType | None = None
@@ -85,7 +85,7 @@ TABLE: Final[dict[type[r.CommandFailed], _Row]] = {
 
 
 def ending(error: Ended) -> CallFailed | Refused:
-    """What a service tells of an error: its own as they are, the runtime's by the table."""
+    """Convert an error of the runtime by the table; a service's own error stays as it is."""
     if not isinstance(error, r.CommandFailed):
         return error
     row = TABLE[type(error)]
@@ -96,26 +96,26 @@ def ending(error: Ended) -> CallFailed | Refused:
 
 
 def malformed(field: str, problem: str) -> CallFailed:
-    """A field that no command can be made of; Kafka has no error code for it."""
+    """Make the error for a field that no command can be made of; Kafka has no code for it."""
     return CallFailed(grpc.StatusCode.INVALID_ARGUMENT, f"{field}: {problem}", "not-applied")
 
 
 def exhausted(sentence: str) -> CallFailed:
-    """A caller has as much as it may have at once; nothing was applied."""
+    """Make the error for a caller that has all that it may have at once; nothing was applied."""
     return CallFailed(grpc.StatusCode.RESOURCE_EXHAUSTED, sentence, "not-applied")
 
 
 def too_large(most: int, advice: str) -> CallFailed:
-    """The answer would be larger than a client's channel takes; a repetition would be no smaller.
+    """Make the error for an answer that is larger than a client's channel takes.
 
-    Only for reads: what was changed must be answered.
+    A repetition would be no smaller. Only for reads: a change must be answered.
     """
     sentence = f"the answer would have more than {most} bytes, so there is none: {advice}"
     return CallFailed(grpc.StatusCode.RESOURCE_EXHAUSTED, sentence, "not-applied", repeatable=False)
 
 
 def partly_done(what: str, cause: Ended) -> CallFailed:
-    """Some of what one call asked for was done, the rest not, or nobody knows (S5)."""
+    """Make the error for a call of which a part was done and the rest not, or is unknown (S5)."""
     sentence = (
         f"{what}: {cause.sentence}. Repeat the call for the rest, with the same request id if it "
         "had one"

@@ -1,4 +1,4 @@
-"""GroupService: join, sync, heartbeat, leave, and who serves. Translates and asks the actor."""
+"""GroupService: join, sync, heartbeat, leave, find the leader. Translates and asks the actor."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
     from holdfast.server.rpc.takeovers import Takeovers
 
 _GROUPS = 0
-"""FindCoordinator's key type for groups, the only one that is served."""
+"""The key type of groups in FindCoordinator, the only one that is served."""
 
 
 class GroupService(group_pb2_grpc.GroupServiceServicer):
-    """What a member of a group calls."""
+    """The calls of a group's members."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
 
     @answered(g.JoinGroupResponse)
     async def JoinGroup(self, request: g.JoinGroupRequest, context: Context) -> g.JoinGroupResponse:
-        """Join, or join again; parked until the join phase closes."""
+        """Join, or join again; the call is parked until the join phase closes."""
         with self._actors.open() as call:
             caller = self._callers.of(call.number, request, request.holdfast, context)
             fresh = f"{request.group_instance_id or caller.client_id}-{uuid.uuid4()}"
@@ -60,7 +60,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
 
     @answered(g.SyncGroupResponse)
     async def SyncGroup(self, request: g.SyncGroupRequest, context: Context) -> g.SyncGroupResponse:
-        """Hand in the assignment, or wait for one's own."""
+        """Take the assignment from the group's leader; answer each member with its own part."""
         assigned = await collected(requests.assigned(request.assignments))
         with self._actors.open() as call:
             caller = self._callers.of(call.number, request, request.holdfast, context)
@@ -73,7 +73,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
 
     @answered(g.HeartbeatResponse)
     async def Heartbeat(self, request: g.HeartbeatRequest, context: Context) -> g.HeartbeatResponse:
-        """One member's sign of life. A release names its caller, a mere heartbeat need not."""
+        """Renew a member's session; answer from the cache if nothing has changed for it."""
         if (before := answered_before(self._actors, request)) is not None:
             return before
         got = await self._heartbeat(request, context)
@@ -94,7 +94,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     async def HeartbeatStream(  # type: ignore[override]  # writes by itself
         self, requests: AsyncIterator[g.HeartbeatBatch], context: Context
     ) -> None:
-        """Heartbeats of many members, and pushes to them."""
+        """Answer heartbeats of many members, and push news to them."""
         await self._streams.serve(requests, context)
 
     @answered(g.LeaveGroupResponse)
@@ -115,7 +115,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     async def FindCoordinator(
         self, request: g.FindCoordinatorRequest, context: Context
     ) -> g.FindCoordinatorResponse:
-        """Name the leader and the log time; any node answers, the latter once it has a cluster."""
+        """Name the leader, and the log time once there is a cluster; any node answers."""
         del context
         if request.key_type != _GROUPS:
             raise malformed("key_type", f"{request.key_type} is not served; only 0, groups, is")
@@ -149,7 +149,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         )
 
     def _stamp(self, extras: x.ResponseExtras, got: Answered) -> None:
-        """Where the change stands, and the log time with which request ids begin (S15)."""
+        """Set the position of the change, and the log time with which request ids begin (S15)."""
         if got.position is not None:
             extras.position.index, extras.position.ordinal = got.position
         extras.log_time_ms = self._replica.log_time_ms()

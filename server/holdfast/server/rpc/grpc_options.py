@@ -1,4 +1,4 @@
-"""gRPC's options, set on purpose, in this one place; each with its reason.
+"""gRPC's options of the clients' port, set in this one place; each with its reason.
 
 The figures behind them were measured with the pinned grpcio and with newer ones: with the defaults
 of 1.82 and later about half of a burst of 10,000 calls is cancelled by the library itself.
@@ -17,30 +17,30 @@ KEEPALIVE_TIME_MS: Final = 10_000
 KEEPALIVE_TIMEOUT_MS: Final = 5_000
 PING_INTERVAL_MIN_MS: Final = 5_000
 HANDSHAKE_TIMEOUT_MS: Final = 20_000
-"""After as long a client of gRPC gives a connection up by itself, so a longer wait helps nobody."""
+"""A gRPC client gives a connection up after the same time, so a longer wait is useless."""
 STREAMS_MAX: Final = 4096
-"""Calls of one connection. All of them begun in one blow hold up everybody else for about half a
-second and take about 100 MiB; without a limit, 50,000 took 7 s and 0.9 GiB."""
+"""Calls of one connection. If all begin at once, they delay all other calls by about half a second
+and take about 100 MiB; without a limit, 50,000 took 7 s and 0.9 GiB."""
 MESSAGE_FLOOR: Final = 4 << 20
-"""Bytes: gRPC's own default, never less."""
+"""Least limit on a message, in bytes: gRPC's own default."""
 MESSAGE_MARGIN: Final = 1 << 20
 """Bytes for what a message holds beside member metadata and assignments."""
 
 
 def message_bytes_max(entry_bytes_max: int) -> int:
-    """The longest message that a limit on entries allows (S7)."""
+    """Return the bytes of the longest message that a limit on entries allows (S7)."""
     return max(MESSAGE_FLOOR, entry_bytes_max + MESSAGE_MARGIN)
 
 
 def server_options(entry_bytes_max: int, connections: int = CONNECTIONS_MAX) -> list[Option]:
-    """Options of the server that clients talk to; the largest message follows S7.
+    """Return the options of the server for clients; the largest message follows S7.
 
-    They cannot change while it serves, so a node gives what may ever be set, and refuses what is
-    above the setting in force by itself (`decoding`).
+    They cannot change while it serves. So a node passes the largest value allowed, and refuses
+    messages above the setting in force itself (`request_guard`).
     """
     message = message_bytes_max(entry_bytes_max)
     return [
-        # Calls received and not yet taken up by Python: the library refuses at random above the
+        # Calls received and not yet taken up by Python: gRPC refuses at random above the
         # first and always above the second (defaults 1,000 and 3,000), as CANCELLED.
         ("grpc.server.max_pending_requests", PENDING_MAX),
         ("grpc.server.max_pending_requests_hard_limit", PENDING_MAX),
@@ -58,18 +58,18 @@ def server_options(entry_bytes_max: int, connections: int = CONNECTIONS_MAX) -> 
         ("grpc.http2.bdp_probe", 0),
         ("grpc.max_receive_message_length", message),
         ("grpc.max_send_message_length", message),
-        # Who connects and says nothing holds a file and memory for two minutes by default, and
-        # needs no certificate for it.
+        # By default a connection that sends nothing holds a file and memory for two minutes, and
+        # needs no certificate for that.
         ("grpc.server_handshake_timeout_ms", HANDSHAKE_TIMEOUT_MS),
         # Calls that are begun and never finished, or reset before Python has taken them up, cost
         # time and memory. A client that keeps to HTTP/2 lets calls above the limit wait. Without
-        # the second option those that have just ended count against it as well, until Python has
-        # let go of them, and honest calls are refused (grpcio 1.76 does not know it yet: there,
-        # some are refused of a client with more calls on one connection than the limit).
+        # the second option calls that have just ended count against the limit as well, until Python
+        # has freed them, and valid calls are refused (grpcio 1.76 does not know the option: there,
+        # some calls are refused if a client has more on one connection than the limit).
         ("grpc.max_concurrent_streams", STREAMS_MAX),
         ("grpc.http2.max_deallocating_streams", STREAMS_MAX),
-        # A connection needs no certificate to take up a file; without files a node can neither
-        # call its peers nor start a child process, so the last ones are kept from clients.
+        # A connection takes a file before it shows a certificate. Without files a node can neither
+        # call its peers nor start a child process, so some are kept from clients.
         ("grpc.max_allowed_incoming_connections", connections),
         # Left alone on purpose: maximum_concurrent_rpcs (load is shed by the group actors).
     ]

@@ -28,7 +28,7 @@ _NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 
 
 class Health:
-    """The node's health, told to whoever asks or watches."""
+    """The node's health, for callers that ask or watch."""
 
     def __init__(self, replica: ReplicaLike) -> None:
         self.servicer = aio.HealthServicer()
@@ -37,16 +37,16 @@ class Health:
         self._telling: set[asyncio.Task[None]] = set()
 
     async def begin(self) -> None:
-        """The process serves, but does not lead yet."""
+        """Report that the process serves, and whether it leads already."""
         await self.servicer.set("", _SERVING)
         await self._tell(ready=self._ready)
 
     async def end(self) -> None:
-        """The process is about to stop."""
+        """Report that the process is about to stop."""
         await self.servicer.enter_graceful_shutdown()
 
     def listen(self) -> None:
-        """Be told from now on."""
+        """Subscribe to the replica."""
         self._replica.subscribe(
             on_leading=self.on_leading,
             on_not_leading=self.on_not_leading,
@@ -55,22 +55,22 @@ class Health:
         )
 
     def on_leading(self, term: int) -> None:
-        """Ready as soon as the log is a cluster."""
+        """Report ready, once the log has a cluster."""
         del term
         self._look()
 
     def on_not_leading(self) -> None:
-        """Ready no more."""
+        """Report not ready."""
         self._look()
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
-        """The record that makes the log a cluster makes a new leader ready."""
+        """Report ready when the log's first record, which creates the cluster, is applied."""
         del records, index
         if not self._ready:
             self._look()
 
     def on_stopped(self, reason: str) -> None:
-        """Ready no more."""
+        """Report not ready."""
         del reason
         self._look()
 

@@ -1,6 +1,6 @@
-"""HeartbeatStream: batches in, answers out, and what members must know at once.
+"""HeartbeatStream: takes batches, writes their answers, and pushes urgent news to members.
 
-When a join phase opens, every member whose heartbeat a stream has carried is told on it, in the
+When a join phase opens, a push goes to every member whose heartbeat a stream has carried, in the
 turn of the loop in which the event was applied. A push is a hint: losing one only costs time.
 This is a listener of the replica; it decides nothing.
 """
@@ -48,19 +48,19 @@ if TYPE_CHECKING:
     from holdfast.server.translate.refusals import Code
 
 WAITING_MAX: Final = 64
-"""Messages that wait for a slow reader; above it, pushes (mere hints) are left out."""
+"""Messages that wait for a slow reader; above this, pushes (mere hints) are left out."""
 ANSWERED_MAX: Final = 4
-"""Batches whose answers wait for a slow reader; above it, no more of its batches are read."""
+"""Batches whose answers wait for a slow reader; above this, no more batches are read."""
 AT_ONCE: Final = 32
-"""Heartbeats in one turn of the loop. Some are decided in 30 microseconds each, and a batch never
-waits for a pace, since nobody would know that its heartbeats have come: so its slices are short."""
+"""Heartbeats in one turn of the loop. A decision may take 30 microseconds, and batches do not keep
+to a pace, since their heartbeats must be noticed on arrival (S9): so the slices are short."""
 LARGE_BATCH: Final = 1_000
 LARGE_AT_ONCE: Final = 4
-"""Batches of more heartbeats than that, answered at a time; `holdfast.client` sends none."""
+"""Batches of more than LARGE_BATCH heartbeats answered at a time; `holdfast.client` sends none."""
 _ENDED: Final = frozenset(
     {e.ERROR_CODE_UNKNOWN_MEMBER_ID, e.ERROR_CODE_FENCED_INSTANCE_ID, e.ERROR_CODE_INVALID_GROUP_ID}
 )
-"""Answers after which there is nothing to tell a member id any more."""
+"""Answers after which a member id gets no more pushes."""
 _FENCED: Final = e.ERROR_CODE_FENCED_INSTANCE_ID
 _GONE: Final = e.ERROR_CODE_UNKNOWN_MEMBER_ID
 _WHY: Final[Mapping[str, str]] = {
@@ -71,38 +71,38 @@ _WHY: Final[Mapping[str, str]] = {
     LATE: "it did not rejoin in time",
     REPLACED: "another process took over {instance_id}",
 }
-"""What a member that went is told, by how it went; nothing if it is the answer of its own call."""
+"""The text for a member that is gone, by how it went; empty where its own call has the answer."""
 
 
 class _Stream:
-    """One open HeartbeatStream: which members it carries, and what is to be written on it."""
+    """One open HeartbeatStream: the members it carries, and the messages to be written on it."""
 
     def __init__(self) -> None:
         self.members: dict[GroupId, dict[MemberId, None]] = defaultdict(dict)
         self._outbox: asyncio.Queue[g.HeartbeatBatchResponse | None] = asyncio.Queue()
         self._room = asyncio.Semaphore(ANSWERED_MAX)
         self.unanswered = 0
-        """Batches that were decided and are not answered yet: nobody knows what became of them."""
+        """Batches that are decided and not answered: the client does not know their outcome."""
 
     async def put(self, answers: g.HeartbeatBatchResponse) -> None:
-        """Have a batch's answers written, once there is room for them."""
+        """Queue a batch's answers for writing; waits for room."""
         self.unanswered += 1
         await self._room.acquire()
         self._outbox.put_nowait(answers)
 
     def close(self) -> None:
-        """Nothing comes after what was put."""
+        """End the queue: `write` returns after the messages queued before."""
         self._outbox.put_nowait(None)
 
     def push(self, group_id: GroupId, told: Mapping[MemberId, g.HeartbeatPush]) -> None:
-        """Tell this stream's members, in one message."""
+        """Queue the pushes for this stream's members as one message, unless too many wait."""
         few, many = sorted((self.members.get(group_id, {}), told), key=len)
         pushes = [told[member_id] for member_id in few if member_id in many]
         if pushes and self._outbox.qsize() < WAITING_MAX:
             self._outbox.put_nowait(g.HeartbeatBatchResponse(pushes=pushes))
 
     async def write(self, context: Context) -> None:
-        """Write what is put, in order, until the end."""
+        """Write the queued messages in order, until `close`."""
         while (message := await self._outbox.get()) is not None:
             await context.write(message)
             if not message.pushes:
@@ -121,7 +121,7 @@ class HeartbeatStreams:
         takeovers: Takeovers,
         arrived: ArrivedHeartbeats | None = None,
     ) -> None:
-        """`arrived`: told of each batch while it is being heard (S9)."""
+        """`arrived`: registers each batch while it is being processed (S9)."""
         self._replica, self._actors, self._callers = replica, actors, callers
         self._takeovers = takeovers
         self._arrived = arrived or ArrivedHeartbeats()
@@ -129,7 +129,7 @@ class HeartbeatStreams:
         self._streams: dict[GroupId, dict[_Stream, None]] = defaultdict(dict)
 
     async def serve(self, batches: AsyncIterator[g.HeartbeatBatch], context: Context) -> None:
-        """Serve one stream until the client ends it, or does not take its answers any more."""
+        """Serve one stream until the client ends it, or no longer takes its answers."""
         stream = _Stream()
         sides = [self._read(stream, batches, context), stream.write(context)]
         tasks = [asyncio.ensure_future(side) for side in sides]
@@ -151,7 +151,7 @@ class HeartbeatStreams:
 
     @property
     def carried(self) -> int:
-        """How many members the open streams carry."""
+        """The number of members that the open streams carry."""
         return sum(
             len(stream.members[group_id])
             for group_id, streams in self._streams.items()
@@ -163,7 +163,7 @@ class HeartbeatStreams:
             self._drop(stream, group_id, tuple(member_ids))
 
     def _drop(self, stream: _Stream, group_id: GroupId, member_ids: Iterable[MemberId]) -> None:
-        """The stream does not carry these members any more, if it did."""
+        """Remove these members from the stream, as far as it carries them."""
         mine = stream.members.get(group_id)
         if mine is None:
             return
@@ -178,7 +178,7 @@ class HeartbeatStreams:
     async def _answer(
         self, stream: _Stream, batch: g.HeartbeatBatch, context: Context
     ) -> g.HeartbeatBatchResponse:
-        """Answer a batch; of large ones a few at a time, for their calls take up memory."""
+        """Answer a batch; only a few large ones at a time, since their calls take memory."""
         if len(batch.requests) <= LARGE_BATCH:
             with self._arrived.hearing(batch.requests) as heard:
                 return await self._answered(stream, batch, context, heard)
@@ -197,7 +197,7 @@ class HeartbeatStreams:
         made = g.HeartbeatBatchResponse(batch=batch.batch)
         try:
             async for some in chunks(batch.requests, AT_ONCE):
-                for request in some:  # one that fails leaves those before it to be given up
+                for request in some:  # if one fails, those before it must be given up
                     begun.append(self._begin(stream, request, context))  # noqa: PERF401 - as said
             heard()
             async for pairs in chunks(list(zip(batch.requests, begun, strict=True)), AT_ONCE):
@@ -219,7 +219,7 @@ class HeartbeatStreams:
     def _begin(
         self, stream: _Stream, request: g.HeartbeatRequest, context: Context
     ) -> Call | g.HeartbeatResponse:
-        """Decide one heartbeat; what is wrong with it concerns its sender alone."""
+        """Answer one heartbeat from the cache, or submit it; a malformed one is answered alone."""
         if (response := answered_before(self._actors, request)) is not None:
             self._carry(stream, request)
             return response
@@ -237,7 +237,7 @@ class HeartbeatStreams:
         return call
 
     def _carry(self, stream: _Stream, request: g.HeartbeatRequest) -> None:
-        """The stream carries this member from now on."""
+        """Record that the stream carries this member from now on."""
         if request.group_id not in stream.members:
             self._streams[request.group_id][stream] = None
         stream.members[request.group_id][request.member_id] = None
@@ -270,13 +270,13 @@ class HeartbeatStreams:
     # --- the replica's listener ---
 
     def listen(self) -> None:
-        """Be told from now on."""
+        """Subscribe to the replica."""
         self._replica.subscribe(
             on_applied=self.on_applied,
         )
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
-        """Tell members of what concerns them, in the turn in which it happened."""
+        """Push events to the members they concern, in the turn in which they were applied."""
         del index
         for record in records:
             streams = tuple(self._streams.get(record.group_id, ()))
@@ -301,7 +301,7 @@ class HeartbeatStreams:
 
 
 def answered_before(actors: Actors, request: g.HeartbeatRequest) -> g.HeartbeatResponse | None:
-    """The answer to a heartbeat about which nothing has changed; None: it has to be decided."""
+    """Return the cached answer to a heartbeat; None if the heartbeat has to be decided."""
     if request.HasField("holdfast"):
         return None
     instance = request.group_instance_id if request.HasField("group_instance_id") else None
@@ -311,7 +311,7 @@ def answered_before(actors: Actors, request: g.HeartbeatRequest) -> g.HeartbeatR
 
 
 def refused(error: Refused) -> g.HeartbeatResponse:
-    """A heartbeat that this node does not serve."""
+    """Make the answer to a heartbeat that this node does not serve."""
     extras = x.ResponseExtras(message=error.sentence)
     if error.leader:
         extras.leader_hint = error.leader
@@ -319,12 +319,12 @@ def refused(error: Refused) -> g.HeartbeatResponse:
 
 
 def failed(error: CallFailed, code: Code) -> g.HeartbeatResponse:
-    """A heartbeat that changed nothing, which is no reason to end everybody's stream."""
+    """Make the answer to a heartbeat that failed without effect; the shared stream goes on."""
     return g.HeartbeatResponse(error_code=code, holdfast=x.ResponseExtras(message=error.sentence))
 
 
 def _news(event: Event, group: Group | None) -> Iterator[tuple[MemberId, Code, str]]:
-    """Whom an event concerns before the next heartbeat, and as what."""
+    """Yield the members that must hear of an event now, each with a code and a reason."""
     line = line_of(event)
     reason = line.reason(event) or ""
     if line.everyone == RECALLED and group is not None:

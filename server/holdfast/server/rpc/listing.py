@@ -1,6 +1,6 @@
-"""ListGroups and ListTopics: whole lists or pages of them, in slices, from one state.
+"""ListGroups and ListTopics: whole lists or pages, made in slices, from one state.
 
-A whole list is either whole or refused: nobody can tell a first part from all.
+A whole list is complete or refused: a caller could not tell a part from the whole.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.state import State
 
     Line = Callable[[str], Message | None]
-    """What a list says of a name; None: nothing."""
+    """Makes the line for a name; None if the list leaves the name out."""
 
 ADVICE: Final = (
     "ask in pages, with holdfast.page_size (holdfast.client and `holdfast` do so by themselves)"
 )
 LINES_MAX: Final = 1_000
-"""Lines of a slice; one takes about 4 microseconds."""
+"""Lines made in one slice; each takes about 4 microseconds."""
 _GROUPS, _TOPICS = "groups", "topics"
 
 
@@ -42,7 +42,7 @@ class Lists:
     async def groups(
         self, state: State, request: a.ListGroupsRequest, extras: x.ResponseExtras
     ) -> a.ListGroupsResponse:
-        """Groups by id, of those that the filters let through (K-K8). Raises CallFailed."""
+        """List the groups that the filters let through, by id (K-K8). Raises CallFailed."""
         page = pages.asked(_GROUPS, request.holdfast)
         wanted = Wanted.of(request.states_filter, request.types_filter)
 
@@ -59,7 +59,7 @@ class Lists:
     async def topics(
         self, state: State, request: a.ListTopicsRequest, extras: x.ResponseExtras
     ) -> a.ListTopicsResponse:
-        """Topics by name; of those named, the ones that exist. Raises CallFailed."""
+        """List topics by name; if names are given, those of them that exist. Raises CallFailed."""
         page = pages.asked(_TOPICS, request.holdfast)
 
         def line(name: str) -> a.ListedTopic | None:
@@ -86,7 +86,7 @@ async def _made(
     head: a.ListGroupsResponse | a.ListTopicsResponse,
     number: int,
 ) -> Encoded:
-    """The answer: its lines, and with a page the token of the next one, if there is one."""
+    """Encode the answer: its lines and, for a page, the token of the next page, if there is one."""
     room = Room(ADVICE)
     made = Encoded(head, room)
     count, slices = 0, Slices(LINES_MAX)
@@ -98,7 +98,7 @@ async def _made(
         if page is not None and (count == page.size or not room.has(len(raw) + _TOKEN_BYTES)):
             next_token = pages.token(of.kind, of.names[at - 1])
             rest = x.ResponseExtras(next_page_token=next_token)
-            made.add(_EXTRAS, rest)  # merged with what the head has of it
+            made.add(_EXTRAS, rest)  # protobuf merges it with the head's
             break
         room.take(len(raw))
         made.put(number, raw)
@@ -108,4 +108,4 @@ async def _made(
 
 _EXTRAS: Final = a.ListGroupsResponse.HOLDFAST_FIELD_NUMBER
 _TOKEN_BYTES: Final = 32 << 10
-"""Room for a token: names have at most 4,096 characters, 4 bytes each, and a third more in it."""
+"""Bytes for a token: a name of at most 4,096 characters of 4 bytes, and a third more (base64)."""

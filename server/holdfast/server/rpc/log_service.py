@@ -1,8 +1,9 @@
-"""LogService: the event log by pages and as it grows, from any node (log.proto).
+"""LogService: serves the event log in pages and as it grows, on any node (log.proto).
 
-What a node has applied is committed, so every node answers from what it has; an answer is never
-wrong, only short. A watcher is woken by what is applied and then reads the history from where it
-is, as a reader does: one that is slow costs a page, however far behind it is, and misses nothing.
+What a node has applied is committed, so every node answers from its own log: the answer may lack
+the newest events, but is never wrong. Applied events wake a watcher, which then reads the history
+from its position, as a reader does: a slow one takes the memory of one page, however far behind it
+is, and misses nothing.
 """
 
 from __future__ import annotations
@@ -38,27 +39,27 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 PAGE_RECORDS: Final = 500
-"""Records that are read at once; of one group perhaps few of them are sent."""
+"""Records that are read at once; a caller that asks for one group may get few of them."""
 PAGE_BYTES: Final = 1 << 20
-"""A message is closed above this; a single larger record is still sent."""
+"""Bytes at which a message is closed; a larger single record is still sent."""
 IDLE_SECONDS: Final = 5.0
-"""A watcher to whom nothing happens is told so often how far the log is."""
+"""Seconds after which an idle watch gets an empty message with the log's position."""
 REST_EACH_S: Final = 0.004
-"""Seconds that a watch rests at the end of the log for each watch of this node: what comes
-meanwhile goes into its next message, so that many watches cost the node little more than few."""
+"""Seconds that a watch rests at the end of the log, times the watches of this node: events of that
+time go into its next message, so that many watches cost the node little more than a few."""
 
 
 class Sent(NamedTuple):
-    """What goes into one message."""
+    """The content of one message."""
 
     records: list[EventRecord]
-    next: Position
-    end: bool
-    first: Position | None
+    next: Position  # where the next message begins
+    end: bool  # whether the log has no records after these
+    first: Position | None  # the oldest record that is held; None: none
 
 
 class LogService(LogServiceServicer):
-    """Serves the history. A listener of the replica."""
+    """Serves the event log. A listener of the replica."""
 
     def __init__(
         self,
@@ -74,14 +75,14 @@ class LogService(LogServiceServicer):
         advice = "end one of them, or watch at another node, for any node serves watches"
         self._shares = Shares("watches", WATCHES_EACH_MAX, WATCHES_MAX, advice)
         self._idle_seconds = idle_seconds
-        self._watchers: dict[asyncio.Event, None] = {}  # in the order of their coming
+        self._watchers: dict[asyncio.Event, None] = {}  # in order of arrival
         self._stopping = False
 
     @answered(lg.ReadEventsResponse)
     async def ReadEvents(
         self, request: lg.ReadEventsRequest, context: Context
     ) -> lg.ReadEventsResponse:
-        """One page."""
+        """Read one page."""
         del context
         start = _place(request.start) if request.HasField("start") else None
         group = request.group_id if request.HasField("group_id") else None
@@ -97,7 +98,7 @@ class LogService(LogServiceServicer):
     async def Watch(  # type: ignore[override]  # writes by itself
         self, request: lg.WatchRequest, context: Context
     ) -> None:
-        """Events from a position on, then each as it is applied."""
+        """Send the events from a position on, then each as it is applied."""
         bell = asyncio.Event()
         try:
             with self._shares.held(self._callers.principal(context)):
@@ -117,7 +118,7 @@ class LogService(LogServiceServicer):
     async def _messages(
         self, request: lg.WatchRequest, bell: asyncio.Event, who: str
     ) -> AsyncIterator[lg.WatchResponse]:
-        """The first message comes at once, so that the caller knows from where it can resume."""
+        """Yield messages; the first at once, so that the caller knows where it can resume."""
         group = request.group_id if request.HasField("group_id") else None
         now = Position(self._replica.state.applied_index + 1, 0)
         at = _place(request.start) if request.HasField("start") else now
@@ -139,7 +140,7 @@ class LogService(LogServiceServicer):
         raise Stopping
 
     async def _page(self, start: Position | None, group: str | None, wanted: int) -> Sent:
-        """As much as one message holds. Raises CallFailed."""
+        """Read as many records as one message holds. Raises CallFailed."""
         try:
             limit = PAGE_RECORDS if group is not None else min(wanted, PAGE_RECORDS)
             page = await self._history.read(start, limit)
@@ -148,11 +149,11 @@ class LogService(LogServiceServicer):
         return _sent(page, group, wanted)
 
     async def _extras(self) -> x.ResponseExtras:
-        """How fresh this is; always as for a stale read, since any node serves."""
+        """Return how fresh this is, as for a stale read, since any node serves."""
         return (await self._reads.state(x.RequestExtras(stale_ok=True)))[1]
 
     def stop(self) -> None:
-        """End every watch: the node shuts down, and another one can go on from `next`."""
+        """End every watch: the node stops, and another node can go on from `next`."""
         self._stopping = True
         self._ring()
 
@@ -163,32 +164,32 @@ class LogService(LogServiceServicer):
     # --- the replica's listener ---
 
     def listen(self) -> None:
-        """Be told from now on."""
+        """Subscribe to the replica."""
         self._replica.subscribe(
             on_applied=self.on_applied,
             on_stopped=self.on_stopped,
         )
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
-        """There are new events."""
+        """Wake the watches: there are new events."""
         del records, index
         self._ring()
 
     def on_stopped(self, reason: str) -> None:
-        """Nothing more will be applied here, so whoever waits should ask another node."""
+        """End every watch: nothing more will be applied here."""
         del reason
         self.stop()
 
 
 async def _rung(bell: asyncio.Event, until: float) -> None:
-    """Return when there is news, or at a time of the loop's clock."""
+    """Wait for the bell, or until a time of the loop's clock."""
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout_at(until):
             await bell.wait()
 
 
 def _sent(page: Page, group: str | None, wanted: int) -> Sent:
-    """The records of a page that go into one message, and where the next one begins."""
+    """Choose the records of a page that go into one message, and where the next one begins."""
     records: list[EventRecord] = []
     size = 0
     for position, content in page.records:

@@ -1,4 +1,4 @@
-"""The nodes of the cluster as this one sees them, and the hand-over of the leadership."""
+"""The nodes of the cluster as this node sees them, and the transfer of the leadership."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def own_version() -> str:
-    """Holdfast's version as installed; "unknown" in a bare checkout."""
+    """Return Holdfast's version as installed; "unknown" in a bare checkout."""
     try:
         return version("holdfast")
     except PackageNotFoundError:
@@ -29,7 +29,7 @@ VERSION: Final = own_version()
 
 
 class Nodes:
-    """Who is in the cluster, and how it stands."""
+    """The members of the cluster and their state."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class Nodes:
         peers: Iterable[Peer],
         troubles: Callable[[], Sequence[str]] = tuple,
     ) -> None:
-        """`troubles`: why peers are refused at the moment, or refuse this node; sentences."""
+        """`troubles`: sentences that say why peers are refused now, or refuse this node."""
         self._replica, self._troubles = replica, troubles
         self._peers = {peer.name: peer for peer in sorted(peers, key=lambda peer: peer.name)}
 
     def described(self) -> a.DescribeClusterResponse:
-        """A moment, for people; nothing may be decided on it."""
+        """Describe the cluster at this moment, for people; nothing may be decided on it."""
         state, status = self._replica.state, self._replica.status()
         response = a.DescribeClusterResponse(
             cluster_id=state.cluster_id,
@@ -79,7 +79,7 @@ class Nodes:
         return node
 
     def transfer(self, node: str) -> a.TransferLeadershipResponse:
-        """Tell a node to stand; "": the one that is best up to date."""
+        """Tell a node to stand for election; "": the most up-to-date one."""
         peers = [p for p in self._replica.status().peers if p.connected and not p.streaming]
         best = max(peers, key=lambda peer: peer.acked_index, default=None)
         target = node or (best.peer if best else "")
@@ -109,5 +109,5 @@ def _role(name: str, own: str, status: Status, seen: PeerStatus | None) -> str:
         return "follower" if status.stage == "member" else status.stage
     if seen is None or not seen.connected:
         return "unknown"
-    # Only the leader knows whose acks do not count yet (S19).
+    # Only the leader knows which nodes' acks do not count yet (S19).
     return "rebuilding" if own == status.leader and not seen.counted else "follower"

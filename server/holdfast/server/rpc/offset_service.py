@@ -1,4 +1,4 @@
-"""OffsetService: commit, fetch, delete. Translates, asks the actor or reads, translates."""
+"""OffsetService: commit, fetch, delete. Translates, asks the actor or reads, answers."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
     async def OffsetCommit(
         self, request: o.OffsetCommitRequest, context: Context
     ) -> o.OffsetCommitResponse:
-        """Commit many partitions at once."""
+        """Commit the offsets of many partitions at once."""
         return await self._commit(request, context)
 
     async def _commit(
@@ -63,7 +63,7 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
     async def OffsetCommitStream(  # type: ignore[override]  # writes by itself
         self, requests: AsyncIterator[o.OffsetCommitRequest], context: Context
     ) -> None:
-        """Commits of a caller with many in flight, answered in order."""
+        """Commit offsets for a caller with many commits in flight; answers come in order."""
         await ordered_stream.serve(
             requests,
             context,
@@ -90,7 +90,7 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
     async def OffsetDelete(
         self, request: o.OffsetDeleteRequest, context: Context
     ) -> o.OffsetDeleteResponse:
-        """Forget offsets."""
+        """Delete offsets."""
         with self._actors.open() as call:
             caller = self._callers.of(call.number, request, request.holdfast, context)
             got = await call.ask(requests.delete_offsets(request, caller))

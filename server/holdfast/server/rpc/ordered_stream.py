@@ -1,7 +1,7 @@
 """A stream of calls, many in flight, answered in the order in which they came.
 
-Bounded: at most so many calls of one stream, and so many bytes of them, are in flight; the rest
-waits in gRPC's flow control.
+The calls of one stream in flight are bounded in number and bytes; the rest waits in gRPC's flow
+control.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 IN_FLIGHT_MAX: Final = 1_024
 BYTES_MAX: Final = 4 << 20
-"""Bytes of requests in flight; a longer one goes alone."""
+"""Bytes of requests in flight on one stream; a longer request goes alone."""
 
 Request = TypeVar("Request")
 Response = TypeVar("Response")
@@ -35,8 +35,8 @@ async def serve(
 ) -> None:
     """Serve a stream until it ends; the first call that fails ends it with its status.
 
-    `size`: of a request, in bytes. Nobody is told what became of the calls behind the one that
-    failed, so the outcome of all is unknown (S5).
+    `size`: returns the bytes of a request. The calls behind the one that failed get no answers, so
+    the outcome of all is unknown (S5).
     """
     calls: asyncio.Queue[asyncio.Future[Response] | None] = asyncio.Queue(IN_FLIGHT_MAX)
     window = _Window()
@@ -58,7 +58,7 @@ async def serve(
             await context.write(await call)
         await reader
     except ENDED as error:
-        reader.cancel()  # a call begun from here on would be counted by nobody
+        reader.cancel()  # a call begun after this would not be counted
         await end(context, error, "unknown" if _cancel_all(calls) else "not-applied")
     except asyncio.CancelledError:
         raise
@@ -78,7 +78,7 @@ class _Window:
         self._freed = asyncio.Event()
 
     async def enter(self, size: int) -> None:
-        """Wait until there is room."""
+        """Wait until there is room, and take it."""
         while self._used and self._used + size > BYTES_MAX:
             self._freed.clear()
             await self._freed.wait()
@@ -108,9 +108,9 @@ async def _read(
 
 
 def _cancel_all(calls: asyncio.Queue[asyncio.Future[Response] | None]) -> int:
-    """Nobody waits for these any more; returns how many there were."""
+    """Cancel all waiting calls; return how many there were."""
     waiting = [call for _ in range(calls.qsize()) if (call := calls.get_nowait()) is not None]
     for call in waiting:
         if not call.cancel() and not call.cancelled():
-            call.exception()  # it has ended already, and nobody is left to be told
+            call.exception()  # it has ended already: mark its error as read
     return len(waiting)

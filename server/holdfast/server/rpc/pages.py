@@ -1,7 +1,7 @@
-"""Lists in pages: names in order, and a token that says after which name the next page begins.
+"""Lists in pages: names in order, and a token for the name after which the next page begins.
 
-A token names no state of a node. So it holds after deletions, after a failover and at any node, and
-every page is made from the state of its own moment. Knows names and nothing of what they name.
+A token refers to no state of a node. So it is valid after deletions, after a failover and at any
+node, and each page is made from the state at its own time. Knows names, not what they name.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ if TYPE_CHECKING:
     from holdfast.v1 import extras_pb2 as x
 
 PAGE_MAX: Final = 10_000
-"""Items of a page, however many were asked for."""
+"""Most items of a page."""
 CHANGES_MAX: Final = 500
-"""Names that may have come and gone since the last list; after more, all are sorted again."""
+"""Names that may have changed since the last list; if there are more, all are sorted again."""
 _CHECK_BYTES: Final = 4
 
 
 class Page(NamedTuple):
-    """What was asked for: so many items, after a name (None: from the first one)."""
+    """The page that was asked for: `size` items after a name (None: from the first name)."""
 
     size: int
     after: str | None
 
 
 def asked(kind: str, extras: x.RequestExtras) -> Page | None:
-    """The page that is asked for; None: the whole list.
+    """Read which page is asked for; None: the whole list.
 
-    `kind`: what is listed, for a token fits one list only. Raises CallFailed.
+    `kind`: what is listed, since a token fits one list only. Raises CallFailed.
     """
     if not extras.HasField("page_size"):
         if extras.page_token:
@@ -52,7 +52,7 @@ def asked(kind: str, extras: x.RequestExtras) -> Page | None:
 
 
 def token(kind: str, after: str) -> str:
-    """The token of the page that begins after this name."""
+    """Make the token of the page that begins after this name."""
     name = after.encode()
     return base64.urlsafe_b64encode(_check(kind, name) + name).decode()
 
@@ -69,7 +69,7 @@ def _name(kind: str, given: str) -> str:
 
 
 def _check(kind: str, name: bytes) -> bytes:
-    """Tells a slip from a token; it is no secret, for a token gives no rights."""
+    """Compute the checksum that finds damaged tokens; no secret, since a token gives no rights."""
     return crc32(kind.encode() + b"\0" + name).to_bytes(_CHECK_BYTES, "big")
 
 
@@ -79,14 +79,14 @@ def _no_token() -> Exception:
 
 
 class Names:
-    """The names of one map in order, kept from list to list, for few come or go in between."""
+    """The names of one map in order, kept between lists, since few change in between."""
 
     def __init__(self) -> None:
         self._of: PMap[str, Any] | None = None
         self._sorted: Sequence[str] = ()
 
     async def of(self, now: PMap[str, Any]) -> Sequence[str]:
-        """The map's names in order; what is given out never changes."""
+        """Return the map's names in order; the returned list never changes."""
         if self._of is now:
             return self._sorted
         changed = self._changed(now)
@@ -95,7 +95,7 @@ class Names:
         return names
 
     def _changed(self, now: PMap[str, Any]) -> Sequence[str] | None:
-        """Names that may have come or gone; None: too many, or all."""
+        """Return the names that may have been added or removed; None: too many, or all."""
         if self._of is None:
             return None
         changed = list(islice(now.changed_since(self._of), CHANGES_MAX + 1))
@@ -111,11 +111,11 @@ class Names:
         for name in gone:
             del names[bisect_left(names, name)]
         names.extend(come)
-        names.sort()  # of two runs that are sorted this takes one walk
+        names.sort()  # timsort merges the two sorted runs in one pass
         return names
 
 
 def begin(names: Sequence[str], page: Page | None) -> range:
-    """Which of the names come into question."""
+    """Return the places of the names that a page may hold."""
     first = bisect_right(names, page.after) if page is not None and page.after is not None else 0
     return range(first, len(names))

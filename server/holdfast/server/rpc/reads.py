@@ -1,4 +1,4 @@
-"""Reads: linearizable by lease or barrier on the leader, or stale by wish on any node."""
+"""Reads: linearizable by lease or barrier on the leader, or stale on any node if so asked."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class Reads:
-    """Gives a state that may be answered from, and says how fresh it is.
+    """Provides a state to answer from, and tells how fresh it is.
 
     As the replica's listener it notes when something was last applied. On a follower the leader's
-    word that there is nothing newer counts as well, or an idle cluster's state would look old.
+    message that there is nothing newer counts as well, or an idle cluster's state would look old.
     """
 
     def __init__(
@@ -32,7 +32,7 @@ class Reads:
         self._heard_ms = now_ms()
 
     async def state(self, extras: x.RequestExtras) -> tuple[State, x.ResponseExtras]:
-        """A state to answer from, and Holdfast's part of the answer; raises CommandFailed."""
+        """Return a state to answer from, and the answer's extras; raises CommandFailed."""
         if extras.stale_ok:
             return self._stale()
         self._actors.check_serving()
@@ -60,14 +60,14 @@ class Reads:
         )
 
     def _newest_ms(self, state: State) -> int:
-        """When, by the boot clock, this state was last known to be the newest."""
+        """Return when this state was last known to be the newest, in ms of the boot clock."""
         status = self._replica.status()
         if status.current_index > state.applied_index or status.current_at < 0:
             return self._heard_ms
         return max(self._heard_ms, int(status.current_at * 1000))
 
     def listen(self) -> None:
-        """Be told from now on."""
+        """Subscribe to the replica."""
         self._replica.subscribe(
             on_leading=self.on_leading,
             on_not_leading=self.on_not_leading,
@@ -75,15 +75,15 @@ class Reads:
         )
 
     def on_leading(self, term: int) -> None:
-        """The own no-op was applied just now."""
+        """Note the time: this node's own no-op was applied just now."""
         del term
         self._heard_ms = self._now_ms()
 
     def on_not_leading(self) -> None:
-        """Until here the state was the newest there was."""
+        """Note the time: until now the state was the newest."""
         self._heard_ms = self._now_ms()
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
-        """Something newer was applied just now."""
+        """Note the time: something newer was applied just now."""
         del records, index
         self._heard_ms = self._now_ms()

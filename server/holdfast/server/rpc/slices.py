@@ -1,7 +1,7 @@
-"""Long work in slices, so that the loop serves everybody else in between.
+"""Long work in slices, so that the loop serves other calls in between.
 
-Whoever works through many items takes them from `Slices`; after so many the loop has its turn. What
-is worked on must be a value that does not change meanwhile, as a `State` is. Knows no services.
+A function that works through many items takes them from `Slices`, which yields to the loop after
+each slice. The items must not change meanwhile, as those of a `State` do not. Knows no services.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 MADE_MAX: Final = 100
-"""Items of a slice from each of which a message is made, or a decision: 10 to 40 microseconds."""
+"""Items of a slice if each needs a message or a decision: 10 to 40 microseconds each."""
 SEEN_MAX: Final = 500
-"""Items of a slice that are only looked at, or moved: 1 to 4 microseconds."""
+"""Items of a slice if each is only read or copied: 1 to 4 microseconds each."""
 
 
 class Slices:
@@ -30,14 +30,14 @@ class Slices:
         self._done = 0
 
     async def done(self, items: int = 1) -> None:
-        """So many items are about to be worked on; first comes the loop's turn, if it is due."""
+        """Count items before they are worked on; yield to the loop first if the slice is full."""
         if self._done and self._done + items > self._most:
             done, self._done = self._done, 0
             await give_way(done)
         self._done += items
 
     async def of(self, items: Iterable[Item]) -> AsyncIterator[Item]:
-        """The items, one by one."""
+        """Yield the items one by one, and yield to the loop after each slice."""
         for item in items:
             if self._done >= self._most:
                 done, self._done = self._done, 0
@@ -47,7 +47,7 @@ class Slices:
 
 
 async def chunks(items: Sequence[Item], most: int = MADE_MAX) -> AsyncIterator[Sequence[Item]]:
-    """The items in runs of so many, with the loop's turn in between: costs nothing for few."""
+    """Yield the items in runs of `most`, and yield to the loop between them: free for few items."""
     for first in range(0, len(items), most):
         if first:
             await give_way(most)
@@ -55,12 +55,12 @@ async def chunks(items: Sequence[Item], most: int = MADE_MAX) -> AsyncIterator[S
 
 
 async def collected(items: Iterable[Item]) -> tuple[Item, ...]:
-    """As `tuple`, of what is made while it is walked through, in slices."""
+    """Collect an iterable like `tuple`, in slices: its items are made while it is walked."""
     return tuple([item async for item in Slices(SEEN_MAX).of(items)])
 
 
 async def give_way(done: int) -> None:
-    """Let the loop serve everybody else once; `done`: items since the last time."""
+    """Yield to the loop once; `done`: items since the last time."""
     del done  # tests count it
     await asyncio.sleep(0)
 
@@ -70,7 +70,7 @@ def _itself(item: Item) -> Item:
 
 
 async def ordered(items: Iterable[Item], key: Callable[[Item], Any] = _itself) -> list[Item]:
-    """As `sorted`, in slices: short runs, and then one walk over all of them."""
+    """Sort like `sorted`, in slices: sort short runs, then merge them."""
     runs: list[list[Item]] = [[]]
     slices = Slices(SEEN_MAX)
     async for item in slices.of(items):

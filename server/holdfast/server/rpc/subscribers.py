@@ -1,7 +1,7 @@
-"""Who subscribes to topics that somebody wants to delete: a look at every group, in slices.
+"""Find the groups that subscribe to topics before these are deleted: all groups, in slices.
 
-The state is a value, so it can be read over many turns of the loop. What changes meanwhile is seen
-when the deletion is decided, which looks again at each group that is not the one seen here.
+The state is a value, so it can be read over many turns of the loop. When the deletion is decided,
+it looks again at each group that has changed since.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.state import Group
 
 MEMBERS_A_TURN: Final = 1_000
-"""Members that are looked at before others are served: about a millisecond."""
+"""Members that are examined in one turn of the loop: about a millisecond."""
 
 
 async def survey(groups: PMap[GroupId, Group], topics: Container[TopicName]) -> Survey:
-    """The groups with a member that names one of the topics."""
+    """Find the groups with a member that names one of the topics."""
     subscribed: set[GroupId] = set()
     looked_at = 0
     for group in groups.values():

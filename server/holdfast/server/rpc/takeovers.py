@@ -1,9 +1,9 @@
-"""How often an instance id changed hands without a release: two processes may fight for it.
+"""Count takeovers of instance ids without a release: two processes may use the same id.
 
-A projection of the event log, kept by each node for itself: no replicated state, and nothing is
-decided on it. It follows what is applied; what happened before this node's process began is read
-back from the event log, at the start and again whenever the node begins to lead (it may have got
-its state as a snapshot meanwhile). Both bounded: then the count is too low, never too high.
+A projection of the event log, kept by each node for itself: it is not replicated, and nothing is
+decided on it. It follows applied events. Earlier events are read back from the event log when the
+process starts, and again whenever the node begins to lead (it may have got its state as a snapshot
+meanwhile). Memory and reading are bounded: the count may be too low, never too high.
 """
 
 from __future__ import annotations
@@ -38,17 +38,17 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 WINDOW_MS: Final = 10 * 60 * 1000
-"""How far back is counted, in log time."""
+"""Length of the window in which takeovers count, in ms of log time."""
 KEPT_MAX: Final = 20_000
-"""Takeovers, and releases, that are remembered at most; the oldest are forgotten first."""
+"""Most takeovers, and most releases, that are remembered; the oldest are forgotten first."""
 ENTRIES_BACK_MAX: Final = 1 << 16
-"""How far back the event log is read at most, in entries."""
+"""Most entries that are read back from the event log."""
 PAGE_RECORDS: Final = 500
-"""Records that are read at once: some milliseconds."""
+"""Records that are read at once: a few milliseconds."""
 
 
 class _Takeover(NamedTuple):
-    """`old` was replaced while it had not released; nobody is replaced twice."""
+    """The member `old` was replaced without a release; a member is replaced once at most."""
 
     log_time_ms: int
     group_id: GroupId
@@ -57,7 +57,7 @@ class _Takeover(NamedTuple):
 
 
 class Counts:
-    """Takeovers within the window, in memory. Pure; may be told the same event more than once."""
+    """Takeovers within the window, in memory. Pure; the same event may come more than once."""
 
     def __init__(self) -> None:
         self._takeovers: dict[MemberId, _Takeover] = {}
@@ -69,23 +69,23 @@ class Counts:
         return len(self._takeovers)
 
     def released(self, member_id: MemberId) -> None:
-        """A member released its instance id: whoever takes it next is awaited."""
+        """Note that a member released its instance id: its replacement is no takeover."""
         self._released[member_id] = None
         if len(self._released) > KEPT_MAX:
             del self._released[next(iter(self._released))]
         self._forget(member_id)
 
     def came(self, member_id: MemberId) -> None:
-        """A member took its instance id: whatever it does from here on is told."""
+        """Note that a member took its instance id: all its later events are known here."""
         self._came[member_id] = None
         if len(self._came) > KEPT_MAX:
             del self._came[next(iter(self._came))]
 
     def replaced(self, takeover: _Takeover, predecessor_ms: int) -> None:
-        """A member was replaced; `predecessor_ms` is the event's.
+        """Count the replacement of a member; `predecessor_ms` is the event's.
 
-        Of a holder that came before what is known here, the release may lie before it too. The
-        event tells: after a release, and only then or before any grant, nobody may act any more.
+        If the old member came before the events known here, its release may be unknown, too. Then
+        the event tells: `predecessor_ms` is 0 after a release, or if nothing was granted yet.
         """
         if takeover.old in self._takeovers or takeover.old in self._released:
             return
@@ -97,12 +97,12 @@ class Counts:
             self._forget(next(iter(self._takeovers)))
 
     def count(self, group_id: GroupId, instance_id: InstanceId, log_time_ms: int) -> int:
-        """How many there were of this instance id within the window that ends now."""
+        """Return how many takeovers of this instance id lie in the window that ends now."""
         self._prune(log_time_ms - WINDOW_MS)
         return self._counts.get((group_id, instance_id), 0)
 
     def sort(self) -> None:
-        """Put older ones that were learned later into their place."""
+        """Sort the takeovers by time: those read back are older than those applied."""
         ordered = sorted(self._takeovers.values(), key=attrgetter("log_time_ms"))
         self._takeovers = {takeover.old: takeover for takeover in ordered}
 
@@ -132,13 +132,13 @@ class Takeovers:
         self._reading: asyncio.Task[None] | None = None
 
     def count(self, group_id: GroupId, instance_id: InstanceId) -> int:
-        """How often the instance id was taken from a holder that had not released it, of late."""
+        """Return how often this instance id was taken over without a release in the window."""
         return self._counts.count(group_id, instance_id, self._replica.log_time_ms())
 
     def tell(self, extras: x.ResponseExtras, group_id: GroupId, error: Rejection | None) -> None:
-        """Add to a fenced member's answer what depends on the present: the count, and since when.
+        """Add the count of takeovers and the holder's age to a fenced member's answer.
 
-        Log time is near wall time only on a cluster that never stood still, so an age is told.
+        An age, not a time: log time differs from wall time once a cluster has stood still.
         """
         if isinstance(error, FencedInstanceId):
             held_ms = self._replica.log_time_ms() - error.holder_since_ms
@@ -146,12 +146,12 @@ class Takeovers:
             extras.message = sentence(error, time_held=span(held_ms))
 
     def start(self) -> None:
-        """Read back what happened before; nothing, if that is under way."""
+        """Start to read back earlier events, unless that is under way."""
         if self._reading is None or self._reading.done():
             self._reading = asyncio.ensure_future(self._read())
 
     def stop(self) -> None:
-        """Read no more."""
+        """Stop reading."""
         if self._reading is not None:
             self._reading.cancel()
 
@@ -165,7 +165,7 @@ class Takeovers:
         self._counts.sort()
 
     async def _beginning(self) -> Position | None:
-        """Where the window begins, or earlier; at most so many entries back."""
+        """Find where the window begins, or an earlier place; at most ENTRIES_BACK_MAX back."""
         now, before_ms = self._replica.state, self._replica.log_time_ms() - WINDOW_MS
         back = PAGE_RECORDS
         while back < min(now.applied_index, ENTRIES_BACK_MAX):
@@ -182,7 +182,7 @@ class Takeovers:
         return Position(now.applied_index - ENTRIES_BACK_MAX, 0)
 
     async def _read_from(self, at: Position | None) -> None:
-        """Up to the end; what is applied meanwhile is seen as it is applied, and here again."""
+        """Read to the end; events applied meanwhile are noted twice: by the listener, and here."""
         last = self._replica.state.applied_index
         while True:
             page = await self._history.read(at, PAGE_RECORDS)
@@ -194,7 +194,7 @@ class Takeovers:
             await asyncio.sleep(0)
 
     def _note_change(self, record: Record, line: Line) -> None:
-        """One record that was applied just now, of a static member."""
+        """Note a record of a static member that was applied just now."""
         if line.kind == RELEASED:
             self._counts.released(*line.fenced(record.event))
         elif line.kind == JOINED:
@@ -203,7 +203,7 @@ class Takeovers:
             self._count_swap(record, record.event)
 
     def _note_message(self, record: EventRecord) -> None:
-        """One record that was read back."""
+        """Note a record that was read back."""
         body = record.event.WhichOneof("body")
         if body == "instance_released":
             self._counts.released(record.event.instance_released.member_id)
@@ -217,7 +217,7 @@ class Takeovers:
         record: EventRecord | Record,
         event: ev.StaticMemberReplaced | StaticMemberReplaced,
     ) -> None:
-        """Of a record that was read back, or applied just now: their fields have the same names."""
+        """Count a replacement, read back or applied just now: both have the same field names."""
         taken = _Takeover(
             record.log_time_ms, record.group_id, event.instance_id, event.old_member_id
         )
@@ -227,7 +227,7 @@ class Takeovers:
     # --- the replica's listener ---
 
     def listen(self) -> None:
-        """Be told from now on."""
+        """Subscribe to the replica."""
         self._replica.subscribe(
             on_leading=self.on_leading,
             on_applied=self.on_applied,
@@ -235,12 +235,12 @@ class Takeovers:
         )
 
     def on_leading(self, term: int) -> None:
-        """Read back what was not applied here, but came in a snapshot."""
+        """Read back the events that were not applied here, but came in a snapshot."""
         del term
         self.start()
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
-        """Count, and remember who released."""
+        """Note the records of static members."""
         del index
         for record in records:
             line = line_of(record.event)
@@ -248,7 +248,7 @@ class Takeovers:
                 self._note_change(record, line)
 
     def on_stopped(self, reason: str) -> None:
-        """Nothing more will be asked here."""
+        """Stop reading: nothing more will be asked here."""
         del reason
         self.stop()
 

@@ -1,4 +1,4 @@
-"""Makes a certificate authority and certificates for a local cluster (`holdfast cluster start`).
+"""Make a certificate authority and certificates for a local cluster (`holdfast cluster start`).
 
 For one machine and for trying out: the authority's key lies beside the nodes. A real cluster gets
 its certificates from its owner's authority. Elliptic curves, since a handshake costs less.
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 _VALID: Final = timedelta(days=3_650)
 _EARLIER: Final = timedelta(hours=1)
-"""Clocks of two machines may differ a little."""
+"""Certificates begin this much earlier: clocks of two machines may differ a little."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Authority:
 
 
 def make_authority(cluster_id: str) -> Authority:
-    """A new authority for one cluster."""
+    """Make a new authority for one cluster."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name(
         [x509.NameAttribute(NameOID.COMMON_NAME, f"holdfast authority {cluster_id}"[:64])]
@@ -48,9 +48,9 @@ def make_authority(cluster_id: str) -> Authority:
 
 
 def keep(authority: Authority, directory: Path) -> None:
-    """Write the authority's certificate and key, for whom its owner certifies later.
+    """Write the authority's certificate and key, so that its owner can issue more certificates.
 
-    Only he may enter the directory, and read the key, from the first byte on.
+    Only the owner can enter the directory and read the key, from the first byte on.
     """
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     directory.chmod(0o700)
@@ -64,8 +64,8 @@ def issue(
 ) -> Tls:
     """Write key, certificate and authority for one party into `directory`; returns their paths.
 
-    `hosts`: names and addresses under which it is reached; empty for a mere client, whose
-    certificate is then good for nothing but calling.
+    `hosts`: names and addresses under which the party is reached; empty for a client, whose
+    certificate is then valid for calling only.
     """
     key = ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name[:64])])
@@ -112,7 +112,7 @@ def _name(host: str) -> x509.GeneralName:
 
 
 def _write_key(path: Path, key: ec.EllipticCurvePrivateKey) -> None:
-    """Readable by its owner only, from the first byte on."""
+    """Write a key that only its owner can read, from the first byte on."""
     path.touch(mode=0o600)
     path.chmod(0o600)
     path.write_bytes(

@@ -1,8 +1,8 @@
-"""TLS for clients: credentials of the server, and who a caller is.
+"""TLS for clients: the server's credentials and the callers' principals.
 
-Mutual: a client without a certificate of the cluster's authority is not let in. The principal is
-the first URI, else DNS name, else common name of the certificate. Reads PEM files;
-knows no services.
+TLS is mutual: a client without a certificate of the cluster's authority is refused. The principal
+is the first URI, else DNS name, else common name of the certificate. Reads PEM files; knows no
+services.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from holdfast.server.config.node_config import Tls
 
 ANONYMOUS: Final = "anonymous"
-"""Everybody's principal on an insecure loopback."""
+"""The principal of every caller on an insecure loopback."""
 
 
 def read_pem(path: Path, what: str) -> bytes:
-    """A PEM file's bytes; raises ConfigError with a sentence."""
+    """Read a PEM file; raises ConfigError with a sentence."""
     try:
         return path.read_bytes()
     except OSError as error:
@@ -37,7 +37,7 @@ def read_pem(path: Path, what: str) -> bytes:
 
 
 def server_credentials(tls: Tls) -> grpc.ServerCredentials:
-    """Mutual TLS: every client must show a certificate of our authority."""
+    """Make credentials for mutual TLS: clients must show a certificate of our authority."""
     certificate = read_pem(tls.certificate, "certificate")
     _refuse_foreign_key(tls, certificate)
     return grpc.ssl_server_credentials(
@@ -65,7 +65,7 @@ def _refuse_foreign_key(tls: Tls, certificate: bytes) -> None:
 
 
 class Principals:
-    """Names of callers by certificate; each certificate is parsed once."""
+    """The principals of callers by certificate; each certificate is parsed once."""
 
     _KEPT_MAX: Final = 4_096
 
@@ -73,7 +73,7 @@ class Principals:
         self._known: dict[bytes, str] = {}
 
     def of(self, auth: Mapping[str, Iterable[bytes]]) -> str:
-        """The principal of a connection, from gRPC's authentication context."""
+        """Return the principal of a connection, from gRPC's authentication context."""
         pem = next(iter(auth.get("x509_pem_cert", ())), None)
         if pem is None:
             return ANONYMOUS
@@ -85,7 +85,7 @@ class Principals:
 
 
 def principal_of(pem: bytes) -> str:
-    """First URI, then DNS name, then common name of a certificate; `anonymous` if it has none."""
+    """Return a certificate's first URI, else DNS name, else common name, else `anonymous`."""
     certificate = x509.load_pem_x509_certificate(pem)
     try:
         names = certificate.extensions.get_extension_for_oid(

@@ -1,7 +1,7 @@
-"""What a node shows its peers and asks of them; and whether its own certificate will do.
+"""The credentials of the peer port, and a check of the node's own certificate.
 
-A node whose certificate lacks its names would serve nobody and say so only in its peers' logs:
-here it is told at its start. Reads PEM files; opens no connections.
+Peers would refuse a node whose certificate lacks its names, and only their logs would tell why. So
+it is checked when the node starts. Reads PEM files; opens no connections.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 def peer_tls(config: NodeConfig) -> PeerTls | None:
-    """The credentials of the peer port; None on an insecure loopback.
+    """Return the credentials of the peer port; None on an insecure loopback.
 
     Raises ConfigError if a file cannot be read, or if peers would refuse this node's certificate.
     """

@@ -1,4 +1,4 @@
-"""What operators change: their messages become commands, and the replies messages."""
+"""Operators' changes: requests are translated to commands, and replies to responses."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def remove_members(
     request: a.RemoveMembersRequest, caller: c.Caller, members: tuple[c.LeavingMember, ...]
 ) -> c.LeaveGroup:
-    """RemoveMembers: a leave by an operator's hand (KIP-345), of those named or of a whole kind."""
+    """Translate RemoveMembers to an operator's leave (KIP-345) of members, a prefix or all."""
     reason = limits.text("reason", request.reason)
     prefix = limits.text("instance_prefix", request.instance_prefix)
     if request.HasField("instance_prefix") and not prefix:
@@ -43,7 +43,7 @@ def remove_members(
 
 
 def whom(request: a.RemoveMembersRequest) -> Iterator[c.LeavingMember]:
-    """Those that a removal names, one by one, for there may be many."""
+    """Return an iterator over the members that a removal names: there may be many."""
     reason = limits.text("reason", request.reason)
     return (_removed(member, reason) for member in request.members)
 
@@ -56,21 +56,21 @@ def _removed(member: a.MemberToRemove, reason: str) -> c.LeavingMember:
 
 
 def nameless(request: a.RemoveMembersRequest) -> int:
-    """How many entries name nobody: neither a member id nor an instance id."""
+    """Count the entries that name nobody: neither a member id nor an instance id."""
     return sum(not each.member_id and not each.group_instance_id for each in request.members)
 
 
 def removed(
     reply: replies.LeaveReply, members: Iterable[a.RemovedMember]
 ) -> a.RemoveMembersResponse:
-    """RemoveMembers' answer, members in the order of the request (K-G16)."""
+    """Make the response of RemoveMembers, members in the order of the request (K-G16)."""
     return a.RemoveMembersResponse(
         error_code=code_of(reply.error), members=members, holdfast=extras(reply.error)
     )
 
 
 def removed_member(result: replies.MemberResult) -> a.RemovedMember:
-    """What became of one member."""
+    """Make the result for one member of RemoveMembers."""
     return a.RemovedMember(
         member_id=result.member_id,
         group_instance_id=result.instance_id,
@@ -80,7 +80,7 @@ def removed_member(result: replies.MemberResult) -> a.RemovedMember:
 
 
 def _removal_message(result: replies.MemberResult) -> str | None:
-    """For an operator; the sentences of an unknown or a fenced member are meant for itself."""
+    """Word a refusal for an operator; some sentences of `refusals` address the member itself."""
     if result.error is None:
         return None
     if isinstance(result.error, FencedInstanceId):
@@ -96,18 +96,18 @@ def _removal_message(result: replies.MemberResult) -> str | None:
 
 
 def trigger_rebalance(request: a.TriggerRebalanceRequest, caller: c.Caller) -> c.TriggerRebalance:
-    """TriggerRebalance."""
+    """Translate TriggerRebalance to its command."""
     reason = limits.text("reason", request.reason) or "an operator asked for it"
     return c.TriggerRebalance(caller, request.group_id, reason)
 
 
 def triggered(reply: replies.DoneReply) -> a.TriggerRebalanceResponse:
-    """TriggerRebalance's answer."""
+    """Make the response of TriggerRebalance."""
     return a.TriggerRebalanceResponse(error_code=code_of(reply.error), holdfast=extras(reply.error))
 
 
 def deleted_group(name: str, error: Rejection | None) -> a.DeletableGroupResult:
-    """One group's line of DeleteGroups' answer."""
+    """Make the result for one group of DeleteGroups."""
     made = a.DeletableGroupResult(group_id=name, error_code=code_of(error))
     if error is not None:
         made.holdfast.message = sentence(error)
@@ -115,7 +115,7 @@ def deleted_group(name: str, error: Rejection | None) -> a.DeletableGroupResult:
 
 
 def create_topics(request: a.CreateTopicsRequest, caller: c.Caller) -> c.CreateTopics:
-    """CreateTopics."""
+    """Translate CreateTopics to its command."""
     sizes = (
         TopicSize(limits.text("topics.name", t.name), t.num_partitions) for t in request.topics
     )
@@ -125,7 +125,7 @@ def create_topics(request: a.CreateTopicsRequest, caller: c.Caller) -> c.CreateT
 def created_topics(
     reply: replies.NamedReply, request: a.CreateTopicsRequest
 ) -> a.CreateTopicsResponse:
-    """CreateTopics' answer."""
+    """Make the response of CreateTopics."""
     asked = {topic.name: topic.num_partitions for topic in request.topics}
     return a.CreateTopicsResponse(
         topics=[
@@ -142,13 +142,13 @@ def created_topics(
 
 
 def create_partitions(request: a.CreatePartitionsRequest, caller: c.Caller) -> c.CreatePartitions:
-    """CreatePartitions."""
+    """Translate CreatePartitions to its command."""
     sizes = (TopicSize(limits.text("topics.name", t.name), t.count) for t in request.topics)
     return c.CreatePartitions(caller, tuple(sizes))
 
 
 def created_partitions(reply: replies.NamedReply) -> a.CreatePartitionsResponse:
-    """CreatePartitions' answer."""
+    """Make the response of CreatePartitions."""
     return a.CreatePartitionsResponse(
         results=[
             a.CreatePartitionsTopicResult(
@@ -161,19 +161,19 @@ def created_partitions(reply: replies.NamedReply) -> a.CreatePartitionsResponse:
 
 
 def topics_to_delete(request: a.DeleteTopicsRequest) -> tuple[str, ...]:
-    """The topics that DeleteTopics names."""
+    """Return the topics that DeleteTopics names."""
     return tuple(limits.text("topics.name", topic.name) for topic in request.topics)
 
 
 def delete_topics(
     request: a.DeleteTopicsRequest, caller: c.Caller, survey: Survey = UNSURVEYED
 ) -> c.DeleteTopics:
-    """DeleteTopics, with who was found to subscribe to the topics."""
+    """Translate DeleteTopics to its command, with the subscribers that were found before."""
     return c.DeleteTopics(caller, topics_to_delete(request), request.holdfast.force, survey)
 
 
 def deleted_topics(reply: replies.NamedReply) -> a.DeleteTopicsResponse:
-    """DeleteTopics' answer."""
+    """Make the response of DeleteTopics."""
     return a.DeleteTopicsResponse(
         responses=[
             a.DeletableTopicResult(
@@ -186,7 +186,7 @@ def deleted_topics(reply: replies.NamedReply) -> a.DeleteTopicsResponse:
 
 
 def alter_settings(request: a.AlterSettingsRequest, caller: c.Caller) -> c.AlterSettings:
-    """AlterSettings, of the cluster or of one group."""
+    """Translate AlterSettings, of the cluster or of one group, to its command."""
     changes = (
         SettingChange(
             limits.text("settings.name", s.name), s.value if s.HasField("value") else None
@@ -199,7 +199,7 @@ def alter_settings(request: a.AlterSettingsRequest, caller: c.Caller) -> c.Alter
 
 
 def altered_settings(reply: replies.NamedReply) -> a.AlterSettingsResponse:
-    """AlterSettings' answer: all of them or none, so one error stands for the call too."""
+    """Make the response of AlterSettings: it is all or nothing, so one error is the call's, too."""
     error = first_error(reply.results)
     return a.AlterSettingsResponse(
         error_code=code_of(error),
@@ -214,7 +214,7 @@ def altered_settings(reply: replies.NamedReply) -> a.AlterSettingsResponse:
 
 
 def first_error(results: Iterable[replies.NamedResult]) -> Rejection | None:
-    """The first refusal of a call over several names."""
+    """Return the first refusal of a call over several names; None if there is none."""
     return next((r.error for r in results if r.error is not None), None)
 
 

@@ -1,8 +1,8 @@
-"""What a message must not exceed to become a command; more than that is malformed.
+"""Limits on the fields of a message; a message that exceeds one is malformed.
 
 Kafka has no error code for these, so each ends INVALID_ARGUMENT and names the field and the limit.
-How many items a list may hold is checked before (`bounds`). Bounds that have a code (group ids,
-timeouts, sizes set by settings) are the core's.
+The number of items in a list is checked before (`item_bounds`). The core checks bounds that have a
+code (group ids, timeouts, sizes set by settings).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Final
 from holdfast.server.rpc.errors import malformed
 
 TEXT_MAX: Final = 4_096
-"""Characters of an id, a name or a reason: far above any real one, far below harm."""
+"""Characters of an id, a name or a reason: far more than real ones have, and still harmless."""
 INT32_MAX: Final = (1 << 31) - 1
 _UUIDV7: Final = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 

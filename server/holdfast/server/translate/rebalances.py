@@ -1,4 +1,4 @@
-"""A rebalance as it is told to people: the state's record becomes a message. Decides nothing."""
+"""A rebalance for people: the state's record becomes a message. Decides nothing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def described(rebalance: Rebalance) -> a.DescribedRebalance:
-    """One rebalance with its cause and its result. Durations are log time (S8)."""
+    """Describe one rebalance with its cause and its result. Durations are log time (S8)."""
     begun_ms = rebalance.log_time_ms
     return a.DescribedRebalance(
         reason=rebalance.reason,

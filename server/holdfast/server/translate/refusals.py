@@ -26,14 +26,14 @@ Code: TypeAlias = e.ErrorCode.ValueType
 
 
 class Coded(NamedTuple):
-    """A refusal that the group protocol has a code for."""
+    """A refusal for which the group protocol has a code."""
 
     code: Code
     text: str
 
 
 class Status(NamedTuple):
-    """A refusal that is no answer of the protocol, so it is a gRPC status."""
+    """A refusal without a code in the protocol, sent as a gRPC status."""
 
     status: grpc.StatusCode
     outcome: Outcome
@@ -166,10 +166,10 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
 
 
 def sentence(rejection: Rejection, *, time_held: str = "some time") -> str:
-    """What happened, why, and what to do next.
+    """Write the sentence of a rejection: what happened, why, and what to do next.
 
-    `time_held`: for how long the holder of an identity has it. No rejection knows that, since it
-    changes with every moment; whoever answers does.
+    `time_held`: for how long the holder has had the identity. The rejection does not have it, since
+    it changes all the time; the caller does.
     """
     values = {field.name: _told(field.name, rejection) for field in fields(rejection)}
     values["time_held"] = time_held
@@ -179,19 +179,19 @@ def sentence(rejection: Rejection, *, time_held: str = "some time") -> str:
 
 
 def _few(names: tuple[str, ...], count: int) -> str:
-    """The names, and how many more there are."""
+    """List the names, and say how many more there are."""
     more = f" and {count - len(names)} more" if count > len(names) else ""
     return ", ".join(repr(abbreviate(name)) for name in names) + more
 
 
 def _told(field: str, rejection: Rejection) -> object:
-    """A field as it stands in a sentence; names can be of any length, a problem is our own text."""
+    """Convert a field for a sentence: names of any length are cut, a problem is our own text."""
     value: object = getattr(rejection, field)
     return abbreviate(value) if isinstance(value, str) and field != "problem" else value
 
 
 def code_of(rejection: Rejection | None) -> Code:
-    """The error code; raises CallFailed or NotCoordinator for a refusal that is a status."""
+    """Return the error code; raises CallFailed or NotCoordinator for a refusal that has none."""
     if rejection is None:
         return e.ERROR_CODE_NONE
     row = TABLE[type(rejection)]

@@ -1,4 +1,4 @@
-"""Messages of members become commands. Total: a command, or CallFailed naming field and limit."""
+"""Members' requests are translated to commands, or CallFailed names the field and the limit."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
     from holdfast.v1 import offset_pb2 as o
 
 CONSUMER = "consumer"
-"""The protocol type whose metadata the service reads."""
+"""The protocol type whose metadata the server reads."""
 SUBSCRIBED_MAX: Final = 10_000
-"""Topics that all protocols of one join name together; each protocol repeats them as a rule."""
+"""Topics in one join, summed over its protocols; each protocol usually repeats them."""
 _SUBSCRIPTION: Final = Bounds(g.ConsumerProtocolSubscription.DESCRIPTOR, "protocols.metadata")
 
 
 def join_group(request: g.JoinGroupRequest, caller: c.Caller, fresh_member_id: str) -> c.JoinGroup:
-    """JoinGroup; `fresh_member_id` was never used before."""
+    """Translate JoinGroup to its command; `fresh_member_id` must never have been used before."""
     return c.JoinGroup(
         caller=caller,
         group_id=request.group_id,
@@ -71,17 +71,17 @@ def _protocols(request: g.JoinGroupRequest) -> Iterator[Protocol]:
 
 
 def subscribed(metadata: bytes) -> tuple[str, ...] | None:
-    """The topics of a ConsumerProtocolSubscription, sorted; None for bytes that cannot be read.
+    """Return the topics of a ConsumerProtocolSubscription, sorted; None if it cannot be read.
 
-    No bytes at all are a subscription to nothing: that is how the contract's message looks when a
-    pattern matches no topic. Raises CallFailed if there are too many.
+    Empty bytes are a subscription to nothing: so the contract's message is encoded when a pattern
+    matches no topic. Raises CallFailed if there are too many.
     """
     named = _subscription(metadata)
     return None if named is None else tuple(sorted(set(named)))
 
 
 def _subscription(metadata: bytes) -> Sequence[str] | None:
-    """The topics as they were sent; None: unreadable."""
+    """Return the topics as they were sent; None if the bytes cannot be read."""
     _SUBSCRIPTION.check_bytes(metadata)
     try:
         subscription = g.ConsumerProtocolSubscription.FromString(metadata)
@@ -92,7 +92,7 @@ def _subscription(metadata: bytes) -> Sequence[str] | None:
 
 
 def assigned(assignments: Iterable[g.SyncGroupRequestAssignment]) -> Iterator[Assigned]:
-    """What a leader hands in, one by one, for there may be much."""
+    """Yield the assignments that a group's leader sends, one by one: they may be long."""
     for each in assignments:
         yield Assigned(each.member_id, each.assignment)
 
@@ -100,7 +100,7 @@ def assigned(assignments: Iterable[g.SyncGroupRequestAssignment]) -> Iterator[As
 def sync_group(
     request: g.SyncGroupRequest, caller: c.Caller, assignments: tuple[Assigned, ...]
 ) -> c.SyncGroup:
-    """SyncGroup."""
+    """Translate SyncGroup to its command."""
     named = request.HasField("protocol_name")
     return c.SyncGroup(
         caller=caller,
@@ -115,7 +115,7 @@ def sync_group(
 
 
 def heartbeat(request: g.HeartbeatRequest, caller: c.Caller) -> c.Heartbeat:
-    """Heartbeat, one of a batch or alone."""
+    """Translate Heartbeat, alone or one of a batch, to its command."""
     return c.Heartbeat(
         caller,
         request.group_id,
@@ -129,12 +129,12 @@ def heartbeat(request: g.HeartbeatRequest, caller: c.Caller) -> c.Heartbeat:
 def leave_group(
     request: g.LeaveGroupRequest, caller: c.Caller, members: tuple[c.LeavingMember, ...]
 ) -> c.LeaveGroup:
-    """LeaveGroup."""
+    """Translate LeaveGroup to its command."""
     return c.LeaveGroup(caller, request.group_id, members)
 
 
 def leaving(members: Iterable[g.LeaveGroupRequestMember]) -> Iterator[c.LeavingMember]:
-    """Those that leave, one by one, for there may be many."""
+    """Yield the members that leave, one by one: there may be many."""
     for member in members:
         yield c.LeavingMember(
             limits.text("members.member_id", member.member_id),
@@ -144,7 +144,7 @@ def leaving(members: Iterable[g.LeaveGroupRequestMember]) -> Iterator[c.LeavingM
 
 
 def commit_offsets(request: o.OffsetCommitRequest, caller: c.Caller) -> c.CommitOffsets:
-    """OffsetCommit; an unset generation is -1: not as a member."""
+    """Translate OffsetCommit to its command; an unset generation becomes -1: not as a member."""
     outside = not request.HasField("generation_id_or_member_epoch")
     return c.CommitOffsets(
         caller=caller,
@@ -167,7 +167,7 @@ def _offsets(request: o.OffsetCommitRequest) -> Iterator[OffsetCommitted]:
 
 
 def delete_offsets(request: o.OffsetDeleteRequest, caller: c.Caller) -> c.DeleteOffsets:
-    """OffsetDelete."""
+    """Translate OffsetDelete to its command."""
     partitions = tuple(
         TopicPartition(limits.text("topics.name", topic.name), part.partition_index)
         for topic in request.topics

@@ -1,6 +1,6 @@
-"""Replies of the core become messages to members. Adds sentences for people, decides nothing.
+"""Replies of the core become responses to members. Adds sentences for people, decides nothing.
 
-A reply whose rejection is a gRPC status raises it (`refusals.code_of`).
+A rejection without an error code is raised as CallFailed or NotCoordinator (`refusals.code_of`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def extras(error: Rejection | None, grant: Grant | None = None) -> x.ResponseExtras:
-    """Holdfast's own part: the grant, or the sentence and the holder."""
+    """Make Holdfast's part of a response: the grant, or the sentence and the holder."""
     made = x.ResponseExtras()
     if grant is not None and grant.session_timeout_ms:
         made.session_timeout_ms = grant.session_timeout_ms
@@ -41,7 +41,7 @@ def extras(error: Rejection | None, grant: Grant | None = None) -> x.ResponseExt
 
 
 def join_group(reply: replies.JoinReply) -> g.JoinGroupResponse:
-    """JoinGroup's answer."""
+    """Make the response of JoinGroup."""
     return g.JoinGroupResponse(
         error_code=code_of(reply.error),
         generation_id=reply.generation,
@@ -61,7 +61,7 @@ def join_group(reply: replies.JoinReply) -> g.JoinGroupResponse:
 
 
 def sync_group(reply: replies.SyncReply) -> g.SyncGroupResponse:
-    """SyncGroup's answer."""
+    """Make the response of SyncGroup."""
     return g.SyncGroupResponse(
         error_code=code_of(reply.error),
         protocol_type=reply.protocol_type,
@@ -72,14 +72,14 @@ def sync_group(reply: replies.SyncReply) -> g.SyncGroupResponse:
 
 
 def heartbeat(reply: replies.HeartbeatReply) -> g.HeartbeatResponse:
-    """Heartbeat's answer."""
+    """Make the response of Heartbeat."""
     return g.HeartbeatResponse(
         error_code=code_of(reply.error), holdfast=extras(reply.error, reply.grant)
     )
 
 
 def cached(answer: CachedAnswer) -> g.HeartbeatResponse:
-    """A heartbeat's answer that was given before; made once, sent many times."""
+    """Return the response of a cached answer; it is made once and sent many times."""
     if not isinstance(answer.response, g.HeartbeatResponse):
         answer.response = heartbeat(answer.reply)
     return answer.response
@@ -88,14 +88,14 @@ def cached(answer: CachedAnswer) -> g.HeartbeatResponse:
 def leave_group(
     reply: replies.LeaveReply, members: Iterable[g.LeaveGroupResponseMember]
 ) -> g.LeaveGroupResponse:
-    """LeaveGroup's answer, members in the order of the request (K-G16)."""
+    """Make the response of LeaveGroup, members in the order of the request (K-G16)."""
     return g.LeaveGroupResponse(
         error_code=code_of(reply.error), members=members, holdfast=extras(reply.error)
     )
 
 
 def left(result: replies.MemberResult) -> g.LeaveGroupResponseMember:
-    """What became of one member."""
+    """Make the result for one member of LeaveGroup."""
     return g.LeaveGroupResponseMember(
         member_id=result.member_id,
         group_instance_id=result.instance_id,
@@ -106,7 +106,7 @@ def left(result: replies.MemberResult) -> g.LeaveGroupResponseMember:
 def commit_offsets(
     reply: replies.OffsetsReply, request: o.OffsetCommitRequest
 ) -> o.OffsetCommitResponse:
-    """OffsetCommit's answer: it has no top-level error, so each partition carries it (K-J9)."""
+    """Make the response of OffsetCommit; it has no top-level error, so partitions do (K-J9)."""
     error = first_error(reply)
     if reply.error is not None:
         return refused_commit(request, code_of(reply.error), extras(error))
@@ -130,7 +130,7 @@ def commit_offsets(
 def refused_commit(
     request: o.OffsetCommitRequest, code: Code, holdfast: x.ResponseExtras
 ) -> o.OffsetCommitResponse:
-    """Every partition of the request with one code."""
+    """Make a response that has one code for every partition of the request."""
     return o.OffsetCommitResponse(
         topics=[
             o.OffsetCommitResponseTopic(
@@ -149,7 +149,7 @@ def refused_commit(
 
 
 def delete_offsets(reply: replies.OffsetsReply) -> o.OffsetDeleteResponse:
-    """OffsetDelete's answer."""
+    """Make the response of OffsetDelete."""
     return o.OffsetDeleteResponse(
         error_code=code_of(reply.error),
         topics=[
@@ -169,7 +169,7 @@ def delete_offsets(reply: replies.OffsetsReply) -> o.OffsetDeleteResponse:
 
 
 def first_error(reply: replies.OffsetsReply) -> Rejection | None:
-    """What the call, or else its first refused partition, was refused with."""
+    """Return the rejection of the call, or else of its first refused partition."""
     if reply.error is not None:
         return reply.error
     return next((p.error for p in reply.partitions if p.error is not None), None)
@@ -178,7 +178,7 @@ def first_error(reply: replies.OffsetsReply) -> Rejection | None:
 def _by_topic(
     results: Iterable[replies.PartitionResult],
 ) -> Iterator[tuple[str, Sequence[replies.PartitionResult]]]:
-    """Runs of one topic, in the order of the request."""
+    """Group the results by topic, in the order of the request."""
     topics: dict[str, list[replies.PartitionResult]] = {}
     for result in results:
         topics.setdefault(result.partition.topic, []).append(result)

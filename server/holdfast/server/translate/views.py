@@ -1,4 +1,4 @@
-"""What is read of a state becomes messages. Adds names and sentences, decides nothing."""
+"""Reads of a state become messages. Adds names and sentences, decides nothing."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _ASSIGNMENT: Final = Bounds(ConsumerProtocolAssignment.DESCRIPTOR)
 
 
 async def described(state: State, group_id: str, asked: Asked, room: Room, slices: Slices) -> bytes:
-    """A group (K-K1 to K-K3) with its members and last rebalances; without room: CallFailed."""
+    """Encode a group (K-K1 to K-K3), its members and last rebalances. Raises CallFailed."""
     await slices.done(1 + asked.rebalances_max)
     found = queries.describe_head(state, group_id, asked.rebalances_max)
     made = Encoded(_head(found), room)
@@ -55,14 +55,11 @@ async def described(state: State, group_id: str, asked: Asked, room: Room, slice
 
 
 class Asked(NamedTuple):
-    """What is asked about groups, and who knows what the state does not.
-
-    `session_left_ms`: how long a member has; `taken_over`: how often an instance was.
-    """
+    """What is asked about groups, and functions for what the state does not hold."""
 
     rebalances_max: int
-    session_left_ms: SessionLeft
-    taken_over: TakenOver
+    session_left_ms: SessionLeft  # until a member's session ends; None if unknown
+    taken_over: TakenOver  # how often an instance id was taken over of late
 
 
 def _head(group: queries.DescribedGroup) -> a.DescribedGroup:
@@ -125,7 +122,7 @@ def _member(
 def _assigned(
     group: queries.DescribedGroup, assignment: bytes
 ) -> Iterable[ConsumerProtocolTopicPartitions]:
-    """What an assignment names, as it names it; nothing, if that cannot be told."""
+    """Return the partitions that an assignment names, in its order; none if it cannot be read."""
     if group.protocol_type != CONSUMER:
         return ()
     try:
@@ -136,7 +133,7 @@ def _assigned(
 
 
 def listed(group: Group) -> a.ListedGroup:
-    """One line of ListGroups (K-K8)."""
+    """Make a group's line of ListGroups (K-K8)."""
     found = queries.list_group(group)
     return a.ListedGroup(
         group_id=found.group_id,
@@ -149,7 +146,7 @@ def listed(group: Group) -> a.ListedGroup:
 async def fetched(
     state: State, request: o.OffsetFetchRequestGroup, room: Room, slices: Slices
 ) -> Encoded:
-    """One group's offsets: those asked for in their order, or all (K-J16). Raises CallFailed."""
+    """Encode a group's offsets: those asked for in order, or all (K-J16). Raises CallFailed."""
     group = state.groups.get(request.group_id)
     by_topic: dict[str, Encoded] = {}
     if not request.topics:
@@ -186,7 +183,7 @@ def _offset(found: queries.FetchedOffset) -> o.OffsetFetchResponsePartition:
 def settings(
     state: State, request: a.DescribeSettingsRequest, extras: x.ResponseExtras
 ) -> a.DescribeSettingsResponse:
-    """Settings in force, with their meaning (S23)."""
+    """Describe the settings in force, with their meaning (S23)."""
     found = queries.describe_settings(state, request.group_id, request.names)
     if isinstance(found, InvalidConfig):
         extras.message = sentence(found)

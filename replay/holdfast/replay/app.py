@@ -1,8 +1,8 @@
-"""The way in: verify logs, make a state, write a report. Used by `holdfast replay` and by programs.
+"""Entry points: verify logs, make a state, write a report; for `holdfast replay` and programs.
 
 Each function takes the directories of nodes and starts a Spark session of its own unless it is
 given one. Raises `SparkMissing` at import, `NoJava` where Spark cannot start, FileNotFoundError and
-ValueError for directories that are none; what is wrong *in* a log is never raised but reported.
+ValueError for directories that are not a node's; faults *in* a log are reported, never raised.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def verify(
     witness: Sequence[Path] = (),
     spark: SparkSession | None = None,
 ) -> Report:
-    """Prove the logs of some nodes, or say what is wrong with them (`Report.passed`, `.table()`).
+    """Verify the logs of some nodes; `Report.passed` and `.table()` give the outcome.
 
     `node_dirs`: data directories of nodes, or folders of segments; the more of them, the more is
     compared. `expected_digest`: what a live node published. `witness`: files of what was
@@ -54,7 +54,7 @@ def state(
     log_time_ms: int | None = None,
     spark: SparkSession | None = None,
 ) -> State:
-    """The whole state after the record at `at`, or after all records up to a log time (S8).
+    """Compute the whole state after the record at `at`, or after all records up to a log time (S8).
 
     Without either: after the last record. Made from the longest log of those given. Raises
     ValueError if there is none.
@@ -76,10 +76,10 @@ def report(
     frozen: Sequence[Frozen] = (),
     spark: SparkSession | None = None,
 ) -> reports.Written:
-    """Say what happened: `ownership.png`, `report.html` and `report.txt` in the folder `out`.
+    """Write `ownership.png`, `report.html` and `report.txt` to the folder `out`.
 
     `marks` are events from outside the log, such as the kill of a node, drawn as vertical lines.
-    `frozen` is who did not run, and when: hatched, for the log alone would show an owner at work.
+    `frozen`: owners that did not run, and when. They are hatched; the log shows them as owners.
     Made from the longest log of those given. Raises ValueError if there is none, OSError if `out`
     cannot be written.
     """

@@ -10,20 +10,18 @@ from holdfast.coordinator.model.text import readable
 
 
 class Finding(NamedTuple):
-    """Something that is wrong. `node` is "" if no single node is at fault.
-
-    `kind`: a word that programs may compare: unreadable, missing, lost, extra, duplicated, changed,
-    manifest, gap, chain, payload, rules, state, digest (see docs/replay.md).
-    """
+    """Something that is wrong."""
 
     kind: str
-    node: str
+    """A word that programs may compare: unreadable, missing, lost, extra, duplicated, changed,
+    manifest, gap, chain, payload, rules, state, digest (see docs/replay.md)."""
+    node: str  # "" if no single node is at fault
     group: str
     position: Position | None
     text: str
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Format it as one line for people."""
         where = [f"node {self.node}" if self.node else "", f"group {self.group!r}"]
         place = f"at {self.position.index}.{self.position.ordinal}" if self.position else ""
         parts = [where[0], where[1] if self.group else "", place]
@@ -32,7 +30,7 @@ class Finding(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """One thing that was checked: what about it was wrong, and what it covered."""
+    """One check: what it covered, what it found, and how long it took."""
 
     name: str
     covered: str
@@ -41,28 +39,25 @@ class Check:
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found."""
+        """Whether nothing wrong was found."""
         return not self.findings
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """The outcome of a verification.
-
-    `digest`: of the replayed state at `last`, by the rules of `codec.state_image`; None if the
-    log could not be folded. `notes`: what was not covered, and is not wrong.
-    """
+    """The outcome of a verification."""
 
     checks: tuple[Check, ...]
     last: Position | None = None
     records: int = 0
     digest: int | None = None
+    """Digest of the replayed state at `last` (`codec.state_image`); None if it was not folded."""
     group_digests: dict[str, int] = field(default_factory=dict)
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was not covered, without being wrong
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Everything that is wrong, cheapest check first."""
+        """All findings, those of the cheapest check first."""
         return tuple(finding for check in self.checks for finding in check.findings)
 
     @property
@@ -71,7 +66,7 @@ class Report:
         return bool(self.checks) and self.records > 0 and not self.findings
 
     def table(self) -> str:
-        """The outcome for people: a line a check, then what was found."""
+        """Format the outcome for people: a line a check, then the findings."""
         width = max([len(check.name) for check in self.checks], default=0)
         lines = [
             f"{'ok    ' if check.passed else 'FAILED'}  {check.name:<{width}}  {check.covered}"

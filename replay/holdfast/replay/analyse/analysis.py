@@ -1,4 +1,4 @@
-"""What an analysis says, as values: for the report, which needs no Spark to show them.
+"""The results of an analysis, as values: the report shows them without Spark.
 
 Times are log time in milliseconds (S8) unless a name says otherwise.
 """
@@ -13,53 +13,42 @@ from holdfast.replay.analyse.rebalances import Rebalance
 
 
 class Mark(NamedTuple):
-    """Something that happened outside the log, by the wall clock in milliseconds, and its name."""
+    """An event outside the log, to be drawn on the picture."""
 
-    wall_ms: int
+    wall_ms: int  # by the wall clock
     label: str
 
 
 class Frozen(NamedTuple):
-    """An owner that did not run, as seen from outside the log, by the wall clock in milliseconds.
-
-    The log knows nothing of it before its session ends.
-    """
+    """A time in which an owner did not run, seen from outside: the log shows it as an owner."""
 
     owner: str
-    wall_ms: int
+    wall_ms: int  # by the wall clock
     until_wall_ms: int
 
 
 class Step(NamedTuple):
-    """From one owner of a partition to the next. Negative `gap_ms`: both at once, for so long.
-
-    `moved`: to another owner. Otherwise the partition stayed with its instance, or was granted to
-    the same member again.
-    """
+    """The step from one owner of a partition to the next."""
 
     group: str
     topic: str
     partition: int
-    before: str
-    after: str
-    ended: str
+    before: str  # the owner before
+    after: str  # the owner from `at_ms` on
+    ended: str  # how the interval before ended
     at_ms: int
-    gap_ms: int
-    moved: bool
+    gap_ms: int  # time without an owner; negative: both owned it for so long
+    moved: bool  # false: it stayed with its instance, or was granted to the same member again
 
 
 class GroupSummary(NamedTuple):
-    """One group in numbers. `kept`: partitions that stayed with an instance through its restarts.
-
-    Dynamic members would have moved them, twice for each restart. `ownerless_ms` is summed over
-    partitions and counts only time between two owners.
-    """
+    """One group in numbers."""
 
     group: str
     rebalances: int
     moves: int
-    kept: int
-    ownerless_ms: int
+    kept: int  # partitions kept over a restart of a static member; a dynamic one moves them twice
+    ownerless_ms: int  # time between two owners, summed over partitions
     ownerless_max_ms: int
     overlaps: int
     stable_p50_ms: int | None
@@ -67,7 +56,7 @@ class GroupSummary(NamedTuple):
 
 
 class Restless(NamedTuple):
-    """An instance that keeps coming and going, and how it did."""
+    """An instance that was lost or swapped often."""
 
     group: str
     owner: str
@@ -79,17 +68,15 @@ class Restless(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """All of it, for `tables`, `picture` and `report`. Lists are cut at LISTED_MAX.
-
-    `clock_offsets`: log time minus wall time in milliseconds, and from which wall time on, to place
-    marks: a new leader goes on from the last log time, so log time falls behind at each failover.
-    """
+    """All results, for `tables`, `picture` and `writer`. Lists are cut at LISTED_MAX."""
 
     node: str
     records: int
     first_ms: int
     last_ms: int
     clock_offsets: tuple[tuple[int, int], ...]
+    """From which wall time on log time differs by how much, in ms, to place marks: a new leader
+    continues from the last log time, so log time falls behind at each failover."""
     groups: tuple[GroupSummary, ...]
     rebalances: tuple[Rebalance, ...]
     steps: tuple[Step, ...]

@@ -1,6 +1,6 @@
-"""What a worker does for the analyses: run `ownership` and `rebalances` over a bucket's groups.
+"""A worker's part of the analyses: run `ownership` and `rebalances` over a bucket's groups.
 
-Records of offsets and answers are most of a log and say nothing here: they are not even decoded.
+Most records of a log are offsets and answers, which do not matter here: they are not decoded.
 Runs in Spark's workers, and imports no Spark.
 """
 
@@ -26,7 +26,7 @@ _SILENT: Final = frozenset(
 
 
 def intervals(sources: Sequence[Source], end_ms: int) -> Iterator[Interval]:
-    """Who owned what, in the groups of some files; what is still owned ends at `end_ms`."""
+    """Yield the intervals of ownership in some files; those still open end at `end_ms`."""
     groups: dict[str, OwnershipTimeline] = {}
     for record in _records(sources):
         group_id = record.group_id
@@ -39,19 +39,19 @@ def intervals(sources: Sequence[Source], end_ms: int) -> Iterator[Interval]:
 
 
 def rebalances(sources: Sequence[Source]) -> Iterator[Rebalance]:
-    """The rebalances in the groups of some files."""
+    """Yield the rebalances of the groups in some files."""
     groups: dict[str, RebalanceTimeline] = {}
     for record in _records(sources):
         each = groups.setdefault(record.group_id, RebalanceTimeline(record.group_id))
         for _ in each.turns(record):
-            pass  # it learns the members' names
+            pass  # read for the members' names alone
         yield from each.ended(record)
     for each in groups.values():
         yield from each.close()
 
 
 def turns(sources: Sequence[Source]) -> Iterator[Turn]:
-    """The comings and goings in the groups of some files."""
+    """Yield how members came and went in the groups of some files."""
     groups: dict[str, RebalanceTimeline] = {}
     for record in _records(sources):
         each = groups.setdefault(record.group_id, RebalanceTimeline(record.group_id))

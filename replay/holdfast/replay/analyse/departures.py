@@ -31,17 +31,16 @@ _HOW: Final[Mapping[str, str | None]] = {
 
 
 class Departures(NamedTuple):
-    """`how`: left, removed (by an operator, or absent when a join phase closed), expired, refused.
-
-    Refused: thrown out because the group was full (K-I10).
-    """
+    """The members that an event takes out of their group."""
 
     member_ids: tuple[MemberId, ...]
     how: str
+    """left, removed (by an operator, or absent when a join phase closed), expired, or refused: put
+    out because the group was full (K-I10)."""
 
 
 def departures(event: Event) -> Departures:
-    """Nobody, for an event that is about something else."""
+    """Return the members that an event takes out of their group; none for other events."""
     line = line_of(event)
     how = _HOW.get(line.kind)
     return Departures((), "") if how is None else Departures(line.went(event), how)

@@ -1,9 +1,9 @@
-"""Who owned which partition from when to when: one group's records, folded into intervals.
+"""Fold one group's records into intervals: who owned which partition from when to when.
 
 An interval is what the log grants: it begins with a grant (`AssignmentStored`, or the swap of a
 static member in a stable group) and ends with the next generation, a release (S12), or the member's
-end. When a client stopped acting is not in the log. Only groups of protocol type `consumer` say
-what they assign. Times are log time in milliseconds (S8). Plain Python: no Spark, no files.
+end. The log does not tell when a client stopped acting. Only assignments of groups of protocol type
+`consumer` can be read.  Times are log time in milliseconds (S8). Plain Python: no Spark, no files.
 """
 
 from __future__ import annotations
@@ -29,28 +29,23 @@ from holdfast.storage.codec.event_codec import CodecError, decode_assignment
 
 CONSUMER: Final = "consumer"
 OPEN: Final = "open"
-"""As the end of an interval: it had not ended when the log did."""
+"""How an interval ended that had not ended when the log did."""
 
 
 class Interval(NamedTuple):
-    """One owner's time with one partition, from one grant.
-
-    `owner`: the instance of a static member, else the member id. `token`: the granting entry's
-    index, the low part of the fencing token (S13). `predecessor_ms`: how long an earlier holder
-    could still act (S12). `ended`: generation, released, replaced, left, removed, expired, refused,
-    deleted, or open.
-    """
+    """One owner's time with one partition, from one grant."""
 
     group: str
     topic: str
     partition: int
-    owner: str
+    owner: str  # the instance of a static member, else the member id
     member_id: str
-    token: int
+    token: int  # index of the granting entry, the low part of the fencing token (S13)
     start_ms: int
     end_ms: int
     ended: str
-    predecessor_ms: int
+    """generation, released, replaced, left, removed, expired, refused, deleted, or open."""
+    predecessor_ms: int  # for how long an earlier holder could still act (S12)
 
 
 class Held(NamedTuple):
@@ -64,7 +59,7 @@ class Held(NamedTuple):
 
 @dataclass(slots=True)
 class OwnershipTimeline:
-    """One group, record by record. `unreadable`: assignments whose bytes are none."""
+    """Folds one group's records. `unreadable` counts assignments that cannot be read."""
 
     group: str
     owners: dict[MemberId, str] = field(default_factory=dict)
@@ -76,7 +71,7 @@ class OwnershipTimeline:
     unreadable: int = 0
 
     def step(self, record: Record) -> Iterator[Interval]:
-        """The intervals that this record ends; it may begin others."""
+        """Take in a record; yield the intervals that it ends."""
         self.now_ms = record.log_time_ms
         match record.event:
             case MemberJoined() as event:
@@ -101,7 +96,7 @@ class OwnershipTimeline:
                 yield from self._gone(departures(event))
 
     def close(self, end_ms: int) -> Iterator[Interval]:
-        """What is still owned when the log ends, as if it ended at `end_ms`."""
+        """Yield the intervals that are still open, ended at `end_ms`, the end of the log."""
         self.now_ms = max(self.now_ms, end_ms)
         yield from self._end_all(OPEN)
 
@@ -113,7 +108,7 @@ class OwnershipTimeline:
             self._grant(member_id, self._partitions(content), record, 0)
 
     def _replaced(self, event: StaticMemberReplaced, record: Record) -> Iterator[Interval]:
-        """The swap (K-B3): what the instance holds goes on under the new id, with a new token."""
+        """Move what the instance holds to the new member id, with a new token: a swap (K-B3)."""
         yield from self._end([event.old_member_id], "replaced")
         self.owners.pop(event.old_member_id, None)
         self.owners[event.new_member_id] = event.instance_id

@@ -1,7 +1,7 @@
-"""Asks Spark what happened: sums up rebalances, owners over time, gaps, moves, restless instances.
+"""Analyse a log with Spark: rebalances, owners over time, gaps, moves, restless instances.
 
-The workers make intervals, rebalances and turns (`bucket_tasks`); here Spark sums them up, so that
-only what people read is gathered. Times are log time in milliseconds (S8).
+The workers make intervals, rebalances and turns (`bucket_tasks`); Spark sums them up here, so that
+only rows for people reach the driver. Times are log time in milliseconds (S8).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ LISTED_MAX: Final = 1_000
 DRAWN_MAX: Final = 20_000
 CLOCK_STEP_MS: Final = 50
 RESTLESS_TURNS: Final = 3
-"""An instance that was lost or swapped so often within the window is restless."""
+"""An instance that was lost or swapped this often within the window is restless."""
 
 RESTLESS_WINDOW_MS: Final = 10 * 60 * 1000
 
@@ -74,13 +74,13 @@ def analyse(
 
 
 def interval_frame(spark: SparkSession, log: NodeLog, end_ms: int) -> DataFrame:
-    """All intervals of ownership, with the fields of `Interval`."""
+    """Compute all intervals of ownership, with the fields of `Interval`."""
     tasks = [partial(bucket_tasks.intervals, s, end_ms) for s in sources_by_bucket(log).values()]
     return _frame(spark, tasks, Interval, {"group", "topic", "owner", "member_id", "ended"})
 
 
 def rebalance_frame(spark: SparkSession, log: NodeLog) -> DataFrame:
-    """All rebalances, with the fields of `Rebalance`."""
+    """Compute all rebalances, with the fields of `Rebalance`."""
     tasks = [
         partial(bucket_tasks.rebalances, sources) for sources in sources_by_bucket(log).values()
     ]
@@ -88,7 +88,7 @@ def rebalance_frame(spark: SparkSession, log: NodeLog) -> DataFrame:
 
 
 def step_frame(owned: DataFrame) -> DataFrame:
-    """From each interval of a partition to its next, with the fields of `Step` and `kept`."""
+    """Link each interval of a partition to its next: the fields of `Step`, and `kept`."""
     order = Window.partitionBy("group", "topic", "partition").orderBy("start_ms", "token", "end_ms")
     before = order.rowsBetween(Window.unboundedPreceding, -1)
     linked = owned.select(
@@ -108,7 +108,7 @@ def step_frame(owned: DataFrame) -> DataFrame:
 
 
 def restless_frame(spark: SparkSession, log: NodeLog) -> DataFrame:
-    """Instances that were swapped or lost RESTLESS_TURNS times within RESTLESS_WINDOW_MS."""
+    """Find instances that were swapped or lost RESTLESS_TURNS times within RESTLESS_WINDOW_MS."""
     tasks = [partial(bucket_tasks.turns, sources) for sources in sources_by_bucket(log).values()]
     turns = _frame(spark, tasks, Turn, {"group", "owner", "kind"})
     order = Window.partitionBy("group", "owner").orderBy("at_ms")
@@ -125,7 +125,7 @@ def restless_frame(spark: SparkSession, log: NodeLog) -> DataFrame:
 
 
 def _telling(steps: DataFrame) -> DataFrame:
-    """Steps that somebody has to know of: moves, gaps, overlaps; the longest gaps first."""
+    """Select the steps worth a look: moves, gaps, overlaps; the longest gaps first."""
     told = steps.where("moved or gap_ms <> 0")
     return told.orderBy(f.desc("gap_ms"), "at_ms", "group", "topic", "partition")
 
@@ -163,7 +163,7 @@ def _extent(table: DataFrame) -> tuple[int, int, int]:
 
 
 def _clock_offsets(table: DataFrame) -> tuple[tuple[int, int], ...]:
-    """From when on log time was how far from wall time; less than CLOCK_STEP_MS is not told."""
+    """Compute the offset of log time from wall time over time, in steps of CLOCK_STEP_MS."""
     offset = f.col("log_time_ms") - f.col("wall_time_ms")
     steps = table.groupBy(f.round(offset / CLOCK_STEP_MS).alias("step")).agg(
         f.min("wall_time_ms").alias("since"), f.percentile_approx(offset, 0.5).alias("offset")
@@ -178,7 +178,7 @@ def _gathered(frame: DataFrame, kind: type[T], most: int) -> Iterator[T]:
 
 
 def _frame(spark: SparkSession, tasks: Sequence[Task], kind: type[T], texts: set[str]) -> DataFrame:
-    """The rows of tasks as a table: fields named in `texts` are strings, all others integers."""
+    """Run tasks and make a table of their rows: fields in `texts` are strings, others integers."""
     fields: tuple[str, ...] = kind._fields  # type: ignore[attr-defined]  # T is a NamedTuple
     schema = ", ".join(f"`{n}` {'string' if n in texts else 'bigint'}" for n in fields)
     arrow = pa.schema([(n, pa.string() if n in texts else pa.int64()) for n in fields])

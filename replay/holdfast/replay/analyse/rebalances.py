@@ -1,4 +1,4 @@
-"""Rebalances of one group, with cause and length, and the comings and goings of its members.
+"""Rebalances of one group, with cause and length, and how its members came and went.
 
 Plain Python over records, like `ownership`. Times are log time in milliseconds (S8).
 """
@@ -23,35 +23,27 @@ from holdfast.replay.analyse.departures import departures
 
 
 class Rebalance(NamedTuple):
-    """One rebalance. `who`: instance or member id of who caused it; "" if nobody in particular.
-
-    `rule` and `command`: its cause as recorded. `joined_ms`: how long the join phase took; None if
-    it did not close. `stable_ms`: until everybody's assignment was in force; None if it never was,
-    because another rebalance followed or the group emptied.
-    """
+    """One rebalance."""
 
     group: str
-    entry: int
+    entry: int  # position of the record that started it
     ordinal: int
     start_ms: int
     reason: str
-    who: str
-    rule: str
+    who: str  # instance or member id of the member that caused it; "" if none did
+    rule: str  # its cause as recorded
     command: str
     generation: int
-    joined_ms: int | None
-    stable_ms: int | None
+    joined_ms: int | None  # length of the join phase; None if it did not close
+    stable_ms: int | None  # from the start until the assignment was in force; None if it never was
 
 
 class Turn(NamedTuple):
-    """A member came, went or changed hands.
-
-    `kind`: joined, swapped, released, or how it departed (`Departures`).
-    """
+    """A member came, went, or was replaced under its instance id."""
 
     group: str
     owner: str
-    kind: str
+    kind: str  # joined, swapped, released, or how it departed (`Departures`)
     at_ms: int
 
 
@@ -60,7 +52,7 @@ _TURNS: Final = {JOINED: "joined", REPLACED: "swapped", RELEASED: "released"}
 
 @dataclass(slots=True)
 class RebalanceTimeline:
-    """One group, record by record. `generation` is that of the last closed join phase."""
+    """Folds one group's records. `generation` is that of the last closed join phase."""
 
     group: str
     owners: dict[MemberId, str] = field(default_factory=dict)
@@ -68,7 +60,7 @@ class RebalanceTimeline:
     generation: int = 0
 
     def ended(self, record: Record) -> Iterator[Rebalance]:
-        """The rebalances that this record ends or supersedes. Call `turns` first."""
+        """Take in a record; yield the rebalances that it ends or supersedes. Call `turns` first."""
         match record.event:
             case RebalanceStarted() as event:
                 yield from self.close()
@@ -90,13 +82,13 @@ class RebalanceTimeline:
                 return
 
     def close(self) -> Iterator[Rebalance]:
-        """The rebalance that is under way, as far as it got."""
+        """Yield the rebalance that is under way, as far as it got."""
         if self.pending is not None:
             yield self.pending
             self.pending = None
 
     def turns(self, record: Record) -> Iterator[Turn]:
-        """What this record says of single members; keeps their names."""
+        """Yield how a record's members came or went; keeps their names."""
         event, line = record.event, line_of(record.event)
         for member_id in line.came(event):
             self.owners[member_id] = line.instance_id(event) or member_id

@@ -1,9 +1,9 @@
-"""Finds the logs of nodes on disk: segments and exported tails, by their manifests.
+"""Find the logs of nodes on disk: segments and exported tails, by their manifests.
 
 A node's log is its sealed segments (S22) and, if somebody exported it, a tail: the records that are
 not sealed yet, in the same form, in a folder `tail` beside the segments. Manifests are read first,
-so that what is missing is named before anything large is read. Knows folders and manifests, no
-Spark; the content of records is for others.
+so that missing parts are reported before anything large is read. Knows folders and manifests, no
+Spark and no content of records.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ _MANIFEST_ERRORS: Final = (OSError, ValueError, KeyError, TypeError)
 
 
 class Segment(NamedTuple):
-    """One folder. `after`: its records up to there stand in an earlier segment as well."""
+    """One folder of data files."""
 
     folder: Path
     manifest: Manifest
-    after: Position
-    sealed: bool
+    after: Position  # records up to this one are in an earlier segment as well
+    sealed: bool  # false: an exported tail
 
     @property
     def key(self) -> str:
@@ -46,7 +46,7 @@ class Segment(NamedTuple):
 
 
 class NodeLog(NamedTuple):
-    """All that one node has, in the order of the log, and what is wrong with it at first sight."""
+    """A node's segments in the order of the log, and the findings of their manifests."""
 
     node: str
     segments: tuple[Segment, ...]
@@ -70,13 +70,13 @@ class Range(NamedTuple):
     last: Position
 
     def __str__(self) -> str:
-        """As people write it."""
+        """Format it for people."""
         (a, b), (c, d) = self
         return f"{a}.{b} to {c}.{d}"
 
 
 def node_log(folder: Path) -> NodeLog:
-    """The log of a node, by its data directory or its folder of segments.
+    """Find the log of a node, by its data directory or its folder of segments.
 
     Segments that cannot be read become findings. Raises FileNotFoundError if there is no folder.
     """
@@ -96,9 +96,9 @@ def node_log(folder: Path) -> NodeLog:
 
 
 def node_logs(folders: Iterable[Path]) -> list[NodeLog]:
-    """The logs of several nodes; nodes of the same name get their folder's name instead.
+    """Find the logs of several nodes; nodes with the same name get their folder's name instead.
 
-    Raises FileNotFoundError as `node_log` does, ValueError if they are of several clusters.
+    Raises FileNotFoundError as `node_log` does, ValueError for nodes of several clusters.
     """
     paths = list(folders)
     logs = [node_log(path) for path in paths]
@@ -114,9 +114,9 @@ def node_logs(folders: Iterable[Path]) -> list[NodeLog]:
 
 
 def readable(log: NodeLog) -> NodeLog:
-    """The log without the segments whose files are not what was written; those become findings.
+    """Return the log without the segments with damaged files; those become findings.
 
-    Reads every file whole, so it is for when something has failed.
+    Reads every file whole, so it is called after a failure only.
     """
     kept, findings = [], list(log.findings)
     for segment in log.segments:
@@ -128,13 +128,13 @@ def readable(log: NodeLog) -> NodeLog:
 
 
 def missing_ranges(logs: Sequence[NodeLog]) -> dict[str, list[Range]]:
-    """Per node: the ranges that another node has sealed and this one holds nowhere (S22)."""
+    """Find, for each node, the ranges that another node has sealed and it does not hold (S22)."""
     sealed = {Range(*_ends(s.manifest)) for log in logs for s in log.sealed}
     return {log.node: sorted(r for r in sealed if not _holds(log, r)) for log in logs}
 
 
 def sources_by_bucket(log: NodeLog) -> dict[str, list[Source]]:
-    """The data files of each bucket of groups, in the order of the log."""
+    """Return the data files of each bucket of groups, in the order of the log."""
     buckets: dict[str, list[Source]] = {f"bucket-{n:02d}.parquet": [] for n in range(BUCKETS)}
     for segment in log.segments:
         for name in segment.manifest.files:
@@ -144,12 +144,12 @@ def sources_by_bucket(log: NodeLog) -> dict[str, list[Source]]:
 
 
 def sources_by_segment(log: NodeLog) -> list[list[Source]]:
-    """The data files of each segment, in the order of the log."""
+    """Return the data files of each segment, in the order of the log."""
     return [[Source(path, s.after) for path in s.files] for s in log.segments if s.files]
 
 
 def _damage(path: str) -> str:
-    """Why a data file cannot be read; "" if it can."""
+    """Return why a data file cannot be read; "" if it can."""
     try:
         pq.read_table(path)
     except (OSError, pa.ArrowException) as error:
@@ -182,6 +182,6 @@ def _ends(manifest: Manifest) -> tuple[Position, Position]:
 
 
 def _holds(log: NodeLog, wanted: Range) -> bool:
-    """Whether one segment, or the tail, covers a range. Boundaries are equal on all nodes (S22)."""
+    """Return whether a segment or the tail covers a range. Nodes have equal boundaries (S22)."""
     ends = (_ends(segment.manifest) for segment in log.segments)
     return any(first <= wanted.first and wanted.last <= last for first, last in ends)

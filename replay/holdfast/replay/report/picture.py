@@ -1,4 +1,4 @@
-"""Draws who owned which partition: a lane a partition, colour = owner, gaps and marks visible.
+"""Draw who owned which partition: a lane a partition, a colour an owner, with gaps and marks.
 
 Matplotlib's object interface, no display and no global state. Knows the analysis, not Spark.
 """
@@ -32,13 +32,13 @@ _DPI: Final = 130
 _WIDTH_INCHES: Final = 14.0
 _LANE_INCHES: Final = 0.26
 _VISIBLE: Final = 0.0025
-"""The least share of the width at which a gap is still seen; shorter ones are drawn that wide."""
+"""Share of the width at which a gap is still visible; shorter gaps are drawn this wide."""
 
 _LABEL_SHARE: Final = 0.022
-"""Marks closer than this share of the width would have their labels on top of each other."""
+"""Share of the width below which the labels of two marks would overlap."""
 
 _LABEL_HEIGHT: Final = 1.02
-"""Where labels begin, in heights of the lanes: high enough for a line to one that is shifted."""
+"""Where labels begin, in heights of the lanes: room for a line from a mark to a shifted label."""
 
 _FROZEN_HATCH: Final = "////"
 _FROZEN_LINES: Final = "white"
@@ -47,7 +47,7 @@ Lane = tuple[str, int]
 
 
 def draw(analysis: Analysis, group: str) -> bytes:
-    """A PNG of one group. Partitions beyond LANES_MAX are left out, and the title says so."""
+    """Draw one group as PNG. Partitions beyond LANES_MAX are left out, and the title says so."""
     intervals = [i for i in analysis.intervals if i.group == group]
     lanes = sorted({(i.topic, i.partition) for i in intervals})
     shown = lanes[:LANES_MAX]
@@ -79,7 +79,7 @@ def draw(analysis: Analysis, group: str) -> bytes:
 
 
 def busiest_group(analysis: Analysis) -> str | None:
-    """The group with the most intervals; None if nobody ever owned anything."""
+    """Find the group with the most intervals; None if there are none."""
     counts: dict[str, int] = {}
     for interval in analysis.intervals:
         counts[interval.group] = counts.get(interval.group, 0) + 1
@@ -87,7 +87,7 @@ def busiest_group(analysis: Analysis) -> str | None:
 
 
 def _colours(intervals: Sequence[Interval]) -> dict[str, str]:
-    """A colour an owner, by name, so that the same log always looks the same."""
+    """Choose a colour for each owner, by name, so that the same log always looks the same."""
     owners = sorted({interval.owner for interval in intervals})
     few = mpl.colormaps["tab10"]
     many = mpl.colormaps["tab20"]
@@ -117,12 +117,12 @@ def _draw_lane(
 
 
 def _bars(intervals: Sequence[Interval], first_ms: int) -> list[tuple[float, float]]:
-    """Where intervals stand on the axis, as (start, length)."""
+    """Convert intervals to places on the axis, as (start, length) in seconds."""
     return [((i.start_ms - first_ms) / 1000, (i.end_ms - i.start_ms) / 1000) for i in intervals]
 
 
 def _gaps(bars: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Times between two owners, as (start, end)."""
+    """Find the gaps between owners, as (start, end) in seconds."""
     gaps, reached = [], None
     for start, length in sorted(bars):
         if reached is not None and start > reached:
@@ -132,7 +132,7 @@ def _gaps(bars: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def _frozen_bars(intervals: Sequence[Interval], analysis: Analysis) -> list[tuple[float, float]]:
-    """When a lane's owners did not run though they owned it, as (start, length)."""
+    """Find when a lane's owners did not run though they owned it, as (start, length) in seconds."""
     bars = []
     for frozen in analysis.frozen:
         start, end = (_seconds(ms, analysis) for ms in (frozen.wall_ms, frozen.until_wall_ms))
@@ -156,7 +156,7 @@ def _draw_frozen(axes: Axes, row: int, bars: Sequence[tuple[float, float]]) -> N
 
 
 def _draw_marks(axes: Axes, analysis: Analysis, span: float) -> None:
-    """Vertical lines, each with its label above the lanes; labels that would touch are shifted."""
+    """Draw vertical lines with labels above the lanes; labels that would overlap are shifted."""
     free = 0.0
     for mark in analysis.marks:
         at = _seconds(mark.wall_ms, analysis)
@@ -180,7 +180,7 @@ def _draw_marks(axes: Axes, analysis: Analysis, span: float) -> None:
 
 
 def _seconds(wall_ms: int, analysis: Analysis) -> float:
-    """Where a moment of the wall clock stands on the axis of log time."""
+    """Convert a wall time to a place on the axis of log time, in seconds."""
     offsets = analysis.clock_offsets
     before = [offset for since_ms, offset in offsets if since_ms <= wall_ms]
     offset_ms = before[-1] if before else offsets[0][1]
@@ -198,12 +198,12 @@ def _label(axes: Axes, lanes: Sequence[Lane], span: float) -> None:
 
 
 def _text(given: str) -> str:
-    """As it is, and not as a formula: a dollar sign begins one."""
+    """Escape text for matplotlib: a dollar sign would begin a formula."""
     return readable(given).replace("$", r"\$")
 
 
 def _title(figure: Figure, axes: Axes, title: str) -> None:
-    """Above everything else: how high the labels of the marks reach depends on their words."""
+    """Put the title above everything else: the labels of marks are as high as their text."""
     box = axes.get_tightbbox()
     top = 1.0 if box is None else box.ymax / figure.bbox.height
     figure.suptitle(title, x=0.01, y=top + 0.04, ha="left", fontsize=12, fontweight="bold")

@@ -1,4 +1,4 @@
-"""The analyses as tables: titles, heads and cells as text, the same for a terminal and for HTML.
+"""Analyses as tables: titles, heads and cells are text, the same for a terminal and for HTML.
 
 Knows the analysis, not Spark.
 """
@@ -14,7 +14,7 @@ from holdfast.replay.analyse.rebalances import Rebalance
 
 
 class Table(NamedTuple):
-    """A table for people. `about` says how to read it, or why it is empty."""
+    """A table for people. `about` explains how to read it, or why it is empty."""
 
     title: str
     about: str
@@ -23,7 +23,7 @@ class Table(NamedTuple):
 
 
 def tables(analysis: Analysis) -> list[Table]:
-    """All tables of a report, the most telling first; no cell has what a terminal obeys."""
+    """Make all tables of a report, the most important first; cells have no control characters."""
     return [
         table._replace(rows=tuple(tuple(map(readable, row)) for row in table.rows))
         for table in _tables(analysis)
@@ -62,7 +62,7 @@ def _tables(analysis: Analysis) -> list[Table]:
 
 
 def heading(analysis: Analysis) -> str:
-    """What the report covers, in a sentence."""
+    """Write what the report covers, in a sentence."""
     day = datetime.fromtimestamp(analysis.first_ms / 1000, UTC)
     length = duration(analysis.last_ms - analysis.first_ms)
     return (
@@ -72,7 +72,7 @@ def heading(analysis: Analysis) -> str:
 
 
 def plain(table: Table) -> str:
-    """A table for a terminal."""
+    """Format a table for a terminal."""
     if not table.rows:
         return f"{table.title}: none"
     lines = [table.head, *table.rows]
@@ -82,7 +82,7 @@ def plain(table: Table) -> str:
 
 
 def duration(milliseconds: int | None) -> str:
-    """Milliseconds as people read them."""
+    """Format milliseconds for people."""
     if milliseconds is None:
         return "never"
     if abs(milliseconds) < 1_000:  # noqa: PLR2004 - a second

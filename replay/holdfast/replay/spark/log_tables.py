@@ -1,6 +1,6 @@
-"""A node's log as one table for Spark, and conditions on the place of its rows.
+"""A node's log as one table for Spark, and conditions on the position of its rows.
 
-Which files there are, `read.node_logs` knows; what the records say is for others.
+Knows no files (`read.node_logs` does) and no content of records.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ SQL_SCHEMA: Final = (
     "offsets array<struct<topic: string, partition: int, offset: bigint>>, "
     "reason string, payload binary, chain binary"
 )
-"""`segments.segments.SCHEMA` in Spark's words, so that no file is opened to infer it."""
+"""`segments.segments.SCHEMA` as Spark's SQL, so that no file is opened to infer it."""
 
 
 def rows(spark: SparkSession, log: NodeLog) -> DataFrame:
-    """Every record of a node once, as the columns of `segments.segments.SCHEMA`.
+    """Read every record of a node once, as the columns of `segments.segments.SCHEMA`.
 
     Raises ValueError for a log without a segment.
     """
@@ -36,9 +36,9 @@ def rows(spark: SparkSession, log: NodeLog) -> DataFrame:
 
 
 def stored_rows(spark: SparkSession, log: NodeLog) -> DataFrame:
-    """Every record as often as it is stored, with `segment` (a `Segment.key`) and `fresh`.
+    """Read every record as often as it is stored, with `segment` (a `Segment.key`) and `fresh`.
 
-    `fresh` is false for what an exported tail repeats of sealed segments.
+    `fresh` is false for records of an exported tail that a sealed segment has, too.
     """
     segment = f.regexp_extract("_metadata.file_path", r"([^/]+/[^/]+)/[^/]+$", 1)
     frames = [
@@ -49,13 +49,13 @@ def stored_rows(spark: SparkSession, log: NodeLog) -> DataFrame:
 
 
 def up_to(last: Position) -> Column:
-    """Whether a row stands at `last` or before it."""
+    """Make the condition that a row is at `last` or before it."""
     index, ordinal = last
     return (f.col("idx") < index) | ((f.col("idx") == index) & (f.col("ordinal") <= ordinal))
 
 
 def within(place: Range) -> Column:
-    """Whether a row stands in a range."""
+    """Make the condition that a row is in a range."""
     index, ordinal = place.first
     return up_to(place.last) & ~up_to(Position(index, ordinal - 1))
 

@@ -1,6 +1,6 @@
-"""A Spark session that is quiet, local by default, and the same everywhere it matters.
+"""Start a Spark session that is quiet, local by default, and gives the same results everywhere.
 
-Each setting below stands for a trap: see docs/replay.md. Knows Spark and Java, not the log.
+docs/replay.md tells why each setting below is needed. Knows Spark and Java, not the log.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _LOG4J: Final = Path(__file__).with_name("log4j2.properties")
 _CHATTY_LOGGERS: Final = ("SQLQueryContextLogger", "DataFrameQueryContextLogger")
 _LOCAL_PARTITIONS: Final = 4
 _SAFE: Final = "PYTHONSAFEPATH"
-"""Python's `-P` as a variable: Spark puts the commands of its workers together itself."""
+"""The variable for Python's `-P`: Spark makes the commands of its workers itself."""
 
 _COMMON: Final = {
     "spark.sql.session.timeZone": "UTC",
@@ -47,15 +47,15 @@ _QUICK: Final = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
 }
-"""For logs of up to about a million events: there, making and compiling code for a query costs more
-than interpreting it, and planning again in its middle more than it saves."""
+"""For logs of up to about a million events: there, code generation costs more than it saves, and so
+does adaptive planning."""
 
 
 @contextmanager
 def session(
     master: str = LOCAL, *, quick: bool = False, memory: str = "2g"
 ) -> Iterator[SparkSession]:
-    """A session for as long as the block runs.
+    """Start a session for the body, and stop it afterwards.
 
     `master`: a Spark master (`local[*]`, `spark://…`, `yarn`) or a Spark Connect address
     (`sc://…`). `quick`: a local JVM that starts sooner and computes more slowly. `memory`: of the
@@ -71,7 +71,7 @@ def session(
 
 
 def is_local(master: str) -> bool:
-    """Whether everything runs in one JVM on this machine."""
+    """Return whether everything runs in one JVM on this machine."""
     return master.startswith("local")
 
 
@@ -94,7 +94,7 @@ def _start(master: str, scratch: Path, *, quick: bool, memory: str) -> SparkSess
 
 
 def _local_settings(scratch: Path, *, quick: bool, memory: str) -> dict[str, str]:
-    """Settings that make sense only where driver, executor and workers share this machine."""
+    """Return the settings for a driver, executor and workers on this machine."""
     java_options = f'-Dlog4j2.configurationFile="{_LOG4J.as_uri()}"'
     if quick:
         java_options = f"{java_options} {_QUICK_JVM}"
@@ -108,14 +108,14 @@ def _local_settings(scratch: Path, *, quick: bool, memory: str) -> dict[str, str
         "spark.pyspark.python": sys.executable,
         "spark.pyspark.driver.python": sys.executable,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
-        # And nothing that lies in the directory in which somebody started the replay.
+        # They must import nothing from the directory in which the replay was started.
         f"spark.executorEnv.{_SAFE}": "1",
         **(_QUICK if quick else {}),
     }
 
 
 def _quiet_python_loggers() -> None:
-    """Errors of queries come as exceptions; Spark prints them once more as long JSON records."""
+    """Silence loggers that print errors of queries as long JSON: they are raised anyway."""
     for name in _CHATTY_LOGGERS:
         logging.getLogger(name).setLevel(logging.CRITICAL)
 

@@ -1,4 +1,4 @@
-"""Runs tasks in Spark's workers, one a partition, and gathers the rows that they give.
+"""Run tasks in Spark's workers, one a partition, and collect their rows.
 
 The workers open files themselves, so a log's folder must be visible to them under the same path
 (any local session; on a cluster, a shared file system). Knows nothing of what a task does.
@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 Task: TypeAlias = Callable[[], Iterator[tuple[object, ...]]]
-"""Something for a worker to do: gives rows."""
+"""A function for a worker to run; it yields rows."""
 
 _BATCH: Final = 10_000
 
@@ -24,7 +24,7 @@ _BATCH: Final = 10_000
 def run_tasks(
     spark: SparkSession, tasks: Sequence[Task], schema: str, arrow: pa.Schema
 ) -> DataFrame:
-    """The rows of all tasks, one task a partition. The tasks travel to the workers by pickle."""
+    """Return the rows of all tasks, one task a partition. Tasks reach the workers by pickle."""
     work = partial(_work, tuple(tasks), arrow)
     numbers = spark.range(0, len(tasks), 1, numPartitions=len(tasks))
     return numbers.mapInArrow(work, schema)
@@ -33,7 +33,7 @@ def run_tasks(
 def _work(
     tasks: tuple[Task, ...], arrow: pa.Schema, batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Do the tasks whose numbers come in. Garbage collection would only walk living state."""
+    """Run the tasks with these numbers. Garbage collection would walk live state: it is off."""
     gc.disable()
     try:
         for batch in batches:

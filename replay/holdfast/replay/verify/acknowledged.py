@@ -1,7 +1,7 @@
-"""Is everything that was acknowledged in the log? No digest of logs can tell; the clients can.
+"""Check that all acknowledged changes are in the log; no digest of logs shows that, clients do.
 
 A witness file has a line of JSON for each acknowledged change: `request_id`, `group`, `kind`, and,
-where the answer told it, `index` and `ordinal` of its position. The lines are anti-joined with the
+where the answer had it, `index` and `ordinal` of its position. The lines are anti-joined with the
 log: by request id (of a record, or of a join that a generation answered), and by position. Knows
 the rows of the log, no fold.
 """
@@ -22,7 +22,7 @@ SCHEMA = "request_id string, `group` string, kind string, index bigint, ordinal 
 
 
 def read_changes(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
-    """The lines of the witness files. Raises FileNotFoundError for a file that is not there."""
+    """Read the lines of the witness files. Raises FileNotFoundError for a missing file."""
     for path in files:
         if not path.is_file():
             raise FileNotFoundError(f"there is no witness file {path}: was the client started?")
@@ -31,7 +31,7 @@ def read_changes(spark: SparkSession, files: Sequence[Path]) -> DataFrame:
 
 
 def unreadable_lines(changes: DataFrame) -> list[Finding]:
-    """Lines that are no witness: a change that cannot be looked for is not proven."""
+    """Find lines that are no witness: a change that cannot be looked for is not proven."""
     nothing = f.col("request_id").isNull() & f.col("index").isNull()
     rows = changes.where(f.col("bad").isNotNull() | nothing).limit(FINDINGS_MAX).collect()
     return [
@@ -41,7 +41,7 @@ def unreadable_lines(changes: DataFrame) -> list[Finding]:
 
 
 def missing_requests(changes: DataFrame, rows: DataFrame) -> list[Finding]:
-    """Acknowledged request ids that no record carries and no generation answered."""
+    """Find acknowledged request ids that no record carries and no generation answered."""
     own = rows.where("request_id <> ''").select("grp", "request_id")
     served = rows.where("served is not null").select("grp", f.explode("served"))
     in_log = own.unionByName(served.toDF("grp", "request_id")).distinct()
@@ -61,7 +61,7 @@ def missing_requests(changes: DataFrame, rows: DataFrame) -> list[Finding]:
 
 
 def missing_positions(changes: DataFrame, rows: DataFrame) -> list[Finding]:
-    """Acknowledged positions at which the log has no record of that group."""
+    """Find acknowledged positions at which the log has no record of that group."""
     asked = changes.where("index is not null")
     same = (asked["index"] == rows["idx"]) & (_group(asked) == rows["grp"])
     same = same & (asked["ordinal"].isNull() | (asked["ordinal"] == rows["ordinal"]))

@@ -1,7 +1,7 @@
-"""Folds what belongs to no group: all records of the cluster, in order. Imports no Spark.
+"""Fold the state that belongs to no group, from all records in order. Imports no Spark.
 
-The chain over everything (S3), topics, settings, the dedupe table (S15), counters. It is serial by
-nature; it decodes only what it folds.
+It is the chain over all records (S3), topics, settings, the dedupe table (S15) and counters. The
+fold is serial; it decodes only the records that it needs.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from holdfast.storage.codec.state_image import changes
 
 
 def fold_cluster(segments: Sequence[Sequence[Source]], cut: Cut) -> Iterator[ResultRow]:
-    """Go through everything in order; each inner sequence holds the files of one segment."""
+    """Fold all records in order; each inner sequence holds the files of one segment."""
     fold = _ClusterFold()
     for sources in segments:
         for row in read_rows_in_order(sources, cut):
@@ -51,7 +51,7 @@ def fold_cluster(segments: Sequence[Sequence[Source]], cut: Cut) -> Iterator[Res
 
 @dataclass(slots=True)
 class _ClusterFold:
-    """The whole log in order, and the part of the state that belongs to no group."""
+    """The fold so far: the chain and the part of the state that belongs to no group."""
 
     state: State = field(default_factory=State)
     head: bytes = CHAIN_START

@@ -1,4 +1,4 @@
-"""Compares the states that were found in different ways: by SQL, by `evolve`, by the live node.
+"""Compare states computed in different ways: by SQL, by `evolve`, by the live node.
 
 Knows states and digests, no records.
 """
@@ -20,22 +20,18 @@ FINDINGS_MAX = 100
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a live node published about itself after it had applied entry `index`.
-
-    `log_time_ms`: of its state then; None: of the last record, which is right unless later entries
-    left no record. `digest`: of its state (`codec.state_image`). `chain`: head of the chain over
-    all records. `groups`: digests of single groups. What is None or empty is not compared.
-    """
+    """What a live node published after entry `index`. What is None or empty is not compared."""
 
     index: int
     log_time_ms: int | None = None
-    digest: int | None = None
-    chain: bytes | None = None
-    groups: Mapping[str, int] = field(default_factory=dict)
+    """Log time of its state; None: of the last record, right unless later entries had no record."""
+    digest: int | None = None  # of its state (`codec.state_image`)
+    chain: bytes | None = None  # head of the chain over all records
+    groups: Mapping[str, int] = field(default_factory=dict)  # digests of single groups
 
 
 def sql_against_fold(sql: DataFrame, folded: DataFrame, broken: set[str]) -> list[Finding]:
-    """Keys whose value the two implementations see differently; groups in `broken` are left out."""
+    """Find keys whose values differ between the implementations; leave out groups in `broken`."""
     keys = ["grp", "kind", "key"]
     one = sql.select(*keys, f.col("value").alias("sql"))
     two = folded.select(*keys, f.col("value").alias("fold"))
@@ -57,7 +53,7 @@ def sql_against_fold(sql: DataFrame, folded: DataFrame, broken: set[str]) -> lis
 
 
 def against_live(folded: Folded, expected: Expected) -> list[Finding]:
-    """What the replay computes otherwise than the live node published (S3)."""
+    """Find what the replay computes differently from what the live node published (S3)."""
     findings = []
     last, head = folded.head()
     place = Position(expected.index, 0)

@@ -1,6 +1,6 @@
-"""Runs `group_fold` and `cluster_fold` on Spark, and gathers what they give back.
+"""Run `group_fold` and `cluster_fold` on Spark, and collect their results.
 
-Knows rows of results, and not how they are made.
+Knows rows of results, not how they are made.
 """
 
 from __future__ import annotations
@@ -42,36 +42,36 @@ _RESULT_ARROW: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True)
 class Folded:
-    """The outcome of a fold; `rows` is kept by Spark until `release`."""
+    """The outcome of a fold; Spark keeps `rows` until `release`."""
 
     rows: DataFrame
 
     def findings(self) -> list[Finding]:
-        """What the workers found wrong, in the order of the log."""
+        """Return the workers' findings, in the order of the log."""
         found = self.rows.where(f.col("tag") == FINDING).orderBy("idx", "ordinal").collect()
         return [Finding(r.kind, "", r.grp, Position(r.idx, r.ordinal), r.text) for r in found]
 
     def entries(self) -> DataFrame:
-        """The groups in words, as `sql_state` has them."""
+        """Return the groups as keys and values, in the form of `sql_state`."""
         entries = self.rows.where(f.col("tag") == ENTRY)
         return entries.select("grp", "kind", "key", f.col("text").alias("value"))
 
     def head(self) -> tuple[Position, bytes]:
-        """The last position, and the head of the chain over all records."""
+        """Return the last position, and the head of the chain over all records."""
         row = self.rows.where(f.col("tag") == HEAD).collect()[0]
         return Position(row.idx, row.ordinal), bytes(row.content)
 
     def count(self) -> int:
-        """Number of records folded."""
+        """Return the number of records folded."""
         total = self.rows.where(f.col("tag") == COUNT).agg(f.sum("idx").alias("n")).collect()
         return int(total[0].n or 0)
 
     def digest(self) -> int:
-        """The digest of the whole state, by the rules of `codec.state_image`."""
+        """Compute the digest of the whole state, by the rules of `codec.state_image`."""
         return sum(self.group_digests(None).values()) % _SPAN
 
     def group_digests(self, groups: Sequence[str] | None) -> dict[str, int]:
-        """Sums over the state records of each group, or of some; "" is what belongs to none."""
+        """Sum up the state records of each group, or of some; "" is the rest of the state."""
         records = self.rows.where(f.col("tag") == RECORD)
         if groups is not None:
             records = records.where(f.col("grp").isin(list(groups)))
@@ -84,12 +84,12 @@ class Folded:
         return {r.grp: ((r.high << 32) + r.low) % _SPAN for r in sums}
 
     def state(self) -> State:
-        """The whole state as the coordinator has it. For states that fit into the driver."""
+        """Build the coordinator's state. For states that fit into the driver's memory."""
         records = self.rows.where(f.col("tag") == RECORD).select("content").collect()
         return restore(bytes(record.content) for record in records)
 
     def release(self) -> None:
-        """Let Spark forget the rows."""
+        """Let Spark drop the rows."""
         self.rows.unpersist()
 
 

@@ -1,6 +1,6 @@
-"""Gaps that one log shows by itself: in the ordinals of an entry, and in the counts of a group.
+"""Find gaps in one log: in the ordinals of an entry, and in the sequence numbers of a group.
 
-Numbers of entries may be missing by right (an entry without records has no place in the event log);
+Indexes of entries may be missing (an entry without records has no place in the event log);
 ordinals within an entry and records within a group's life may not (S3). All in the JVM. Knows
 positions and counts, no payloads.
 """
@@ -17,7 +17,7 @@ FINDINGS_MAX = 100
 
 
 def ordinal_gaps(rows: DataFrame) -> list[Finding]:
-    """Entries whose records are not numbered 0, 1, 2, … each once."""
+    """Find entries whose records are not numbered 0, 1, 2, … each once."""
     entries = rows.groupBy("idx").agg(
         f.sort_array(f.collect_list("ordinal")).alias("ordinals"), f.min("grp").alias("grp")
     )
@@ -27,7 +27,7 @@ def ordinal_gaps(rows: DataFrame) -> list[Finding]:
 
 
 def _ordinal_finding(index: int, group: str, ordinals: list[int]) -> Finding:
-    """The first number that is wrong in an entry: missing, or there more than once."""
+    """Make the finding for an entry's first wrong ordinal: missing, or there more than once."""
     wrong = next(nth for nth, ordinal in enumerate(ordinals) if nth != ordinal)
     if ordinals[wrong] < wrong:
         text = "the record is there more than once"
@@ -37,10 +37,10 @@ def _ordinal_finding(index: int, group: str, ordinals: list[int]) -> Finding:
 
 
 def sequence_gaps(rows: DataFrame) -> list[Finding]:
-    """Groups whose records are not counted 1, 2, 3, … in each life (S3).
+    """Find groups whose records are not counted 1, 2, 3, … in each life (S3).
 
-    A life begins with `GroupCreated`. What the dedupe table keeps of a group that is not there any
-    more (S15) is counted by no rule.
+    A life begins with `GroupCreated`. Records for the dedupe table of a deleted group (S15) are not
+    counted.
     """
     order = Window.partitionBy("grp").orderBy("idx", "ordinal")
     marks = f.when(f.col("type").isin("GroupCreated", "GroupDeleted"), f.col("type"))

@@ -1,8 +1,9 @@
-"""What a worker does with a bucket: fold the coordinator's own `evolve`, and check each record.
+"""A worker's part of the fold: fold a bucket with the coordinator's `evolve`, check each record.
 
 A bucket holds some groups, each over its whole life, so nothing is shuffled and one state is in
-memory. The result are the records that `codec.state_image` takes its digest over, and the same
-groups in words, for comparison with `sql_state`. Runs in Spark's workers, and imports no Spark.
+memory. The result is the state records that the digest is taken over (`codec.state_image`), and the
+same groups as keys and values, for comparison with `sql_state`. Runs in Spark's workers, and
+imports no Spark.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def fold_bucket(sources: Sequence[Source], cut: Cut) -> Iterator[ResultRow]:
 
 
 def _records_of(group: Group) -> Iterator[ResultRow]:
-    """The state records of a group: what the digest of a state is the sum over."""
+    """Yield the state records of a group: the digest of a state is the sum over them."""
     alone = State(groups=PMap([(group.group_id, group)]))
     for change in changes(State(), alone):
         if change.database == GROUPS and change.content is not None:
@@ -57,7 +58,7 @@ def _records_of(group: Group) -> Iterator[ResultRow]:
 
 
 def entries_of(group: Group) -> Iterator[ResultRow]:
-    """A group as keys and values in words, the same that `sql_state` finds in its own way."""
+    """Yield a group as keys and values as text, as `sql_state` computes them independently."""
     name = group.group_id
     yield ResultRow(ENTRY, name, "generation", "", str(group.generation))
     for member in group.members.values():
@@ -74,7 +75,7 @@ def entries_of(group: Group) -> Iterator[ResultRow]:
 
 @dataclass(slots=True)
 class _Bucket:
-    """Groups that are being folded. `broken`: those whose fold had to stop."""
+    """The groups of a bucket during the fold. `broken`: those whose fold had to stop."""
 
     state: State = field(default_factory=State)
     heads: dict[str, bytes] = field(default_factory=dict)
@@ -84,7 +85,7 @@ class _Bucket:
     count: int = 0
 
     def step(self, row: LogRow) -> None:
-        """Take in one record: its place, its chain, its bytes, its rule."""
+        """Take in one record: check its position, chain and bytes, then fold it."""
         group_id, place = row["grp"], Position(row["idx"], row["ordinal"])
         if place <= self.last.get(group_id, START):
             self.findings.add("duplicated", row, "the record is there more than once")
@@ -114,14 +115,14 @@ class _Bucket:
         return record
 
     def _evolve(self, row: LogRow, record: Record) -> None:
-        """A group that breaks a rule is left as it is, as every node leaves it (S6)."""
+        """Fold a record; a group that breaks a rule stays as it is, as on every node (S6)."""
         try:
             state = replay(self.state, (record,))
         except InvariantBroken as error:
             self.findings.add("rules", row, f"evolve refuses the {row['type']}: {error}")
             self.broken.add(row["grp"])
             return
-        if isinstance(record.event, RequestRecorded):  # `cluster_fold` keeps them: it sees them all
+        if isinstance(record.event, RequestRecorded):  # `cluster_fold` keeps them: it sees all
             state = _without_requests(state)
         self.state = state
 

@@ -1,7 +1,7 @@
-"""The cheapest layer: hashes of all records, summed per block in the JVM, then narrowed down.
+"""The cheapest layer: compare hashes of all records, summed per block in the JVM.
 
 Each record's hash covers its position and its payload (`segments.segments.record_hash`), so a plain
-sum notices a loss, a repetition, a swap and a changed bit, needs no order and no Python. Sums are
+sum shows a loss, a repetition, a swap and a changed bit, needs no order and no Python. Sums are
 compared with the manifests and between nodes; only blocks that differ are opened. Knows no events.
 """
 
@@ -22,40 +22,40 @@ from holdfast.replay.spark.log_tables import stored_rows, up_to, within
 from holdfast.storage.segments.segments import BLOCK_INDEXES, BlockDigest
 
 FINDINGS_MAX: Final = 100
-"""More positions than this are not listed one by one: something larger has happened."""
+"""Most positions that are listed one by one: if there are more, something larger has happened."""
 
 
 class Sum(NamedTuple):
-    """Records of one block of one segment of one node: as stored, and what may be compared."""
+    """The sums over one block of one segment of one node: number, low halves, high halves."""
 
     node: str
     segment: str
     block: int
-    stored: tuple[int, int, int]
-    common: tuple[int, int, int]
+    stored: tuple[int, int, int]  # over all stored records
+    common: tuple[int, int, int]  # over the records that can be compared between nodes
 
 
 class Comparable(NamedTuple):
-    """What all nodes should have alike: everything up to `last` but what somebody lacks."""
+    """The records that all nodes should have: up to `last`, without the ranges a node lacks."""
 
     last: Position
     lacking: tuple[Range, ...]
 
     def column(self) -> Column:
-        """Whether a row belongs to it."""
+        """Make the condition that a row belongs to them."""
         missing = [within(place) for place in self.lacking]
         return reduce(lambda one, two: one & ~two, missing, up_to(self.last))
 
 
 def hash_column() -> Column:
-    """The hexadecimal SHA-256 over position and payload; its head is the record's hash."""
+    """Compute the SHA-256 over position and payload, in hex; its head is the record's hash."""
     index = f.unhex(f.lpad(f.hex("idx"), 16, "0"))
     ordinal = f.unhex(f.lpad(f.hex(f.col("ordinal").cast("bigint")), 8, "0"))
     return f.sha2(f.concat(index, ordinal, f.col("payload")), 256)
 
 
 def block_sums(spark: SparkSession, logs: Sequence[NodeLog], common: Comparable) -> list[Sum]:
-    """One pass over everything that is stored."""
+    """Sum up the hashes of all stored records by block, in one pass."""
     comparable = f.col("fresh") & common.column()
     value = f.col("hash")
     high = f.conv(f.substring(value, 1, 8), 16, 10).cast("bigint")
@@ -80,7 +80,7 @@ def block_sums(spark: SparkSession, logs: Sequence[NodeLog], common: Comparable)
 
 
 def against_manifests(logs: Sequence[NodeLog], sums: Sequence[Sum]) -> list[Finding]:
-    """Blocks whose records are not those that the node's own manifest was written for."""
+    """Find blocks whose records differ from the node's own manifest."""
     found = {(s.node, s.segment, s.block): s.stored for s in sums}
     findings = []
     for log in logs:
@@ -96,7 +96,7 @@ def against_manifests(logs: Sequence[NodeLog], sums: Sequence[Sum]) -> list[Find
 
 
 def differing_blocks(logs: Sequence[NodeLog], sums: Sequence[Sum]) -> list[int]:
-    """Blocks that are not the same on every node."""
+    """Return the blocks that differ between nodes."""
     totals: dict[int, dict[str, list[int]]] = defaultdict(
         lambda: {log.node: [0, 0, 0] for log in logs}
     )
@@ -123,7 +123,7 @@ def locate(
 
 
 def _judge(row: Row, nodes: Sequence[str]) -> list[Finding]:
-    """Which nodes are wrong at one position: what the majority has is what is right."""
+    """Find the nodes that are wrong at one position: the majority is right."""
     held: dict[str, list[str]] = {node: [] for node in nodes}
     for copy in row.copies:
         held[copy.node].append(copy.hash)

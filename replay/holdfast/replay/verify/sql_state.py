@@ -1,6 +1,6 @@
-"""The state once more, as "who wrote a key last": a second implementation, and none of `evolve`.
+"""The state as "who wrote a key last": a second implementation, independent of `evolve`.
 
-The coordinator's fold cannot find its own mistakes. This says the same rules again, declaratively,
+The coordinator's fold cannot find its own mistakes. This states the same rules declaratively,
 over the typed columns: members, instances, generation, assignments with the entry that granted
 them, offsets. Nothing here may import `coordinator`; it would no longer be independent.
 
@@ -20,9 +20,9 @@ _PHASES = ("RebalanceStarted", "GenerationStarted", "AssignmentStored", "GroupEm
 
 
 def state_entries(living: DataFrame) -> DataFrame:
-    """Everything that the log says about groups that exist, one row a key.
+    """Compute the state of all groups that exist, one row a key.
 
-    `living` is read several times: let Spark keep it.
+    `living` is read several times: the caller should persist it.
     """
     members = _members(living)
     parts = [
@@ -36,7 +36,7 @@ def state_entries(living: DataFrame) -> DataFrame:
 
 
 def living_rows(rows: DataFrame) -> DataFrame:
-    """Records of each group's present life: those after its last deletion."""
+    """Select the records of each group's present life: those after its last deletion."""
     placed = rows.where("grp <> ''").withColumn("at", f.struct("idx", "ordinal"))
     deleted = placed.where("type = 'GroupDeleted'").groupBy("grp").agg(f.max("at").alias("end"))
     joined = placed.join(f.broadcast(deleted), "grp", "left")
@@ -45,7 +45,7 @@ def living_rows(rows: DataFrame) -> DataFrame:
 
 
 def _generations(living: DataFrame) -> DataFrame:
-    """The number of the last closed join phase; 0 before the first."""
+    """Find the generation of the last closed join phase; 0 before the first."""
     number = f.when(f.col("type").isin("GenerationStarted", "GroupEmptied"), f.col("generation"))
     last = living.groupBy("grp").agg(f.max_by(number, f.when(number.isNotNull(), f.col("at"))))
     value = f.coalesce(f.col(last.columns[1]), f.lit(0)).cast("string").alias("value")
@@ -53,9 +53,9 @@ def _generations(living: DataFrame) -> DataFrame:
 
 
 def _members(living: DataFrame) -> DataFrame:
-    """Who is a member: ids whose last mention is a coming, with when and as whom they came.
+    """Find the members: ids that came after they last departed.
 
-    `identity` outlives a swap: the instance of a static member, the id of a dynamic one.
+    `identity` stays the same in a swap: the instance of a static member, the id of a dynamic one.
     """
     came = living.where(f.col("type").isin("MemberJoined", "StaticMemberReplaced")).select(
         "grp", "member_id", "at", "instance_id", f.expr("true").alias("present"), "type"
@@ -67,7 +67,7 @@ def _members(living: DataFrame) -> DataFrame:
 
 
 def _departures(living: DataFrame) -> DataFrame:
-    """Every id that an event ended, and when."""
+    """Find every member id that an event ended, and when."""
     several = living.where(f.col("type").isin(*_LEAVING)).select("grp", "at", f.explode("members"))
     removed = living.where("removed is not null").select("grp", "at", f.explode("removed"))
     single = living.where(f.col("type").isin(*_THROWN_OUT)).select("grp", "at", "member_id")
@@ -92,10 +92,10 @@ def _instances(members: DataFrame) -> DataFrame:
 
 
 def _grants(living: DataFrame, members: DataFrame) -> DataFrame:
-    """What each member holds, and the index of the entry that granted it.
+    """Find what each member holds, and the index of the entry that granted it.
 
-    An assignment writes every member's key; a join phase that opens before the assignment is in
-    wipes them (Kafka's rule for CompletingRebalance); a swap hands the key on under a new index.
+    An assignment writes every member's key; a join phase that opens before the assignment arrives
+    clears them (Kafka's rule for CompletingRebalance); a swap keeps the key under a new index.
     """
     since = _since(living)
     given = _last_assignment(living)
@@ -113,7 +113,7 @@ def _grants(living: DataFrame, members: DataFrame) -> DataFrame:
 
 
 def _since(living: DataFrame) -> DataFrame:
-    """Per identity: its last joining and its last swap."""
+    """Find, for each identity, when it last joined and was last swapped."""
     came = living.where(f.col("type").isin("MemberJoined", "StaticMemberReplaced"))
     identified = came.withColumn("identity", _identity())
     return identified.groupBy("grp", "identity").agg(
@@ -123,7 +123,7 @@ def _since(living: DataFrame) -> DataFrame:
 
 
 def _last_assignment(living: DataFrame) -> DataFrame:
-    """Per group: the last assignment by identity, and the last wiping."""
+    """Find, for each group, the last assignment by identity, and when it was last cleared."""
     names = living.where(f.col("type").isin("MemberJoined", "StaticMemberReplaced")).select(
         "grp", "member_id", _identity().alias("identity")
     )
@@ -150,7 +150,7 @@ def _last_assignment(living: DataFrame) -> DataFrame:
 
 
 def _offsets(living: DataFrame) -> DataFrame:
-    """The last offset of each partition, unless its last mention is a deletion."""
+    """Find the last offset of each partition, unless it was deleted afterwards."""
     each = living.where("offsets is not null").select(
         "grp", "at", f.posexplode("offsets").alias("nth", "offset")
     )

@@ -1,7 +1,7 @@
-"""The verification: three layers, cheapest first, and what clients were told (docs/replay.md).
+"""The verification: three layers, cheapest first, and the clients' witnesses (docs/replay.md).
 
-Puts together what `hashes`, `gaps`, `sql_state`, `fold_job`, `compare` and `acknowledged` find. The
-hashes look at every node; the layers above them at one node whose hashes are without fault, since
+Combines the findings of `hashes`, `gaps`, `sql_state`, `fold_job`, `compare` and `acknowledged`.
+The hashes cover every node; the layers above them cover one node whose hashes are right, since
 equal hashes mean equal logs.
 """
 
@@ -39,10 +39,10 @@ def verify_logs(
     expected: Expected | None = None,
     witness_files: Sequence[Path] = (),
 ) -> Report:
-    """Check everything that there is. Raises FileNotFoundError for a lost witness file.
+    """Run all checks. Raises FileNotFoundError for a missing witness file.
 
-    A file that Spark cannot read stops its job: then the damaged ones are found and left out, with
-    a finding each, and everything is checked again without them.
+    A file that Spark cannot read stops its job: then the damaged files are found and left out, with
+    a finding each, and all checks run again without them.
     """
     try:
         return Verification(spark, logs).run(expected, witness_files)
@@ -57,7 +57,7 @@ class Verification:
     """One run over the logs of some nodes; collects checks, then makes the report."""
 
     def __init__(self, spark: SparkSession, logs: Sequence[NodeLog]) -> None:
-        """Begin with the logs as `read.node_logs` finds them."""
+        """Start with the logs as `read.node_logs` finds them."""
         self._spark = spark
         self._logs = [log for log in logs if log.segments]
         self._all = list(logs)
@@ -65,7 +65,7 @@ class Verification:
         self._notes: list[str] = []
 
     def run(self, expected: Expected | None, witness_files: Sequence[Path]) -> Report:
-        """Check everything that there is, as `verify_logs` says."""
+        """Run all checks, as `verify_logs` says."""
         self._check("manifests", f"{len(self._all)} nodes", self._manifests)
         if not self._logs:
             return Report(tuple(self._checks), notes=(EXPORT,))
@@ -87,7 +87,7 @@ class Verification:
             table.unpersist()
 
     def _compare(self, log: NodeLog, table: DataFrame, folded: Folded) -> None:
-        """Layers two and three: the two implementations of the rules against each other."""
+        """Run layers two and three: compare the two implementations of the rules."""
         self._check("fold by evolve, chains, payloads", f"node {log.node}", folded.findings)
         broken = {f.group for f in self._checks[-1].findings if f.kind in {"rules", "payload"}}
         living = living_rows(table).persist()
@@ -125,7 +125,7 @@ class Verification:
         ]
 
     def _hashes(self) -> None:
-        """Layer one: sums against the manifests, then between nodes, then the bad blocks."""
+        """Run layer one: compare sums with the manifests, then between nodes; open bad blocks."""
         logs = self._logs
         lacking = sorted({gap for gaps_ in missing_ranges(logs).values() for gap in gaps_})
         common = hashes.Comparable(min(log.last for log in logs), tuple(lacking))
@@ -155,12 +155,12 @@ class Verification:
                 self._notes.append(f"node {log.node} has records after {beyond} that others lack")
 
     def _reference(self) -> NodeLog:
-        """The node to fold: one without a finding if there is one, then the longest log."""
+        """Choose the node to fold: one without a finding if there is one, then the longest log."""
         faulty = {finding.node for check in self._checks for finding in check.findings}
         return max(self._logs, key=lambda log: (log.node not in faulty, log.last))
 
     def _live(self, folded: Folded, again: NodeLog | None, expected: Expected) -> None:
-        """Compare with what the node published; fold `again` if it did so in mid-log."""
+        """Compare with what the node published; fold `again` if that was before the log's end."""
         at_index = folded if again is None else fold(self._spark, again, _cut(expected))
         name = f"digests published at index {expected.index}"
         covered = f"state, chain, {len(expected.groups)} groups"

@@ -1,4 +1,4 @@
-"""What can go wrong on disk: one root, and attributes, so that nobody parses a sentence to decide.
+"""The errors of a disk: one root class, and attributes, so that no caller has to parse a sentence.
 
 Each message says what happened, to which file, why, and what to do next. Knows nothing of LMDB.
 

@@ -1,7 +1,7 @@
-"""S21: every record of both environments is walked at start, by a child process.
+"""S21: at each start a child process reads and checks every record of both environments.
 
-LMDB maps its file: a page that the file is too short for kills whoever reads it by SIGBUS. So a
-child walks, and the death of the child is a verdict like any other: damage. As a program,
+LMDB maps its file: if the file is too short for a page, reading the page kills the process with
+SIGBUS. So a child reads, and its death is a verdict, too: damage. As a program,
 `python -m holdfast.storage.directory.check DIR` prints the verdict as JSON; exit code 0 sound,
 1 damaged.
 """
@@ -44,28 +44,23 @@ _EXIT_SOUND, _EXIT_DAMAGED, _EXIT_USAGE = 0, 1, 2
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What the walk found.
-
-    `reason` is a sentence, empty if sound. `cluster_id` and `node_id` say whose directory it is;
-    both are empty if its node never started or the journal cannot be read. `blank` means that
-    nothing was ever written. `refusal`, a `Refusal` or empty, marks what could not be judged:
-    neither sound nor damaged, so nobody may rebuild for it.
-    """
+    """The result of the check."""
 
     sound: bool
-    reason: str = ""
-    cluster_id: str = ""
-    node_id: str = ""
-    blank: bool = False
+    reason: str = ""  # a sentence; empty if sound
+    cluster_id: str = ""  # empty if the node never started or the journal cannot be read
+    node_id: str = ""  # the same
+    blank: bool = False  # nothing was ever written
     refusal: str = ""
+    """A `Refusal` if nothing could be judged: not sound, not damaged, so no reason to rebuild."""
 
 
 def verify_directory(path: Path, *, seconds_max: float = CHECK_SECONDS_MAX) -> Verdict:
-    """Walk the environments under `path` in a child process; whatever happens to it is the answer.
+    """Check the environments under `path` in a child process, and judge by how it ends.
 
-    A crash of the child is damage. Not so a child that was killed from outside, could not run or
-    took longer than `seconds_max`: were that damage, a slow disk or a broken installation would
-    send all nodes rebuilding at once. Nobody may write to the directory meanwhile.
+    A crash of the child is damage. A child that was killed from outside, could not run or took
+    longer than `seconds_max` is no damage: else a slow disk or a broken installation would make all
+    nodes rebuild at once. The caller makes sure that nobody writes to the directory meanwhile.
     """
     command = [sys.executable, "-P", "-m", "holdfast.storage.directory.check", str(path)]
     try:
@@ -80,7 +75,7 @@ def verify_directory(path: Path, *, seconds_max: float = CHECK_SECONDS_MAX) -> V
 
 
 def walk_directory(path: Path) -> Verdict:
-    """The walk itself, in this process: a damaged file may kill it."""
+    """Check the environments in this process, which a damaged file may kill."""
     cluster_id = node_id = ""
     try:
         image = _walk_journal(path / JOURNAL_FOLDER)
@@ -106,7 +101,7 @@ def _walk_journal(path: Path) -> JournalImage:
 
 
 def _refuse_rollback(path: Path, found: int) -> None:
-    """S21: what a flip in the newest meta page hides would be acknowledged, and gone."""
+    """Raise JournalDamaged if a transaction that was durable is gone (S21)."""
     known = read_mark(path)
     if known > found:
         raise JournalDamaged(
@@ -118,7 +113,7 @@ def _refuse_rollback(path: Path, found: int) -> None:
 
 
 def _walk_state(path: Path) -> int | None:
-    """The index that the state covers, None if it was never written."""
+    """Check the state; return the index that it covers, None if it was never written."""
     try:
         with open_environment(path, readonly=True) as environment:
             databases = open_state_databases(environment, create=False)
@@ -151,7 +146,7 @@ def _unjudged(reason: str, refusal: Refusal = Refusal.UNUSABLE) -> Verdict:
 
 
 def _verdict_of(code: int, output: str, complaint: str) -> Verdict:
-    """The child's own verdict; a child that gave none could not do its work."""
+    """Read the child's verdict; a child that printed none could not do its work."""
     try:
         return Verdict(**json.loads(output))
     except (ValueError, TypeError):
@@ -160,7 +155,7 @@ def _verdict_of(code: int, output: str, complaint: str) -> Verdict:
 
 
 def main(arguments: list[str]) -> int:
-    """Run the walk as a program."""
+    """Run the check as a program."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m holdfast.storage.directory.check DIRECTORY\n")
         return _EXIT_USAGE

@@ -1,12 +1,12 @@
 """A node's data directory: one process at a time, the right node, and never silently empty (S19).
 
-    lock        held by the process that uses the directory
+    lock        locked by the process that uses the directory
     raft/       the journal             raft.damaged-<n>/    one that was moved aside
     state/      state and event log     state.damaged-<n>/   the same
-    segments/   sealed events           unfinished           there while the first two are made
+    segments/   sealed events           unfinished           exists while raft/ and state/ are made
 
-Leftovers of what a crash interrupted (`raft.new`, `state.new`, `state.incoming`, `state.copy*`)
-held nothing that anybody was promised, and are removed at the next start. Damage is never deleted.
+Leftovers of a crash (`raft.new`, `state.new`, `state.incoming`, `state.copy*`) hold nothing that
+was acknowledged, and are removed at the next start. Damaged environments are never deleted.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ SEGMENTS_FOLDER = "segments"
 _ENVIRONMENTS = (JOURNAL_FOLDER, STATE_FOLDER)
 _LEFTOVERS = ("raft.new", "state.new", "state.incoming", "state.copy*")
 _UNFINISHED = "unfinished"
-_IGNORED = ("lock", "lost+found")  # ours, and what a fresh ext4 file system is born with
+_IGNORED = ("lock", "lost+found")  # our lock, and a new ext4's own folder
 
 
 def is_empty(path: Path) -> bool:
-    """Whether a node would find its directory empty: absent, or nothing in it was ever used (S19).
+    """Return whether a directory is empty for a node: absent, or nothing in it was used (S19).
 
-    Looks only; a node that runs may write there meanwhile.
+    Changes nothing; a running node may write there meanwhile.
     """
     if not path.is_dir():
         return not path.exists()
@@ -68,8 +68,8 @@ def is_empty(path: Path) -> bool:
 class DataDirectory:
     """An open data directory, locked until `close`.
 
-    Opening raises `DirectoryRefused` and changes nothing that anybody wrote. `verdict` says whether
-    the content can be trusted. If not, the caller either stops or calls `set_aside` and rebuilds.
+    Opening raises `DirectoryRefused`, and never changes stored data. `verdict` tells whether the
+    content can be trusted. If not, the caller either stops or calls `set_aside` and rebuilds.
     """
 
     def __init__(
@@ -85,9 +85,9 @@ class DataDirectory:
     ) -> None:
         """Lock, check, and lay out an empty directory if `bootstrap` or `rebuild` allows it.
 
-        `bootstrap`: the operator says that this cluster is new. `rebuild`: he says that this node's
-        disk is, and that its peers have the data. Neither does anything to a directory with data.
-        `disk_reserve_bytes`: what must be left to lay one out; None: the reserve of S20.
+        `bootstrap`: the operator states that this cluster is new. `rebuild`: the operator states
+        that this node's disk is new and its peers have the data. Neither affects a directory with
+        data. `disk_reserve_bytes`: free space needed to lay one out; None: the reserve of S20.
         """
         self.path = path
         self._owner = (cluster_id, node_id)
@@ -104,37 +104,37 @@ class DataDirectory:
 
     @property
     def journal_path(self) -> Path:
-        """Where `LmdbJournal` lives."""
+        """The folder of `LmdbJournal`."""
         return self.path / JOURNAL_FOLDER
 
     @property
     def state_path(self) -> Path:
-        """Where `StateStore` lives."""
+        """The folder of `StateStore`."""
         return self.path / STATE_FOLDER
 
     @property
     def segments_path(self) -> Path:
-        """Where sealed segments lie."""
+        """The folder of sealed segments."""
         return self.path / SEGMENTS_FOLDER
 
     @property
     def copy_path(self) -> Path:
-        """Where a copy of the state may lie while it is streamed; not there at a start (S18)."""
+        """The folder for a copy of the state while it is streamed; absent at a start (S18)."""
         return self.path / f"{STATE_FOLDER}.copy"
 
     @property
     def bootstrapping(self) -> bool:
-        """Whether this disk may take part in forming a cluster (S19): told so, and truly new.
+        """Whether this disk may take part in forming a cluster (S19): told so, and really new.
 
-        Not after damage was moved aside, nor beside sealed history, whatever a forgotten flag says.
+        False after damage was moved aside and beside sealed history, even if the flag was left on.
         """
         return self._bootstrap and self.verdict.blank and not self._has_past()
 
     def set_aside(self) -> None:
-        """Move damaged environments away, keep them, and lay out empty ones to rebuild into.
+        """Move damaged environments aside, and make empty ones to rebuild into.
 
-        Both go, though only one be damaged: state and journal belong together, and the disk gets a
-        new incarnation. A crash in between leaves one of them missing, which is damage again.
+        Both are moved even if one is sound: state and journal belong together, and the disk gets a
+        new incarnation. After a crash in between one of them is missing, which is damage again.
         """
         number = 1 + max((_number(path) for path in self.path.glob("*.damaged-*")), default=0)
         for name in _ENVIRONMENTS:
@@ -165,7 +165,7 @@ class DataDirectory:
             missing = STATE_FOLDER if present == [JOURNAL_FOLDER] else JOURNAL_FOLDER
             return Verdict(sound=False, reason=f"{self.path / missing} is missing")
         if self._has_past():
-            # `set_aside` was interrupted, or somebody took both environments away.
+            # `set_aside` was interrupted, or both environments were removed.
             return Verdict(sound=False, reason=f"{self.path} has neither journal nor state")
         self._refuse_strangers()
         if not may_create:
@@ -185,7 +185,7 @@ class DataDirectory:
         return verdict
 
     def _lay_out(self) -> Verdict:
-        """Make both environments, empty; a mark says until the end that they hold nothing yet."""
+        """Make both environments, empty; a mark file exists until both are complete."""
         if lack := shortage(self.path, self._disk_reserve_bytes):
             why = f"{lack}. {_NO_SPACE}"
             raise DirectoryRefused(self.path, Refusal.NO_SPACE, why)
@@ -202,7 +202,7 @@ class DataDirectory:
         return Verdict(sound=True, blank=True)
 
     def _refuse_strangers(self) -> None:
-        """Somebody's home directory is not an empty data directory."""
+        """Refuse a directory with unknown files: a home directory is no empty data directory."""
         known = {*_IGNORED, SEGMENTS_FOLDER}
         strangers = sorted(path.name for path in self.path.iterdir() if path.name not in known)
         if strangers:
@@ -216,7 +216,7 @@ class DataDirectory:
     def _remove_leftovers(self) -> None:
         mark = self.path / _UNFINISHED
         if mark.exists():
-            # Laid out, but never handed to anybody: as if it had not begun.
+            # The layout was not finished, so nothing has used it: start over.
             for name in _ENVIRONMENTS:
                 remove_tree(self.path / name)
             mark.unlink()
@@ -258,7 +258,7 @@ def _number(path: Path) -> int:
 
 
 def _lock(path: Path) -> int:
-    """An open, locked descriptor; the kernel unlocks it however the process ends."""
+    """Open and lock the lock file; the kernel unlocks it however the process ends."""
     try:
         make_directory(path)
         descriptor = os.open(path / LOCK_NAME, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)

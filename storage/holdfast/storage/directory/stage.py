@@ -1,7 +1,7 @@
-"""Whether stopped nodes' directories hold what the nodes acknowledged, asked before a node runs.
+"""Find out whether directories of stopped nodes hold what the nodes acknowledged.
 
-A disk that rebuilds (S19) has files and lacks the data. A child process reads, for a damaged file
-can kill whoever reads it (S21). As a program,
+A disk that rebuilds (S19) has files, but lacks the data. A child process reads, since a damaged
+file can kill the process that reads it (S21). As a program,
 `python -m holdfast.storage.directory.stage DIR` prints the stage: that of the stored
 identity, "" if there is none, "unknown" if it cannot be told.
 """
@@ -28,15 +28,15 @@ if TYPE_CHECKING:
 
 UNKNOWN: Final = "unknown"
 SECONDS_MAX: Final = 30.0
-"""How long a disk may take to tell."""
+"""How long the read of one directory may take."""
 _EXIT_USAGE: Final = 2
 
 
 def lacks_data(directories: Iterable[Path]) -> set[Path]:
-    """Those whose node is no voter of a formed cluster, so that it has nothing to give to others.
+    """Return the directories whose node is no voter of a formed cluster and has no data for others.
 
-    Absent or empty; set aside as damaged; or rebuilding. What cannot be judged (damaged, in use, a
-    stranger's) is not among them: its node says what it is. Changes nothing.
+    They are absent, empty, set aside as damaged, or rebuilding. A directory that cannot be judged
+    (damaged, in use, foreign) is not among them: its node will report it. Changes nothing.
     """
     asked = list(directories)
     children = {path: _asking(path) for path in asked if not is_empty(path)}
@@ -51,7 +51,7 @@ def _asking(path: Path) -> subprocess.Popen[str]:
 
 
 def _lacks(child: subprocess.Popen[str]) -> bool:
-    """A child that dies, or takes too long, has told nothing."""
+    """Return whether a child reports a lack of data; one that dies or takes too long does not."""
     try:
         told, _ = child.communicate(timeout=SECONDS_MAX)
     except subprocess.TimeoutExpired:
@@ -62,7 +62,7 @@ def _lacks(child: subprocess.Popen[str]) -> bool:
 
 
 def stored_stage(directory: Path) -> str:
-    """The stage, read in this process: a damaged file may kill it."""
+    """Read the stage in this process, which a damaged file may kill."""
     try:
         lock = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
     except FileNotFoundError:
@@ -93,7 +93,7 @@ def _stage_in(directory: Path) -> str:
 
 
 def main(arguments: list[str]) -> int:
-    """Ask one directory, as a program."""
+    """Print the stage of one directory, as a program."""
     if len(arguments) != 1:
         sys.stderr.write("usage: python -m holdfast.storage.directory.stage DIRECTORY\n")
         return _EXIT_USAGE

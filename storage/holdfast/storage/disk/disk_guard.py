@@ -1,4 +1,4 @@
-"""Whether the disk still has its reserve (S20). Asked before each proposal, so it must be cheap."""
+"""Check that the disk still has its reserve (S20), before each proposal, so it must be cheap."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ LOOK_AGAIN_SECONDS = 1.0
 
 
 class DiskGuard:
-    """Looks at the file system at most once a second; `low` never blocks for longer than that."""
+    """Asks the file system at most once a second; between, `low` answers from memory."""
 
     def __init__(self, path: Path, clock: Callable[[], float], reserve: int | None = None) -> None:
         """`reserve` in bytes; None: the larger of 256 MiB and 5 %."""
@@ -20,7 +20,7 @@ class DiskGuard:
         self._low = False
 
     def low(self) -> bool:
-        """Whether proposals must be refused, while snapshots and journal cuts go on."""
+        """Return whether proposals must be refused, while snapshots and journal cuts go on."""
         now = self._clock()
         if now - self._looked_at >= LOOK_AGAIN_SECONDS:
             self._looked_at, self._low = now, below_reserve(self._path, self._reserve)

@@ -2,7 +2,7 @@
 
 Writes go by pwrite, never through the map (`writemap=False`): a commit writes its pages, syncs
 them, and only then writes the meta page that makes them the newest, through a descriptor that
-syncs on its own. Whatever prefix of that reaches the disk, one of the two meta pages is whole.
+syncs by itself. Whichever part of this reaches the disk, one of the two meta pages is whole.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 DATA_FILE = "data.mdb"
 LOCK_FILE = "lock.mdb"
 
-# The map is address space, not memory and not disk: sized once, far above need (S20), so that it
-# never has to be enlarged under a running transaction.
+# The map is address space, not memory and not disk: it is sized once, far above need (S20), so that
+# it never has to grow under a running transaction.
 MAP_BYTES = 64 * 1024**3
 
 Databases = dict[str, "lmdb._Database"]  # noqa: SLF001 - the only name that lmdb gives its type
@@ -30,7 +30,7 @@ Databases = dict[str, "lmdb._Database"]  # noqa: SLF001 - the only name that lmd
 def open_environment(
     path: Path, *, map_bytes: int = MAP_BYTES, readonly: bool = False, sync: bool = True
 ) -> lmdb.Environment:
-    """Open what lies at `path`; raises `lmdb.Error` if there is nothing or it is not readable.
+    """Open the environment at `path`; raises `lmdb.Error` if it is absent or not readable.
 
     A read-only environment takes no lock: only for files that nobody writes meanwhile.
     """
@@ -42,7 +42,7 @@ def open_environment(
         lock=not readonly,
         create=False,
         sync=sync,
-        readahead=readonly,  # a walk reads all of it in order; a node jumps
+        readahead=readonly,  # a check reads all pages in order; a node reads here and there
     )
 
 
@@ -62,10 +62,10 @@ def new_environment(
 def publish_environment(
     path: Path, names: Sequence[str], records: Mapping[tuple[str, bytes], bytes]
 ) -> None:
-    """Make an environment with a few first records appear at `path`, whole or not at all.
+    """Make an environment with its first records at `path`, whole or not at all.
 
-    It grows up at `<path>.new` and is renamed when it is durable, so that an environment under its
-    own name without its first records can only be damage, never an interrupted beginning.
+    It is built at `<path>.new` and renamed when it is durable. So an environment at `path` without
+    its first records is damage, never an interrupted start.
     """
     make_directory(path.parent)
     beginning = path.with_name(path.name + ".new")
@@ -80,7 +80,7 @@ def publish_environment(
 
 
 def open_databases(environment: lmdb.Environment, names: Sequence[str]) -> Databases:
-    """Handles of databases that must exist; raises `lmdb.Error` if one does not."""
+    """Open databases that must exist; raises `lmdb.Error` if one does not."""
     return {name: environment.open_db(name.encode(), create=False) for name in names}
 
 
@@ -99,19 +99,19 @@ def open_later_databases(
 
 
 def reading(environment: lmdb.Environment) -> lmdb.Transaction[bytes]:
-    """A read transaction. Keep it short: pages cannot be reused while it lasts (S18)."""
+    """Begin a read transaction. Keep it short: pages cannot be reused while it lasts (S18)."""
     return environment.begin()
 
 
 def walk(
     txn: lmdb.Transaction[bytes], database: lmdb._Database, start: bytes | None = None
 ) -> Iterator[tuple[bytes, bytes]]:
-    """All (key, value) of a database in the order of the keys, from `start` on."""
+    """Yield all (key, value) of a database in the order of the keys, from `start` on."""
     cursor = txn.cursor(database)
     if start is None or cursor.set_range(start):
         yield from cursor
 
 
 def error_code(error: lmdb.Error) -> int:
-    """The errno, or LMDB's own negative number; 0 if the error carries none."""
+    """Return the errno, or LMDB's own negative number; 0 if the error has none."""
     return int(getattr(error, "code", 0) or 0)

@@ -1,4 +1,4 @@
-"""Files and directories that are durable when a function returns, and the room that is left (S20).
+"""Durable operations on files and directories, and the free space of a file system (S20).
 
 Knows the file system only.
 """
@@ -35,7 +35,7 @@ def make_directory(path: Path) -> None:
 
 
 def rename_durably(source: Path, target: Path) -> None:
-    """Rename, replacing a file `target`; after a power cut it is either there or it is not."""
+    """Rename, replacing a file `target`; after a power cut it is done completely or not at all."""
     source.replace(target)
     sync_path(target.parent)
     if source.parent != target.parent:
@@ -43,34 +43,34 @@ def rename_durably(source: Path, target: Path) -> None:
 
 
 def remove_tree(path: Path) -> None:
-    """Remove a directory that is only an unfinished beginning; absent is fine."""
+    """Remove a directory durably, if it exists."""
     if path.exists():
         shutil.rmtree(path)
         sync_path(path.parent)
 
 
 def free_bytes(path: Path) -> int:
-    """Bytes that this process may still write on the file system of `path`."""
+    """Return the bytes that this process may still write on the file system of `path`."""
     usage = os.statvfs(path)
     return usage.f_bavail * usage.f_frsize
 
 
 def reserve_bytes(path: Path) -> int:
-    """The `disk_reserve` of S20: the larger of 256 MiB and 5 % of the file system, in bytes."""
+    """Return the `disk_reserve` of S20 in bytes: the larger of 256 MiB and 5 % of the disk."""
     usage = os.statvfs(path)
     return max(RESERVE_BYTES_MIN, usage.f_blocks * usage.f_frsize // RESERVE_DIVISOR)
 
 
 def below_reserve(path: Path, reserve: int | None = None) -> bool:
-    """Whether proposals have to be refused (S20), while snapshots and journal cuts go on.
+    """Return whether proposals must be refused (S20), while snapshots and journal cuts go on.
 
-    `reserve` (bytes) takes the place of the default reserve.
+    `reserve` (bytes) replaces the default reserve.
     """
     return free_bytes(path) < _least(path, reserve)
 
 
 def shortage(path: Path, reserve: int | None = None) -> str:
-    """What to tell of a file system `below_reserve`, and which setting says so; else empty."""
+    """Describe a file system `below_reserve`, with the setting that decides; else return ""."""
     free, least = free_bytes(path), _least(path, reserve)
     if free >= least:
         return ""

@@ -1,7 +1,7 @@
 """How one record looks on disk, and its checksum (S21). Bytes in, bytes out: no files, no LMDB.
 
-Every value starts with a CRC-32 (zlib) over what identifies the record and over its content, so
-that a record which is whole but stands in the wrong place is found as well.
+Every value starts with a CRC-32 (zlib) over the record's identity and its content, so that an
+intact record in the wrong place is found as well.
 
     entry of the journal    key  index u64           value  crc u32 | term u64 | payload
     named record            key  name                value  crc u32 | body
@@ -30,32 +30,32 @@ _LENGTH = struct.Struct(">I")
 
 
 class RecordDamaged(ValueError):
-    """A record does not carry what its checksum promises; the reader says which record it was."""
+    """A record does not match its checksum; the reader adds which record it was."""
 
 
 # --- entries of the journal ---
 
 
 def index_key(index: int) -> bytes:
-    """The key of entry `index`."""
+    """Encode the key of entry `index`."""
     return _INDEX.pack(index)
 
 
 def index_of(key: bytes) -> int:
-    """The entry's index that a key stands for."""
+    """Decode an entry's index from its key. Raises `RecordDamaged`."""
     if len(key) != _INDEX.size:
         raise RecordDamaged(f"an entry's key has {len(key)} bytes instead of {_INDEX.size}")
     return int(_INDEX.unpack(key)[0])
 
 
 def pack_entry(entry: Entry) -> bytes:
-    """The stored value of an entry; its checksum covers index, term and payload."""
+    """Encode the stored value of an entry; its checksum covers index, term and payload."""
     head = _PAIR.pack(entry.index, entry.term)
     return _ENTRY_HEAD.pack(crc32(entry.payload, crc32(head)), entry.term) + entry.payload
 
 
 def unpack_entry(index: int, stored: bytes) -> Entry:
-    """The entry that `pack_entry` made. Raises `RecordDamaged`."""
+    """Decode an entry that `pack_entry` encoded. Raises `RecordDamaged`."""
     if len(stored) < _ENTRY_HEAD.size:
         raise RecordDamaged("the record is too short")
     checksum, term = _ENTRY_HEAD.unpack_from(stored)
@@ -69,13 +69,13 @@ def unpack_entry(index: int, stored: bytes) -> Entry:
 
 
 def pack_named(name: bytes, body: object) -> bytes:
-    """The stored value of a named record; its checksum covers the name too."""
+    """Encode the stored value of a named record; its checksum covers the name, too."""
     text = json.dumps(body, separators=(",", ":"), sort_keys=True).encode()
     return _CRC.pack(crc32(text, crc32(name))) + text
 
 
 def unpack_named(name: bytes, stored: bytes) -> object:
-    """The body that `pack_named` was given. Raises `RecordDamaged`."""
+    """Decode the body that `pack_named` encoded. Raises `RecordDamaged`."""
     if len(stored) < _CRC.size:
         raise RecordDamaged(f"the record {name.decode()!r} is too short")
     text = stored[_CRC.size :]
@@ -89,12 +89,12 @@ def unpack_named(name: bytes, stored: bytes) -> object:
 
 
 def hard_state_body(hard: HardState) -> dict[str, object]:
-    """A hard state as the body of a named record."""
+    """Convert a hard state to the body of a named record."""
     return {"term": hard.term, "voted_for": hard.voted_for}
 
 
 def hard_state_of(body: object) -> HardState:
-    """The hard state in a named record's body. Raises `RecordDamaged`."""
+    """Read the hard state in a named record's body. Raises `RecordDamaged`."""
     match body:
         case {"term": int(term), "voted_for": str() | None as voted_for}:
             return HardState(term, voted_for)
@@ -103,7 +103,7 @@ def hard_state_of(body: object) -> HardState:
 
 
 def pair_of(body: object) -> tuple[int, int]:
-    """The (index, term) in a named record's body. Raises `RecordDamaged`."""
+    """Read the (index, term) in a named record's body. Raises `RecordDamaged`."""
     match body:
         case [int(index), int(term)]:
             return index, term
@@ -112,14 +112,14 @@ def pair_of(body: object) -> tuple[int, int]:
 
 
 def number_of(body: object) -> int:
-    """The number in a named record's body. Raises `RecordDamaged`."""
+    """Read the number in a named record's body. Raises `RecordDamaged`."""
     if not isinstance(body, int):
         raise RecordDamaged(f"a number was expected, not {body!r}")
     return body
 
 
 def identity_body(identity: Identity) -> dict[str, object]:
-    """An identity as the body of a named record."""
+    """Convert an identity to the body of a named record."""
     return {
         "cluster_id": identity.cluster_id,
         "node_id": identity.node_id,
@@ -131,7 +131,7 @@ def identity_body(identity: Identity) -> dict[str, object]:
 
 
 def identity_of(body: object) -> Identity:
-    """The identity in a named record's body. Raises `RecordDamaged`."""
+    """Read the identity in a named record's body. Raises `RecordDamaged`."""
     match body:
         case {
             "cluster_id": str(cluster_id),
@@ -159,10 +159,10 @@ def _formed_pair(pair: object) -> tuple[str, str]:
 
 
 def disk_key(key: bytes) -> bytes:
-    """The key under which LMDB holds `key`.
+    """Return the key under which LMDB stores `key`.
 
-    A key of 511 bytes or more does not fit or could be mistaken for one that did not: it becomes
-    its first 479 bytes and its SHA-256, exactly 511 bytes, and the value then carries it whole.
+    A key of 511 bytes or more does not fit, or could be mistaken for a shortened one: it becomes
+    its first 479 bytes and its SHA-256, exactly 511 bytes, and the value holds the whole key.
     """
     if not key:
         raise ValueError("a record's key must not be empty")
@@ -172,13 +172,13 @@ def disk_key(key: bytes) -> bytes:
 
 
 def pack_record(database: str, key: bytes, content: bytes) -> bytes:
-    """The stored value of a state record; its checksum covers database and key too."""
+    """Encode the stored value of a state record; its checksum covers database and key, too."""
     long_key = _LENGTH.pack(len(key)) + key if len(key) >= KEY_BYTES_MAX else b""
     return _CRC.pack(_record_crc(database, key, content)) + long_key + content
 
 
 def unpack_record(database: str, stored_key: bytes, stored: bytes) -> tuple[bytes, bytes]:
-    """The (key, content) that `pack_record` made. Raises `RecordDamaged`."""
+    """Decode the (key, content) that `pack_record` encoded. Raises `RecordDamaged`."""
     key, start = stored_key, _CRC.size
     if len(stored_key) >= KEY_BYTES_MAX:
         key, start = _long_key(stored)

@@ -1,6 +1,6 @@
 """An open environment that many threads use and one may replace, without waiting for them (S18).
 
-Whoever uses it goes on with what he began on; the environment that was replaced is closed when its
+A user goes on with the environment on which it began; a replaced environment is closed when its
 last user leaves. Knows nothing of what is stored.
 """
 
@@ -30,7 +30,7 @@ class _Use(NamedTuple):
 
 @dataclass(slots=True)
 class Opened:
-    """An environment and its databases. `replaced`: what is written to it now is lost."""
+    """An environment and its databases. `replaced`: writes to it are lost from now on."""
 
     environment: lmdb.Environment
     databases: Databases
@@ -40,7 +40,7 @@ class Opened:
 
 
 class SharedEnvironment:
-    """Any thread may call any method."""
+    """The environment in use. Any thread may call any method."""
 
     def __init__(self, environment: lmdb.Environment, databases: Databases) -> None:
         self._changed = threading.Condition()
@@ -48,12 +48,12 @@ class SharedEnvironment:
 
     @property
     def generation(self) -> int:
-        """How often it was replaced."""
+        """The number of replacements so far."""
         return self._current.generation
 
     @contextmanager
     def using(self, operation: str) -> Iterator[Opened]:
-        """The present environment, which stays open meanwhile. `operation`: what for, in a word."""
+        """Keep the present environment open during the body. `operation`: the use, in a word."""
         use = _Use(operation, threading.current_thread().name, time.monotonic())
         with self._changed:
             opened = self._current
@@ -68,7 +68,7 @@ class SharedEnvironment:
                 self._changed.notify_all()
 
     def replace(self, environment: lmdb.Environment, databases: Databases) -> None:
-        """Put another one in its place for whoever comes from now on. Waits for nobody."""
+        """Replace the environment for all later users. Does not wait for present ones."""
         with self._changed:
             before = self._current
             self._current = Opened(environment, databases, before.generation + 1)
@@ -77,7 +77,7 @@ class SharedEnvironment:
                 before.environment.close()
 
     def close(self, within_s: float) -> list[User]:
-        """Close it when its last user has left; else it stays open, and these are who is left."""
+        """Close it once its last user has left; return the users that are left after `within_s`."""
         with self._changed:
             if self._changed.wait_for(lambda: not self._current.users, within_s):
                 self._current.environment.close()

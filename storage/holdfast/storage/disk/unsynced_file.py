@@ -1,8 +1,8 @@
-"""A small file that is written in place without a sync, for what may be late or lost.
+"""A small file that is written in place without a sync, for content that may be late or lost.
 
-What is written survives the end of the process, however it ends, and a power cut as far as the
-kernel had written it. A disk that refuses it is told of once, and its owner goes on without. Knows
-bytes and a file; whoever reads must recognise torn bytes.
+Its content survives any end of the process, and a power cut as far as the kernel had written it. If
+the disk refuses a write, one warning is logged and the node goes on without it. Knows bytes and a
+file; readers must recognise torn bytes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class UnsyncedFile:
         self._works = True
 
     def write(self, content: bytes) -> None:
-        """Write from the beginning on; what was longer keeps its end."""
+        """Write at the start of the file, which is not shortened."""
         try:
             os.pwrite(self._file, content, 0)
         except OSError as error:
@@ -36,5 +36,5 @@ class UnsyncedFile:
             self._works = False
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         os.close(self._file)

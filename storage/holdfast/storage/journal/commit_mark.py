@@ -1,11 +1,10 @@
-"""S21: a second place that knows which transaction was the last, so that a lost one is missed.
+"""S21: a second record of the last transaction's number, so that a lost transaction is noticed.
 
-LMDB has two meta pages and no checksum over them. A flip in the newer one's number makes LMDB take
-the older one: the last transaction is gone, and what is left is sound in itself. So the number of
-each committed transaction is also written, without a sync, to a file beside the environment: that
-survives the end of the process, however it ends, and a power cut as far as the kernel had written
-it. It is never ahead of the environment unless the environment lost something. Knows numbers and a
-file; nothing of LMDB.
+LMDB has two meta pages and no checksum over them. A flipped bit in the newer page's number makes
+LMDB take the older page: the last transaction is gone, and the rest looks sound. So the number of
+each committed transaction is also written, without a sync, to a file beside the environment. The
+file survives any end of the process, and a power cut as far as the kernel had written it. It is
+ahead of the environment only if the environment lost something. Knows numbers and a file, no LMDB.
 """
 
 from __future__ import annotations
@@ -32,22 +31,22 @@ class CommitMark:
         self._file = UnsyncedFile(folder / MARK_FILE)
 
     def note(self, number: int) -> None:
-        """The transaction with this number is durable.
+        """Record that the transaction with this number is durable.
 
-        A mark that cannot be written says too little from now on, never anything wrong: the node
-        goes on, and its peers' memory still guards it.
+        If that fails, the mark is too old from now on, but never wrong: the node goes on, and its
+        peers still remember its acknowledgements.
         """
         self._file.write(_mark(number))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()
 
 
 def read_mark(folder: Path) -> int:
-    """The number of the last transaction that is known to have been durable; 0 if none is.
+    """Read the number of the last transaction that is known to have been durable; 0 if unknown.
 
-    A mark that is torn or damaged says nothing: it is a second opinion, not a record.
+    A torn or damaged mark counts as unknown.
     """
     try:
         number, checksum = _MARK.unpack((folder / MARK_FILE).read_bytes())

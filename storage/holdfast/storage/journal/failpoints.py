@@ -1,7 +1,7 @@
-"""A journal whose syncs are slow, or fail, when a file says so: to test whole nodes on real disks.
+"""A journal whose syncs are slow or fail when a file asks for it, to test whole nodes on disks.
 
-Only `holdfast node --test-failpoints FILE` makes one. No key of a configuration and no variable of
-the environment does, and the node says so at every start, so that nobody has it by accident. The
+Only `holdfast node --test-failpoints FILE` makes one. No configuration key and no environment
+variable does, and the node logs it at every start, so that nobody runs one by accident. The
 file is one JSON object: `{"sync_delay_ms": 200}` or `{"sync_fails": true}`; no file means no fault.
 """
 
@@ -20,14 +20,14 @@ _DELAY_MS_MAX: Final = 60_000
 
 
 class Failpoints(NamedTuple):
-    """What the next sync is to come to."""
+    """What the next sync has to do: wait `delay_ms`, then fail or not."""
 
     delay_ms: int = 0
     fails: bool = False
 
 
 def read_failpoints(file: Path) -> Failpoints:
-    """What the file asks for; nothing if there is none. Raises ValueError if it is not readable."""
+    """Read what the file asks for; nothing if it is absent. Raises ValueError."""
     try:
         raw = json.loads(file.read_text())
     except FileNotFoundError:
@@ -46,11 +46,11 @@ class FailpointJournal:
         self._failure: JournalFailed | None = None
 
     def load(self) -> JournalImage:
-        """As the journal inside."""
+        """Load the journal inside."""
         return self._journal.load()
 
     def commit(self, batch: JournalBatch) -> None:
-        """As the journal inside, after the delay; or a failure, from then on at every call."""
+        """Commit to the journal inside after the delay; or fail, from then on at every call."""
         if self._failure is not None:
             raise self._failure
         asked = read_failpoints(self._file)
@@ -61,5 +61,5 @@ class FailpointJournal:
         self._journal.commit(batch)
 
     def close(self) -> None:
-        """As the journal inside."""
+        """Close the journal inside."""
         self._journal.close()

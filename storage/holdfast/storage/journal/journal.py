@@ -1,8 +1,8 @@
-"""The journal: what Raft must find again after a crash, as one value and one operation.
+"""The journal: what Raft needs after a crash, as one value and one operation.
 
-A journal is an image (`JournalImage`) that batches (`JournalBatch`) are committed to, each batch
-whole or not at all, and on disk when `commit` returns. The raft layer keeps the image in memory
-itself; it never reads a journal except at start. This file knows neither LMDB nor the engine:
+A journal holds an image (`JournalImage`). A batch (`JournalBatch`) changes it whole or not at all,
+and is on disk when `commit` returns. The raft layer keeps the image in memory itself; it reads the
+journal at start only. This file knows neither LMDB nor the engine:
 `lmdb_journal` and `memory_journal` implement it, one conformance suite runs over both.
 """
 
@@ -32,31 +32,25 @@ class HardState:
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Who this disk is (S19), in the same environment as the log so that a wipe takes both.
-
-    `incarnation` is new for every empty or damaged disk; `stage` is `forming`, `rebuilding` or
-    `member`; `formed` maps each node that took part in the bootstrap to its incarnation;
-    `promise_ms` is the largest election minimum ever promised and not yet sat out (S10 b).
-    """
+    """The identity of this disk (S19), stored with the log so that a wipe removes both."""
 
     cluster_id: str
     node_id: str
-    incarnation: str
-    stage: str
+    incarnation: str  # new for every empty or damaged disk
+    stage: str  # `forming`, `rebuilding` or `member`
     formed: tuple[tuple[str, str], ...] = ()
-    promise_ms: int = 0
+    """(node, incarnation) of each node that took part in the bootstrap."""
+    promise_ms: int = 0  # the largest election minimum promised and not yet waited out (S10 b)
 
 
 @dataclass(frozen=True, slots=True)
 class JournalImage:
-    """Everything that the journal holds. `entries` are consecutive, `anchor` precedes the first.
+    """Everything that the journal holds."""
 
-    `anchor` is the (index, term) of the entry just before `entries[0]`: the last one that was cut
-    away behind a snapshot, (0, 0) in a new journal.
-    """
-
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[Entry, ...] = ()  # consecutive
     anchor: tuple[int, int] = (0, 0)
+    """(index, term) of the entry just before `entries[0]`: the last one that was cut off behind a
+    snapshot, (0, 0) in a new journal."""
     hard_state: HardState = HardState()
     commit_index: int = 0
     identity: Identity | None = None
@@ -64,20 +58,17 @@ class JournalImage:
 
 @dataclass(frozen=True, slots=True)
 class JournalBatch:
-    """Changes that become durable together, carried out in the order of the fields.
-
-    `reset_to`: forget every entry and continue after this (index, term) (snapshot install).
-    `truncate_from`: forget entries with this index and above (a conflict, never below commit).
-    `append`: entries that follow on directly. `cut_to`: forget entries up to and including this
-    (index, term), which becomes the anchor. `commit_index` is advisory: a hint for the next start.
-    """
+    """Changes that become durable together, carried out in the order of the fields."""
 
     reset_to: tuple[int, int] | None = None
+    """Drop all entries and continue after this (index, term): a snapshot was installed."""
     truncate_from: int | None = None
-    append: Sequence[Entry] = field(default=())
+    """Drop entries with this index and above: a conflict, never below the commit index."""
+    append: Sequence[Entry] = field(default=())  # they directly follow the last entry
     cut_to: tuple[int, int] | None = None
+    """Drop entries up to and including this (index, term), which becomes the anchor."""
     hard_state: HardState | None = None
-    commit_index: int | None = None
+    commit_index: int | None = None  # a hint for the next start, no promise
     identity: Identity | None = None
 
 

@@ -67,8 +67,8 @@ IDENTITY = b"identity"
 class LmdbJournal:
     """A `Journal` in the directory `path`, which `create` has made.
 
-    Raises `JournalDamaged` if there is something at `path` that LMDB cannot open or that lacks our
-    records: an environment never exists under its own name without them.
+    Raises `JournalDamaged` if LMDB cannot open what is at `path`, or if it lacks our records: an
+    environment is renamed to `path` only when it has them.
     """
 
     def __init__(self, path: Path, *, map_bytes: int = MAP_BYTES) -> None:
@@ -86,7 +86,7 @@ class LmdbJournal:
 
     @staticmethod
     def create(path: Path) -> None:
-        """Make an empty journal appear at `path`, durably, whole or not at all."""
+        """Make an empty journal at `path`, durably, whole or not at all."""
         named: dict[bytes, object] = {
             SCHEMA: SCHEMA_VERSION,
             ANCHOR: (0, 0),
@@ -142,7 +142,7 @@ class LmdbJournal:
             _delete_through(txn, entries, batch.cut_to[0])
         changed = _changed(before, after)
         if batch.commit_index is not None:
-            changed[COMMIT] = after.commit_index  # told is written, or S21's second commit is none
+            changed[COMMIT] = after.commit_index  # even if unchanged: see S21
         for name, body in changed.items():
             txn.put(name, pack_named(name, body), db=self._databases[NAMED])
 
@@ -158,7 +158,7 @@ class LmdbJournal:
 
 
 def read_image(path: Path, environment: lmdb.Environment, databases: Databases) -> JournalImage:
-    """Everything that a journal holds, verified. Raises `JournalDamaged`."""
+    """Read and verify everything that a journal holds. Raises `JournalDamaged`."""
     try:
         with reading(environment) as txn:
             image = _read_named(path, txn, databases[NAMED])
@@ -177,7 +177,7 @@ def read_image(path: Path, environment: lmdb.Environment, databases: Databases) 
 def read_entries(
     path: Path, txn: lmdb.Transaction[bytes], database: lmdb._Database, anchor: int
 ) -> Iterator[Entry]:
-    """All entries in order, each verified: checksum, no gap, terms that do not fall."""
+    """Yield all entries in order, each verified: checksum, no gap, terms that never fall."""
     expected, term = anchor + 1, 0
     for key, stored in walk(txn, database):
         try:
@@ -196,7 +196,7 @@ def read_entries(
 
 
 def _read_named(path: Path, txn: lmdb.Transaction[bytes], database: lmdb._Database) -> JournalImage:
-    """The named records as an image without entries."""
+    """Read the named records as an image without entries."""
     stored = dict(walk(txn, database))
     try:
         schema = number_of(_body(stored, SCHEMA))
@@ -215,7 +215,7 @@ def _read_named(path: Path, txn: lmdb.Transaction[bytes], database: lmdb._Databa
 def read_identity(
     path: Path, txn: lmdb.Transaction[bytes], databases: Databases
 ) -> Identity | None:
-    """Whose disk it is, without a walk through the entries. Raises `JournalDamaged`."""
+    """Read the disk's identity without the entries. Raises `JournalDamaged`."""
     return _read_named(path, txn, databases[NAMED]).identity
 
 
@@ -233,7 +233,7 @@ def _newer(schema: int) -> str:
 
 
 def _changed(before: Outline, after: Outline) -> dict[bytes, object]:
-    """The named records that differ."""
+    """Return the named records that differ."""
     changed: dict[bytes, object] = {}
     if after.anchor != before.anchor:
         changed[ANCHOR] = after.anchor

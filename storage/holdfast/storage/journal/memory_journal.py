@@ -1,4 +1,4 @@
-"""A journal in memory: for a node of a test or a simulation, never for data that must last.
+"""A journal in memory: for nodes in tests and simulations, never for data that must last.
 
 It keeps the same rules as the one on disk and passes the same conformance suite.
 """
@@ -13,7 +13,7 @@ from holdfast.storage.journal.rules import Outline, advance, fault_of
 
 @dataclass(slots=True)
 class MemoryDisk:
-    """What outlives a `MemoryJournal`; give it to the next one to reopen."""
+    """The content that outlives a `MemoryJournal`; pass it to the next one to reopen."""
 
     outline: Outline = field(default_factory=Outline)
     entries: list[Entry] = field(default_factory=list)
@@ -27,7 +27,7 @@ class MemoryJournal:
         self._loaded = False
 
     def load(self) -> JournalImage:
-        """Everything that the disk holds."""
+        """Return everything that the disk holds."""
         self._loaded = True
         outline = self._disk.outline
         fault = fault_of(outline)

@@ -1,8 +1,8 @@
-"""S21: a few bytes beside the journal that outlive the process, for what may be late or lost.
+"""S21: a few bytes beside the journal that outlive the process, and may be late or lost.
 
-Written in place without a sync: they survive the end of the process, however it ends, and a power
-cut as far as the kernel had written them. Bytes that are torn or damaged are as if never written.
-Knows bytes and a file; nothing of what they say.
+They are written in place without a sync: they survive any end of the process, and a power cut as
+far as the kernel had written them. Torn or damaged bytes count as never written. Knows bytes and a
+file, not their meaning.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class NotesFile:
         self._file = UnsyncedFile(folder / NOTES_NAME)
 
     def read(self) -> bytes:
-        """What was last written whole; nothing, if there is no such thing. Raises OSError."""
+        """Read the content last written; empty if it is torn, damaged or absent. Raises OSError."""
         packed = self._file.path.read_bytes()
         if len(packed) < _HEAD.size:
             return b""
@@ -38,9 +38,9 @@ class NotesFile:
         return content if len(content) == length and crc32(content) == checksum else b""
 
     def write(self, content: bytes) -> None:
-        """Replace what was written; where that fails, the node goes on without it."""
+        """Replace the content; if that fails, the node goes on without it."""
         self._file.write(_HEAD.pack(len(content), crc32(content)) + content)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._file.close()

@@ -1,7 +1,7 @@
-"""What a batch may do to a journal, as a pure function over the journal's outline.
+"""The rules of what a batch may change, as a pure function over the journal's outline.
 
-Every implementation asks `advance` before it writes: a batch that would forget an acknowledged
-entry, leave a gap or take back a vote is refused while it is still harmless. Knows no storage.
+Every implementation calls `advance` before it writes: a batch that would drop an acknowledged
+entry, leave a gap or take back a vote is refused before anything is written. Knows no storage.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ TermAt = Callable[[int], int]
 class Outline:
     """A journal without its payloads. `anchor` and `last` are (index, term).
 
-    `anchor[0] <= commit_index <= last[0]`: what was cut away was committed, and nobody can know a
-    commit of an entry that he does not hold.
+    `anchor[0] <= commit_index <= last[0]`: entries that were cut off were committed, and a node
+    cannot know the commit of an entry that it does not hold.
     """
 
     anchor: tuple[int, int] = (0, 0)
@@ -35,14 +35,14 @@ class Outline:
 
 
 def outline_of(image: JournalImage) -> Outline:
-    """The outline of an image."""
+    """Compute the outline of an image."""
     tail = image.entries[-1] if image.entries else None
     last = image.anchor if tail is None else (tail.index, tail.term)
     return Outline(image.anchor, last, image.commit_index, image.hard_state, image.identity)
 
 
 def fault_of(outline: Outline) -> str | None:
-    """What is impossible about an outline, as a sentence, or None."""
+    """Describe what is impossible about an outline, in a sentence; None if nothing is."""
     index = outline.last[0]
     if outline.commit_index > index:
         return f"entry {outline.commit_index} was committed, but the last one found is {index}"
@@ -52,7 +52,7 @@ def fault_of(outline: Outline) -> str | None:
 
 
 def advance(outline: Outline, batch: JournalBatch, term_at: TermAt) -> Outline:
-    """The outline after the batch. Raises `WriteRefused` if the batch contradicts the journal.
+    """Compute the outline after the batch. Raises `WriteRefused` if it contradicts the journal.
 
     `term_at(index)` is the term of an entry that the journal holds before the batch.
     """

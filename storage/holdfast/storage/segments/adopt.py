@@ -1,11 +1,12 @@
-"""Takes over a segment from a peer, in a child process.
+"""Take over a segment from a peer, in a child process.
 
 As a program: `python -m holdfast.storage.segments.adopt`.
 
-What arrived is read from its payloads alone and checked as `holdfast log verify` would: the digests
-of its manifest, the hash chains within and on to the neighbours that are here. Then the rows that
-this node lacks are written as a segment of its own, so that nothing but verified payloads is ever
-taken over. Bytes of a peer may crash a reader of Parquet: then the child dies, not the node (S22).
+Only the payloads of the segment are read. They are checked as `holdfast log verify` does: against
+the manifest's digests, and by the hash chains within the segment and to its neighbours here. Then
+the rows that this node lacks are written as a segment of its own, so that only verified payloads
+are taken over. A peer's bytes may crash a reader of Parquet: then the child dies, not the node
+(S22).
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ from holdfast.storage.segments.segments import (
 
 NICENESS: Final = 10
 EXIT_FLAWED: Final = 3
-"""What arrived cannot be trusted; any other failure is this machine's own, or a crash."""
+"""The segment cannot be trusted; any other failure is this machine's own, or a crash."""
 
 
 class Gap(NamedTuple):
@@ -39,13 +40,13 @@ class Gap(NamedTuple):
     through: Position
 
     def __str__(self) -> str:
-        """For people."""
+        """Format it for people."""
         after, through = self
         return f"{after.index}.{after.ordinal} (not included) to {through.index}.{through.ordinal}"
 
 
 class SegmentFlawed(ValueError):
-    """What arrived cannot be trusted; nothing was taken over."""
+    """The segment cannot be trusted; nothing was taken over."""
 
     def __init__(self, segment: Path, flaw: str) -> None:
         """`flaw`: what is wrong with it."""
@@ -53,10 +54,10 @@ class SegmentFlawed(ValueError):
 
 
 def adopt(incoming: Path, segments: Path, gap: Gap, cluster_id: str, node_id: str) -> str:
-    """Verify `incoming` and write what of it is behind the gap's beginning; returns its name.
+    """Verify `incoming`, and write its rows after `gap.after` as a segment; return its name.
 
-    To its end, though the gap may end before: nothing else says where a log that begins within a
-    segment goes on from. "" if there is nothing.
+    All rows to its end are written, even behind the gap: a log that begins within a segment has no
+    other record of where that segment ends. Returns "" if there are no rows.
 
     Raises SegmentFlawed with nothing written; OSError if the disk refuses.
     """
@@ -75,7 +76,7 @@ def adopt(incoming: Path, segments: Path, gap: Gap, cluster_id: str, node_id: st
 
 
 def _remove_contained(segments: Path, made: Manifest) -> None:
-    """What was sealed here out of a log that began within the segment that is now whole."""
+    """Remove segments within the new one: sealed here while the log began within it."""
     for path, held in SegmentReader(segments).segments():
         inside = held.first >= made.first and held.last <= made.last
         if inside and (held.first, held.last) != (made.first, made.last):
@@ -83,7 +84,7 @@ def _remove_contained(segments: Path, made: Manifest) -> None:
 
 
 def _neighbours(incoming: Path, segments: Path) -> list[Path]:
-    """What arrived between the segments that directly join it, if they are here."""
+    """Return the incoming segment with the segments directly before and after it, if here."""
     reader, arrived = SegmentReader(segments), SegmentReader(incoming.parent)
     manifest = arrived.manifest(incoming)
     first, last = Position(*manifest.first), Position(*manifest.last)
@@ -99,9 +100,9 @@ def _neighbours(incoming: Path, segments: Path) -> list[Path]:
 
 
 def main(arguments: list[str]) -> int:
-    """`INCOMING SEGMENTS AFTER THROUGH CLUSTER NODE`; prints the new segment's name.
+    """Take over a segment as a program; prints the new segment's name.
 
-    Positions are INDEX.ORDINAL.
+    The arguments are INCOMING SEGMENTS AFTER THROUGH CLUSTER NODE; positions are INDEX.ORDINAL.
     """
     incoming, segments, after, through, cluster_id, node_id = arguments
     os.nice(NICENESS)

@@ -1,8 +1,8 @@
-"""Checks the event logs of nodes against themselves and each other, without Spark.
+"""Check the event logs of nodes, each by itself and against each other, without Spark.
 
-Of each node: the digests of its segments, the hash chains, positions and counts without a gap (S3,
-S22). Of several: the same record at the same position. What an event means is checked by
-`holdfast.replay`. Knows segments and records; no LMDB, no Raft.
+For each node: the digests of its segments, the hash chains, positions and counts without a gap (S3,
+S22). For several nodes: the same record at the same position. `holdfast.replay` checks what events
+mean. Knows segments and records; no LMDB, no Raft.
 """
 
 from __future__ import annotations
@@ -36,29 +36,29 @@ _START: Final = Position(0, 0)
 
 
 class Flaw(NamedTuple):
-    """Something that is wrong with a node's log, and where."""
+    """A fault in a node's log, and where it is."""
 
     node: str
     position: Position | None
     text: str
 
     def __str__(self) -> str:
-        """One line for people."""
+        """Format it as one line for people."""
         at = f" at {self.position.index}.{self.position.ordinal}" if self.position else ""
         return f"{self.node}{at}: {self.text}"
 
 
 class NodeLog(NamedTuple):
-    """What a node's log holds: a hash a position, whether it begins the log, and its flaws."""
+    """The content of a node's log."""
 
     node: str
-    hashes: dict[Position, int]
-    whole: bool
+    hashes: dict[Position, int]  # by position, in the order of the log
+    whole: bool  # whether it starts at the beginning of the log
     flaws: list[Flaw]
 
 
 def check_node(node: str, segments: Sequence[Path], rest: Sequence[Row]) -> NodeLog:
-    """Read a node's whole log: its segments in order, then what is not sealed."""
+    """Read a node's whole log: its segments in order, then the rows that are not sealed."""
     flaws: list[Flaw] = []
     pieces = [_piece(node, path, flaws) for path in segments]
     chains = _Chains(node, flaws)
@@ -68,7 +68,7 @@ def check_node(node: str, segments: Sequence[Path], rest: Sequence[Row]) -> Node
 
 
 def compare(logs: Sequence[NodeLog]) -> Iterator[Flaw]:
-    """Where a node differs from the first one, over what both have (S3, S22)."""
+    """Yield where each node first differs from the first node, over what both have (S3, S22)."""
     for other in logs[1:]:
         reference = logs[0]
         if not reference.hashes or not other.hashes:
@@ -91,7 +91,7 @@ def _difference(mine: int | None, theirs: int | None) -> str:
 
 
 def _piece(node: str, segment: Path, flaws: list[Flaw]) -> list[Row]:
-    """The rows of a segment, compared with what its manifest promises."""
+    """Read the rows of a segment, and compare them with its manifest."""
     try:
         manifest, rows = read_manifest(segment), read_rows(segment)
         blocks = block_digests((row.position, split_chain(row.content)[0]) for row in rows)
@@ -109,7 +109,7 @@ def _piece(node: str, segment: Path, flaws: list[Flaw]) -> list[Row]:
 
 
 class _Chains:
-    """Follows a log record by record. After a flaw it goes on from what is stored."""
+    """Checks a log record by record. After a flaw it continues from the stored values."""
 
     def __init__(self, node: str, flaws: list[Flaw]) -> None:
         self.hashes: dict[Position, int] = {}
@@ -122,7 +122,7 @@ class _Chains:
         self._lost = False
 
     def piece(self, rows: Sequence[Row]) -> None:
-        """A segment, or what is not sealed; what repeats earlier rows is passed over."""
+        """Take in a segment, or the unsealed rows; rows that repeat earlier ones are skipped."""
         fresh = [row for row in rows if row.position > self._last]
         if not fresh:
             return
@@ -136,10 +136,10 @@ class _Chains:
         try:
             return boundary_in([split_chain(row.content)[0] for row in rows], rows[0].position)
         except CodecError:
-            return None  # told as a flaw of that record
+            return None  # `_record` reports it as a flaw
 
     def _missing(self, before: Position, first: Position) -> None:
-        """Nothing is known of the chains behind a gap but what the records themselves say."""
+        """Start over behind a gap: only the records themselves tell the chains there."""
         begins = self._last == _START
         self._total, self._lost = None, True
         self._heads.clear()
@@ -188,9 +188,9 @@ class _Chains:
             self._flaw(record.position, f"the hash chain {which} does not go on here")
 
     def _count(self, record: Record) -> None:
-        """Records within a group's life are counted without a gap (S3).
+        """Check that the records of a group's life are counted without a gap (S3).
 
-        What the dedupe table keeps of a group that is not there (S15) is counted by no rule.
+        Records for the dedupe table of a deleted group (S15) are not counted.
         """
         group, event = record.group_id, record.event
         known = group in self._counts or not self._lost

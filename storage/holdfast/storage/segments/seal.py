@@ -1,9 +1,9 @@
-"""Seals a segment in a child process of low priority (S22).
+"""Seal a segment in a child process of low priority (S22).
 
 As a program: `python -m holdfast.storage.segments.seal`.
 
-Decoding, sorting and compressing 100,000 records takes seconds of CPU that the node's own
-interpreter must not spend. The child reads the event log in short read transactions, writes the
+Decoding, sorting and compressing 100,000 records takes seconds of CPU, for which the node's own
+interpreter would be blocked. The child reads the event log in short read transactions, writes the
 segment, and prints its manifest's path; the parent then drops the records from LMDB.
 """
 
@@ -28,7 +28,7 @@ NICENESS = 10
 
 
 def rows_through(store: StateStore, last: Position) -> list[Row]:
-    """The records of the event log up to and including `last`, read in short transactions."""
+    """Read the records of the event log up to and including `last`, in short transactions."""
     rows: list[Row] = []
     start = (0, 0)
     while batch := store.events(start, BATCH):
@@ -42,16 +42,16 @@ def rows_through(store: StateStore, last: Position) -> list[Row]:
 
 
 def seal(state: Path, segments: Path, last: Position, cluster_id: str, node_id: str) -> str:
-    """Seal what the event log holds up to `last`; returns the segment's name, "" for nothing.
+    """Seal the event log's records up to `last`; return the segment's name, "" for none.
 
-    Raises OSError and StorageError; a segment that was not finished is not there.
+    Raises OSError and StorageError; an unfinished segment is invisible.
     """
     store = StateStore(state)
     try:
         rows = rows_through(store, last)
     finally:
         store.close()
-    # A crash while sealed records were being dropped leaves some that are in a segment already.
+    # After a crash while sealed records were being dropped, some are in a segment already.
     done = max((read_manifest(each).last for each in segments_in(segments)), default=(0, 0))
     rows = [row for row in rows if row.position > done]
     if not rows:
@@ -61,7 +61,7 @@ def seal(state: Path, segments: Path, last: Position, cluster_id: str, node_id: 
 
 
 def main(arguments: list[str]) -> int:
-    """`STATE SEGMENTS INDEX ORDINAL CLUSTER NODE`; prints the name of the sealed segment."""
+    """Seal as a program: STATE SEGMENTS INDEX ORDINAL CLUSTER NODE; prints the segment's name."""
     state, segments, index, ordinal, cluster_id, node_id = arguments
     os.nice(NICENESS)
     last = Position(int(index), int(ordinal))

@@ -1,8 +1,8 @@
-"""Reads sealed segments page by page, in the order of the log, for a node that serves its history.
+"""Read sealed segments page by page, in the order of the log, for a node that serves its history.
 
-Files are sorted by group, pages are by position: the sorting is done by Arrow, outside of the
-interpreter, and the segment read last is kept, since the next page is most likely from it. A
-segment also tells where the one before it ends, so that a missing one is noticed (S22).
+Files are sorted by group, pages by position: Arrow sorts, outside of the interpreter, and the
+segment read last is kept, since the next page is probably from it. A segment also tells where the
+one before it ends, so that a missing segment is noticed (S22).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class SegmentReader:
     """The sealed segments in one folder. Any thread may call any method."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder`: where the node's segments lie; it need not be there yet."""
+        """`folder`: the folder of the node's segments; it need not exist yet."""
         self._folder = folder
         self._manifests: dict[Path, Manifest] = {}
         self._boundaries: dict[Path, Position | None] = {}
@@ -46,20 +46,20 @@ class SegmentReader:
         self._lock = Lock()
 
     def segments(self) -> list[tuple[Path, Manifest]]:
-        """The finished segments now, in order. Raises OSError, or ValueError: a foreign format."""
+        """List the finished segments in order. Raises OSError; ValueError for a foreign format."""
         return [(path, self.manifest(path)) for path in segments_in(self._folder)]
 
     def manifest(self, segment: Path) -> Manifest:
-        """The manifest of a segment in the folder, finished or not. Raises as `segments`."""
+        """Return the manifest of a segment in the folder, finished or not. Raises as `segments`."""
         if segment not in self._manifests:
             self._manifests[segment] = read_manifest(segment)
         return self._manifests[segment]
 
     def boundary_before(self, segment: Path) -> Position | None:
-        """The position at which the segment before this one ends; None: this begins the log.
+        """Return the position at which the segment before this one ends; None if this is the first.
 
-        Every boundary is itself on the log, right behind what it seals: the first one that a
-        segment holds is that of its predecessor.
+        Every boundary is itself a record on the log, right behind the records that it seals: the
+        first boundary in a segment is that of its predecessor.
         """
         if segment not in self._boundaries:
             first = Position(*self.manifest(segment).first)
@@ -67,7 +67,7 @@ class SegmentReader:
         return self._boundaries[segment]
 
     def page(self, segment: Path, start: Position, limit: int) -> list[Row]:
-        """At most `limit` rows of a segment from `start` on, in order, chain hashes included."""
+        """Return at most `limit` rows of a segment from `start` on, in order, with chain hashes."""
         table = self._sorted(segment)
         index, ordinal = pc.field("idx"), pc.field("ordinal")
         behind = (index > start.index) | ((index == start.index) & (ordinal >= start.ordinal))
@@ -78,7 +78,7 @@ class SegmentReader:
         ]
 
     def release(self) -> None:
-        """Forget the segment read last: nobody reads sealed history at present."""
+        """Drop the segment read last, when nobody reads sealed history."""
         with self._lock:
             self._opened = None
 
@@ -106,10 +106,10 @@ def _boundary(segment: Path, first: Position) -> Position | None:
 
 
 def just_before(first: Position) -> Position:
-    """The last position that may stand before a record.
+    """Return the last position that may be before a record.
 
-    For one that neither begins the log nor follows a boundary: what it was copied from was being
-    shortened at that moment (S22).
+    It is for a record that neither begins the log nor follows a boundary: the log that it was
+    copied from was being shortened at that moment (S22).
     """
     if first.ordinal:
         return Position(first.index, first.ordinal - 1)
@@ -117,9 +117,9 @@ def just_before(first: Position) -> Position:
 
 
 def boundary_in(payloads: list[bytes], first: Position) -> Position | None:
-    """What the first boundary among some records says of the records before `first`.
+    """Find the boundary before `first` in some records: the first boundary tells where it is.
 
-    None: nothing was sealed before `first`, so it begins the log.
+    Returns None if nothing was sealed before `first`, so that it begins the log.
     """
     for payload in payloads:
         event = decode_record(payload).event

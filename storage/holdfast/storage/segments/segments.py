@@ -1,8 +1,8 @@
 """Sealed segments: old records as Parquet files that Spark reads, with a manifest (S22).
 
 A segment is a folder `<first index>-<last index>` that holds one file per bucket of groups and a
-`manifest.json`, written last. What nodes compare is the digest over (position, payload), never
-file bytes, so that library versions do not matter. The payload column is the truth; the typed
+`manifest.json`, written last. Nodes compare digests over (position, payload), never bytes of files,
+so that library versions do not matter. The payload column is the truth; the typed
 columns beside it are for SQL. Pure functions over records and paths: no LMDB, no Raft, no Spark.
 """
 
@@ -30,7 +30,7 @@ BUCKETS: Final = 16
 """A group's records share a bucket: crc32(group id) mod BUCKETS; a fold needs no shuffle."""
 
 BLOCK_INDEXES: Final = 10_000
-"""One digest covers so many entry indexes; a difference is narrowed down to its block."""
+"""Entry indexes that one digest covers; a difference is narrowed down to its block."""
 
 MANIFEST: Final = "manifest.json"
 _HALF: Final = 1 << 32
@@ -80,21 +80,21 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class BlockDigest:
-    """Sum over the record hashes of one block, in two halves that no engine overflows.
+    """Sum over the record hashes of one block, in two halves that overflow in no SQL engine.
 
-    `block` is index // BLOCK_INDEXES. Sums, not XOR (which loses pairs of equal values); the
-    position is inside each hash, so the order of summing does not matter.
+    It is a sum, since XOR would lose pairs of equal values. Each hash covers the position, so the
+    order of summing does not matter.
     """
 
-    block: int
-    count: int
-    low: int
-    high: int
+    block: int  # index // BLOCK_INDEXES
+    count: int  # records in the block
+    low: int  # sum of the lower 32 bits of the hashes
+    high: int  # sum of the upper 32 bits
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """What a segment holds; read first by every verification."""
+    """The content of a segment, which every verification reads first."""
 
     format_version: int
     cluster_id: str
@@ -107,13 +107,13 @@ class Manifest:
 
 
 def record_hash(position: Position, payload: bytes) -> int:
-    """64 bits that depend on place and content: the head of a SHA-256, which Spark has too."""
+    """Hash position and payload to 64 bits: the head of a SHA-256, which Spark has, too."""
     place = position.index.to_bytes(8, "big") + position.ordinal.to_bytes(4, "big")
     return int.from_bytes(sha256(place + payload).digest()[:8], "big")
 
 
 def block_digests(rows: Iterable[tuple[Position, bytes]]) -> tuple[BlockDigest, ...]:
-    """The digests of (position, payload) pairs, one per block, in order of blocks."""
+    """Compute the digests of (position, payload) pairs, one per block, in order of blocks."""
     sums: dict[int, list[int]] = {}
     for position, payload in rows:
         total = sums.setdefault(position.index // BLOCK_INDEXES, [0, 0, 0])
@@ -125,20 +125,20 @@ def block_digests(rows: Iterable[tuple[Position, bytes]]) -> tuple[BlockDigest, 
 
 
 def segment_name(first: Position, last: Position) -> str:
-    """The folder of a segment; names sort in the order of the log."""
+    """Return the folder's name of a segment; names sort in the order of the log."""
     return f"{first.index:020d}-{last.index:020d}"
 
 
 def bucket_file(bucket: int) -> str:
-    """The file of a bucket, within its segment."""
+    """Return the file's name of a bucket, within its segment."""
     return f"bucket-{bucket:02d}.parquet"
 
 
 def write_segment(parent: Path, rows: Sequence[Row], cluster_id: str, node_id: str) -> Manifest:
     """Write a segment of at least one row and make it durable, files first, folder last.
 
-    An unfinished one of the same name is dropped and written anew; a finished one is kept as it
-    is. Raises OSError if the disk refuses, CodecError for a row that is no record.
+    An unfinished segment of the same name is removed and written again; a finished one is kept as
+    it is. Raises OSError if the disk refuses, CodecError for a row that is no record.
     """
     name = segment_name(rows[0].position, rows[-1].position)
     if (parent / name / MANIFEST).exists():
@@ -164,12 +164,12 @@ def write_segment(parent: Path, rows: Sequence[Row], cluster_id: str, node_id: s
 
 
 def read_manifest(segment: Path) -> Manifest:
-    """The manifest of a finished segment. Raises OSError, or ValueError if it is none of ours."""
+    """Read the manifest of a finished segment. Raises OSError; ValueError if it is not ours."""
     return parse_manifest((segment / MANIFEST).read_bytes(), str(segment))
 
 
 def parse_manifest(content: bytes, name: str) -> Manifest:
-    """The manifest of the segment `name`. Raises ValueError if it is none of ours."""
+    """Parse the manifest of the segment `name`. Raises ValueError if it is not ours."""
     try:
         raw = json.loads(content)
         version = raw["format_version"]
@@ -193,14 +193,14 @@ def _manifest_of(raw: dict[str, Any]) -> Manifest:
 
 
 def segments_in(parent: Path) -> list[Path]:
-    """The finished segments of a node, in the order of the log."""
+    """List the finished segments of a node, in the order of the log."""
     if not parent.exists():
         return []
     return sorted(p for p in parent.iterdir() if (p / MANIFEST).exists() and p.name[0] != ".")
 
 
 def read_rows(segment: Path) -> list[Row]:
-    """All rows of a segment in the order of the log, chain hashes included."""
+    """Read all rows of a segment in the order of the log, with chain hashes."""
     tables = [pq.read_table(segment / name) for name in read_manifest(segment).files]
     columns = ("idx", "ordinal", "payload", "chain")
     found = [
@@ -234,7 +234,7 @@ def _line(position: Position, record: Record, payload: bytes, chain: bytes) -> d
 
 
 def typed_columns(record: Record) -> dict[str, Any]:
-    """What stands beside the payload, for SQL. A verification makes it anew and compares."""
+    """Make the columns beside the payload, for SQL. A verification makes them again to compare."""
     event = record.event
     return {
         "grp": record.group_id,
@@ -260,7 +260,7 @@ def typed_columns(record: Record) -> dict[str, Any]:
 
 
 def _members(event: Event) -> list[str] | None:
-    """Everybody whom an event is about, if it is about several."""
+    """Return the member ids of an event about several members."""
     for name in ("member_ids", "rejoined", "assignments"):
         several = getattr(event, name, None)
         if several is not None:
@@ -281,7 +281,7 @@ def _structs(several: Iterable[Any] | None, *fields: str) -> list[dict[str, Any]
 
 
 def _offsets(event: Event) -> list[dict[str, Any]] | None:
-    """Partitions whose offset was set, or, with a null offset, dropped."""
+    """Return the partitions whose offset was set or, with a null offset, deleted."""
     several = getattr(event, "offsets", None) or getattr(event, "partitions", None)
     return _structs(several, "topic", "partition", "offset")
 

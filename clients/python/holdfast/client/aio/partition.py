@@ -35,7 +35,7 @@ class Revocation:
         self.process = this_process()
 
     def begin(self, reason: LostReason | None = None) -> None:
-        """The user is asked to let go of it, or, with a reason, has lost it. In the loop."""
+        """Tell the user to let go of it, or, with a reason, that it is lost. In the loop."""
         self.reason = self.reason or reason
         self.event.set()
 
@@ -79,7 +79,7 @@ class HeldPartition:
         good once it was lost: what comes back, comes as another one with `on_assigned`.
         """
         session, lost = self._session, self.revocation.reason is not None
-        held = session.ownership.held.get(self.name) is self.grant and session.owns(boot_ms())
+        held = session.ownership.may_act(self.name, self.grant, boot_ms())
         return held and not lost and is_this_process(self.revocation.process)
 
     @property

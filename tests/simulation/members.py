@@ -11,7 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.chaos.history import happenings as h
-from holdfast.client._session.phases import Phase
+from holdfast.client._session.session_io import Stage
 from holdfast.client.aio import Member
 from holdfast.client.aio.member import DEFAULT_ASSIGNORS
 from holdfast.client.errors import Fenced, HoldfastError, OutcomeUnknown
@@ -20,10 +20,9 @@ from simulation.nodes import ADDRESSES
 from simulation.process import running
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from holdfast.client._session.protocol import TopicPartition
-    from holdfast.client._session.session_io import Grant
+    from holdfast.client._session.session_io import Grant, TopicPartition
     from holdfast.client.aio.partition import Partition
     from simulation.process import Process
     from simulation.recorder import Recorder
@@ -68,7 +67,7 @@ class SimMember:
         self._asked: str | None = None
         self._stop = ""
         self._owned: tuple[tuple[TopicPartition, int], ...] = ()
-        self._held: dict[TopicPartition, Grant] = {}
+        self._held: Mapping[TopicPartition, Grant] = {}
         self._ends_at_ms: int | None = None
         self._token = 0
         self._revoked_token = 0
@@ -90,7 +89,7 @@ class SimMember:
         if member is None or not self.process.runs:
             return False
         session = member._session
-        return session.phase is Phase.STABLE
+        return session.phase_name == "stable"
 
     @property
     def acts_on(self) -> set[TopicPartition]:
@@ -106,7 +105,7 @@ class SimMember:
     @property
     def phase(self) -> str:
         """Where its session stands, for people."""
-        return self._member._session.phase.name if self._member else "NEW"
+        return self._member._session.phase_name if self._member else "new"
 
     # --- life ---
 
@@ -211,12 +210,11 @@ class SimMember:
         member = self._member
         if member is None:
             return
-        ownership = member._session.ownership
-        ends_at_ms = ownership.lease.ends_at_ms
-        same = ends_at_ms == self._ends_at_ms and len(ownership.held) == len(self._owned)
-        if same and ownership.held == self._held:
+        held, ends_at_ms = member._session.held, member._session.lease_ends_at_ms
+        same = ends_at_ms == self._ends_at_ms and len(held) == len(self._owned)
+        if same and held == self._held:
             return
-        self._held = dict(ownership.held)
+        self._held = held
         owned = member.assignment
         grants = tuple((partition.name, partition.fencing_token) for partition in owned)
         if grants != self._owned:
@@ -271,7 +269,7 @@ class SimMember:
 
     def _reason(self, member: Member) -> str:
         session = member._session
-        if session.phase in {Phase.LEAVING, Phase.STOPPED}:
+        if session.stage in {Stage.LEAVING, Stage.STOPPED}:
             if isinstance(self.error, Fenced) or not self._stop:
                 return "fenced"
             leaves = self._stop == "leave" or self.plan.instance_id is None

@@ -25,7 +25,7 @@ from simulation.storage import OutsideStorage
 from simulation.wire import Wire
 
 if TYPE_CHECKING:
-    from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._session.session_io import TopicPartition
     from simulation.client_side import Line, Observer
     from simulation.faults import Planned
     from simulation.server_side import SimServer

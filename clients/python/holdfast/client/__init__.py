@@ -13,7 +13,7 @@ and protobuf only. Who speaks the protocol by hand finds the stubs in `holdfast.
 from holdfast.client._rpc.channel import Credentials, Tls
 from holdfast.client._session.health import Health
 from holdfast.client._session.loss import LostReason
-from holdfast.client._session.protocol import TopicPartition
+from holdfast.client._session.session_io import TopicPartition
 from holdfast.client._translate.acknowledged import Acknowledged
 from holdfast.client._translate.call_arguments import Offset
 from holdfast.client.aio import Admin, Connection, Member, Members, restart_on_signals

@@ -10,12 +10,13 @@ import pytest
 from holdfast.chaos.history.happenings import Granted, Renewed, Surrendered
 from holdfast.chaos.history.jsonl import happening_of
 from holdfast.chaos.workload import members
-from holdfast.chaos.workload.members import RecordedSession
+from holdfast.chaos.workload.members import RightsLog
 from holdfast.chaos.workload.recorder import Recorder
 from holdfast.client._rpc.request_ids import RequestIds
 from holdfast.client._session.phases import Phase
-from holdfast.client._session.protocol import TopicPartition
-from holdfast.client._session.session_io import Grant, Settings
+from holdfast.client._session.session import Session
+from holdfast.client._session.session_io import Grant, Settings, TopicPartition
+from holdfast.client.errors import HoldfastError
 from holdfast.coordinator.assignors import RangeAssignor
 
 SESSION_MS, REBALANCE_MS = 1_000, 5_000
@@ -40,7 +41,8 @@ class Scene:
             rebalance_timeout_ms=REBALANCE_MS,
         )
         self.recorder = Recorder(path, 0)
-        self.session = RecordedSession(settings, RequestIds(), self.recorder, "m#1")
+        self.session = Session(settings, RequestIds())
+        self.rights = RightsLog(self.session, self.recorder, "m#1")
         self.session.phase = Phase.STABLE
         grant = Grant("m-1", 3, 77, 0)
         self.session.ownership.assigned(grant, (TopicPartition("t", 4),), BEGAN_MS)
@@ -50,7 +52,11 @@ class Scene:
         """Time has come so far, and the session looks."""
         self._now_ms = now_ms
         self.session.ownership.update(now_ms)
-        self.session.outputs()
+        self.look()
+
+    def look(self) -> None:
+        """The shell takes what the session has decided."""
+        self.rights.look(self.session.outputs())
 
     def heard(self, sent_ms: int) -> None:
         """A heartbeat that was sent then was answered NONE."""
@@ -97,8 +103,9 @@ def test_an_accepted_heartbeat_moves_the_end(scene: Scene) -> None:
 
 def test_a_crash_ends_the_right_at_once_and_only_once(scene: Scene) -> None:
     scene.at(BEGAN_MS + 100)
-    scene.session.crash()
-    scene.session.outputs()
+    scene.rights.crashed()
+    scene.session.abort(HoldfastError("killed"))
+    scene.look()
     crashed_us = (BEGAN_MS + 100) * 1_000
 
     assert scene.written()[1:] == [Surrendered(crashed_us, "m#1", "g", "m-1", "crashed")]
@@ -107,6 +114,8 @@ def test_a_crash_ends_the_right_at_once_and_only_once(scene: Scene) -> None:
 def test_letting_go_is_written_before_the_group_can_hear_of_it(scene: Scene) -> None:
     """S12: nothing is owned any more when the goodbye is sent."""
     scene.session.leave(BEGAN_MS)
+    scene.look()
     scene.session.revoked(BEGAN_MS)
+    scene.look()
 
     assert scene.written()[1:] == [Surrendered(BEGAN_MS * 1_000, "m#1", "g", "m-1", "revoked")]

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.client._rpc.request_ids import RequestIds
-from holdfast.client._session.protocol import TopicPartition
 from holdfast.client._session.session import Session
 from holdfast.client._session.session_io import (
     Cancel,
@@ -19,6 +18,7 @@ from holdfast.client._session.session_io import (
     Send,
     Settings,
     Stopped,
+    TopicPartition,
 )
 from holdfast.client.errors import OutcomeUnknown
 from holdfast.coordinator.assignors import RangeAssignor

@@ -10,8 +10,7 @@ from holdfast.client._session.session_io import Assigned, Grant, Lost
 from unit.client._session.driver import make_settings, partitions
 
 if TYPE_CHECKING:
-    from holdfast.client._session.protocol import TopicPartition
-    from holdfast.client._session.session_io import Output
+    from holdfast.client._session.session_io import Output, TopicPartition
 
 SESSION_MS = 10_000
 OLD, NEW = Grant("m-1", 1, 7, 0), Grant("m-1", 2, 9, 0)

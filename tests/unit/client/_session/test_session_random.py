@@ -30,9 +30,7 @@ from unit.client._session.driver import (
 )
 
 if TYPE_CHECKING:
-    from holdfast.client._session.protocol import TopicPartition
-    from holdfast.client._session.requests import Identity
-    from holdfast.client._session.session_io import Output, Send
+    from holdfast.client._session.session_io import Identity, Output, Send, TopicPartition
 
 SESSION_MS, REBALANCE_MS = 5_000, 5_500
 STEPS = 250

@@ -2,6 +2,7 @@
 
 The session itself decides (S11); here its outputs are looked at on their way to the user. What ends
 by the clock is written with the moment at which the lease ended, however late the process woke up.
+Knows a session by the interface of all of them, and no protocol.
 """
 
 from __future__ import annotations
@@ -14,90 +15,93 @@ from holdfast.chaos.history.happenings import Granted, Renewed, Surrendered
 from holdfast.chaos.workload.callers import RecordedConnection
 from holdfast.client import HoldfastError, LostReason, Member
 from holdfast.client._session.loss import OVER
-from holdfast.client._session.session import Session
-from holdfast.client._session.session_io import Assigned, Lost, Output
+from holdfast.client._session.session_io import Lost
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from holdfast.chaos.workload.recorder import Recorder
-    from holdfast.client import Credentials
-    from holdfast.client._rpc.request_ids import RequestIds
-    from holdfast.client._session.session_io import Settings
+    from holdfast.client import Credentials, TopicPartition
+    from holdfast.client._session.member_session import MemberSession
+    from holdfast.client._session.session_io import Grant, Output
 
 Reason = Literal["revoked", "lost", "fenced", "left", "stopped", "crashed"]
 
 
-class RecordedSession(Session):
-    """The session of one member, whose rights are written down as those of `who`."""
+class RightsLog:
+    """Writes down what one session may act on, partition by partition, as the rights of `who`."""
 
-    def __init__(
-        self, settings: Settings, request_ids: RequestIds, recorder: Recorder, who: str
-    ) -> None:
-        super().__init__(settings, request_ids)
-        self._recorder, self._who = recorder, who
-        self._holder: str | None = None
+    def __init__(self, session: MemberSession, recorder: Recorder, who: str) -> None:
+        self._session, self._recorder, self._who = session, recorder, who
+        self._rights: Mapping[TopicPartition, Grant] = {}
+        """As they were written last."""
+        self._holder = ""
         self._until_us = 0
 
-    def outputs(self) -> list[Output]:
-        """As `Session.outputs`; grants, renewals and losses among them are written."""
-        taken = super().outputs()
-        for output in taken:
-            if isinstance(output, Assigned):
-                self._granted(output)
-            elif isinstance(output, Lost):
-                self._surrendered(_reason(output.reason))
-        self._renewed()
-        return taken
+    def look(self, outputs: Iterable[Output]) -> None:
+        """Write what has changed. `outputs`: what the session has decided since the last look.
 
-    def revoked(self, now_ms: int) -> None:
-        """As `Session.revoked`: the user has let go, before the group can hear of it."""
-        self._surrendered("revoked")
-        super().revoked(now_ms)
+        They are not performed yet: so it is written before the group can hear of it.
+        """
+        for output in outputs:
+            if isinstance(output, Lost):
+                self._ended(_reason(output.reason))
+        held = self._session.held
+        if held == self._rights:
+            self._renewed()
+        elif held:
+            self._granted(held)
+        else:
+            self._ended("revoked")
 
-    def crash(self) -> None:
-        """End without a word to the group, as a process that dies."""
-        self._surrendered("crashed")
-        self.abort(HoldfastError("the process died, as was wished"))
+    def crashed(self) -> None:
+        """Write that its process has died."""
+        self._ended("crashed")
 
-    def _granted(self, output: Assigned) -> None:
-        grant, settings = output.grant, self.settings
-        self._holder, self._until_us = grant.member_id, self._lease_ends_us()
+    def _granted(self, held: Mapping[TopicPartition, Grant]) -> None:
+        """All that is held from now on; what is kept from an older grant has its token still."""
+        newest = max(held.values(), key=lambda grant: grant.fencing_token)
+        names = sorted(held)
+        tokens = tuple(held[name].fencing_token for name in names)
+        self._rights, self._holder = held, newest.member_id
+        self._until_us = self._lease_ends_us()
+        settings = self._session.settings
         self._recorder.note(
             Granted(
                 boot_us(),
                 self._who,
                 settings.group,
-                grant.member_id,
+                newest.member_id,
                 settings.instance_id or "",
-                grant.generation,
-                tuple((p.topic, p.number) for p in output.partitions),
-                grant.fencing_token,
-                grant.predecessor_ms,
+                newest.generation,
+                tuple((name.topic, name.number) for name in names),
+                newest.fencing_token,
+                newest.predecessor_ms,
                 self._until_us,
+                () if set(tokens) == {newest.fencing_token} else tokens,
             )
         )
 
     def _renewed(self) -> None:
         until_us = self._lease_ends_us()
-        if self._holder is None or until_us in {0, self._until_us}:
+        if not self._rights or until_us in {0, self._until_us}:
             return
         self._until_us = until_us
-        group = self.settings.group
+        group = self._session.settings.group
         self._recorder.note(Renewed(boot_us(), self._who, group, self._holder, until_us))
 
-    def _surrendered(self, reason: Reason) -> None:
-        if self._holder is None:
+    def _ended(self, reason: Reason) -> None:
+        if not self._rights:
             return
         now_us = boot_us()
         ended_us = min(now_us, self._until_us) if self._until_us else now_us
         reason = "lost" if ended_us < now_us else reason
-        group = self.settings.group
+        group = self._session.settings.group
         self._recorder.note(Surrendered(ended_us, self._who, group, self._holder, reason))
-        self._holder = None
+        self._rights = {}
 
     def _lease_ends_us(self) -> int:
-        ends_at_ms = self.ownership.lease.ends_at_ms
+        ends_at_ms = self._session.lease_ends_at_ms
         return 0 if ends_at_ms is None else ends_at_ms * US_PER_MS
 
 
@@ -108,11 +112,7 @@ def _reason(reason: LostReason) -> Reason:
 
 
 class RecordedMember(Member):
-    """A member whose calls and rights are written down as those of `who`. Eager assignors only.
-
-    A cooperative member keeps partitions under the tokens of older grants, which `Granted.tokens`
-    would have to name, and lets go of some while it keeps others: neither is written down here.
-    """
+    """A member whose calls and rights are written down as those of `who`."""
 
     def __init__(
         self,
@@ -123,18 +123,19 @@ class RecordedMember(Member):
         **options: Any,  # noqa: ANN401 - those of Member, passed on
     ) -> None:
         self._own = RecordedConnection(endpoints, credentials, recorder, who)
-        self._recorder, self._who = recorder, who
         # Under faults a cluster may be away for longer than a program would wait for it.
         super().__init__(self._own, start_timeout_ms=None, **options)
+        self._rights = RightsLog(self._session, recorder, who)
 
-    def _make_session(self) -> RecordedSession:
-        session = RecordedSession(self.settings, self._own.caller.ids, self._recorder, self._who)
-        self._recorded = session
-        return session
+    def _take_outputs(self) -> list[Output]:
+        taken = super()._take_outputs()
+        self._rights.look(taken)
+        return taken
 
     async def crash(self) -> None:
         """Vanish without a word: the group has to find out by itself."""
-        self._recorded.crash()
+        self._rights.crashed()
+        self._session.abort(HoldfastError("the process died, as was wished"))
         with contextlib.suppress(HoldfastError):  # the end that was wished
             await self._end()
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Final
 from holdfast.client.errors import Fenced, from_code
 
 if TYPE_CHECKING:
-    from holdfast.client._session.requests import Identity
-    from holdfast.client._session.session_io import Settings
+    from holdfast.client._session.session_io import Identity, Settings
     from holdfast.client.errors import HoldfastError
     from holdfast.v1 import extras_pb2
     from holdfast.v1.errors_pb2 import ErrorCode

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.client._session.fatal_error import describe_member
-from holdfast.client._session.phases import Phase
+from holdfast.client._session.session_io import Stage
 from holdfast.client.errors import Fenced
 
 if TYPE_CHECKING:
     from holdfast.client._session.loss import LostReason
-    from holdfast.client._session.session import Session
+    from holdfast.client._session.member_session import MemberSession
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,21 +60,20 @@ class Health:
         return str(self.error).removeprefix(f"{about}: ")
 
 
-def health_of(session: Session, error: BaseException | None, now_ms: int) -> Health:
-    """What a session is like at this moment."""
+def health_of(session: MemberSession, error: BaseException | None, now_ms: int) -> Health:
+    """Look at a session at this moment."""
     owns = session.owns(now_ms)
-    ends_at_ms = session.ownership.lease.ends_at_ms
+    ends_at_ms = session.lease_ends_at_ms
     failed = error or session.error
-    phase = Phase.STOPPED if failed is not None else session.phase
     return Health(
         group=session.settings.group,
         instance_id=session.settings.instance_id,
         member_id=session.identity.member_id,
         generation=session.identity.generation,
-        phase=phase.name.lower(),
-        owned=len(session.ownership.held) if owns else 0,
+        phase=session.phase_name if failed is None else Stage.STOPPED.name.lower(),
+        owned=len(session.held) if owns else 0,
         lease_left_ms=ends_at_ms - now_ms if owns and ends_at_ms is not None else None,
         error=failed,
-        ready=phase is Phase.STABLE and session.ownership.complete(now_ms),
-        lost=session.ownership.loss,
+        ready=failed is None and session.ready(now_ms),
+        lost=session.loss,
     )

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from holdfast.client._session import requests
 from holdfast.client._session.calls_in_flight import CallsInFlight, Kind
 from holdfast.client._session.protocol import Assignment, Claim
-from holdfast.client._session.requests import Identity, RequestIdSource
+from holdfast.client._session.requests import RequestIdSource
+from holdfast.client._session.session_io import Identity
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

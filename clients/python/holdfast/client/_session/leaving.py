@@ -16,8 +16,8 @@ from holdfast.client.errors import HoldfastError, OutcomeUnknown
 
 if TYPE_CHECKING:
     from holdfast.client._session.call_timing import CallTiming
-    from holdfast.client._session.requests import Identity, RequestIdSource
-    from holdfast.client._session.session_io import Settings
+    from holdfast.client._session.requests import RequestIdSource
+    from holdfast.client._session.session_io import Identity, Settings
 
 
 class Leaving:

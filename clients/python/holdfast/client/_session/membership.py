@@ -18,19 +18,32 @@ from holdfast.client._session.leaving import Leaving
 from holdfast.client._session.loss import LostReason
 from holdfast.client._session.ownership import Ownership
 from holdfast.client._session.phases import IN_GROUP, Goal, Phase
-from holdfast.client._session.requests import GENERATION_NONE, Identity, RequestIdSource
-from holdfast.client._session.session_io import Note, Output, Settings, Stopped
+from holdfast.client._session.requests import RequestIdSource
+from holdfast.client._session.session_io import (
+    GENERATION_NONE,
+    Identity,
+    Note,
+    Output,
+    Settings,
+    Stage,
+    Stopped,
+)
 from holdfast.client._session.start_timeout import StartTimeout
 from holdfast.client.errors import Fenced, HoldfastError
 from holdfast.v1.errors_pb2 import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Mapping
 
-    from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._session.session_io import Grant, TopicPartition
     from holdfast.v1 import extras_pb2
 
 
+_STAGES: Final = {
+    Phase.NEW: Stage.NEW,
+    Phase.LEAVING: Stage.LEAVING,
+    Phase.STOPPED: Stage.STOPPED,
+}
 LEASE_CHECKS: Final = 8
 """How often within a lease a member that owns something looks at the clock, at least."""
 
@@ -62,6 +75,16 @@ class Membership:
         return self._joining.identity
 
     @property
+    def stage(self) -> Stage:
+        """How far it has come, for programs."""
+        return _STAGES.get(self.phase, Stage.RUNNING)
+
+    @property
+    def phase_name(self) -> str:
+        """Where it stands, for people."""
+        return self.phase.name.lower()
+
+    @property
     def unconfirmed(self) -> HoldfastError | None:
         """Set when the group has not confirmed the leave: the session timeout ends it, too."""
         return self._leaving.unconfirmed
@@ -77,9 +100,36 @@ class Membership:
         self._outputs.clear()
         return taken
 
+    @property
+    def held(self) -> Mapping[TopicPartition, Grant]:
+        """What the user was told to own, each under its grant; the lease may have ended."""
+        return self.ownership.held
+
+    def may_act(self, partition: TopicPartition, grant: Grant, now_ms: int) -> bool:
+        """Whether the user holds it under this very grant and may act on it now (S11)."""
+        return self.ownership.may_act(partition, grant, now_ms)
+
+    def lets_go_of(self, partition: TopicPartition) -> bool:
+        """Whether the user has been asked to let go of it, and has not done so yet."""
+        return self.ownership.lets_go_of(partition)
+
     def owns(self, now_ms: int) -> bool:
         """Whether the member may act on its partitions now: by the clock, not by the last tick."""
         return self.ownership.holds(now_ms)
+
+    def ready(self, now_ms: int) -> bool:
+        """Whether it is in a generation and may act on all that it was given there."""
+        return self.phase is Phase.STABLE and self.ownership.complete(now_ms)
+
+    @property
+    def lease_ends_at_ms(self) -> int | None:
+        """From when on nothing may be acted on if nothing is heard any more; None: no lease."""
+        return self.ownership.lease.ends_at_ms
+
+    @property
+    def loss(self) -> LostReason | None:
+        """Why something was lost last; None: nothing ever was."""
+        return self.ownership.loss
 
     @property
     def wake_at_ms(self) -> int | None:

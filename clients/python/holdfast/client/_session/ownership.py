@@ -23,8 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.client._session.loss import LostReason
-    from holdfast.client._session.protocol import TopicPartition
-    from holdfast.client._session.session_io import Grant, Output, Settings
+    from holdfast.client._session.session_io import Grant, Output, Settings, TopicPartition
 
 
 class State(enum.Enum):

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from holdfast.client._session.session_io import TopicPartition
 from holdfast.client.errors import AssignmentFailed, IncompatibleServer
 from holdfast.coordinator.assignors import GENERATION_UNKNOWN, MemberSubscription
 from holdfast.v1 import group_pb2
@@ -32,13 +33,6 @@ _UNREADABLE = (
     *(AttributeError, OverflowError, RecursionError),
 )
 """What reading somebody else's protobuf and JSON may raise."""
-
-
-class TopicPartition(NamedTuple):
-    """One partition by name."""
-
-    topic: str
-    number: int
 
 
 class Claim(NamedTuple):

@@ -1,12 +1,11 @@
 """The requests of one member, built from its settings and its present identity.
 
-And the identity itself, and what request ids come from. When a request is sent is not known here.
+And what request ids come from. When a request is sent is not known here.
 No IO, no clock.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from holdfast.client._session.protocol import PROTOCOL_TYPE, Claim, subscription_bytes
@@ -15,27 +14,7 @@ from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from holdfast.client._session.session_io import Settings
-
-GENERATION_NONE = -1
-
-
-@dataclass(frozen=True, slots=True)
-class Identity:
-    """Who the member is to the group at the moment.
-
-    An empty id: the group does not know it yet. GENERATION_NONE: it is in no generation, so it
-    cannot send heartbeats.
-    """
-
-    member_id: str = ""
-    generation: int = GENERATION_NONE
-    protocol: str = ""
-
-    @property
-    def can_heartbeat(self) -> bool:
-        """Whether the group would know a heartbeat of this identity."""
-        return bool(self.member_id) and self.generation != GENERATION_NONE
+    from holdfast.client._session.session_io import Identity, Settings
 
 
 class RequestIdSource(Protocol):

@@ -1,9 +1,7 @@
-"""The member session: one state machine for every shell, without IO, clock or randomness.
+"""The session of the classic protocol: one state machine for every shell, without IO or clock.
 
-A shell tells it what happened and when (`start`, `answered`, `failed`, `tick`, `revoked`, `leave`,
-`restart`, `fail`, `pushed`), performs the outputs it takes with `outputs()`, and calls `tick` at
-`wake_at_ms`. All times are boot-clock milliseconds (CLOCK_BOOTTIME) that come in as arguments.
-phases.py draws the states, membership.py has the moves between them; joining.py, leaving.py,
+member_session.py has the interface: what goes in, what comes out, what can be asked. phases.py
+draws the states, membership.py has the moves between them; joining.py, leaving.py,
 group_leadership.py, ownership.py, call_timing.py and start_timeout.py have the parts, and here is
 what each answer and each event means to them.
 
@@ -21,8 +19,7 @@ from holdfast.client._session.calls_in_flight import Kind
 from holdfast.client._session.membership import Membership
 from holdfast.client._session.phases import IN_GROUP, Goal, Phase
 from holdfast.client._session.protocol import read_assignment
-from holdfast.client._session.requests import Identity
-from holdfast.client._session.session_io import FailureKind, Grant, Missing, Note
+from holdfast.client._session.session_io import FailureKind, Grant, Identity, Missing, Note
 from holdfast.client.errors import MEMBERSHIP_CODES, HoldfastError, from_code
 from holdfast.v1 import admin_pb2, extras_pb2, group_pb2
 from holdfast.v1.errors_pb2 import ErrorCode

@@ -1,20 +1,19 @@
-"""What goes into and comes out of the member session: plain data, no behaviour.
+"""What goes into and comes out of a member's session: plain data, no behaviour.
 
-The session (session.py) is told what happened and answers with these outputs; a shell (aio, sync)
-performs them. The session does not know how, nor the shell why.
+A session (member_session.py says what each can do) is told what happened and answers with these
+outputs; a shell (aio, sync) performs them. The session does not know how, nor the shell why.
 """
 
 from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, TypeAlias
 
 from holdfast.v1 import admin_pb2, group_pb2
 
 if TYPE_CHECKING:
     from holdfast.client._session.loss import LostReason
-    from holdfast.client._session.protocol import TopicPartition
     from holdfast.client.errors import HoldfastError
     from holdfast.coordinator.assignors import Assignor
 
@@ -36,6 +35,51 @@ Response: TypeAlias = (
 )
 
 
+class TopicPartition(NamedTuple):
+    """One partition by name."""
+
+    topic: str
+    number: int
+
+
+GENERATION_NONE: Final = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Who the member is to the group at the moment.
+
+    An empty id: the group does not know it yet. GENERATION_NONE: it is in no generation, so it
+    cannot send heartbeats.
+    """
+
+    member_id: str = ""
+    generation: int = GENERATION_NONE
+    protocol: str = ""
+
+    @property
+    def can_heartbeat(self) -> bool:
+        """Whether the group would know a heartbeat of this identity."""
+        return bool(self.member_id) and self.generation != GENERATION_NONE
+
+
+class Stage(enum.Enum):
+    """How far a session has come in its life, whatever its protocol calls the steps between."""
+
+    NEW = enum.auto()
+    """Made, and not started."""
+    RUNNING = enum.auto()
+    """On the way into its group, or in it."""
+    LEAVING = enum.auto()
+    """Owns nothing any more, and waits for the group to hear that it goes."""
+    STOPPED = enum.auto()
+    """Over. No input changes anything any more."""
+
+
+GroupProtocol: TypeAlias = Literal["classic"]
+"""Which session a member needs (member_session.py has the table)."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """What a member wants. Times are milliseconds; names and defaults are Kafka's.
@@ -44,6 +88,7 @@ class Settings:
     `takeover` "wait": after a swap, act only once the old holder must have stopped (S12).
     `weight`: how much this member can carry beside others (the weighted assignor asks).
     `start_timeout_ms`: until when a leading node must have answered first; None: whenever it may.
+    `group_protocol`: how members and group agree on who gets what (Kafka: group.protocol).
     """
 
     group: str
@@ -59,11 +104,12 @@ class Settings:
     start_timeout_ms: int | None = None
     takeover: Literal["now", "wait"] = "now"
     weight: int = 1
+    group_protocol: GroupProtocol = "classic"
 
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What gave the member its partitions. Storage compares the token per partition (S13)."""
+    """What gave the member partitions. Storage compares the token per partition (S13)."""
 
     member_id: str
     generation: int

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from holdfast.client._session.requests import Identity
+    from holdfast.client._session.session_io import Identity
 
 KEPT_MAX: Final = 256
 """So many are remembered; who does not repeat a commit does not need it."""

@@ -14,7 +14,7 @@ from holdfast.v1.errors_pb2 import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping
 
-    from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._session.session_io import TopicPartition
     from holdfast.v1 import admin_pb2
 
 NameT = TypeVar("NameT")

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from operator import index
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from holdfast.client._session.protocol import TopicPartition
+from holdfast.client._session.session_io import TopicPartition
 from holdfast.client._text import abbreviate
 from holdfast.client._translate.arguments import INT32_MAX, check_group, check_positive, listed
 from holdfast.v1.admin_pb2 import ListedState

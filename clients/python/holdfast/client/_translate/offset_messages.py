@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from holdfast.client._session.protocol import TopicPartition
+from holdfast.client._session.session_io import TopicPartition
 from holdfast.client._translate.call_arguments import Offset, offsets_to_commit, partitions_listed
 from holdfast.client.errors import from_code
 from holdfast.v1 import extras_pb2, offset_pb2
@@ -16,8 +16,7 @@ from holdfast.v1.errors_pb2 import ErrorCode
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from holdfast.client._session.requests import Identity
-    from holdfast.client._session.session_io import Settings
+    from holdfast.client._session.session_io import Identity, Settings
 
 Item = TypeVar("Item")
 

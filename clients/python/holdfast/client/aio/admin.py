@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from holdfast.client._rpc.channel import Credentials
-    from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._session.session_io import TopicPartition
     from holdfast.client._translate.acknowledged import OnAcknowledged
     from holdfast.client._translate.call_arguments import Offset
 

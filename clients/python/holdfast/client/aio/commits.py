@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from holdfast.client._rpc.clock import boot_ms, left_ms
 from holdfast.client._rpc.request_ids import id_of_part
 from holdfast.client._session.fatal_error import fatal_error
-from holdfast.client._session.phases import Phase
+from holdfast.client._session.session_io import Stage
 from holdfast.client._session.unknown_commits import UnknownCommits
 from holdfast.client._translate import offset_messages
 from holdfast.client._translate.call_arguments import check_timeout
@@ -21,9 +21,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from holdfast.client._rpc.caller import Caller
-    from holdfast.client._session.protocol import TopicPartition
-    from holdfast.client._session.requests import Identity
-    from holdfast.client._session.session import Session
+    from holdfast.client._session.member_session import MemberSession
+    from holdfast.client._session.session_io import Identity, TopicPartition
     from holdfast.client._translate.call_arguments import Offset
     from holdfast.client.errors import HoldfastError
     from holdfast.v1.errors_pb2 import ErrorCode
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
 class Commits:
     """What one member has committed, or may have."""
 
-    def __init__(self, session: Session, caller: Caller) -> None:
+    def __init__(self, session: MemberSession, caller: Caller) -> None:
         self._session = session
         self._caller = caller
         self._unknown = UnknownCommits()
@@ -52,7 +51,7 @@ class Commits:
         if not identity.can_heartbeat:
             raise Unavailable(
                 "The member has stopped; a commit needs one that runs."
-                if session.phase is Phase.STOPPED
+                if session.stage is Stage.STOPPED
                 else "The member is in no generation; commit when it is assigned again."
             )
         chosen_id = request_id or await self._caller.new_request_id(timeout_ms)

@@ -17,7 +17,7 @@ from holdfast.client.errors import HoldfastError, TopicNotFound
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterable
 
-    from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._session.session_io import TopicPartition
     from holdfast.client.aio.partition import HeldPartition
 
 _LOGGER = logging.getLogger("holdfast.client")

@@ -14,8 +14,7 @@ from holdfast.client._rpc.caller import CALL_TIMEOUT_MS
 from holdfast.client._rpc.clock import boot_ms
 from holdfast.client._rpc.fork_guard import check_process, is_this_process, this_process
 from holdfast.client._session.health import Health, health_of
-from holdfast.client._session.phases import Phase
-from holdfast.client._session.session import Session
+from holdfast.client._session.member_session import make_session
 from holdfast.client._session.session_io import (
     Assigned,
     Cancel,
@@ -26,6 +25,7 @@ from holdfast.client._session.session_io import (
     Revoke,
     Send,
     Settings,
+    Stage,
 )
 from holdfast.client._translate.arguments import assignors_of, check_callables, checked, topic_names
 from holdfast.client._translate.call_arguments import Offset
@@ -45,8 +45,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from holdfast.client._rpc.channel import Credentials
-    from holdfast.client._session.protocol import TopicPartition
-    from holdfast.client._session.session_io import Response
+    from holdfast.client._session.session_io import Output, Response, TopicPartition
     from holdfast.client._translate.acknowledged import OnAcknowledged
     from holdfast.coordinator.assignors import Assignor
 
@@ -126,7 +125,7 @@ class Member:
         self._connection = connection_of(endpoints, credentials, client_id, on_acknowledged)
         self._caller = self._connection.caller
         self._process = this_process()
-        self._session = self._make_session()
+        self._session = make_session(self.settings, self._caller.ids)
         self._partitions: UserPartitions[Any] = UserPartitions(self._session, self._makes)
         self._handlers = Handlers(self._crash, cancels=self._cancels_handlers)
         listeners = {Assigned: on_assigned, Revoke: on_revoked, Lost: on_lost}
@@ -212,7 +211,7 @@ class Member:
     def start(self) -> None:
         """Begin to join; returns at once."""
         check_process(self._process, "Member")
-        if self._session.phase is not Phase.NEW:
+        if self._session.stage is not Stage.NEW:
             raise RuntimeError("A Member is used once: make another one to join again.")
         self._connection.attach(self)
         self._callback_task = asyncio.create_task(self._run_callbacks())
@@ -326,16 +325,16 @@ class Member:
 
     # --- performing what the session decides -----------------------------------------------------
 
-    def _make_session(self) -> Session:
-        return Session(self.settings, self._caller.ids)
-
     def _check_started(self) -> None:
         check_process(self._process, "Member")
         if self._callback_task is None:
             raise RuntimeError("The Member has not been started: use `with`, or call start().")
 
+    def _take_outputs(self) -> list[Output]:
+        return self._session.outputs()
+
     def _pump(self) -> None:
-        for output in self._session.outputs():
+        for output in self._take_outputs():
             self._log.write(output)
             match output:
                 case Send():
@@ -419,7 +418,7 @@ class Member:
         """Code of the user's, or of ours, has raised this: the member ends with it."""
         if self._error is None:
             self._error = error
-        elif self._session.phase is not Phase.LEAVING:  # where only the leave can fail
+        elif self._session.stage is not Stage.LEAVING:  # where only the leave can fail
             self._log.failed_again(error)
         reason = HoldfastError(f"Member of group {self.settings.group!r} failed: {error!r}")
         self._session.fail(reason, boot_ms())

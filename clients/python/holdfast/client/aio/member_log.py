@@ -18,9 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.client._session.health import Health
-    from holdfast.client._session.protocol import TopicPartition
-    from holdfast.client._session.session import Session
-    from holdfast.client._session.session_io import Output
+    from holdfast.client._session.member_session import MemberSession
+    from holdfast.client._session.session_io import Output, TopicPartition
 
 _LOGGER = logging.getLogger("holdfast.client")
 NAMED_MAX: Final = 20
@@ -32,7 +31,7 @@ _SPOKEN_OF_AT_THE_END: Final = frozenset({"fenced", "stopped"})
 class MemberLog:
     """Lines of one member."""
 
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: MemberSession) -> None:
         self._session = session
         self._said_end = False
 
@@ -45,7 +44,7 @@ class MemberLog:
                 _LOGGER.info(
                     "%s owns%s %s, under token %d.",
                     self._who(),
-                    " now also" if len(self._session.ownership.held) > len(partitions) else "",
+                    " now also" if len(self._session.held) > len(partitions) else "",
                     named(partitions) or "nothing",
                     grant.fencing_token,
                 )

@@ -1,6 +1,6 @@
 """A partition as the user holds it: its name, its token, and whether it may still be acted on.
 
-Asks the session's ownership and the clock at each look, from any thread, and remembers only why it
+Asks the session and the clock at each look, from any thread, and remembers only why it
 was lost. `sync` adds its own way to wait.
 """
 
@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from holdfast.client._rpc.clock import boot_ms
 from holdfast.client._rpc.fork_guard import is_this_process, this_process
-from holdfast.client._session.protocol import TopicPartition
+from holdfast.client._session.session_io import TopicPartition
 from holdfast.client.errors import OwnershipLost
 
 if TYPE_CHECKING:
     from holdfast.client._session.loss import LostReason
-    from holdfast.client._session.membership import Membership
+    from holdfast.client._session.member_session import MemberSession
     from holdfast.client._session.session_io import Grant
 
 
@@ -53,7 +53,7 @@ class HeldPartition:
     topic: str
     number: int
     grant: Grant = field(repr=False)
-    _session: Membership = field(repr=False, compare=False)
+    _session: MemberSession = field(repr=False, compare=False)
     revocation: Revocation = field(repr=False, compare=False)
 
     @property
@@ -79,7 +79,7 @@ class HeldPartition:
         good once it was lost: what comes back, comes as another one with `on_assigned`.
         """
         session, lost = self._session, self.revocation.reason is not None
-        held = session.ownership.may_act(self.name, self.grant, boot_ms())
+        held = session.may_act(self.name, self.grant, boot_ms())
         return held and not lost and is_this_process(self.revocation.process)
 
     @property
@@ -88,7 +88,7 @@ class HeldPartition:
 
         True from before `on_revoked` is called, and for good.
         """
-        asked = self.revocation.event.is_set() or self._session.ownership.lets_go_of(self.name)
+        asked = self.revocation.event.is_set() or self._session.lets_go_of(self.name)
         return asked or not self.owned
 
     @property

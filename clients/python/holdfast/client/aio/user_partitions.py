@@ -13,9 +13,8 @@ from holdfast.client._session.session_io import Assigned, Lost, Revoke
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from holdfast.client._session.membership import Membership
-    from holdfast.client._session.protocol import TopicPartition
-    from holdfast.client._session.session_io import Grant
+    from holdfast.client._session.member_session import MemberSession
+    from holdfast.client._session.session_io import Grant, TopicPartition
     from holdfast.client.aio.partition import HeldPartition
 
 
@@ -29,7 +28,7 @@ class UserPartitions(Generic[PartitionT]):
     """
 
     def __init__(
-        self, session: Membership, make: Callable[[str, int, Grant, Membership], PartitionT]
+        self, session: MemberSession, make: Callable[[str, int, Grant, MemberSession], PartitionT]
     ) -> None:
         self._session = session
         self._make = make

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
     from types import TracebackType
 
-    from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._session.session_io import TopicPartition
     from holdfast.client._translate.call_arguments import Offset
     from holdfast.client.aio.admin import OffsetResults, Results
     from holdfast.client.aio.options import AdminOptions

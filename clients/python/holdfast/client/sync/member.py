@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from holdfast.client._session.health import Health
-    from holdfast.client._session.protocol import TopicPartition
+    from holdfast.client._session.session_io import TopicPartition
     from holdfast.client._translate.call_arguments import Offset
     from holdfast.client.aio.options import MemberOptions
 

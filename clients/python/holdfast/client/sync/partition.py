@@ -33,6 +33,6 @@ class ThreadPartition(HeldPartition):
         return True
 
     def _pause_ms(self, now_ms: int, until_ms: int | None) -> int:
-        ends_at_ms = self._session.ownership.lease.ends_at_ms
+        ends_at_ms = self._session.lease_ends_at_ms
         moments = [at_ms for at_ms in (ends_at_ms, until_ms) if at_ms is not None]
         return max(1, min(moments, default=now_ms) - now_ms)

@@ -24,6 +24,7 @@ from holdfast.client.errors import IncompatibleServer
 from holdfast.coordinator.model.commands import Caller
 from holdfast.raft import messages
 from holdfast.raft.transport import frames
+from holdfast.raft.wire import codec
 from holdfast.runtime.errors import NotCoordinator
 from holdfast.server.config import cluster_file, node_config
 from holdfast.server.rpc.errors import CallFailed
@@ -63,18 +64,20 @@ class Target(NamedTuple):
 
 def _packet(data: bytes) -> None:
     for frame in frames.unpack(data):
-        messages.decode(frame)
+        codec.decode(frame)
 
 
 def _filled(kind: type[Any]) -> Any:  # noqa: ANN401 - a message of that kind
     """Make a message with the simplest value of each field's type."""
-    simple = {int: 7, bool: False, str: "n1", bytes: b"payload"}
+    simple: dict[object, object] = {int: 7, bool: False, str: "n1", bytes: b"payload"}
+    simple[tuple[messages.LogEntry, ...]] = (messages.LogEntry(7, b"command"),) * 2
+    simple[tuple[messages.Formed, ...]] = (messages.Formed("n1", "disk-1"),) * 2
     hints = get_type_hints(kind)
-    return kind(*(simple.get(hints[field.name], ()) for field in fields(kind)))
+    return kind(*(simple[hints[field.name]] for field in fields(kind)))
 
 
 def _packets() -> list[bytes]:
-    each = [messages.encode(_filled(kind)) for kind in get_args(messages.Message)]
+    each = [codec.encode(_filled(kind)) for kind in get_args(messages.Message)]
     return [*(frames.pack([frame]) for frame in each), frames.pack(each)]
 
 

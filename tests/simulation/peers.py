@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections import deque
 from typing import TYPE_CHECKING, Final
 
-from holdfast.raft.messages import decode, encode
+from holdfast.raft.wire.codec import decode, encode
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -47,9 +47,10 @@ ORDER = {
     },
     "raft": {
         "messages": [],
+        "wire": ["messages"],
         "api": ["messages"],
         "thread": ["api"],
-        "transport": ["api", "messages"],
+        "transport": ["api", "messages", "wire"],
         "core": ["api", "messages", *_ENGINE],
         "pysyncobj": ["api", "messages", "core"],
         "open": ["api", "pysyncobj", "thread", "transport"],
@@ -152,6 +153,12 @@ ROOMS = [
         [],
         ["holdfast.chaos.history", *JUDGES, *ACTORS, "holdfast.chaos.runner"],
         "a cluster is the same without a run",
+    ),
+    Room(
+        ["holdfast.raft"],
+        ["holdfast.raft.wire"],
+        ["google", "holdfast.raft.wire.peer_pb2"],
+        "protobuf is lenient: what a peer sends is read in one room, strictly",
     ),
     Room(ACTORS, [], [*JUDGES, "holdfast.chaos.runner"], "who acts in a run does not judge it"),
 ]
@@ -305,6 +312,12 @@ BAD = [
         check_rooms,
         "clients/chaos/holdfast/chaos/workload/x.py",
         "from holdfast.chaos.runner.plan import Plan",
+    ),
+    (check_rooms, "raft/holdfast/raft/core/x.py", "from google.protobuf import message"),
+    (
+        check_rooms,
+        "raft/holdfast/raft/transport/x.py",
+        "from holdfast.raft.wire import peer_pb2",
     ),
     (check_classic_states, "runtime/holdfast/runtime/x.py", 'S = "CompletingRebalance"'),
     (check_classic_states, "coordinator/holdfast/coordinator/offsets/x.py", "s = t.PREPARING"),

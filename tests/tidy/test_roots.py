@@ -9,6 +9,8 @@ import pytest
 from tidy.repository import ROOT, import_roots, plant, pyproject
 
 Check = Callable[[Path], list[str]]
+PROTO_FOLDERS = ("proto/holdfast/v1", "raft/holdfast/raft/wire")
+"""As `proto/generate.py` lists them."""
 MESSAGES, SERVICES = ("_pb2.py", "_pb2.pyi"), ("_pb2_grpc.py", "_pb2_grpc.pyi")
 
 
@@ -64,11 +66,13 @@ def check_one_typed_package(root: Path) -> list[str]:
 
 def check_stubs_complete(root: Path) -> list[str]:
     """Each .proto has its stubs, and each stub its .proto. `./dev proto` compares contents."""
-    home = root / "proto" / "holdfast" / "v1"
-    wanted = {proto.stem + end for proto in home.glob("*.proto") for end in stubs_of(proto)}
-    present = {path.name for path in home.glob("*_pb2*") if path.suffix in {".py", ".pyi"}}
-    missing = [f"{name} is missing: ./dev proto" for name in sorted(wanted - present)]
-    return missing + [f"{name} has no .proto: remove it" for name in sorted(present - wanted)]
+    found = []
+    for home in (root / place for place in PROTO_FOLDERS):
+        wanted = {proto.stem + end for proto in home.glob("*.proto") for end in stubs_of(proto)}
+        present = {path.name for path in home.glob("*_pb2*") if path.suffix in {".py", ".pyi"}}
+        found += [f"{name} is missing: ./dev proto" for name in sorted(wanted - present)]
+        found += [f"{name} has no .proto: remove it" for name in sorted(present - wanted)]
+    return found
 
 
 def stubs_of(proto: Path) -> tuple[str, ...]:
@@ -76,7 +80,23 @@ def stubs_of(proto: Path) -> tuple[str, ...]:
     return MESSAGES + SERVICES if serves else MESSAGES
 
 
-CHECKS = [check_lists_agree, check_namespace, check_one_typed_package, check_stubs_complete]
+def check_proto_folders(root: Path) -> list[str]:
+    """A .proto file in another folder would have no stubs."""
+    return [
+        f"{path.relative_to(root)}: proto/generate.py does not know its folder"
+        for place in import_roots(root)
+        for path in sorted((root / place / "holdfast").rglob("*.proto"))
+        if str(path.parent.relative_to(root)) not in PROTO_FOLDERS
+    ]
+
+
+CHECKS = [
+    check_proto_folders,
+    check_lists_agree,
+    check_namespace,
+    check_one_typed_package,
+    check_stubs_complete,
+]
 PACKAGES = {"clients/python": "client", "clients/chaos": "chaos", "clients/cli": "cli"}
 """The others are called as their folder."""
 WHOLE = {
@@ -101,7 +121,9 @@ def test_a_whole_tree_passes(check: Check, tmp_path: Path) -> None:
     [
         (check_namespace, "raft/holdfast/__init__.py"),
         (check_one_typed_package, "raft/holdfast/second/x.py"),
+        (check_proto_folders, "storage/holdfast/storage/x.proto"),
         (check_stubs_complete, "proto/holdfast/v1/gone_pb2.py"),
+        (check_stubs_complete, "raft/holdfast/raft/wire/gone_pb2.py"),
     ],
 )
 def test_a_file_too_many_is_found(check: Check, extra: str, tmp_path: Path) -> None:

@@ -11,10 +11,10 @@ from typing import Final, NamedTuple
 
 from holdfast.storage.codec.event_codec import SCHEMA_VERSION
 
-PROTOCOL_VERSION: Final = 2
+PROTOCOL_VERSION: Final = 3
 """Raised with every change of what travels between nodes: frames, messages, calls, metadata.
 
-1 is Holdfast 0.1.0, which told none.
+1 is Holdfast 0.1.0, which told none; 2 had frames without protobuf.
 """
 PROTOCOL_KEY: Final = "holdfast-peer-protocol"
 ENTRIES_KEY: Final = "holdfast-entry-schema"

@@ -5,8 +5,8 @@ that peers dialled. Who a peer is, its certificate says (`peer_names`), in both 
 the peer itself; both sides compare versions (`peer_version`) before the first frame is sent or
 read. A newer stream from a peer ends the older one, so nothing of an older connection is delivered
 after it (a fresh epoch each). Queues are bounded in bytes. Generic bytes handlers and the project's
-own framing: nothing on this port unpickles, and nothing but the strict codec of `messages` reads
-what arrives.
+own framing: nothing on this port unpickles, and nothing but the strict codec of `wire` reads what
+arrives.
 """
 
 from __future__ import annotations
@@ -24,12 +24,13 @@ from urllib.parse import quote, unquote
 import grpc
 
 from holdfast.raft.api import TransportHandler
-from holdfast.raft.messages import BadMessage, Message, decode, encode
+from holdfast.raft.messages import BadMessage, Message
 from holdfast.raft.transport import frames, peer_options
 from holdfast.raft.transport.peer_names import certificate_problem, node_dns_name
 from holdfast.raft.transport.peer_trouble import Trouble
 from holdfast.raft.transport.peer_version import told, version_problem
 from holdfast.raft.transport.wrong_port import WrongPort
+from holdfast.raft.wire.codec import decode, encode
 
 logger = logging.getLogger(__name__)
 

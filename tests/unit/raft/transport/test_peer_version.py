@@ -23,13 +23,13 @@ Metadata = Sequence[tuple[str, str]]
 IDS = (("holdfast-cluster", "c"), ("holdfast-node", "b"), ("holdfast-to", "a"))
 UNLIKE: dict[str, Metadata] = {
     "0.1.0": (),
-    "a later protocol": (("holdfast-peer-protocol", "3"), ("holdfast-entry-schema", OURS.entries)),
+    "a later protocol": (("holdfast-peer-protocol", "4"), ("holdfast-entry-schema", OURS.entries)),
     "later entries": (
         ("holdfast-peer-protocol", OURS.protocol),
         ("holdfast-entry-schema", "2"),
     ),
 }
-TOLD = ["tells no version, as Holdfast 0.1.0 does", "peer protocol 3", "entries of schema 2"]
+TOLD = ["tells no version, as Holdfast 0.1.0 does", "peer protocol 4", "entries of schema 2"]
 CASES = list(zip(UNLIKE.values(), TOLD, strict=True))
 WHAT_TO_DO = "stop all nodes, install one version of Holdfast everywhere"
 

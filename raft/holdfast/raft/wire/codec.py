@@ -1,0 +1,93 @@
+"""Messages between nodes to frames and back, and the table of all messages.
+
+A frame is the length of the head (4 bytes), the head, which is one `Peer` of peer.proto, and a tail
+of bytes as they are. `decode` is strict where protobuf is lenient: a head holds exactly one message
+of known fields in their shortest form. Knows neither the engine nor the network.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from holdfast.raft import messages as m
+from holdfast.raft.wire import peer_pb2 as pb
+from holdfast.raft.wire import reading, writing
+from holdfast.raft.wire.reading import bad
+
+HEAD_BYTES_MAX: Final = 1 << 20
+"""A head is parsed before its lists can be counted."""
+
+_LENGTH: Final = struct.Struct(">I")
+
+
+class Line(NamedTuple):
+    """How one message travels: which member of `Peer` it is, who fills it, and who reads it."""
+
+    part: str
+    write: Callable[[pb.Peer, Any], writing.Tail]
+    read: Callable[[pb.Peer, bytes], m.Message]
+
+
+TABLE: Final[dict[type[m.Message], Line]] = {
+    m.PreVote: Line("pre_vote", writing.pre_vote, reading.pre_vote),
+    m.PreVoteGranted: Line("pre_vote_granted", writing.pre_vote_granted, reading.pre_vote_granted),
+    m.TermNotice: Line("term_notice", writing.term_notice, reading.term_notice),
+    m.RequestVote: Line("request_vote", writing.request_vote, reading.request_vote),
+    m.VoteGranted: Line("vote_granted", writing.vote_granted, reading.vote_granted),
+    m.Append: Line("append", writing.append, reading.append),
+    m.EntryChunk: Line("entry_chunk", writing.entry_chunk, reading.entry_chunk),
+    m.SnapshotChunk: Line("snapshot_chunk", writing.snapshot_chunk, reading.snapshot_chunk),
+    m.ChunkAck: Line("chunk_ack", writing.chunk_ack, reading.chunk_ack),
+    m.Ack: Line("ack", writing.ack, reading.ack),
+    m.TimeoutNow: Line("timeout_now", writing.timeout_now, reading.timeout_now),
+    m.Hello: Line("hello", writing.hello, reading.hello),
+    m.StateDigest: Line("state_digest", writing.state_digest, reading.state_digest),
+    m.Recall: Line("recall", writing.recall, reading.recall),
+    m.Recalled: Line("recalled", writing.recalled, reading.recalled),
+    m.Witness: Line("witness", writing.witness, reading.witness),
+}
+_WRITERS: Final = {kind: line.write for kind, line in TABLE.items()}
+_READERS: Final = {line.part: line.read for line in TABLE.values()}
+
+
+def encode(message: m.Message) -> bytes:
+    """Return the frame of a message. Raises ValueError for a number that peer.proto cannot hold."""
+    peer = pb.Peer()
+    tail = _WRITERS[type(message)](peer, message)
+    head = peer.SerializeToString()
+    return b"".join((_LENGTH.pack(len(head)), head, *tail))
+
+
+def decode(frame: bytes) -> m.Message:
+    """Return the message of a frame; raises BadMessage unless it is exactly one valid message."""
+    if len(frame) < _LENGTH.size:
+        bad(f"{len(frame)} bytes are too few")
+    size: int = _LENGTH.unpack_from(frame)[0]
+    end = size + _LENGTH.size
+    if end > len(frame) or size > HEAD_BYTES_MAX:
+        bad(f"its head claims {size} bytes, more than there are or may be")
+    peer = _head(frame[_LENGTH.size : end])
+    part = peer.WhichOneof("message")
+    if part is None:
+        bad("its head holds no message")
+    return _READERS[part](peer, frame[end:])
+
+
+def _head(head: bytes) -> pb.Peer:
+    """Parse a head, and refuse one that says more than its known fields do in the shortest form.
+
+    Its length shows unknown fields, fields that come twice, two messages, explicit zeros and long
+    forms of numbers. The order of fields is free: protobuf promises none.
+    """
+    try:
+        peer = pb.Peer.FromString(head)
+    except DecodeError:
+        bad("its head is no protobuf, or a text in it no UTF-8")
+    peer.DiscardUnknownFields()
+    if (shortest := peer.ByteSize()) != len(head):
+        bad(f"its head has {len(head)} bytes where {shortest} do: unknown or repeated fields")
+    return peer

@@ -28,6 +28,7 @@ from holdfast.coordinator.model.replies import (
 )
 from holdfast.coordinator.model.state import Group, Member
 from holdfast.coordinator.model.volatile import DeadlineKey, Volatile
+from holdfast.coordinator.projections.history import History
 
 GROUP = "g"
 SESSION_MS = 10_000
@@ -50,6 +51,11 @@ class Calls:
     @property
     def group(self) -> Group:
         return self.core.state.groups[GROUP]
+
+    @property
+    def history(self) -> History:
+        """What is told of the group's rebalances, the newest last."""
+        return self.core.histories.get(GROUP, ())
 
     @property
     def volatile(self) -> Volatile:

@@ -22,10 +22,13 @@ from holdfast.coordinator.model.commands import Command, DeadlineFired
 from holdfast.coordinator.model.effects import Answer, Decision, settled
 from holdfast.coordinator.model.events import Event, LogEntry, Part, Record
 from holdfast.coordinator.model.ids import CallId, GroupId, fencing_token
+from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import NotCoordinator
 from holdfast.coordinator.model.replies import JoinReply, Reply, SyncReply
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.model.volatile import Volatile
+from holdfast.coordinator.projections.history import Histories
+from holdfast.coordinator.projections.rebalances import followed
 from holdfast.runtime.groups.tally import Tally
 from holdfast.runtime.time.deadline_table import DeadlineTable
 
@@ -43,6 +46,8 @@ class Applied:
     before: State
     after: State
     records: tuple[Record, ...]
+    told: Histories
+    """The rebalance histories before it."""
 
 
 @dataclass
@@ -50,6 +55,7 @@ class Core:
     """One leader that never loses a proposal."""
 
     state: State = field(default_factory=State)
+    histories: Histories = field(default_factory=PMap)
     volatile: dict[GroupId, Volatile] = field(default_factory=dict)
     deadlines: DeadlineTable = field(default_factory=DeadlineTable)
     log: list[Applied] = field(default_factory=list)
@@ -102,8 +108,11 @@ class Core:
         index = self.state.applied_index + 1
         applied = apply_entry(self.state, index, self.term, entry)
         assert not applied.skipped
-        made = Applied(index, self.term, entry, self.state, applied.state, applied.records)
+        made = Applied(
+            index, self.term, entry, self.state, applied.state, applied.records, self.histories
+        )
         self.log.append(made)
+        self.histories = followed(self.histories, applied.steps)
         assert contradictions(self.state, applied.records) == []
         self.state = applied.state
         assert invariants.check(self.state) == []
@@ -160,18 +169,20 @@ class Core:
             self._adopt(group_id, on_leading(self.state, group_id))
 
     def check_replays(self) -> None:
-        """The log, replayed from scratch and from a snapshot at each cut, gives the same state."""
+        """The log, replayed from scratch and from each cut, gives the same state and histories."""
         step = max(1, len(self.log) // REPLAYS_MAX)
         for cut in range(0, len(self.log), step):
             state = self.log[cut].before
-            by_records = state
+            by_records, told = state, self.log[cut].told
             for applied in self.log[cut:]:
                 again = apply_entry(state, applied.index, applied.term, applied.entry)
                 assert (again.records, again.skipped) == (applied.records, ())
                 state = again.state
+                told = followed(told, again.steps)
                 by_records = replay(by_records, applied.records)
             assert state == self.state
             assert by_records == self.state
+            assert told == self.histories
 
 
 def _dismissed(volatile: Volatile) -> Iterator[Answer]:

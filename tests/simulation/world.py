@@ -261,6 +261,8 @@ class World:
         self.schedule.run(self.schedule.now_us + DRAIN_US, lambda: self._agree)
         if not self._agree and not self.sick:
             self.sick = f"the nodes did not come to one state: {self._what_is_sick()}"
+        if not self._tell_alike and not self.sick:
+            self.sick = "the nodes tell differently of the groups' rebalances"
         for node in self.nodes.values():
             if node.runs:
                 self.recorder.digest_now(node)
@@ -272,6 +274,14 @@ class World:
         replicas = [node.replica for node in self.nodes.values() if node.replica and node.runs]
         reached = {(each.state.applied_index, each.chain_head) for each in replicas}
         return len(replicas) == len(self.nodes) and len(reached) == 1
+
+    @property
+    def _tell_alike(self) -> bool:
+        """Whether all nodes tell the same of rebalances; no digest covers that."""
+        told = [
+            node.replica.histories for node in self.nodes.values() if node.replica and node.runs
+        ]
+        return all(histories == told[0] for histories in told)
 
     @property
     def processes(self) -> list[Process]:

@@ -34,7 +34,7 @@ ORDER = {
         "classic": ["model", "groups", "cluster.settings"],
         "offsets": ["model", "groups", "cluster.settings"],
         "cluster": ["model", "groups"],
-        "kernel": ["model", "groups", "classic", "offsets", "cluster", "projections"],
+        "kernel": ["model", "groups", "classic", "offsets", "cluster"],
     },
     "storage": {
         "errors": [],
@@ -350,6 +350,19 @@ BAD = [
         check_order,
         "coordinator/holdfast/coordinator/groups/x.py",
         "from holdfast.coordinator.classic import join",
+    ),
+    *(
+        (
+            check_order,
+            f"coordinator/holdfast/coordinator/{room}/x.py",
+            "from holdfast.coordinator.projections.history import Histories",
+        )
+        for room in ("model", "groups", "classic", "offsets", "cluster", "kernel")
+    ),
+    (
+        check_order,
+        "coordinator/holdfast/coordinator/projections/x.py",
+        "from holdfast.coordinator.kernel.apply import replay",
     ),
 ]
 GOOD = [

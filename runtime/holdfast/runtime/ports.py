@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.events import Part, Record
     from holdfast.coordinator.model.ids import Position
     from holdfast.coordinator.model.state import State
+    from holdfast.coordinator.projections.history import Histories
     from holdfast.raft.api import Item, ProposalId, Status
     from holdfast.runtime.event_log.history import Page
 
@@ -72,6 +73,10 @@ class ReplicaLike(Protocol):
     @property
     def state(self) -> State:
         """The newest evolved state."""
+
+    @property
+    def histories(self) -> Histories:
+        """What is told of rebalances, at the same moment as `state`."""
 
     @property
     def chain_head(self) -> bytes:

@@ -9,7 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from holdfast.raft.pysyncobj.journal_adapter import EngineJournal
-from holdfast.runtime.replica import snapshots
+from holdfast.runtime.replica import image, snapshots
 from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.storage.codec.state_image import changes
 from holdfast.storage.disk import records
@@ -172,7 +172,7 @@ def snapshot_without_offsets() -> Iterator[None]:
     def all_but_offsets(before: Any, after: Any) -> Any:
         return (each for each in changes(before, after) if each.key[:1] != OFFSET)
 
-    with replaced(snapshots, "changes", all_but_offsets):
+    with replaced(image, "changes", all_but_offsets):
         yield
 
 

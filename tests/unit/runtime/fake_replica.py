@@ -13,13 +13,16 @@ from typing import TYPE_CHECKING
 from holdfast.coordinator.kernel.apply import apply_entry
 from holdfast.coordinator.model.events import Cause, LogEntry, Part, Proposed
 from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import State
+from holdfast.coordinator.projections.rebalances import followed
 from holdfast.raft.api import NotLeader, PeerStatus, Role, Status
 from holdfast.runtime.ports import Committed
 from holdfast.runtime.replica.callbacks import Callbacks
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.events import Event, Record
+    from holdfast.coordinator.projections.history import Histories
 
 
 class FakeReplica:
@@ -32,6 +35,7 @@ class FakeReplica:
         self.leading_term = 0
         self.leader: str | None = None
         self.state = State()
+        self.histories: Histories = PMap()
         self.chain_head = b""
         self.hold = False
         self.fail_next: Exception | None = None
@@ -103,6 +107,7 @@ class FakeReplica:
         index = self.state.applied_index + 1
         done = apply_entry(self.state, index, self.leading_term or part.term, entry)
         self.state = done.state
+        self.histories = followed(self.histories, done.steps)
         self.records.extend(done.records)
         if done.records:
             self.callbacks.applied(done.records, index)

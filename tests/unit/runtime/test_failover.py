@@ -31,7 +31,10 @@ if TYPE_CHECKING:
 
 
 def play(story: Callable[[Trio], Coroutine[None, None, None]]) -> None:
-    """Run a story on three nodes of which one leads; at the end their logs and states are equal."""
+    """Run a story on three nodes of which one leads; at the end their logs and states are equal.
+
+    So is what they tell of rebalances.
+    """
 
     async def run() -> None:
         trio = Trio()
@@ -39,9 +42,11 @@ def play(story: Callable[[Trio], Coroutine[None, None, None]]) -> None:
         await story(trio)
         logs = [replica.records for replica in trio.replicas]
         states = [replica.state for replica in trio.replicas]
+        histories = [replica.histories for replica in trio.replicas]
         trio.close()
         assert logs[0] == logs[1] == logs[2]
         assert states[0] == states[1] == states[2]
+        assert histories[0] == histories[1] == histories[2]
 
     asyncio.run(run())
 
@@ -299,5 +304,18 @@ def test_handed_out_ids_are_forgotten_and_asked_for_again() -> None:
         assert isinstance(again.error, MemberIdRequired)
         gone = await left(trio.ask(leaving(given.member_id)))
         assert type(gone.members[0].error).__name__ == "UnknownMemberId"
+
+    play(story)
+
+
+def test_a_new_leader_tells_of_the_same_rebalances() -> None:
+    """An operator asks why a group rebalanced just when a node has failed."""
+
+    async def story(trio: Trio) -> None:
+        await stable(trio)
+        told = trio.leader.replica.histories["g"]
+        await trio.fail_over()
+        assert trio.leader.replica.histories["g"] == told
+        assert [each.number for each in told] == [1, 2]
 
     play(story)

@@ -22,6 +22,7 @@ from holdfast.coordinator.model.commands import (
 )
 from holdfast.coordinator.model.events import Assigned, LogEntry, Part, SettingChange
 from holdfast.coordinator.model.member_profile import Protocol
+from holdfast.coordinator.projections.rebalances import followed
 from unit.runtime.fake_replica import FakeReplica
 from unit.runtime.world import World
 
@@ -57,6 +58,7 @@ class SharedReplica(FakeReplica):
         index = self.state.applied_index + 1
         done = apply_entry(self.state, index, term, entry)
         self.state, self._now_ms = done.state, entry.log_time_ms
+        self.histories = followed(self.histories, done.steps)
         self.records.extend(done.records)
         if done.records:
             self.callbacks.applied(done.records, index)
@@ -129,6 +131,7 @@ class Trio:
         node = Node(self)
         node.now_ms = self.now_ms
         node.replica.state = self.leader.replica.state
+        node.replica.histories = self.leader.replica.histories
         node.replica.records = list(self.leader.replica.records)
         return node
 

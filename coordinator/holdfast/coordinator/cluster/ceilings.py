@@ -9,8 +9,8 @@ Bytes have a reserve above their ceiling, for a group that is there cannot do wi
 its members offer more when they join again, its leader's assignments are larger than the last ones.
 Newcomers stop at the ceiling. Commits that only overwrite, whose stored answers fill the table of
 requests, have an eighth more, members that are there a quarter. An assignment that is no larger
-than the last one is never refused for the record of what moved, nor is what frees something for the
-answer that it leaves behind: else a ceiling that was lowered would break groups that go on.
+than the last one is never refused, nor is what frees something for the answer that it leaves
+behind: else a ceiling that was lowered would break groups that go on.
 """
 
 from __future__ import annotations

@@ -30,7 +30,6 @@ from holdfast.coordinator.model.events import (
 )
 from holdfast.coordinator.model.state import ABSENT, Group, State
 from holdfast.coordinator.offsets import evolve as evolve_offsets
-from holdfast.coordinator.projections import rebalances as evolve_rebalances
 
 _CLUSTER: Final = (
     ClusterFormed,
@@ -108,5 +107,4 @@ def _changed(group: Group, event: GroupEvent, record: Record) -> Group:
             return evolve_offsets.offsets_deleted(group, event, record)
         case GroupCreated() | GroupDeleted():
             return group
-    changed = type_of(group).evolve(group, event, record)
-    return evolve_rebalances.noted(group, changed, event, record)
+    return type_of(group).evolve(group, event, record)

@@ -14,7 +14,7 @@ from holdfast.coordinator.cluster.settings_catalogue import GROUP, REGISTRY
 from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.ids import TopicPartition, fencing_token
 from holdfast.coordinator.model.rejections import GroupIdNotFound, InvalidConfig, Rejection
-from holdfast.coordinator.model.state import DEAD, Group, Member, Rebalance, State
+from holdfast.coordinator.model.state import DEAD, Group, Member, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -48,7 +48,7 @@ class DescribedMember:
 class DescribedGroup:
     """One described group (K-K1 to K-K3). With an error the state is Dead and the rest is empty.
 
-    `rebalances`: the newest first. `quarantined`: why it is not served any more (S6), "" as a rule.
+    `quarantined`: why it is not served any more (S6), "" as a rule.
     """
 
     error: Rejection | None
@@ -59,7 +59,6 @@ class DescribedGroup:
     members: tuple[DescribedMember, ...] = ()
     generation: int = 0
     leader: MemberId = ""
-    rebalances: tuple[Rebalance, ...] = ()
     version: int = 0
     seq: int = 0
     state_since_ms: int = 0
@@ -87,12 +86,9 @@ class FetchedOffset:
     committed_ms: int | None = None
 
 
-def describe_group(state: State, group_id: GroupId, rebalances_max: int = 1) -> DescribedGroup:
-    """A group with its members, the oldest first; unknown: GroupIdNotFound and Dead (K-K3).
-
-    Of its last rebalances so many are told, of those that it remembers.
-    """
-    found = describe_head(state, group_id, rebalances_max)
+def describe_group(state: State, group_id: GroupId) -> DescribedGroup:
+    """A group with its members, the oldest first; unknown: GroupIdNotFound and Dead (K-K3)."""
+    found = describe_head(state, group_id)
     group = state.groups.get(group_id)
     if group is None:
         return found
@@ -100,7 +96,7 @@ def describe_group(state: State, group_id: GroupId, rebalances_max: int = 1) -> 
     return replace(found, members=tuple(describe_member(state, group, each) for each in members))
 
 
-def describe_head(state: State, group_id: GroupId, rebalances_max: int = 1) -> DescribedGroup:
+def describe_head(state: State, group_id: GroupId) -> DescribedGroup:
     """As `describe_group`, without the members, of whom there may be many."""
     group = state.groups.get(group_id)
     if group is None:
@@ -113,16 +109,11 @@ def describe_head(state: State, group_id: GroupId, rebalances_max: int = 1) -> D
         protocol_data=_shown_protocol(group),
         generation=group.generation,
         leader=group.leader or "",
-        rebalances=_rebalances(group, rebalances_max),
         version=group.version,
         seq=group.seq,
         state_since_ms=group.state_since_ms,
         quarantined=group.quarantined,
     )
-
-
-def _rebalances(group: Group, most: int) -> tuple[Rebalance, ...]:
-    return group.rebalances[::-1][:most]
 
 
 def _shown_protocol(group: Group) -> str:

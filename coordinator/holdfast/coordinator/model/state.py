@@ -45,7 +45,8 @@ class Member(NamedTuple):
     `released`: its id is fenced by a planned restart (S12). `predecessor_ms`: how long an older
     holder may still act on the present grant (S12). `request_id`: of the join last served (S14).
     `since_ms`: log time at which this member id took its place. `abandoned`: what it held until its
-    assignment was abandoned (K-D10); until the next one, and only to tell what moved.
+    assignment was abandoned (K-D10), until the next one: it counts like an assignment (S23), and
+    projections tell by it what moved.
     `replaced_requests`: of the joins whose members this one has replaced, the last ones (S14).
     """
 
@@ -77,75 +78,6 @@ class Offset(NamedTuple):
     committed_ms: int
 
 
-class Change(NamedTuple):
-    """Who came or went in a rebalance, by name: the instance id, else the member id.
-
-    `how`: `joined`, `left`, `removed` (by an operator), `expired`, or `refused` (K-I10).
-    """
-
-    name: str
-    how: str
-
-
-class Move(NamedTuple):
-    """A partition whose owner is another one; "" is nobody, or one who is not known any more."""
-
-    topic: TopicName
-    partition: int
-    before: str
-    after: str
-
-
-class Parted(NamedTuple):
-    """Who went since the last assignment, and what it had been given by it."""
-
-    name: str
-    assignment: bytes
-
-
-class Rebalance(NamedTuple):
-    """One rebalance, for people: why, who caused it, when, and what came of it.
-
-    Nothing is ever decided on it, and it is bounded whatever the group's size: of everything that
-    is listed the first few are, and the rest is counted. `number`: in the group's life, from 1.
-    `generation` and `closed_ms` are 0 while the join phase is open, `assigned_ms` until the
-    assignment is stored.
-
-    `members`: before it. `came`, `went`: how many. `reassigned`: members whose assignment is not
-    the one before. `moved`: partitions with an owner before and another one after; `given`: with
-    one only after; `dropped`: with one only before. They are counted for protocol type `consumer`
-    only, whose bytes can be read, and only if `counted`. `parted` is there until the assignment.
-    """
-
-    number: int
-    reason: str
-    member_id: MemberId
-    at: Position
-    log_time_ms: int
-    wall_time_ms: int = 0
-    rule: str = ""
-    command: str = ""
-    principal: Principal = ""
-    instance_id: InstanceId | None = None
-    client_id: str = ""
-    members: int = 0
-    from_generation: int = 0
-    generation: int = 0
-    closed_ms: int = 0
-    assigned_ms: int = 0
-    came: int = 0
-    went: int = 0
-    changes: tuple[Change, ...] = ()
-    reassigned: int = 0
-    reassigned_names: tuple[str, ...] = ()
-    moved: int = 0
-    given: int = 0
-    dropped: int = 0
-    moves: tuple[Move, ...] = ()
-    counted: bool = False
-    parted: tuple[Parted, ...] = ()
-
-
 class Group(NamedTuple):
     """One group. `version`: index of the last entry that changed it (S2). `seq`: of its last one.
 
@@ -157,7 +89,6 @@ class Group(NamedTuple):
     replaced members are not kept: an unknown id is simply unknown, an instance id tells whom it
     belongs to now.
     `quarantined`: why nothing but its deletion is decided for it any more (S6); "" as a rule.
-    `rebalances`: the last few, the newest last.
     """
 
     group_id: GroupId
@@ -172,7 +103,6 @@ class Group(NamedTuple):
     rejoined: tuple[MemberId, ...] = ()
     initial: bool = False
     round_timeout_ms: int = 0
-    rebalances: tuple[Rebalance, ...] = ()
     version: int = 0
     seq: int = 0
     state_since_ms: int = 0
@@ -183,11 +113,6 @@ class Group(NamedTuple):
     def is_leader(self, member_id: MemberId) -> bool:
         """Whether this member assigns in the present generation."""
         return self.leader == member_id
-
-    @property
-    def last_rebalance(self) -> Rebalance | None:
-        """The newest rebalance, which may be under way."""
-        return self.rebalances[-1] if self.rebalances else None
 
 
 class RequestKey(NamedTuple):

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
         Group,
         Member,
         Offset,
-        Rebalance,
         RequestKey,
         RequestRecord,
         State,
@@ -36,7 +35,14 @@ MEMBER_BYTES: Final = 3_000
 PENDING_BYTES: Final = 1_300
 """A member id that was handed out and not used yet; it is leader-local."""
 PROTOCOL_BYTES: Final = 150
-REBALANCE_BYTES: Final = 1_000
+REBALANCE_BYTES: Final = 2_000
+"""One that people are told of, with its lists, as it is in small groups.
+
+Rebalances are kept by a projection, which the state does not know and on which nothing may depend.
+So each generation counts as one rebalance, up to as many as are kept: never fewer than have ended.
+"""
+REBALANCES_MAX: Final = 10
+"""Rebalances of a group that are kept."""
 LISTED_BYTES: Final = 100
 """One name in a list, beside its text."""
 OFFSET_BYTES: Final = 350
@@ -127,7 +133,7 @@ def _of_group(old: Group | None, new: Group | None) -> int:
         return (_whole(new) if new else 0) - (_whole(old) if old else 0)
     size = _grown(old.members, new.members, _named_member)
     size += _grown(old.offsets, new.offsets, _offset)
-    if old.rebalances is not new.rebalances:
+    if old.generation != new.generation:
         size += _weight_of_group(new) - _weight_of_group(old)
     return size
 
@@ -161,16 +167,8 @@ def _texts(texts: Iterable[str]) -> int:
 
 def _weight_of_group(group: Group) -> int:
     """A group without its members and offsets."""
-    return GROUP_BYTES + _text(group.group_id) + sum(map(_rebalance, group.rebalances))
-
-
-def _rebalance(told: Rebalance) -> int:
-    names = [change.name for change in told.changes]
-    names += told.reassigned_names
-    for move in told.moves:
-        names += (move.topic, move.before, move.after)
-    parted = sum(LISTED_BYTES + _text(each.name) + len(each.assignment) for each in told.parted)
-    return REBALANCE_BYTES + _text(told.reason) + _texts(names) + parted
+    told = min(group.generation, REBALANCES_MAX) * REBALANCE_BYTES
+    return GROUP_BYTES + _text(group.group_id) + told
 
 
 def _member(member: Member) -> int:

@@ -2,8 +2,7 @@
 
 The core hands assignments on without looking into them; only to tell people what a rebalance moved
 does it read them. The bytes are a `ConsumerProtocolAssignment` (group.proto) in protobuf's wire
-form, read here because the core knows no protobuf. What is read becomes state, so it may never read
-the same bytes in another way: a test compares it with protobuf's own reader.
+form, read here because the core knows no protobuf. A test compares it with protobuf's own reader.
 """
 
 from __future__ import annotations

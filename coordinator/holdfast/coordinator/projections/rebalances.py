@@ -1,9 +1,10 @@
-"""What a rebalance was about, folded from its events, so that people can be told (Rebalance).
+"""What rebalances were about, folded from the event log beside the state, for people (`history`).
 
-Nothing is decided on it. A record stays small whatever the group's size: of everything listed the
-first few are kept, the rest is counted, and assignments are compared only up to a number of bytes,
-so that the largest group's rebalance does not hold up the fold. Total: it never raises, because
-telling what happened must not put a group into quarantine. Used by `evolve`.
+Nothing is decided on it. A rebalance stays small whatever the group's size: of everything listed
+the first few are kept, the rest is counted, and assignments are compared only up to a number of
+bytes, so that the largest group's rebalance does not hold up the fold. Total: it is given only
+records that `evolve` has taken, and never raises. Knows no type of group: what an event did to
+members is in the table of `model.membership`, and what they held in the states around it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from holdfast.coordinator.model.events import (
     AssignmentStored,
     GenerationStarted,
+    GroupDeleted,
     GroupEmptied,
     MemberJoined,
     RebalanceStarted,
@@ -27,19 +29,23 @@ from holdfast.coordinator.model.membership import (
     REPLACED,
     line_of,
 )
-from holdfast.coordinator.model.state import Change, Group, Move, Parted, Rebalance
 from holdfast.coordinator.model.subscriptions import CONSUMER
+from holdfast.coordinator.model.usage import REBALANCES_MAX
 from holdfast.coordinator.projections.assignment_bytes import partitions
+from holdfast.coordinator.projections.history import Change, Move, Parted, Rebalance, weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from holdfast.coordinator.model.events import GroupEvent, Record
+    from holdfast.coordinator.model.events import Event, Record
     from holdfast.coordinator.model.ids import MemberId, TopicPartition
-    from holdfast.coordinator.model.state import Member
+    from holdfast.coordinator.model.state import Group, Member, State
+    from holdfast.coordinator.projections.history import Histories, History
 
-KEPT_MAX: Final = 10
+KEPT_MAX: Final = REBALANCES_MAX
 """Rebalances of a group that are told of."""
+HISTORY_BYTES_MAX: Final = 262_144
+"""What the earlier rebalances of a group may weigh: with long names fewer are told of."""
 LISTED_MAX: Final = 32
 """Members, moves and names that are listed of one rebalance."""
 PARTED_MAX: Final = 64
@@ -59,21 +65,47 @@ _DEPARTURES: Final[Mapping[str, str | None]] = {
 """How a member went, in the words of `Change`."""
 
 
-def noted(before: Group, after: Group, event: GroupEvent, record: Record) -> Group:
-    """The group after an event, with what the event means to its rebalances."""
+def folded(histories: Histories, before: State, record: Record, after: State) -> Histories:
+    """The histories after a record, which `evolve` has folded from `before` to `after`."""
+    event, group_id = record.event, record.group_id
+    line = line_of(event)
+    if not line.kind and not line.everyone:
+        return histories
+    if isinstance(event, GroupDeleted):
+        return histories.remove(group_id)
+    old, new = before.groups.get(group_id), after.groups.get(group_id)
+    if old is None or new is None:
+        return histories
+    history = histories.get(group_id, ())
+    told = noted(history, old, record, new)
+    return histories if told is history else histories.set(group_id, told)
+
+
+def followed(histories: Histories, steps: Iterable[tuple[State, Record, State]]) -> Histories:
+    """The histories after some records, each between the states on both sides of it."""
+    for before, record, after in steps:
+        histories = folded(histories, before, record, after)
+    return histories
+
+
+def noted(history: History, before: Group, record: Record, after: Group) -> History:
+    """A group's history after one of its records."""
+    event = record.event
+    if isinstance(event, RebalanceStarted):
+        return opened(history, before, event, record)
+    if not history:
+        return history
     match event:
-        case RebalanceStarted():
-            return after._replace(rebalances=opened(before, event, record).rebalances)
         case GenerationStarted() | GroupEmptied():
-            return changed(before, closed(after, record), event)
+            return changed(closed(history, after, record), before, event)
         case AssignmentStored():
-            return assigned(before, after, record)
-    return changed(before, after, event)
+            return assigned(history, before, record, after)
+    return changed(history, before, event)
 
 
-def opened(group: Group, event: RebalanceStarted, record: Record) -> Group:
-    """A join phase opens: begin a record. Who caused it may be a member that comes with it."""
-    last = group.last_rebalance
+def opened(history: History, group: Group, event: RebalanceStarted, record: Record) -> History:
+    """A join phase opens: begin a rebalance. Who caused it may be a member that comes with it."""
+    last = history[-1] if history else None
     cause = group.members.get(event.member_id)
     begun = Rebalance(
         number=last.number + 1 if last else 1,
@@ -91,66 +123,69 @@ def opened(group: Group, event: RebalanceStarted, record: Record) -> Group:
         from_generation=group.generation,
         parted=last.parted if last else (),
     )
-    kept = group.rebalances
     if last is not None and last.parted:
-        kept = (*kept[:-1], last._replace(parted=()))
-    return group._replace(rebalances=(*kept, begun)[-KEPT_MAX:])
+        history = _with_last(history, last._replace(parted=()))
+    return (*_kept(history), begun)
 
 
-def changed(before: Group, after: Group, event: GroupEvent) -> Group:
+def _kept(history: History) -> History:
+    """The newest of those that are over: not too many, and together not too large."""
+    total = 0
+    for count, told in enumerate(reversed(history)):
+        total += weight(told)
+        if count == KEPT_MAX - 1 or total > HISTORY_BYTES_MAX:
+            return history[len(history) - count :]
+    return history
+
+
+def changed(history: History, before: Group, event: Event) -> History:
     """Members came or went: note who, in the rebalance that this belongs to."""
     if isinstance(event, MemberJoined):
-        return _joined(after, event)
+        return _joined(history, event)
     line = line_of(event)
     how = _DEPARTURES.get(line.kind)
     gone = () if how is None else line.went(event)
-    return _went(before, after, gone, how) if gone and how else after
+    return _went(history, before, gone, how) if gone and how else history
 
 
-def closed(after: Group, record: Record) -> Group:
+def closed(history: History, after: Group, record: Record) -> History:
     """The join phase is over."""
-    last = after.last_rebalance
-    if last is None:
-        return after
-    return _noted(after, last._replace(generation=after.generation, closed_ms=record.log_time_ms))
+    last = history[-1]
+    over = last._replace(generation=after.generation, closed_ms=record.log_time_ms)
+    return _with_last(history, over)
 
 
-def assigned(before: Group, after: Group, record: Record) -> Group:
+def assigned(history: History, before: Group, record: Record, after: Group) -> History:
     """The assignment is stored: tell what moved, against the last one that was."""
-    last = after.last_rebalance
-    if last is None:
-        return after
-    done = _told(last, before, after)
-    return _noted(after, done._replace(assigned_ms=record.log_time_ms, parted=()))
+    done = _told(history[-1], before, after)
+    return _with_last(history, done._replace(assigned_ms=record.log_time_ms, parted=()))
 
 
-def _noted(group: Group, last: Rebalance) -> Group:
-    """The group with this in the place of its last rebalance."""
-    return group._replace(rebalances=(*group.rebalances[:-1], last))
+def _with_last(history: History, last: Rebalance) -> History:
+    """The history with this in the place of its last rebalance."""
+    return (*history[:-1], last)
 
 
-def _joined(group: Group, event: MemberJoined) -> Group:
-    last = group.last_rebalance
-    if last is None:
-        return group
+def _joined(history: History, event: MemberJoined) -> History:
+    last = history[-1]
     name = event.member_id if event.instance_id is None else event.instance_id
-    noted = last._replace(came=last.came + 1, changes=_listed(last, (name,), "joined"))
+    joined = last._replace(came=last.came + 1, changes=_listed(last, (name,), "joined"))
     if event.member_id == last.member_id:
-        noted = noted._replace(instance_id=event.instance_id, client_id=event.profile.client_id)
-    return _noted(group, noted)
+        client_id = event.profile.client_id
+        joined = joined._replace(instance_id=event.instance_id, client_id=client_id)
+    return _with_last(history, joined)
 
 
-def _went(before: Group, after: Group, gone: Sequence[MemberId], how: str) -> Group:
-    last = after.last_rebalance
-    if last is None:
-        return after
+def _went(history: History, before: Group, gone: Sequence[MemberId], how: str) -> History:
+    last = history[-1]
     members = [before.members[member_id] for member_id in gone if member_id in before.members]
-    noted = last._replace(
+    names = [member.name for member in members[:LISTED_MAX]]
+    went = last._replace(
         went=last.went + len(members),
-        changes=_listed(last, [member.name for member in members[:LISTED_MAX]], how),
+        changes=_listed(last, names, how),
         parted=_parted(last.parted, members),
     )
-    return _noted(after, noted)
+    return _with_last(history, went)
 
 
 def _listed(last: Rebalance, names: Iterable[str], how: str) -> tuple[Change, ...]:
@@ -191,7 +226,7 @@ def _told(last: Rebalance, before: Group, after: Group) -> Rebalance:
     staying = [
         _Difference(new.name, old.assignment or old.abandoned, new.assignment)
         for member_id, new in after.members.items()
-        if (old := before.members[member_id]).assignment != new.assignment or old.abandoned
+        if (old := before.members.get(member_id, new)).assignment != new.assignment or old.abandoned
     ]
     staying = [each for each in staying if each.before != each.after]
     told = last._replace(

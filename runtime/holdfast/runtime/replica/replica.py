@@ -17,6 +17,7 @@ from typing import Protocol
 from holdfast.coordinator.model.events import LogEntry, Part
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
+from holdfast.coordinator.projections.history import Histories
 from holdfast.raft.api import (
     Applied,
     BarrierPassed,
@@ -138,6 +139,11 @@ class Replica:
     def state(self) -> State:
         """The newest evolved state, an immutable value."""
         return self._machine.state
+
+    @property
+    def histories(self) -> Histories:
+        """What is told of rebalances, at the same moment as `state`."""
+        return self._machine.histories
 
     @property
     def chain_head(self) -> bytes:

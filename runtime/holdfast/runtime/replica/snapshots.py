@@ -2,8 +2,8 @@
 
 Taking one costs what changed since the last: states are immutable values, so a worker thread can
 compare and encode them while the loop evolves on. The engine's thread is never made to wait:
-streams are read from, and installs are written by, threads of their own. Knows the state's bytes
-through `state_image`; no group rules, no network.
+streams are read from, and installs are written by, threads of their own. Knows what is stored
+through `image`; no group rules, no network.
 """
 
 from __future__ import annotations
@@ -18,13 +18,11 @@ from queue import Empty, Full, Queue
 from threading import Event, Lock, Thread
 from typing import Final
 
-from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.state import State
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.runtime.event_log.tail import Tail
+from holdfast.runtime.replica.image import Image, image_changes, read_image
 from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, StateMachine
 from holdfast.storage.codec.event_codec import CHAIN_START
-from holdfast.storage.codec.state_image import Change, changes, restore
 from holdfast.storage.disk.files import remove_tree
 from holdfast.storage.errors import (
     StateContradicted,
@@ -38,7 +36,6 @@ from holdfast.storage.state.state_store import EventRecord, StateStore, read_chu
 
 logger = logging.getLogger(__name__)
 
-CHAINS: Final = "chains"
 DIRTY_BYTES: Final = 4 << 20
 """A snapshot is taken when entries of about this size have been evolved since the last (S18)."""
 
@@ -62,8 +59,7 @@ class StateSnapshots:
         self._dirty = 0
         self._under_way: Future[None] | None = None
         self._contradiction: StateContradicted | None = None
-        self._written = State()
-        self._written_heads: PMap[str, bytes] = PMap()
+        self._stored = Image()
         meta = store.meta()
         self._mark = SnapshotMark(meta.index, meta.term) if meta else SnapshotMark(0, 0)
         self._marking = Lock()
@@ -76,18 +72,10 @@ class StateSnapshots:
 
         Raises `StateDamaged`, or `CodecError` for a record that this version cannot read.
         """
-        heads: dict[str, bytes] = {}
-        contents: list[bytes] = []
-        for record in self._store.load():
-            if record.database == CHAINS:
-                heads[record.key.decode()[1:]] = record.content
-            else:
-                contents.append(record.content)
-        state = restore(contents)
-        self._written, self._written_heads = state, PMap(heads)
+        self._stored, histories = read_image(self._store.load())
         meta = self._store.meta()
         self.tail.begin_at(meta.index if meta else 0)
-        return StateMachine(state, heads)
+        return StateMachine(self._stored.state, self._stored.heads, histories)
 
     # --- the loop ---
 
@@ -109,7 +97,8 @@ class StateSnapshots:
     def take(self, machine: StateMachine, term: int) -> Future[None]:
         """Begin a snapshot of this moment; snapshots are written one after another."""
         self._dirty = 0
-        self._under_way = self._writer.submit(self._write, machine.state, machine.heads, term)
+        image = Image(machine.state, machine.heads, machine.histories)
+        self._under_way = self._writer.submit(self._write, image, term)
         return self._under_way
 
     async def take_now(self, machine: StateMachine, term: int) -> None:
@@ -131,20 +120,20 @@ class StateSnapshots:
 
     # --- the writer's thread ---
 
-    def _write(self, state: State, heads: PMap[str, bytes], term: int) -> None:
+    def _write(self, image: Image, term: int) -> None:
         """One transaction: what changed, the event records since, and what that covers.
 
         Records leave the tail only when they are durable: a reader of the history finds them at
         any moment, and a snapshot that failed leaves them to the next one. A state that is durable
         already (after a start or an install) keeps the term that it was stored with.
         """
+        state, whole = image.state, image.heads.get(ALL, CHAIN_START)
         if state.applied_index <= self._mark.index:
             return
         records = self.tail.through(state.applied_index)
-        changed = [*changes(self._written, state), *_head_changes(self._written_heads, heads)]
         events = [EventRecord(*stored.record.position, stored.content) for stored in records]
-        whole = heads.get(ALL, CHAIN_START)
         meta = StateMeta(state.applied_index, term, state.log_time_ms, whole)
+        changed = list(image_changes(self._stored, image))
         try:
             self._store.write_snapshot(changed, events, meta)
         except WriteOvertaken:
@@ -162,7 +151,7 @@ class StateSnapshots:
             logger.error("snapshot %s failed: %s The next one holds it", meta.index, error)  # noqa: TRY400 - the sentence says it all
             raise
         self.tail.durable(meta.index)
-        self._written, self._written_heads = state, heads
+        self._stored = image
         self._advance(SnapshotMark(meta.index, meta.term))
         self.on_durable(meta.index)
 
@@ -194,11 +183,6 @@ class StateSnapshots:
         with self._marking:
             if mark.index > self._mark.index:
                 self._mark = mark
-
-
-def _head_changes(before: PMap[str, bytes], after: PMap[str, bytes]) -> Iterator[Change]:
-    for name in after.changed_since(before):
-        yield Change(CHAINS, b"c" + name.encode(), after.get(name))
 
 
 class _ReadAhead(Iterator[bytes]):

@@ -2,18 +2,22 @@
 
 One `StateMachine` belongs to one replica and is used by one thread. It is a pure function of what
 it was given: nodes that were given the same entries have the same state, records and chain heads.
-Knows no engine, no clock, no disk.
+Beside the state it folds what people are told of rebalances, on which nothing depends. Knows no
+engine, no clock, no disk.
 """
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.coordinator.kernel.apply import apply_entry
+from holdfast.coordinator.kernel.apply import Step, apply_entry
 from holdfast.coordinator.model.events import LogEntry, Record
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import State
+from holdfast.coordinator.projections.history import Histories
+from holdfast.coordinator.projections.rebalances import folded
 from holdfast.storage.codec.event_codec import (
     CHAIN_START,
     append_chain,
@@ -22,6 +26,8 @@ from holdfast.storage.codec.event_codec import (
     read_entry,
 )
 from holdfast.storage.codec.state_image import Digest
+
+logger = logging.getLogger(__name__)
 
 ALL: Final = ""
 """The chain over all records; a deleted group's life stays covered by it (S3)."""
@@ -42,17 +48,25 @@ class AppliedEntry(NamedTuple):
 
 
 class StateMachine:
-    """The state, and the heads of the chains."""
+    """The state, the heads of the chains, and beside them the rebalance histories."""
 
-    def __init__(self, state: State, heads: Mapping[str, bytes] | None = None) -> None:
-        """Begin at a snapshot's state and chain heads, or at nothing."""
+    def __init__(
+        self,
+        state: State,
+        heads: Mapping[str, bytes] | None = None,
+        histories: Histories | None = None,
+    ) -> None:
+        """Begin at a snapshot's state, chain heads and histories, or at nothing."""
         self.state = state
         self.heads: PMap[str, bytes] = PMap(heads or {})
+        self.histories: Histories = PMap() if histories is None else histories
         self._digest = Digest()
         self._digest.advance(state)
 
     def digest(self) -> bytes:
-        """The digest of state and history (S3): equal on nodes that were given the same entries.
+        """The digest of state and records (S3): equal on nodes that were given the same entries.
+
+        Rebalance histories are not in it: nobody decides on them.
 
         Costs time in proportion to what changed since it was last asked for.
         """
@@ -74,9 +88,19 @@ class StateMachine:
         entry, events = read_entry(payload, known)
         applied = apply_entry(self.state, index, term, entry)
         self.state = applied.state
+        self._tell(applied.steps)
         skipped = {skip.place: skip.rule for skip in applied.skipped}
         raw = [event for place in applied.parts for event in events[place]]
         return AppliedEntry(tuple(self._linked(applied.records, raw)), skipped)
+
+    def _tell(self, steps: Sequence[Step]) -> None:
+        """Fold records into the histories. One that cannot be told must stop nothing (S6)."""
+        for step in steps:
+            try:
+                self.histories = folded(self.histories, *step)
+            except Exception:
+                position = step.record.position
+                logger.exception("the record at %s is missing in its group's history", position)
 
     def _linked(self, records: Sequence[Record], events: Sequence[bytes]) -> Iterator[StoredRecord]:
         """Chain each record to the one before it, over all and in its own group."""

@@ -63,7 +63,10 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         state, extras = await self._reads.state(request.holdfast)
         most = request.holdfast.rebalances_max if request.holdfast.HasField("rebalances_max") else 1
         asked = views.Asked(
-            min(most, KEPT_MAX), self._actors.session_left_ms, self._takeovers.count
+            min(most, KEPT_MAX),
+            self._reads.histories,
+            self._actors.session_left_ms,
+            self._takeovers.count,
         )
         room, slices = Room("name fewer groups, or ask for fewer rebalances"), Slices()
         response = Encoded(a.DescribeGroupsResponse(holdfast=extras), room)

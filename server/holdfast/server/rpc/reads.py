@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.model.events import Record
     from holdfast.coordinator.model.state import State
+    from holdfast.coordinator.projections.history import Histories
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.ports import ReplicaLike
 
@@ -42,6 +43,11 @@ class Reads:
         return state, x.ResponseExtras(
             applied_index=state.applied_index, log_time_ms=self._replica.log_time_ms()
         )
+
+    @property
+    def histories(self) -> Histories:
+        """What is told of rebalances; of the moment of a state that was given in this turn."""
+        return self._replica.histories
 
     async def _barrier(self) -> None:
         try:

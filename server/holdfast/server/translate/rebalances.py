@@ -1,4 +1,4 @@
-"""A rebalance for people: the state's record becomes a message. Decides nothing."""
+"""A rebalance as people are told of it: what is remembered becomes a message. Decides nothing."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from holdfast.v1 import admin_pb2 as a
 from holdfast.v1.extras_pb2 import Position
 
 if TYPE_CHECKING:
-    from holdfast.coordinator.model.state import Rebalance
+    from holdfast.coordinator.projections.history import Rebalance
 
 
 def described(rebalance: Rebalance) -> a.DescribedRebalance:

@@ -10,6 +10,7 @@ from holdfast.coordinator.kernel import queries
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.rejections import InvalidConfig
 from holdfast.coordinator.model.subscriptions import CONSUMER
+from holdfast.coordinator.projections.history import newest
 from holdfast.server.guard.answer_size import Encoded
 from holdfast.server.guard.item_bounds import Bounds
 from holdfast.server.rpc.errors import CallFailed
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.model.ids import GroupId, InstanceId, MemberId
     from holdfast.coordinator.model.state import Group, State
+    from holdfast.coordinator.projections.history import Histories, History
     from holdfast.server.guard.answer_size import Room
     from holdfast.server.rpc.slices import Slices
     from holdfast.v1 import extras_pb2 as x
@@ -39,8 +41,9 @@ _ASSIGNMENT: Final = Bounds(ConsumerProtocolAssignment.DESCRIPTOR)
 async def described(state: State, group_id: str, asked: Asked, room: Room, slices: Slices) -> bytes:
     """Encode a group (K-K1 to K-K3), its members and last rebalances. Raises CallFailed."""
     await slices.done(1 + asked.rebalances_max)
-    found = queries.describe_head(state, group_id, asked.rebalances_max)
-    made = Encoded(_head(found), room)
+    found = queries.describe_head(state, group_id)
+    told = newest(asked.histories, group_id, asked.rebalances_max)
+    made = Encoded(_head(found, told), room)
     group = state.groups.get(group_id)
     if group is not None:
         members = await ordered(group.members.values(), queries.seniority)
@@ -58,11 +61,12 @@ class Asked(NamedTuple):
     """What is asked about groups, and functions for what the state does not hold."""
 
     rebalances_max: int
+    histories: Histories  # of rebalances, folded beside the state
     session_left_ms: SessionLeft  # until a member's session ends; None if unknown
     taken_over: TakenOver  # how often an instance id was taken over of late
 
 
-def _head(group: queries.DescribedGroup) -> a.DescribedGroup:
+def _head(group: queries.DescribedGroup, told: History) -> a.DescribedGroup:
     return a.DescribedGroup(
         error_code=code_of(group.error),
         error_message=None if group.error is None else sentence(group.error),
@@ -75,7 +79,7 @@ def _head(group: queries.DescribedGroup) -> a.DescribedGroup:
             leader=group.leader,
             version=group.version,
             group_seq=group.seq,
-            rebalances=map(rebalances.described, group.rebalances),
+            rebalances=map(rebalances.described, told),
             message=_advice(group),
             state_since_ms=group.state_since_ms,
         ),

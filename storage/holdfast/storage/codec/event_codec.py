@@ -28,7 +28,8 @@ from holdfast.coordinator.model.events import (
 )
 from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.state import Group, Member, Offset, Rebalance, RequestRecord, State
+from holdfast.coordinator.model.state import Group, Member, Offset, RequestRecord, State
+from holdfast.coordinator.projections.history import Rebalance
 from holdfast.storage.codec.shapes import Shape, message_of
 from holdfast.v1 import events_pb2, extras_pb2, group_pb2, state_pb2
 
@@ -53,7 +54,10 @@ Scope: TypeAlias = PMap[str, str]
 StateValue: TypeAlias = (
     State | Group | Member | Offset | TopicSize | Scope | RequestRecord | Rebalance
 )
-"""What one state record holds. Of State and Group only what is not in records of its own."""
+"""What one stored record holds. Of State and Group only what is not in records of its own.
+
+A Rebalance is no part of the state: the directory keeps it beside.
+"""
 
 
 class CodecError(Exception):
@@ -334,7 +338,7 @@ _EVENTS_BY_BODY: Final[dict[str, Shape[Any]]] = dict(_EVENTS_BY_CLASS.values())
 
 _STATE_KINDS: Final[tuple[tuple[str, type[Any], type[Any], tuple[str, ...]], ...]] = (
     ("cluster", State, State, ("groups", "topics", "settings", "requests", "requests_by_number")),
-    ("group", Group, Group, ("members", "instances", "offsets", "rebalances")),
+    ("group", Group, Group, ("members", "instances", "offsets")),
     ("member", Member, Member, ()),
     ("offset", Offset, Offset, ()),
     ("topic", TopicSize, TopicSize, ()),

@@ -21,12 +21,12 @@ from holdfast.coordinator.model.state import (
     Group,
     Member,
     Offset,
-    Rebalance,
     RequestKey,
     RequestRecord,
     Settings,
     State,
 )
+from holdfast.coordinator.projections.history import Rebalance
 from holdfast.storage.codec.event_codec import (
     CodecError,
     StateItem,
@@ -51,9 +51,11 @@ _KINDS: Final[dict[type, str]] = {
     TopicSize: "t",
     PMap: "s",
     RequestRecord: "r",
-    Rebalance: "b",
 }
-"""Prefixes of keys: records of members, offsets and rebalances must not meet in one database."""
+"""Prefixes of keys: records of members and offsets must not meet in one database.
+
+"b" was a rebalance's in version 0.1.0, and is none of these (`history_image`).
+"""
 
 
 class Change(NamedTuple):
@@ -93,7 +95,8 @@ def changes(before: State, after: State) -> Iterator[Change]:
 def restore(contents: Iterable[bytes]) -> State:
     """The state of all the records that `changes(State(), state)` would write, in any order.
 
-    Raises `CodecError` for a record that is none, or that belongs to a group that is not there.
+    Rebalances among them, which version 0.1.0 filed with their group, are no part of it. Raises
+    `CodecError` for a record that is none, or that belongs to a group that is not there.
     """
     builder = _Builder()
     for content in contents:
@@ -167,18 +170,6 @@ def _group_items(group_id: str, old: Group | None, new: Group | None) -> Iterato
     for place in now.offsets.changed_since(was.offsets):
         key3 = (group_id, place.topic, str(place.partition))
         yield _Item(GROUPS, key3, was.offsets.get(place), now.offsets.get(place))
-    if now.rebalances is not was.rebalances:
-        yield from _rebalance_items(group_id, was.rebalances, now.rebalances)
-
-
-def _rebalance_items(
-    group_id: str, old: tuple[Rebalance, ...], new: tuple[Rebalance, ...]
-) -> Iterator[_Item]:
-    was, now = ({each.number: each for each in some} for some in (old, new))
-    for number in sorted(was.keys() | now.keys()):
-        before, after = was.get(number), now.get(number)
-        if before is not after:
-            yield _Item(GROUPS, (group_id, str(number)), before, after)
 
 
 def _settings_items(old: Settings, new: Settings) -> Iterator[_Item]:
@@ -202,7 +193,6 @@ class _Builder:
         self._groups: dict[str, Group] = {}
         self._members: defaultdict[str, list[Member]] = defaultdict(list)
         self._offsets: defaultdict[str, list[tuple[TopicPartition, Offset]]] = defaultdict(list)
-        self._rebalances: defaultdict[str, list[Rebalance]] = defaultdict(list)
         self._topics: list[tuple[str, TopicSize]] = []
         self._requests: list[tuple[RequestKey, RequestRecord]] = []
         self._settings: dict[str, PMap[str, str]] = {}
@@ -217,8 +207,8 @@ class _Builder:
                 self._members[group_id].append(member)
             case StateItem(key=(group_id, topic, number), value=Offset() as offset):
                 self._offsets[group_id].append((TopicPartition(topic, int(number)), offset))
-            case StateItem(key=(group_id, _), value=Rebalance() as rebalance):
-                self._rebalances[group_id].append(rebalance)
+            case StateItem(key=(_, _), value=Rebalance()):
+                pass
             case StateItem(key=(name,), value=TopicSize() as topic_size):
                 self._topics.append((name, topic_size))
             case StateItem(key=(group_id,), value=PMap() as scope):
@@ -229,8 +219,7 @@ class _Builder:
                 raise CodecError(f"key {item.key!r} does not fit its value", "state record")
 
     def build(self) -> State:
-        parts = self._members.keys() | self._offsets.keys() | self._rebalances.keys()
-        orphans = parts - self._groups.keys()
+        orphans = (self._members.keys() | self._offsets.keys()) - self._groups.keys()
         if orphans:
             raise CodecError(
                 f"records of groups that are not there: {sorted(orphans)[:3]}", "state"
@@ -250,5 +239,4 @@ class _Builder:
             members=PMap((member.member_id, member) for member in members),
             instances=PMap((m.instance_id, m.member_id) for m in members if m.instance_id),
             offsets=PMap(self._offsets[group_id]),
-            rebalances=tuple(sorted(self._rebalances[group_id], key=lambda each: each.number)),
         )

@@ -337,7 +337,7 @@ def test_s23_the_defaults_are_far_above_the_goals() -> None:
 
 
 def test_s7_a_group_goes_on_however_far_a_ceiling_was_lowered(cluster: Cluster) -> None:
-    """An assignment that is no larger leaves the record of what moved, and is never refused."""
+    """An assignment that is no larger is never refused."""
     cluster.stable("i1", "i2")
     padded(cluster)
     cluster.sets(state_bytes_max=65_536)

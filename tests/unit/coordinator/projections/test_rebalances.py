@@ -6,75 +6,21 @@ and it never grows with the group. Each test also replays its log from cuts.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
 from harness.calls import Calls
-from holdfast.coordinator.model.commands import LeavingMember, TriggerRebalance
-from holdfast.coordinator.model.member_profile import Protocol
-from holdfast.coordinator.model.state import Change, Move, Rebalance
+from harness.consumers import READS_T, Consumers, owning
+from holdfast.coordinator.model import usage
+from holdfast.coordinator.model.commands import DeleteGroup, LeavingMember, TriggerRebalance
+from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.projections.history import Change, Move, Rebalance, newest, weight
 from holdfast.coordinator.projections.rebalances import (
     COMPARED_BYTES_MAX,
+    HISTORY_BYTES_MAX,
     KEPT_MAX,
     LISTED_MAX,
     PARTED_MAX,
 )
-from holdfast.v1.group_pb2 import ConsumerProtocolAssignment, ConsumerProtocolTopicPartitions
-
-READS_T = (Protocol("p", b"p-bytes", ("t",)),)
-
-
-def owning(*partitions: int, topic: str = "t") -> bytes:
-    """The bytes of an assignment."""
-    some = ConsumerProtocolTopicPartitions(topic=topic, partitions=partitions)
-    made = ConsumerProtocolAssignment(assigned_partitions=[some] if partitions else [])
-    return made.SerializeToString()
-
-
-@dataclass
-class Consumers:
-    """Static members of type `consumer`, whose leader assigns what the test says."""
-
-    calls: Calls
-
-    @property
-    def last(self) -> Rebalance:
-        found = self.calls.group.last_rebalance
-        assert found is not None
-        return found
-
-    def join(self, instance_id: str, member_id: str = "") -> None:
-        fresh = f"{instance_id}-1"
-        self.calls.join(
-            instance_id, member_id, fresh=fresh, protocols=READS_T, protocol_type="consumer"
-        )
-
-    def rejoin(self) -> None:
-        """Everyone who is not parked joins the open phase."""
-        parked = set(self.calls.volatile.joins)
-        for member_id, member in sorted(self.calls.group.members.items()):
-            if member_id not in parked:
-                self.join(str(member.instance_id), member_id)
-        self.calls.core.advance(0)
-
-    def assign(self, **owned: bytes) -> None:
-        """Everybody syncs; the leader last, with these assignments by instance id."""
-        group = self.calls.group
-        assert group.state == "CompletingRebalance"
-        given = {group.instances[name]: bytes_ for name, bytes_ in owned.items()}
-        kind = {"protocol_type": "consumer"}
-        for member_id in group.members:
-            if member_id != group.leader:
-                self.calls.sync(member_id, **kind)  # type: ignore[arg-type]  # one known keyword
-        self.calls.sync(str(group.leader), given, **kind)  # type: ignore[arg-type]  # as above
-
-    def form(self, **owned: bytes) -> None:
-        """A first generation of these members."""
-        for name in owned:
-            self.join(name)
-        self.calls.core.advance(0)
-        self.assign(**owned)
 
 
 @pytest.fixture
@@ -160,9 +106,8 @@ def test_who_missed_the_join_phase_has_expired(calls: Calls) -> None:
     calls.core.advance(9_000)
     calls.heartbeat(other)
     calls.core.advance(6_000)
-    last = calls.group.last_rebalance
+    last = calls.history[-1]
 
-    assert last is not None
     assert last.changes == (Change(other, "expired"),)
 
 
@@ -190,7 +135,7 @@ def test_an_abandoned_assignment_still_counts_as_the_last_one(consumers: Consume
     consumers.rejoin()
     consumers.assign(a=owning(0), b=owning(1), c=owning())
 
-    earlier, last = consumers.calls.group.rebalances[-2:]
+    earlier, last = consumers.calls.history[-2:]
     assert (earlier.generation, earlier.assigned_ms) == (2, 0)
     assert last.moves == (Move("t", 1, "a", "b"),)
     assert consumers.calls.member("a-1").abandoned == b""
@@ -205,7 +150,7 @@ def test_who_went_before_an_abandoned_assignment_is_not_forgotten(consumers: Con
     consumers.assign(a=owning(0), c=owning(1))
 
     assert consumers.last.moves == (Move("t", 1, "b", "c"),)
-    assert all(each.parted == () for each in consumers.calls.group.rebalances)
+    assert all(each.parted == () for each in consumers.calls.history)
 
 
 def test_opaque_assignments_tell_whose_bytes_changed(calls: Calls) -> None:
@@ -216,9 +161,8 @@ def test_opaque_assignments_tell_whose_bytes_changed(calls: Calls) -> None:
     calls.join("i2", "i2-1")
     calls.sync("i2-1")
     calls.sync("i1-1", {"i1-1": b"i1-1", "i2-1": b"other"})
-    last = calls.group.last_rebalance
+    last = calls.history[-1]
 
-    assert last is not None
     assert (last.counted, last.reassigned, last.reassigned_names) == (False, 1, ("i2",))
     assert last.moves == ()
 
@@ -269,5 +213,53 @@ def test_the_last_few_are_kept(calls: Calls) -> None:
         calls.join("i1", "i1-1")
         calls.sync("i1-1", {"i1-1": b"work"})
 
-    numbers = [each.number for each in calls.group.rebalances]
+    numbers = [each.number for each in calls.history]
     assert numbers == list(range(5, KEPT_MAX + 5))
+    assert [each.number for each in newest(calls.core.histories, "g", 2)] == [14, 13]
+
+
+def test_a_history_is_bounded_in_bytes_too(calls: Calls) -> None:
+    """S7: a node keeps one of each group; of rebalances with long names it tells of fewer."""
+    calls.stable("i1")
+    names = tuple("n" * 1_000 for _ in range(LISTED_MAX))
+    large = Rebalance(1, "why", "m", Position(1, 0), 5, reassigned_names=names)
+    history = tuple(large._replace(number=number) for number in range(1, KEPT_MAX + 1))
+    calls.core.histories = calls.core.histories.set("g", history)
+    calls.submit(TriggerRebalance(calls.caller(), "g", "again"))
+
+    assert calls.history[-1].number == KEPT_MAX + 1
+    assert len(calls.history) < KEPT_MAX
+    assert sum(map(weight, calls.history[:-1])) <= HISTORY_BYTES_MAX
+    assert sum(map(weight, calls.history)) + weight(large) > HISTORY_BYTES_MAX
+    calls.core.log.clear()  # what was put in by hand is in no log
+
+
+def test_a_deleted_groups_history_goes_with_it(consumers: Consumers) -> None:
+    """Whoever makes a group of the same name must not be told of another one's life."""
+    consumers.form(a=owning(0))
+    consumers.calls.leave(LeavingMember("", "a"))
+    consumers.calls.submit(DeleteGroup(consumers.calls.caller(), "g"))
+
+    assert "g" not in consumers.calls.core.histories
+    consumers.join("a")
+    assert consumers.last.number == 1
+
+
+def test_a_history_is_no_part_of_the_state(consumers: Consumers) -> None:
+    """S3: states are compared between nodes; what only people read must not tell them apart."""
+    consumers.form(a=owning(0))
+    assert consumers.calls.history
+    assert consumers.last.at.index > 0
+    assert "rebalances" not in type(consumers.calls.group)._fields
+
+
+def test_memory_is_counted_for_as_many_rebalances_as_are_told_of(calls: Calls) -> None:
+    """S23: what a node has room for is decided by the state alone, which knows no history."""
+    calls.stable("i1")
+    for _ in range(KEPT_MAX + 3):
+        before, known = calls.core.state, len(calls.history)
+        calls.submit(TriggerRebalance(calls.caller(), "g", "again"))
+        calls.join("i1", "i1-1")
+        calls.sync("i1-1", {"i1-1": b"i1-1"})
+        grown = usage.difference(before, calls.core.state, "g").state_bytes
+        assert grown == (len(calls.history) - known) * usage.REBALANCE_BYTES

@@ -10,6 +10,8 @@ from threading import Event
 import lmdb
 import pytest
 
+from harness.consumers import Consumers, owning
+from harness.core import Core
 from harness.poll import until
 from holdfast.coordinator.model.events import Cause, GroupCreated, LogEntry, Part, Proposed
 from holdfast.coordinator.model.state import State
@@ -46,6 +48,13 @@ class Node:
             entry = LogEntry(index, index, (Part(f"group-{index}", 1, 0, (event,)),))
             payload = encode_entry(entry)
             self.snapshots.note(self.machine.apply(index, 1, payload), len(payload))
+
+    def follow(self, core: Core) -> None:
+        """Apply what that coordinator's log has beyond this node's state."""
+        for made in core.log[self.machine.state.applied_index :]:
+            payload = encode_entry(made.entry)
+            outcome = self.machine.apply(made.index, made.term, payload)
+            self.snapshots.note(outcome, len(payload))
 
     def take(self) -> None:
         self.snapshots.take(self.machine, 1).result()
@@ -224,6 +233,57 @@ def test_a_snapshot_that_was_given_up_does_not_spoil_the_next_one(nodes: tuple[N
     assert sink.ready()
     sink.install()
     assert empty.snapshots.latest() == SnapshotMark(20, 1)
+
+
+def test_s18_what_is_told_of_rebalances_survives_a_restart_at_any_entry(
+    nodes: tuple[Node, Node],
+) -> None:
+    """A snapshot holds it; the journal's tail, replayed, goes on from there."""
+    node, _ = nodes
+    core = rebalanced()
+    whole = core.log[:]
+    for cut in (3, 6, len(whole)):
+        core.log[:] = whole[:cut]
+        node.follow(core)
+        node.take()
+        told = node.machine.histories
+        node.store.close()
+        node.reopen()
+        assert node.machine.histories == told
+    assert node.machine.histories == core.histories
+    assert [each.moved for each in core.histories["g"]] == [0, 1]
+
+
+def test_s18_an_installed_snapshot_brings_what_is_told_of_rebalances(
+    nodes: tuple[Node, Node],
+) -> None:
+    """A node that was too far behind describes groups as every other does."""
+    full, empty = nodes
+    core = rebalanced()
+    full.follow(core)
+    full.take()
+    index = core.state.applied_index
+    sink = empty.snapshots.begin(SnapshotMark(index, core.log[-1].term), nobody)
+    for chunk in drain(full.snapshots.open(index)):
+        sink.write(chunk)
+    sink.seal()
+    sink.join(DEADLINE)
+    assert sink.ready()
+    sink.install()
+    empty.machine = empty.snapshots.load()
+
+    assert empty.machine.histories == core.histories
+    assert empty.digest() == full.digest()
+
+
+def rebalanced() -> Core:
+    """A coordinator whose log has two rebalances of a group."""
+    consumers = Consumers()
+    consumers.form(a=owning(0, 1))
+    consumers.join("b")
+    consumers.rejoin()
+    consumers.assign(a=owning(0), b=owning(1))
+    return consumers.calls.core
 
 
 class SlowDisk:

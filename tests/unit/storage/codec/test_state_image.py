@@ -14,13 +14,13 @@ from holdfast.coordinator.model.state import (
     Group,
     Member,
     Offset,
-    Rebalance,
     RequestKey,
     RequestRecord,
     Settings,
     State,
 )
-from holdfast.storage.codec.event_codec import CodecError
+from holdfast.coordinator.projections.history import Rebalance
+from holdfast.storage.codec.event_codec import CodecError, StateItem, encode_state
 from holdfast.storage.codec.state_image import Digest, changes, digest_of, restore
 
 
@@ -74,22 +74,13 @@ def test_what_was_written_restores() -> None:
     assert restore(store(state).values()) == state
 
 
-def rebalance(number: int) -> Rebalance:
-    return Rebalance(number, "why", "m", Position(number, 0), 5)
+def test_rebalances_that_an_older_version_filed_with_their_group_are_no_part_of_the_state() -> None:
+    """Version 0.1.0 had them in the state; a directory of it is read for ever."""
+    state = full_state()
+    told = Rebalance(3, "why", "m", Position(3, 0), 5)
+    old = encode_state(StateItem(("g", "3"), told))
 
-
-def test_each_rebalance_has_a_record_and_the_oldest_goes() -> None:
-    """S18: a new one costs its own record; a store must not keep what a group has forgotten."""
-    kept = tuple(rebalance(number) for number in range(3, 12))
-    before = full_state()
-    old = before.groups["g"]._replace(rebalances=(rebalance(2), *kept))
-    before = before._replace(groups=before.groups.set("g", old))
-    new = old._replace(rebalances=(*kept, rebalance(12)))
-    after = before._replace(groups=before.groups.set("g", new))
-
-    written = [change for change in changes(before, after) if change.database == "groups"]
-    assert sorted(change.content is None for change in written) == [False, False, True]
-    assert restore(store(before, after).values()) == after
+    assert restore([*store(state).values(), old]) == state
 
 
 def test_a_change_costs_the_records_that_changed_and_no_others() -> None:

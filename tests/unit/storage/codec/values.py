@@ -24,9 +24,6 @@ RANGES = {
     FieldDescriptor.TYPE_UINT64: (0, 2**64 - 1),
 }
 
-IN_RECORDS_OF_THEIR_OWN = {("Group", "rebalances")}
-"""Beside the maps, which are told by their type."""
-
 
 def values_of(kind: type[T], message: Descriptor, **known: Strategy) -> st.SearchStrategy[T]:
     """Values of one class; classes named in `known` come from there."""
@@ -51,7 +48,6 @@ def parts_of(
             if is_flattened(hint)
             else _value(hint, fields[name], known)
             for name, hint in hints.items()
-            if (kind.__name__, name) not in IN_RECORDS_OF_THEIR_OWN
         }
     )
 

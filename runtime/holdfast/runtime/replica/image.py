@@ -1,0 +1,64 @@
+"""What a snapshot holds of a replica: state, chain heads, rebalance histories; as records (S18).
+
+The histories are no part of the state. They lie beside it, so that they are written in the same
+transaction and travel in the same stream. Pure: knows records and their bytes, no store, no thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import State
+from holdfast.coordinator.projections.history import Histories
+from holdfast.storage.codec.history_image import history_changes, is_misfiled, restore_histories
+from holdfast.storage.codec.state_image import GROUPS, Change, changes, restore
+from holdfast.storage.state.state_store import REBALANCES, StateRecord
+
+CHAINS: Final = "chains"
+
+
+class Image(NamedTuple):
+    """A replica at one moment, or what is stored of it.
+
+    `misfiled`: keys of rebalances that are stored where version 0.1.0 filed them. They are not
+    among the histories of what is stored, so the next snapshot files them anew.
+    """
+
+    state: State = State()
+    heads: PMap[str, bytes] = PMap()
+    histories: Histories = PMap()
+    misfiled: tuple[bytes, ...] = ()
+
+
+def image_changes(stored: Image, now: Image) -> Iterator[Change]:
+    """What must be written so that a store that holds `stored` holds `now`."""
+    yield from changes(stored.state, now.state)
+    for name in now.heads.changed_since(stored.heads):
+        yield Change(CHAINS, b"c" + name.encode(), now.heads.get(name))
+    yield from history_changes(stored.histories, now.histories)
+    for key in stored.misfiled:
+        yield Change(GROUPS, key, None)
+
+
+def read_image(records: Iterable[StateRecord]) -> tuple[Image, Histories]:
+    """What is stored, and all its histories, misfiled ones too. Raises `CodecError`."""
+    heads: dict[str, bytes] = {}
+    state: list[bytes] = []
+    filed: list[bytes] = []
+    misfiled: dict[bytes, bytes] = {}
+    for database, key, content in records:
+        if database == CHAINS:
+            heads[key.decode()[1:]] = content
+        elif database == REBALANCES:
+            filed.append(content)
+        elif is_misfiled(database, key):
+            misfiled[key] = content
+        else:
+            state.append(content)
+    histories = restore_histories(filed)
+    stored = Image(restore(state), PMap(heads), histories, tuple(misfiled))
+    if not misfiled:
+        return stored, histories
+    return stored, restore_histories([*misfiled.values(), *filed])

@@ -1,0 +1,66 @@
+"""The rebalance histories as records that change one by one, beside the state and its digest.
+
+Version 0.1.0 had rebalances in the state, filed with their groups. They are read as histories, too,
+so that nothing is forgotten when a directory of that version is opened. Knows the histories and
+their bytes; no files, no LMDB, no Raft.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.projections.history import Histories, History, Rebalance
+from holdfast.storage.codec.event_codec import CodecError, StateItem, decode_state, encode_state
+from holdfast.storage.codec.state_image import GROUPS, Change, key_bytes
+
+REBALANCES: Final = "rebalances"
+
+_KIND: Final = "b"
+
+
+def history_changes(before: Histories, after: Histories) -> Iterator[Change]:
+    """What must be written so that a store that holds `before` holds `after`.
+
+    A record for each rebalance. Costs time in proportion to the histories that differ, if `after`
+    came from `before`.
+    """
+    for group_id in after.changed_since(before):
+        yield from _group_changes(group_id, before.get(group_id, ()), after.get(group_id, ()))
+
+
+def _group_changes(group_id: str, old: History, new: History) -> Iterator[Change]:
+    was, now = ({each.number: each for each in some} for some in (old, new))
+    for number in sorted(was.keys() | now.keys()):
+        told = now.get(number)
+        if told is was.get(number):
+            continue
+        key = (group_id, str(number))
+        content = None if told is None else encode_state(StateItem(key, told))
+        yield Change(REBALANCES, key_bytes(_KIND, key), content)
+
+
+def is_misfiled(database: str, key: bytes) -> bool:
+    """Whether a record is a rebalance where version 0.1.0 filed it, among its group."""
+    return database == GROUPS and key.startswith(_KIND.encode())
+
+
+def restore_histories(contents: Iterable[bytes]) -> Histories:
+    """The histories of some records of rebalances, wherever they were filed; the last of two wins.
+
+    Raises `CodecError` for a record that is none.
+    """
+    found: defaultdict[str, dict[int, Rebalance]] = defaultdict(dict)
+    for content in contents:
+        match decode_state(content):
+            case StateItem(key=(group_id, _), value=Rebalance() as told):
+                found[group_id][told.number] = told
+            case item:
+                raise CodecError(f"{item.key!r} is no rebalance", "rebalance record")
+    return PMap((group_id, _in_order(told)) for group_id, told in found.items())
+
+
+def _in_order(told: dict[int, Rebalance]) -> History:
+    return tuple(told[number] for number in sorted(told))

@@ -1,0 +1,89 @@
+"""Rebalance histories as records of their own: what was written restores (S18)."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.model.state import Group
+from holdfast.coordinator.projections.history import Histories, Rebalance
+from holdfast.storage.codec.event_codec import CodecError, StateItem, encode_state
+from holdfast.storage.codec.history_image import history_changes, is_misfiled, restore_histories
+from holdfast.storage.codec.state_image import Change, key_bytes
+from holdfast.storage.state.state_store import DATABASE_NAMES
+
+
+def told(number: int, reason: str = "why") -> Rebalance:
+    return Rebalance(number, reason, "m", Position(number, 0), 5)
+
+
+def written(*steps: Histories) -> dict[bytes, bytes]:
+    """What a store holds that was brought from nothing through these histories."""
+    kept: dict[bytes, bytes] = {}
+    before: Histories = PMap()
+    for after in steps:
+        for change in history_changes(before, after):
+            if change.content is None:
+                del kept[change.key]
+            else:
+                kept[change.key] = change.content
+        before = after
+    return kept
+
+
+NINE = tuple(told(number) for number in range(2, 11))
+HISTORIES: Histories = PMap({"g": NINE, "h": (told(1),)})
+
+
+def test_what_was_written_restores() -> None:
+    assert restore_histories(written(HISTORIES).values()) == HISTORIES
+
+
+def test_each_rebalance_has_a_record_and_the_oldest_goes() -> None:
+    """S18: a new one costs its own record; a store must not keep what a group has forgotten."""
+    after = HISTORIES.set("g", (*NINE[1:], told(11)))
+
+    changes = list(history_changes(HISTORIES, after))
+    assert sorted(change.content is None for change in changes) == [False, True]
+    assert restore_histories(written(HISTORIES, after).values()) == after
+
+
+def test_a_rebalance_that_goes_on_is_written_anew() -> None:
+    after = HISTORIES.set("h", (told(1, "another reason"),))
+
+    assert len(list(history_changes(HISTORIES, after))) == 1
+    assert restore_histories(written(HISTORIES, after).values()) == after
+
+
+def test_a_deleted_groups_records_go() -> None:
+    after = HISTORIES.remove("g")
+
+    assert written(HISTORIES, after) == written(after)
+
+
+def test_its_database_is_one_that_a_state_has() -> None:
+    """And none of the state's own: the digest is taken over those."""
+    databases = {change.database for change in history_changes(PMap(), HISTORIES)}
+
+    assert databases == {DATABASE_NAMES[-1]}
+
+
+def test_only_rebalances_among_their_group_are_misfiled() -> None:
+    """Members and offsets are filed in the same database; "b" was the kind of a rebalance."""
+    assert is_misfiled("groups", key_bytes("b", ("g", "3")))
+    assert not is_misfiled("groups", key_bytes("m", ("b", "b")))
+    assert not is_misfiled("rebalances", key_bytes("b", ("g", "3")))
+
+
+def test_a_record_of_something_else_is_refused() -> None:
+    with pytest.raises(CodecError, match="is no rebalance"):
+        restore_histories([encode_state(StateItem(("g",), Group("g")))])
+
+
+def test_of_two_records_of_a_rebalance_the_last_counts() -> None:
+    """Whoever reads both places gives the old one first."""
+    old, new = (encode_state(StateItem(("g", "1"), told(1, reason))) for reason in ("old", "new"))
+
+    assert restore_histories([old, new]) == PMap({"g": (told(1, "new"),)})
+    assert isinstance(next(history_changes(PMap(), HISTORIES)), Change)

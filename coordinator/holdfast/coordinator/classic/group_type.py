@@ -40,6 +40,7 @@ from holdfast.coordinator.model.state import EMPTY, STABLE
 
 if TYPE_CHECKING:
     from holdfast.coordinator.groups.draft import Draft
+    from holdfast.coordinator.groups.group_type import Fetcher
     from holdfast.coordinator.model.commands import CommitOffsets, DeadlineFired
     from holdfast.coordinator.model.events import Event
     from holdfast.coordinator.model.ids import CallId
@@ -114,6 +115,10 @@ def _may_commit(group: Group, command: CommitOffsets) -> Rejection | None:
     return RebalanceInProgress() if group.state == COMPLETING else None
 
 
+def _may_fetch(_group: Group, _fetcher: Fetcher) -> None:
+    """Everybody may: members of this protocol have no epochs, so who asks is not looked at."""
+
+
 def _expiry_rule(group: Group) -> str:
     """None while the group rebalances or its topics are unknown (K-J29)."""
     if group.state == EMPTY:
@@ -143,6 +148,7 @@ CLASSIC: GroupType[Draft] = GroupType(
     check_member=check.check_member,
     is_empty=_is_empty,
     may_commit=_may_commit,
+    may_fetch=_may_fetch,
     expiry_rule=_expiry_rule,
     tells_topics=subscriptions.known,
     subscribed=subscriptions.of,

@@ -11,7 +11,7 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from holdfast.coordinator.model.events import Event, GroupEvent, Record
-from holdfast.coordinator.model.ids import CallId, TopicName
+from holdfast.coordinator.model.ids import CallId, MemberId, TopicName
 from holdfast.coordinator.model.rejections import Rejection
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import Group, Member, State
@@ -24,6 +24,15 @@ if TYPE_CHECKING:
 
 
 D = TypeVar("D")
+
+
+class Fetcher(NamedTuple):
+    """Who reads a group's offsets: a member of the heartbeat protocol, or an onlooker (KIP-848)."""
+
+    member_id: MemberId | None = None
+    """None: an onlooker."""
+    member_epoch: int = -1
+    """Below 0: not to be checked."""
 
 
 class GroupType(NamedTuple, Generic[D]):
@@ -44,7 +53,8 @@ class GroupType(NamedTuple, Generic[D]):
     does not hold of a group, and of a member in it (S6).
 
     Asking. `is_empty`: it has no members and forms no generation, so it may be deleted.
-    `may_commit`: why a caller may not commit offsets now (K-J1 to K-J8). `expiry_rule`: by which
+    `may_commit`: why a caller may not commit offsets now (K-J1 to K-J8). `may_fetch`: why a caller
+    may not read them; it says who it is, or is an onlooker (KIP-848). `expiry_rule`: by which
     rule its offsets grow old now; "" if none does (K-J29). `tells_topics`: whether its members'
     subscriptions can be read at all (K-J23); `subscribed`: to what (K-J24, K-J25); `names`: those
     of some topics that a member names. `protocol_in_force`: the protocol whose data is shown, None
@@ -71,6 +81,7 @@ class GroupType(NamedTuple, Generic[D]):
 
     is_empty: Callable[[Group], bool]
     may_commit: Callable[[Group, CommitOffsets], Rejection | None]
+    may_fetch: Callable[[Group, Fetcher], Rejection | None]
     expiry_rule: Callable[[Group], str]
     tells_topics: Callable[[Group], bool]
     subscribed: Callable[[Group], Subscribed]

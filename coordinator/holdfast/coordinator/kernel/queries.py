@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holdfast.coordinator.cluster.settings import InForce
+    from holdfast.coordinator.groups.group_type import Fetcher
     from holdfast.coordinator.model.events import TopicSize
     from holdfast.coordinator.model.ids import GroupId, InstanceId, MemberId, TopicName
     from holdfast.coordinator.model.member_profile import MemberProfile
@@ -179,14 +180,22 @@ class Wanted:
         )
 
 
+def fetch_refusal(state: State, group_id: GroupId, fetcher: Fetcher) -> Rejection | None:
+    """Why somebody may not read a group's offsets: its type decides.
+
+    A group that is not there refuses nobody (K-J16).
+    """
+    group = state.groups.get(group_id)
+    return None if group is None else type_of(group).may_fetch(group, fetcher)
+
+
 def fetch_offsets(
     state: State, group_id: GroupId, partitions: tuple[TopicPartition, ...] = ()
 ) -> tuple[FetchedOffset, ...]:
     """Offsets of the given partitions, in their order; none given: all that the group has, sorted.
 
-    Never an error for a classic group: neither an unknown group nor whose member asks is looked at
-    (K-J16, K-J19). Offsets of a topic that is gone are not shown, though they may still be there
-    (K-J34).
+    An unknown group is no error (K-J16, K-J19); whether the caller may, `fetch_refusal` says.
+    Offsets of a topic that is gone are not shown, though they may still be there (K-J34).
     """
     group = state.groups.get(group_id)
     if not partitions:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from holdfast.coordinator.groups.group_type import Fetcher
 from holdfast.coordinator.kernel import queries
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.rejections import InvalidConfig
@@ -150,7 +151,14 @@ def listed(group: Group) -> a.ListedGroup:
 async def fetched(
     state: State, request: o.OffsetFetchRequestGroup, room: Room, slices: Slices
 ) -> Encoded:
-    """Encode a group's offsets: those asked for in order, or all (K-J16). Raises CallFailed."""
+    """Encode a group's offsets: those asked for in order, or all (K-J16). Raises CallFailed.
+
+    Nothing but the error, if the group's type does not let this caller read them.
+    """
+    refusal = queries.fetch_refusal(state, request.group_id, _fetcher(request))
+    if refusal is not None:
+        code = code_of(refusal)
+        return Encoded(o.OffsetFetchResponseGroup(group_id=request.group_id, error_code=code), room)
     group = state.groups.get(request.group_id)
     by_topic: dict[str, Encoded] = {}
     if not request.topics:
@@ -168,6 +176,13 @@ async def fetched(
     for topic in by_topic.values():
         made.put(o.OffsetFetchResponseGroup.TOPICS_FIELD_NUMBER, topic.encoded())
     return made
+
+
+def _fetcher(request: o.OffsetFetchRequestGroup) -> Fetcher:
+    return Fetcher(
+        request.member_id if request.HasField("member_id") else None,
+        request.member_epoch if request.HasField("member_epoch") else -1,
+    )
 
 
 def _topic(name: str, room: Room) -> Encoded:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import pytest
 
-from holdfast.coordinator.groups.group_type import GroupType
+from holdfast.coordinator.groups.group_type import Fetcher, GroupType
 from holdfast.coordinator.kernel import queries
 from holdfast.coordinator.kernel.decide import decide, on_leading
 from holdfast.coordinator.kernel.group_types import TYPES
@@ -96,6 +96,7 @@ def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
         check_member=lambda _group, _member: (),
         is_empty=lambda group: group.state == IDLE,
         may_commit=lambda _group, _command: None,
+        may_fetch=lambda _group, _fetcher: None,
         expiry_rule=lambda _group: "",
         tells_topics=lambda _group: True,
         subscribed=lambda _group: Subscribed(frozenset({"t"})),
@@ -170,6 +171,22 @@ def test_the_type_says_who_may_commit_and_evolve_is_everybodys(
     assert taken.state.groups["g"].offsets[TopicPartition("t", 1)].offset == 7
     assert refused.events == ()
     assert answers(refused)[0].partitions[0].error == stranger  # type: ignore[union-attr]  # a reply of that call has it
+
+
+def test_the_type_says_who_may_read_offsets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """K-J16: only a group that is there is asked, and it is told who wants to know."""
+    asked: list[object] = []
+
+    def stranger(_group: Group, fetcher: Fetcher) -> UnknownMemberId:
+        asked.append(fetcher)
+        return UnknownMemberId("m")
+
+    kind = probe(may_fetch=stranger)
+    state = state_of(kind, monkeypatch)
+
+    assert queries.fetch_refusal(state, "g", Fetcher("m", 7)) == UnknownMemberId("m")
+    assert queries.fetch_refusal(state, "absent", Fetcher("m", 7)) is None
+    assert asked == [Fetcher("m", 7)]
 
 
 @pytest.mark.parametrize(("state", "events"), [(BUSY, []), (IDLE, [GroupDeleted()])])

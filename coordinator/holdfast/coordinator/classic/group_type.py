@@ -43,10 +43,11 @@ if TYPE_CHECKING:
     from holdfast.coordinator.groups.group_type import Fetcher
     from holdfast.coordinator.model.commands import CommitOffsets, DeadlineFired
     from holdfast.coordinator.model.events import Event
-    from holdfast.coordinator.model.ids import CallId
+    from holdfast.coordinator.model.ids import CallId, InstanceId, MemberId
+    from holdfast.coordinator.model.pmap import PMap
     from holdfast.coordinator.model.rejections import Rejection
     from holdfast.coordinator.model.replies import Reply
-    from holdfast.coordinator.model.state import Group
+    from holdfast.coordinator.model.state import Group, Member
     from holdfast.coordinator.model.stored_replies import StoredReply
     from holdfast.coordinator.model.volatile import Volatile
 
@@ -97,6 +98,22 @@ def _follow(volatile: Volatile, before: Group | None, event: Event) -> Volatile:
     return volatile if counts is volatile.support else volatile._replace(support=counts)
 
 
+def _members(group: Group) -> PMap[MemberId, Member]:
+    return group.members
+
+
+def _holder(group: Group, instance_id: InstanceId) -> MemberId | None:
+    return group.instances.get(instance_id)
+
+
+def _had_members(group: Group) -> bool:
+    return group.protocol_type is not None
+
+
+def _heard(draft: Draft, command: CommitOffsets) -> None:
+    draft.renew(draft.group.members[command.member_id])
+
+
 def _is_empty(group: Group) -> bool:
     return group.state == EMPTY
 
@@ -122,7 +139,7 @@ def _may_fetch(_group: Group, _fetcher: Fetcher) -> None:
 def _expiry_rule(group: Group) -> str:
     """None while the group rebalances or its topics are unknown (K-J29)."""
     if group.state == EMPTY:
-        return "J30" if group.protocol_type is None else "J27"
+        return "J27" if _had_members(group) else "J30"
     return "J28" if group.state == STABLE and subscriptions.known(group) else ""
 
 
@@ -146,6 +163,10 @@ CLASSIC: GroupType[Draft] = GroupType(
     evolve=evolve.evolve,
     check=check.check,
     check_member=check.check_member,
+    members=_members,
+    holder=_holder,
+    had_members=_had_members,
+    heard=_heard,
     is_empty=_is_empty,
     may_commit=_may_commit,
     may_fetch=_may_fetch,

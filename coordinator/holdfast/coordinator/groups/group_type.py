@@ -11,7 +11,8 @@ from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from holdfast.coordinator.model.events import Event, GroupEvent, Record
-from holdfast.coordinator.model.ids import CallId, MemberId, TopicName
+from holdfast.coordinator.model.ids import CallId, InstanceId, MemberId, TopicName
+from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import Rejection
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import Group, Member, State
@@ -52,6 +53,10 @@ class GroupType(NamedTuple, Generic[D]):
     `evolve`: the group after an event of the type's own. `check`, `check_member`: sentences on what
     does not hold of a group, and of a member in it (S6).
 
+    Members, whose class is the type's own. `members`: by their ids. `holder`: the member that is an
+    instance now. `had_members`: whether there ever was one, unlike in a group of simple commits.
+    `heard`: a commit of a member that was accepted is a sign of life (K-F12).
+
     Asking. `is_empty`: it has no members and forms no generation, so it may be deleted.
     `may_commit`: why a caller may not commit offsets now (K-J1 to K-J8). `may_fetch`: why a caller
     may not read them; it says who it is, or is an onlooker (KIP-848). `expiry_rule`: by which
@@ -78,6 +83,11 @@ class GroupType(NamedTuple, Generic[D]):
     evolve: Callable[[Group, GroupEvent, Record], Group]
     check: Callable[[Group], Iterable[str]]
     check_member: Callable[[Group, Member], Iterable[str]]
+
+    members: Callable[[Group], PMap[MemberId, Any]]
+    holder: Callable[[Group, InstanceId], MemberId | None]
+    had_members: Callable[[Group], bool]
+    heard: Callable[[D, CommitOffsets], None]
 
     is_empty: Callable[[Group], bool]
     may_commit: Callable[[Group, CommitOffsets], Rejection | None]

@@ -60,7 +60,7 @@ def _not_deletable(draft: Draft) -> Rejection | None:
         return GroupIdNotFound(draft.group_id)
     if draft.group_type.is_empty(group) or group.quarantined:
         return None
-    return NonEmptyGroup(len(group.members))
+    return NonEmptyGroup(len(draft.group_type.members(group)))
 
 
 def delete_empty(draft: Draft, rule: str) -> None:

@@ -135,7 +135,7 @@ def _renew(draft: Draft, command: CommitOffsets, results: tuple[PartitionResult,
     if group is None or draft.group_type.is_empty(group) or not heard:
         return
     if _commit_refusal(draft, command) is None:
-        draft.renew(group.members[command.member_id])
+        draft.group_type.heard(draft, command)
 
 
 # --- delete ---
@@ -164,7 +164,7 @@ def _delete_refusal(draft: Draft, command: DeleteOffsets) -> Rejection | None:
         return GroupIdNotFound(command.group_id)
     if draft.group_type.is_empty(group) or draft.group_type.tells_topics(group):
         return None
-    return NonEmptyGroup(len(group.members))
+    return NonEmptyGroup(len(draft.group_type.members(group)))
 
 
 def _kept(state: State, subscribed: Subscribed, place: TopicPartition) -> Rejection | None:
@@ -217,20 +217,20 @@ def _of_gone_topics(state: State, group: Group) -> Iterator[TopicPartition]:
 def _expired(draft: Draft, too_old_ms: int) -> Iterator[TopicPartition]:
     """Offsets that are due, of topics to which nobody subscribes."""
     group, kind = draft.group, draft.group_type
-    subscribed, empty = kind.subscribed(group), kind.is_empty(group)
+    subscribed, left = kind.subscribed(group), kind.is_empty(group) and kind.had_members(group)
     for place, offset in group.offsets.items():
-        due = _base_ms(group, offset, empty=empty) <= too_old_ms
+        due = _base_ms(group, offset, left=left) <= too_old_ms
         if due and not subscribed.includes(place.topic):
             yield place
 
 
-def _base_ms(group: Group, offset: Offset, *, empty: bool) -> int:
-    """Since when an offset grows old.
+def _base_ms(group: Group, offset: Offset, *, left: bool) -> int:
+    """Since when an offset grows old; `left`: the group had members and has none any more.
 
     K-J27: with its last member gone, the whole group starts to age together. A commit from outside
     after that is younger, and kept in full; Kafka would let it go with the rest.
     """
-    if empty and group.protocol_type is not None:
+    if left:
         return max(group.state_since_ms, offset.committed_ms)
     return offset.committed_ms
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.kernel.invariants import check_group, check_touched
 from holdfast.coordinator.model import events as ev
 from holdfast.coordinator.model.commands import (
@@ -121,7 +122,7 @@ class Batch:
         """Remember whom the event names (None: the whole group), and whose calls must wait."""
         group = self.state.groups.get(self.group_id)
         line = line_of(event)
-        self.touched.update(_touched(event, line, group.members if group else ()))
+        self.touched.update(_touched(event, line, type_of(group).members(group) if group else ()))
         if line.everyone in _WHOLE:
             self._named = None
         elif self._named is not None:
@@ -203,5 +204,5 @@ def waits(batch: Batch, command: Command) -> bool:
     if command.member_id in batch.touched:
         return True
     group = batch.base.groups.get(command.group_id)
-    holder = group.instances.get(command.instance_id or "") if group else None
+    holder = type_of(group).holder(group, command.instance_id or "") if group else None
     return holder in batch.touched

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import grpc
 
+from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.commands import Caller
 from holdfast.coordinator.model.membership import (
     EXPIRED,
@@ -329,7 +330,7 @@ def _news(event: Event, group: Group | None) -> Iterator[tuple[MemberId, Code, s
     reason = line.reason(event) or ""
     if line.everyone == RECALLED and group is not None:
         code = e.ERROR_CODE_REBALANCE_IN_PROGRESS
-        yield from ((member_id, code, reason) for member_id in group.members)
+        yield from ((member_id, code, reason) for member_id in type_of(group).members(group))
     elif why := _WHY.get(line.kind):
         code = _FENCED if line.kind == REPLACED else _GONE
         told = why.format(reason=reason, instance_id=line.instance_id(event))

@@ -28,9 +28,10 @@ async def survey(groups: PMap[GroupId, Group], topics: Container[TopicName]) -> 
     subscribed: set[GroupId] = set()
     looked_at = 0
     for group in groups.values():
-        if type_of(group).names(group, topics):
+        kind = type_of(group)
+        if kind.names(group, topics):
             subscribed.add(group.group_id)
-        looked_at += 1 + len(group.members)
+        looked_at += 1 + len(kind.members(group))
         if looked_at >= MEMBERS_A_TURN:
             looked_at = 0
             await asyncio.sleep(0)

@@ -21,6 +21,7 @@ from holdfast.coordinator.model.commands import (
     CommitOffsets,
     DeadlineFired,
     DeleteGroup,
+    DeleteOffsets,
     DeleteTopics,
     ExpireOffsets,
     Heartbeat,
@@ -94,6 +95,10 @@ def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
         evolve=lambda group, _event, _record: group,
         check=lambda _group: (),
         check_member=lambda _group, _member: (),
+        members=lambda _group: PMap(),
+        holder=lambda _group, _instance_id: None,
+        had_members=lambda _group: False,
+        heard=lambda _draft, _command: None,
         is_empty=lambda group: group.state == IDLE,
         may_commit=lambda _group, _command: None,
         may_fetch=lambda _group, _fetcher: None,
@@ -154,6 +159,54 @@ def test_a_call_of_another_type_is_refused_and_changes_nothing(
     assert isinstance(reply.error, InconsistentGroupProtocol)
     assert "probe" in reply.error.problem
     assert decision.events == ()
+
+
+def test_the_type_renews_the_session_of_a_member_that_commits(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """K-F12: how long a member may be silent is the type's business."""
+    heard: list[object] = []
+    kind = probe(heard=lambda _draft, command: heard.append(command))
+    commit = CommitOffsets(Caller(1), "g", 3, "m", None, (OffsetCommitted("t", 1, 7, -1, ""),))
+    decide(state_of(kind, monkeypatch), Volatile(), commit)
+
+    assert heard == [commit]
+
+
+def test_the_type_says_how_many_members_stand_in_the_way_of_a_deletion(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """K-K12, and K-J22: of a group whose members do not tell their topics."""
+    members: PMap[str, object] = PMap({"x": object(), "y": object()})
+    kind = probe(members=lambda _group: members, tells_topics=lambda _group: False)
+    state = state_of(kind, monkeypatch)
+    (group,) = answers(decide(state, Volatile(), DeleteGroup(Caller(1), "g")))
+    command = DeleteOffsets(Caller(1), "g", (TopicPartition("t", 0),))
+    (offsets,) = answers(decide(state, Volatile(), command))
+
+    assert group.results[0].error == NonEmptyGroup(2)  # type: ignore[union-attr]  # a reply of that call has it
+    assert offsets.error == NonEmptyGroup(2)  # type: ignore[union-attr]  # a reply of that call has it
+
+
+WEEK_MS = 7 * 86_400_000
+
+
+@pytest.mark.parametrize(("had_members", "events"), [(True, []), (False, ["N1"])])
+def test_the_type_says_whether_offsets_age_from_the_end_of_the_last_member(
+    events: list[str], monkeypatch: pytest.MonkeyPatch, *, had_members: bool
+) -> None:
+    """K-J27: with its last member gone a group starts to age; one that never had any does not."""
+    kind = probe(
+        had_members=lambda _group: had_members,
+        expiry_rule=lambda _group: "N1",
+        subscribed=lambda _group: Subscribed(frozenset()),
+    )
+    state = state_of(kind, monkeypatch, IDLE)
+    young = state.groups["g"]._replace(state_since_ms=WEEK_MS, generation=5)
+    state = state._replace(groups=PMap({"g": young}), log_time_ms=WEEK_MS + 1)
+    decision = decide(state, Volatile(), ExpireOffsets("g", WEEK_MS + 1), WEEK_MS + 1)
+
+    assert [each.cause.rule for each in decision.events] == events
 
 
 def test_the_type_says_who_may_commit_and_evolve_is_everybodys(

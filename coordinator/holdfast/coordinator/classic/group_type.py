@@ -8,6 +8,7 @@ from holdfast.coordinator.classic import (
     answers,
     check,
     deadlines,
+    describe,
     evolve,
     failover,
     heartbeat,
@@ -143,10 +144,6 @@ def _expiry_rule(group: Group) -> str:
     return "J28" if group.state == STABLE and subscriptions.known(group) else ""
 
 
-def _protocol_in_force(group: Group) -> str | None:
-    return group.protocol_name if group.state == STABLE else None
-
-
 CLASSIC: GroupType[Draft] = GroupType(
     name=NAME,
     heartbeats=(Heartbeat,),
@@ -174,5 +171,7 @@ CLASSIC: GroupType[Draft] = GroupType(
     tells_topics=subscriptions.known,
     subscribed=subscriptions.of,
     names=subscriptions.named,
-    protocol_in_force=_protocol_in_force,
+    describe=describe.describe,
+    describe_member=describe.describe_member,
+    seniority=describe.seniority,
 )

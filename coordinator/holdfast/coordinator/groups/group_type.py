@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
+from holdfast.coordinator.model.described import DescribedBody, DescribedMember
 from holdfast.coordinator.model.events import Event, GroupEvent, Record
 from holdfast.coordinator.model.ids import CallId, InstanceId, MemberId, TopicName
 from holdfast.coordinator.model.pmap import PMap
@@ -62,8 +63,10 @@ class GroupType(NamedTuple, Generic[D]):
     may not read them; it says who it is, or is an onlooker (KIP-848). `expiry_rule`: by which
     rule its offsets grow old now; "" if none does (K-J29). `tells_topics`: whether its members'
     subscriptions can be read at all (K-J23); `subscribed`: to what (K-J24, K-J25); `names`: those
-    of some topics that a member names. `protocol_in_force`: the protocol whose data is shown, None
-    while there is none (K-K2).
+    of some topics that a member names.
+
+    Telling. `describe`: what is shown of the group beside what all groups have (K-K2);
+    `describe_member`: of a member; `seniority`: in which order members are told.
     """
 
     name: str
@@ -96,7 +99,10 @@ class GroupType(NamedTuple, Generic[D]):
     tells_topics: Callable[[Group], bool]
     subscribed: Callable[[Group], Subscribed]
     names: Callable[[Group, Container[TopicName]], frozenset[TopicName]]
-    protocol_in_force: Callable[[Group], str | None]
+
+    describe: Callable[[Group], DescribedBody]
+    describe_member: Callable[[State, Group, Any], DescribedMember]
+    seniority: Callable[[Any], int]
 
     def takes(self, command: object) -> bool:
         """Whether the type decides commands of this class."""

@@ -12,37 +12,18 @@ from typing import TYPE_CHECKING
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.cluster.settings_catalogue import GROUP, REGISTRY
 from holdfast.coordinator.kernel.group_types import type_of
-from holdfast.coordinator.model.ids import TopicPartition, fencing_token
+from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.rejections import GroupIdNotFound, InvalidConfig, Rejection
-from holdfast.coordinator.model.state import DEAD, Group, Member, State
+from holdfast.coordinator.model.state import DEAD, Group, State
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holdfast.coordinator.cluster.settings import InForce
     from holdfast.coordinator.groups.group_type import Fetcher
+    from holdfast.coordinator.model.described import DescribedMember
     from holdfast.coordinator.model.events import TopicSize
-    from holdfast.coordinator.model.ids import GroupId, InstanceId, MemberId, TopicName
-    from holdfast.coordinator.model.member_profile import MemberProfile
-
-
-@dataclass(frozen=True, slots=True)
-class DescribedMember:
-    """One member of a described group.
-
-    `metadata` is that of the chosen protocol, and empty unless the group is Stable (K-K2).
-    `assignment` is the last one that was handed out and not abandoned (K-K2, K-D10).
-    `fencing_token` is None before the first grant.
-    """
-
-    member_id: MemberId
-    instance_id: InstanceId | None
-    profile: MemberProfile
-    metadata: bytes
-    assignment: bytes
-    fencing_token: int | None
-    released: bool
-    since_ms: int
+    from holdfast.coordinator.model.ids import GroupId, MemberId, TopicName
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +74,9 @@ def describe_group(state: State, group_id: GroupId) -> DescribedGroup:
     group = state.groups.get(group_id)
     if group is None:
         return found
-    members = sorted(group.members.values(), key=seniority)
-    return replace(found, members=tuple(describe_member(state, group, each) for each in members))
+    kind = type_of(group)
+    members = sorted(kind.members(group).values(), key=kind.seniority)
+    return replace(found, members=tuple(kind.describe_member(state, group, m) for m in members))
 
 
 def describe_head(state: State, group_id: GroupId) -> DescribedGroup:
@@ -102,49 +84,20 @@ def describe_head(state: State, group_id: GroupId) -> DescribedGroup:
     group = state.groups.get(group_id)
     if group is None:
         return DescribedGroup(GroupIdNotFound(group_id), group_id)
+    shown = type_of(group).describe(group)
     return DescribedGroup(
         error=None,
         group_id=group_id,
         state=group.state,
-        protocol_type=group.protocol_type or "",
-        protocol_data=_shown_protocol(group),
+        protocol_type=shown.protocol_type,
+        protocol_data=shown.protocol_data,
         generation=group.generation,
-        leader=group.leader or "",
+        leader=shown.leader,
         version=group.version,
         seq=group.seq,
         state_since_ms=group.state_since_ms,
         quarantined=group.quarantined,
     )
-
-
-def _shown_protocol(group: Group) -> str:
-    return type_of(group).protocol_in_force(group) or ""
-
-
-def seniority(member: Member) -> int:
-    """In this order members are told: the oldest first."""
-    return member.joined_seq
-
-
-def describe_member(state: State, group: Group, member: Member) -> DescribedMember:
-    """One member of a group."""
-    name = type_of(group).protocol_in_force(group)
-    return DescribedMember(
-        member_id=member.member_id,
-        instance_id=member.instance_id,
-        profile=member.profile,
-        metadata=b"" if name is None else member.profile.metadata(name),
-        assignment=member.assignment,
-        fencing_token=_token(state, member),
-        released=member.released,
-        since_ms=member.since_ms,
-    )
-
-
-def _token(state: State, member: Member) -> int | None:
-    if member.granted_index == 0:
-        return None
-    return fencing_token(state.recovery_number, member.granted_index)
 
 
 def list_groups(
@@ -158,7 +111,8 @@ def list_groups(
 
 def list_group(group: Group) -> ListedGroup:
     """The line of one group."""
-    return ListedGroup(group.group_id, group.protocol_type or "", group.state, group.group_type)
+    kind = type_of(group).describe(group).protocol_type
+    return ListedGroup(group.group_id, kind, group.state, group.group_type)
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from google.protobuf.message import DecodeError
 
 from holdfast.coordinator.groups.group_type import Fetcher
 from holdfast.coordinator.kernel import queries
+from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.rejections import InvalidConfig
 from holdfast.coordinator.model.subscriptions import CONSUMER
@@ -25,6 +26,7 @@ from holdfast.v1.group_pb2 import ConsumerProtocolAssignment
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
+    from holdfast.coordinator.model.described import DescribedMember
     from holdfast.coordinator.model.ids import GroupId, InstanceId, MemberId
     from holdfast.coordinator.model.state import Group, State
     from holdfast.coordinator.projections.history import Histories, History
@@ -47,9 +49,10 @@ async def described(state: State, group_id: str, asked: Asked, room: Room, slice
     made = Encoded(_head(found, told), room)
     group = state.groups.get(group_id)
     if group is not None:
-        members = await ordered(group.members.values(), queries.seniority)
+        kind = type_of(group)
+        members = await ordered(kind.members(group).values(), kind.seniority)
         async for each in slices.of(members):
-            member = queries.describe_member(state, group, each)
+            member = kind.describe_member(state, group, each)
             left_ms = asked.session_left_ms(group_id, member.member_id)
             instance = member.instance_id
             takeovers = asked.taken_over(group_id, instance) if instance else 0
@@ -98,7 +101,7 @@ def _advice(group: queries.DescribedGroup) -> str:
 
 def _member(
     group: queries.DescribedGroup,
-    member: queries.DescribedMember,
+    member: DescribedMember,
     session_left_ms: int | None,
     takeovers: int,
 ) -> a.DescribedGroupMember:

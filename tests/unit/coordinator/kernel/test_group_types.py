@@ -15,6 +15,7 @@ from holdfast.coordinator.kernel import queries
 from holdfast.coordinator.kernel.decide import decide, on_leading
 from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.kernel.invariants import check_group
+from holdfast.coordinator.kernel.queries import ListedGroup
 from holdfast.coordinator.model.commands import (
     CallBroken,
     Caller,
@@ -28,6 +29,7 @@ from holdfast.coordinator.model.commands import (
     JoinGroup,
     LeaveGroup,
 )
+from holdfast.coordinator.model.described import DescribedBody
 from holdfast.coordinator.model.effects import Answer
 from holdfast.coordinator.model.events import (
     GroupDeleted,
@@ -106,7 +108,9 @@ def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
         tells_topics=lambda _group: True,
         subscribed=lambda _group: Subscribed(frozenset({"t"})),
         names=lambda _group, topics: frozenset({"t"}) if "t" in topics else frozenset(),
-        protocol_in_force=lambda _group: None,
+        describe=lambda _group: DescribedBody(),
+        describe_member=_never,
+        seniority=_never,
     )
     return silent._replace(**answers)  # type: ignore[arg-type]  # each fits its field
 
@@ -299,12 +303,18 @@ def test_a_group_of_the_type_is_described_listed_and_checked(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     kind = probe(
-        protocol_in_force=lambda _group: "epoch 7",
+        describe=lambda _group: DescribedBody("probes", "epoch 7", "m"),
+        members=lambda _group: PMap({"y": "young", "old": "o"}),
+        seniority=len,
+        describe_member=lambda _state, _group, member: f"told of {member}",
         check_member=lambda _group, member: (f"N2: {member.member_id} is odd",),
     )
     state = state_of(kind, monkeypatch)
     described = queries.describe_group(state, "g")
 
     assert (described.state, described.protocol_data) == (BUSY, "epoch 7")
-    assert queries.list_groups(state)[0].group_type == "probe"
+    assert (described.protocol_type, described.leader) == ("probes", "m")
+    told = [str(each) for each in described.members]
+    assert told == ["told of o", "told of young"], "in the order of the type"
+    assert queries.list_groups(state) == (ListedGroup("g", "probes", BUSY, "probe"),)
     assert check_group(state.groups["g"]) == ["N2: m is odd (group 'g')"]

@@ -1,0 +1,50 @@
+"""What people and tools are told of a classic group and its members. Pure views (K-K1, K-K2)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.coordinator.model.described import DescribedBody, DescribedMember
+from holdfast.coordinator.model.ids import fencing_token
+from holdfast.coordinator.model.state import STABLE
+
+if TYPE_CHECKING:
+    from holdfast.coordinator.model.state import Group, Member, State
+
+
+def describe(group: Group) -> DescribedBody:
+    """The protocol and who leads."""
+    return DescribedBody(
+        group.protocol_type or "", _protocol_in_force(group) or "", group.leader or ""
+    )
+
+
+def _protocol_in_force(group: Group) -> str | None:
+    """The protocol whose data is shown; None while there is none."""
+    return group.protocol_name if group.state == STABLE else None
+
+
+def seniority(member: Member) -> int:
+    """In this order members are told: the oldest first."""
+    return member.joined_seq
+
+
+def describe_member(state: State, group: Group, member: Member) -> DescribedMember:
+    """One member of the group."""
+    name = _protocol_in_force(group)
+    return DescribedMember(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        profile=member.profile,
+        metadata=b"" if name is None else member.profile.metadata(name),
+        assignment=member.assignment,
+        fencing_token=_token(state, member),
+        released=member.released,
+        since_ms=member.since_ms,
+    )
+
+
+def _token(state: State, member: Member) -> int | None:
+    if member.granted_index == 0:
+        return None
+    return fencing_token(state.recovery_number, member.granted_index)

@@ -1,6 +1,6 @@
-"""What must hold of a classic group beside what holds of every group (S6). Sentences; none is good.
+"""What must hold of a classic group and its members, beside what holds of every group (S6).
 
-Each sentence begins with the rule's id. Knows the state only.
+Sentences; none is good. Each begins with the rule's id. Knows the state only.
 """
 
 from __future__ import annotations
@@ -8,11 +8,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
+from holdfast.coordinator.model.ids import UNCOMMITTED
 from holdfast.coordinator.model.state import EMPTY, STABLE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterable, Iterator
 
+    from holdfast.coordinator.model.ids import MemberId
     from holdfast.coordinator.model.state import Group, Member
 
 STATES: Final = frozenset({EMPTY, PREPARING, COMPLETING, STABLE})
@@ -21,9 +23,57 @@ STATES: Final = frozenset({EMPTY, PREPARING, COMPLETING, STABLE})
 _DECIDED: Final = frozenset({COMPLETING, STABLE})
 """States in which a generation runs: there is a protocol, and a group leader."""
 
+_SAME_PLACE: Final = "S6: two members have the same place in the order of joining"
+
 
 def check(group: Group) -> Iterator[str]:
-    """What does not hold of the group, in time that does not follow its size."""
+    """What does not hold of the group and its members, in time proportional to its size."""
+    yield from _itself(group)
+    seqs = {member.joined_seq for member in group.members.values()}
+    if len(seqs) != len(group.members):
+        yield _SAME_PLACE
+    for member_id, member in group.members.items():
+        if member.member_id != member_id:
+            yield f"S6: member {member.member_id!r} is kept as {member_id!r}"
+        yield from _member(group, member)
+    yield from _instances(group)
+
+
+def check_touched(
+    before: Group | None, group: Group, member_ids: Iterable[MemberId]
+) -> Iterator[str]:
+    """As `check`, of these members and the leader, in time that does not follow the group's size.
+
+    Who was removed must have left no instance behind (K-C1).
+    """
+    yield from _itself(group)
+    places: set[int] = set()
+    leader = () if group.leader is None else (group.leader,)
+    for member_id in {*member_ids, *leader}:
+        member = group.members.get(member_id)
+        if member is not None:
+            yield from _kept(group, member_id, member)
+            yield from () if member.joined_seq not in places else (_SAME_PLACE,)
+            places.add(member.joined_seq)
+        elif before is not None and (was := before.members.get(member_id)) is not None:
+            yield from _left_behind(group, was)
+
+
+def _kept(group: Group, member_id: MemberId, member: Member) -> Iterator[str]:
+    if member.member_id != member_id:
+        yield f"S6: member {member.member_id!r} is kept as {member_id!r}"
+    yield from _member(group, member)
+    instance = member.instance_id
+    if instance and group.instances.get(instance) != member_id:
+        yield f"C1: instance {instance!r} is not said to be {member_id!r}, who holds it"
+
+
+def _left_behind(group: Group, gone: Member) -> Iterator[str]:
+    if gone.instance_id and group.instances.get(gone.instance_id) == gone.member_id:
+        yield f"C1: instance {gone.instance_id!r} is said to be {gone.member_id!r}, who is gone"
+
+
+def _itself(group: Group) -> Iterator[str]:
     if group.state not in STATES:
         yield f"transitions: there is no state {group.state!r}"
     if group.state == EMPTY and (group.members or group.leader or group.protocol_name is not None):
@@ -48,13 +98,34 @@ def _leadership(group: Group) -> Iterator[str]:
         yield f"D11: it is {group.state} without a protocol"
 
 
-def check_member(group: Group, member: Member) -> Iterator[str]:
-    """What does not hold of a member of the group."""
+def _member(group: Group, member: Member) -> Iterator[str]:
     who = f"member {member.member_id!r}"
+    if not member.member_id:
+        yield "A1: a member has an empty id"
+    if not 0 < member.joined_seq <= group.seq:
+        yield f"S3: {who} joined at seq {member.joined_seq}, the group is at {group.seq}"
+    if member.granted_index < UNCOMMITTED or member.predecessor_ms < 0:
+        yield f"S13: {who} has grant {member.granted_index} after {member.predecessor_ms} ms"
+    if member.released and member.instance_id is None:
+        yield f"S12: {who} is released, but not static"
+    if member.assignment and not member.granted_index:
+        yield f"S13: {who} has an assignment, but no grant"
     if group.state == STABLE and not member.granted_index:
         yield f"E5: {who} has no grant in a Stable group"
     if group.state in _DECIDED and not _speaks(member, group.protocol_name):
         yield f"I1: {who} does not support the protocol {group.protocol_name!r}"
+
+
+def _instances(group: Group) -> Iterator[str]:
+    """Instances and static members are one to one: an identity is never held twice (K-I4, K-C1)."""
+    static = {m.member_id: m.instance_id for m in group.members.values() if m.instance_id}
+    if len(set(static.values())) != len(static):
+        yield "C1: two members hold the same instance id"
+    for instance_id, member_id in group.instances.items():
+        if static.get(member_id) != instance_id:
+            yield f"C1: instance {instance_id!r} is said to be {member_id!r}, who does not hold it"
+    if len(group.instances) != len(static):
+        yield f"C1: {len(group.instances)} instances are known, {len(static)} are held"
 
 
 def _speaks(member: Member, protocol_name: str | None) -> bool:

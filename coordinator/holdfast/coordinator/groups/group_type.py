@@ -16,7 +16,7 @@ from holdfast.coordinator.model.ids import CallId, InstanceId, MemberId, TopicNa
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import Rejection
 from holdfast.coordinator.model.replies import Reply
-from holdfast.coordinator.model.state import Group, Member, State
+from holdfast.coordinator.model.state import Group, State
 from holdfast.coordinator.model.stored_replies import StoredReply
 from holdfast.coordinator.model.subscriptions import Subscribed
 from holdfast.coordinator.model.volatile import Volatile
@@ -51,8 +51,9 @@ class GroupType(NamedTuple, Generic[D]):
     log, after an event; it is given the group before.
 
     Folding. `target`: the state that an event leads to from a state; raises InvariantBroken.
-    `evolve`: the group after an event of the type's own. `check`, `check_member`: sentences on what
-    does not hold of a group, and of a member in it (S6).
+    `evolve`: the group after an event of the type's own. `check`: sentences on what does not hold
+    of a group and its members (S6); `check_touched`: of it and these members, in time that does not
+    follow its size, given the group before they were touched.
 
     Members, whose class is the type's own. `members`: by their ids. `holder`: the member that is an
     instance now. `had_members`: whether there ever was one, unlike in a group of simple commits.
@@ -85,7 +86,7 @@ class GroupType(NamedTuple, Generic[D]):
     target: Callable[[str, GroupEvent], str]
     evolve: Callable[[Group, GroupEvent, Record], Group]
     check: Callable[[Group], Iterable[str]]
-    check_member: Callable[[Group, Member], Iterable[str]]
+    check_touched: Callable[[Group | None, Group, Iterable[MemberId]], Iterable[str]]
 
     members: Callable[[Group], PMap[MemberId, Any]]
     holder: Callable[[Group, InstanceId], MemberId | None]

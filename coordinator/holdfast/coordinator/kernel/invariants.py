@@ -2,13 +2,13 @@
 
 `check` looks at everything, for tests and for a node that starts; `check_group` looks at one group;
 `check_touched` at what a batch touched of one, before it is proposed. Each sentence begins with the
-rule's id. Knows the state only; that facts follow upon each other rightly is the business of
-`transitions` and `evolve`.
+rule's id. What must hold of members is said by their group's type. Knows the state only; that facts
+follow upon each other rightly is the business of `transitions` and `evolve`.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.kernel.group_types import type_of
@@ -18,9 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from holdfast.coordinator.model.ids import MemberId
-    from holdfast.coordinator.model.state import Group, Member, State
-
-_SAME_PLACE: Final = "S6: two members have the same place in the order of joining"
+    from holdfast.coordinator.model.state import Group, State
 
 
 def check(state: State) -> list[str]:
@@ -36,49 +34,19 @@ def check(state: State) -> list[str]:
 
 def check_group(group: Group) -> list[str]:
     """Every broken invariant of a group, in time proportional to its size."""
-    found = [*_life(group), *type_of(group).check(group)]
-    seqs = {member.joined_seq for member in group.members.values()}
-    if len(seqs) != len(group.members):
-        found.append(_SAME_PLACE)
-    for member_id, member in group.members.items():
-        if member.member_id != member_id:
-            found.append(f"S6: member {member.member_id!r} is kept as {member_id!r}")
-        found += _member(group, member)
-    found += _instances(group)
-    return [f"{problem} (group {group.group_id!r})" for problem in found]
+    return _told(group, type_of(group).check(group))
 
 
 def check_touched(before: Group | None, group: Group, member_ids: Iterable[MemberId]) -> list[str]:
     """Broken invariants of a group and of these members, in time that does not follow its size.
 
-    `before`: the group before the events that touched them. Who was removed must have left no
-    instance behind (K-C1).
+    `before`: the group before the events that touched them.
     """
-    found = [*_life(group), *type_of(group).check(group)]
-    places: set[int] = set()
-    for member_id in member_ids:
-        member = group.members.get(member_id)
-        if member is not None:
-            found += _kept(group, member_id, member)
-            found += () if member.joined_seq not in places else (_SAME_PLACE,)
-            places.add(member.joined_seq)
-        elif before is not None and (was := before.members.get(member_id)) is not None:
-            found += _left_behind(group, was)
-    return [f"{problem} (group {group.group_id!r})" for problem in found]
+    return _told(group, type_of(group).check_touched(before, group, member_ids))
 
 
-def _kept(group: Group, member_id: MemberId, member: Member) -> Iterator[str]:
-    if member.member_id != member_id:
-        yield f"S6: member {member.member_id!r} is kept as {member_id!r}"
-    yield from _member(group, member)
-    instance = member.instance_id
-    if instance and group.instances.get(instance) != member_id:
-        yield f"C1: instance {instance!r} is not said to be {member_id!r}, who holds it"
-
-
-def _left_behind(group: Group, gone: Member) -> Iterator[str]:
-    if gone.instance_id and group.instances.get(gone.instance_id) == gone.member_id:
-        yield f"C1: instance {gone.instance_id!r} is said to be {gone.member_id!r}, who is gone"
+def _told(group: Group, of_type: Iterable[str]) -> list[str]:
+    return [f"{problem} (group {group.group_id!r})" for problem in (*_life(group), *of_type)]
 
 
 def _life(group: Group) -> Iterator[str]:
@@ -86,33 +54,6 @@ def _life(group: Group) -> Iterator[str]:
         yield "I6: a group has the empty id, which is the cluster's own"
     if group.seq < 1 or group.generation < 0 or group.version < UNCOMMITTED:
         yield f"S3: seq {group.seq}, generation {group.generation}, version {group.version}"
-
-
-def _member(group: Group, member: Member) -> Iterator[str]:
-    who = f"member {member.member_id!r}"
-    if not member.member_id:
-        yield "A1: a member has an empty id"
-    if not 0 < member.joined_seq <= group.seq:
-        yield f"S3: {who} joined at seq {member.joined_seq}, the group is at {group.seq}"
-    if member.granted_index < UNCOMMITTED or member.predecessor_ms < 0:
-        yield f"S13: {who} has grant {member.granted_index} after {member.predecessor_ms} ms"
-    if member.released and member.instance_id is None:
-        yield f"S12: {who} is released, but not static"
-    if member.assignment and not member.granted_index:
-        yield f"S13: {who} has an assignment, but no grant"
-    yield from type_of(group).check_member(group, member)
-
-
-def _instances(group: Group) -> Iterator[str]:
-    """Instances and static members are one to one: an identity is never held twice (K-I4, K-C1)."""
-    static = {m.member_id: m.instance_id for m in group.members.values() if m.instance_id}
-    if len(set(static.values())) != len(static):
-        yield "C1: two members hold the same instance id"
-    for instance_id, member_id in group.instances.items():
-        if static.get(member_id) != instance_id:
-            yield f"C1: instance {instance_id!r} is said to be {member_id!r}, who does not hold it"
-    if len(group.instances) != len(static):
-        yield f"C1: {len(group.instances)} instances are known, {len(static)} are held"
 
 
 def _times(state: State, group: Group) -> Iterator[str]:

@@ -135,10 +135,8 @@ class Batch:
             return ()
         if self._named is None:
             return check_group(group)
-        concerned = self._named | self.touched
-        if group.leader is not None:
-            concerned.add(group.leader)
-        return check_touched(self.base.groups.get(self.group_id), group, concerned)
+        before = self.base.groups.get(self.group_id)
+        return check_touched(before, group, self._named | self.touched)
 
     def part(self, term: int) -> ev.Part:
         """What is proposed: the whole batch, or nothing of it."""

@@ -14,7 +14,7 @@ from holdfast.coordinator.groups.group_type import Fetcher, GroupType
 from holdfast.coordinator.kernel import queries
 from holdfast.coordinator.kernel.decide import decide, on_leading
 from holdfast.coordinator.kernel.group_types import TYPES
-from holdfast.coordinator.kernel.invariants import check_group
+from holdfast.coordinator.kernel.invariants import check_group, check_touched
 from holdfast.coordinator.kernel.queries import ListedGroup
 from holdfast.coordinator.model.commands import (
     CallBroken,
@@ -96,7 +96,7 @@ def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
         target=lambda state, _event: state,
         evolve=lambda group, _event, _record: group,
         check=lambda _group: (),
-        check_member=lambda _group, _member: (),
+        check_touched=lambda _before, _group, _member_ids: (),
         members=lambda _group: PMap(),
         holder=lambda _group, _instance_id: None,
         had_members=lambda _group: False,
@@ -307,7 +307,8 @@ def test_a_group_of_the_type_is_described_listed_and_checked(
         members=lambda _group: PMap({"y": "young", "old": "o"}),
         seniority=len,
         describe_member=lambda _state, _group, member: f"told of {member}",
-        check_member=lambda _group, member: (f"N2: {member.member_id} is odd",),
+        check=lambda _group: ("N2: something is odd",),
+        check_touched=lambda _before, _group, ids: (f"N3: {each} is odd" for each in ids),
     )
     state = state_of(kind, monkeypatch)
     described = queries.describe_group(state, "g")
@@ -317,4 +318,6 @@ def test_a_group_of_the_type_is_described_listed_and_checked(
     told = [str(each) for each in described.members]
     assert told == ["told of o", "told of young"], "in the order of the type"
     assert queries.list_groups(state) == (ListedGroup("g", "probes", BUSY, "probe"),)
-    assert check_group(state.groups["g"]) == ["N2: m is odd (group 'g')"]
+    group = state.groups["g"]
+    assert check_group(group) == ["N2: something is odd (group 'g')"]
+    assert check_touched(group, group, ["m"]) == ["N3: m is odd (group 'g')"]

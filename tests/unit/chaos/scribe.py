@@ -135,13 +135,16 @@ class Scribe:
         self, who: str, member_id: str, numbers: list[int], token: int, until_ms: float = 0
     ) -> None:
         """A member may act on partitions of t, for so long if nothing renews it."""
-        partitions = tuple(("t", number) for number in numbers)
+        self.has(who, member_id, dict.fromkeys(numbers, token), until_ms)
+
+    def has(self, who: str, member_id: str, tokens: dict[int, int], until_ms: float = 0) -> None:
+        """Write all that a member may act on now: numbers of t, each with its token."""
+        partitions = tuple(("t", number) for number in tokens)
         until_us = self.now_us + round(until_ms * MS) if until_ms else 0
-        self.say(
-            h.Granted(
-                self.now_us, who, "g", member_id, "", 1, partitions, token, 0, until_us=until_us
-            )
-        )
+        newest = max(tokens.values())
+        each = () if set(tokens.values()) == {newest} else tuple(tokens.values())
+        whose = (self.now_us, who, "g", member_id, "", 1)
+        self.say(h.Granted(*whose, partitions, newest, 0, until_us, each))
 
     def renew(self, who: str, member_id: str, for_ms: float) -> None:
         """Its right is extended from now."""

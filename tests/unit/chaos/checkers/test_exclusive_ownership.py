@@ -194,3 +194,70 @@ def test_a_grant_that_arrives_after_the_swap_gives_nothing() -> None:
 
 def test_a_history_without_grants_is_no_proof() -> None:
     assert Scribe().judged("I1").empty
+
+
+# --- cooperative members: some partitions stay while others move (KIP-429) ---
+
+
+def moving(s: Scribe) -> None:
+    """w1 has 0 and 1; 1 moves to w2 in two rebalances, and w1 gets 2 meanwhile."""
+    s.has("w1", "a", {0: 5, 1: 5})
+    s.wait(10).has("w1", "a", {0: 5})  # on_revoked of 1 has returned
+    s.wait(5).has("w1", "a", {0: 5, 2: 9})
+    s.has("w2", "b", {1: 9})
+    s.wait(10).surrender("w1", "a")
+    s.surrender("w2", "b")
+
+
+def test_a_cooperative_member_keeps_one_partition_while_another_moves() -> None:
+    s = Scribe()
+    moving(s)
+
+    verdict = s.judged("I1")
+
+    assert verdict.violations == []
+    assert verdict.checked == {"intervals": 4, "partitions": 3}, "what is kept is one interval"
+
+
+def test_a_partition_that_moves_before_it_is_let_go_of_is_found_and_no_other() -> None:
+    s = Scribe()
+    s.has("w1", "a", {0: 5, 1: 5})
+    s.wait(10).has("w2", "b", {1: 9})
+    s.wait(2).has("w1", "a", {0: 5})
+
+    (clash,) = s.judged("I1").violations
+
+    assert "t/1 of 'g' is owned twice from 0.010 s to 0.012 s" in clash.what
+    assert "w1 (member a, token 5), which may act since 0.000 s" in clash.what
+    assert "w2 (member b, token 9)" in clash.what
+
+
+def test_what_is_kept_over_two_rebalances_and_given_to_another_is_found() -> None:
+    """The grants in between say nothing of it but that it stays: its right is the first one's."""
+    s = Scribe()
+    s.has("w1", "a", {0: 5, 1: 5})
+    s.wait(10).has("w1", "a", {0: 5})
+    s.wait(10).has("w1", "a", {0: 5, 2: 9})
+    s.wait(10).has("w2", "b", {0: 12})
+
+    (clash,) = s.judged("I1").violations
+
+    assert "t/0" in clash.what
+    assert "may act since 0.000 s" in clash.what
+
+
+def test_s11_the_clock_of_the_member_ends_what_it_keeps_as_well() -> None:
+    s = Scribe()
+    s.has("w1", "a", {0: 5, 1: 5}, until_ms=20)
+    s.wait(10).has("w1", "a", {0: 5}, until_ms=10)
+    s.wait(10).has("w2", "b", {0: 9})
+
+    assert s.judged("I1").violations == []
+
+
+def test_s13_the_tokens_of_a_cooperative_member_only_grow_partition_by_partition() -> None:
+    """The newest grant names a partition under an older token, and that is no step back."""
+    s = Scribe()
+    moving(s)
+
+    assert s.judged("I3").violations == []

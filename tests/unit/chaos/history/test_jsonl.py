@@ -15,6 +15,7 @@ EVERY: list[h.Happening] = [
     h.Invoked(1, 1, "w1", "JoinGroup", "g", {"member_id": "", "topics": ["t"]}),
     h.Returned(2, 1, "ok", "", {"position": [3, 0], "member_id": "ä\n"}),
     h.Granted(3, "w1", "g", "a", "i", 1, (("t", 0), ("u", 1)), 1 << 49, 500, 9),
+    h.Granted(3, "w1", "g", "a", "i", 2, (("t", 0), ("u", 2)), 1 << 50, 0, 9, (1 << 49, 1 << 50)),
     h.Renewed(4, "w1", "g", "a", 12),
     h.Surrendered(5, "w1", "g", "a", "revoked"),
     h.Wrote(6, "w1", "g", "t", 0, 5, accepted=True),
@@ -54,10 +55,21 @@ def test_a_line_is_whole_as_soon_as_it_is_written(tmp_path: Path) -> None:
 
 
 def test_what_was_left_out_has_its_default(tmp_path: Path) -> None:
-    text = line_of(EVERY[8]).replace(',"via":"install"', "")
+    text = line_of(EVERY[9]).replace(',"via":"install"', "")
     (tmp_path / "x").write_text(text)
 
     assert read(tmp_path / "x") == [h.Applied(8, "n1", 3, "ab", "live")]
+
+
+def test_a_grant_of_version_0_1_had_one_token_for_all_its_partitions(tmp_path: Path) -> None:
+    """Its members were eager, so the line names no tokens; it reads as it was meant."""
+    text = line_of(EVERY[3]).replace(',"tokens":[]', "")
+    (tmp_path / "x").write_text(text)
+
+    (grant,) = read(tmp_path / "x")
+
+    assert isinstance(grant, h.Granted)
+    assert list(grant.shares) == [("t", 0, 1 << 49), ("u", 1, 1 << 49)]
 
 
 @pytest.mark.parametrize("number", range(len(EVERY)), ids=lambda n: type(EVERY[n]).__name__)
@@ -83,6 +95,7 @@ def test_a_line_that_was_cut_off_anywhere_is_refused(number: int, tmp_path: Path
         ('{"type":"Phase","at_us":1,"name":"later"}', "is 'later', not one of safety, healing"),
         (line_of(EVERY[3]).replace('[["t",0]', '[["t"]'), "in place of 2 values"),
         (line_of(EVERY[3]).replace('[["t",0]', "[3"), "in place of 2 values"),
+        (line_of(EVERY[4]).replace('"tokens":[', '"tokens":[5,'), "tokens has 3 values for 2"),
         (line_of(EVERY[0]).replace('["n1","n2"]', "7"), "not a list"),
         (line_of(EVERY[0]).replace('"format":1', '"format":2'), "written in format 2"),
         ("\udcff", "not JSON"),
@@ -100,14 +113,14 @@ def test_a_damaged_line_is_refused_with_its_number_and_reason(
 
 
 def test_time_that_runs_back_is_refused(tmp_path: Path) -> None:
-    write(tmp_path / "x", [EVERY[5], EVERY[4]])
+    write(tmp_path / "x", [EVERY[6], EVERY[5]])
 
     with pytest.raises(HistoryDamaged, match="line 2: 4 us after 5 us"):
         read(tmp_path / "x")
 
 
 def test_what_several_wrote_is_merged_by_time() -> None:
-    assert h.in_order([*EVERY[8:], *EVERY[:8]]) == EVERY
+    assert h.in_order([*EVERY[9:], *EVERY[:9]]) == EVERY
 
 
 def test_a_scribes_history_survives_the_disk(tmp_path: Path) -> None:

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.chaos.history.happenings import Granted, Renewed, Surrendered
+from holdfast.chaos.evidence.rights import rights
+from holdfast.chaos.history.happenings import Granted, Happening, Renewed, Surrendered
 from holdfast.chaos.history.jsonl import happening_of
 from holdfast.chaos.workload import members
 from holdfast.chaos.workload.members import RightsLog
@@ -62,8 +63,13 @@ class Scene:
         """A heartbeat that was sent then was answered NONE."""
         self.session.ownership.confirmed(sent_ms, 3)
 
-    def written(self) -> list[object]:
+    def written(self) -> list[Happening]:
         return [happening_of(line) for line in self._path.read_text().splitlines()]
+
+    def interval(self, number: int) -> tuple[int, float, float]:
+        """The right to one partition, as the checkers see it: token, from and to in ms."""
+        (right,) = (each for each in rights(self.written()) if each.partition[2] == number)
+        return right.token, right.start_us / 1_000, right.end_us / 1_000
 
 
 @pytest.fixture
@@ -119,3 +125,36 @@ def test_letting_go_is_written_before_the_group_can_hear_of_it(scene: Scene) -> 
     scene.look()
 
     assert scene.written()[1:] == [Surrendered(BEGAN_MS * 1_000, "m#1", "g", "m-1", "revoked")]
+
+
+def test_what_a_cooperative_member_keeps_is_written_with_its_older_token(scene: Scene) -> None:
+    """KIP-429, S13: 4 is kept under its grant, 5 comes with the next one; then 4 goes alone."""
+    table, now_us = scene.session.ownership, (BEGAN_MS + 100) * 1_000
+    four, five = TopicPartition("t", 4), TopicPartition("t", 5)
+    table.assigned(Grant("m-1", 4, 90, 0), (four, five), BEGAN_MS + 100)
+    scene.at(BEGAN_MS + 100)
+    table.revoke((four,))
+    scene.at(BEGAN_MS + 110)
+    assert len(scene.written()) == 2, "it still acts on what it lets go of"
+    table.release()
+    scene.at(BEGAN_MS + 120)
+    ends_us = now_us + 800 * 1_000
+
+    whose = ("m#1", "g", "m-1", "i", 4)
+    assert scene.written()[1:] == [
+        Granted(now_us, *whose, (("t", 4), ("t", 5)), 90, 0, ends_us, (77, 90)),
+        Granted(now_us + 20_000, *whose, (("t", 5),), 90, 0, ends_us),
+    ]
+    assert scene.interval(4) == (77, BEGAN_MS, BEGAN_MS + 120)
+    assert scene.interval(5) == (90, BEGAN_MS + 100, BEGAN_MS + 900)
+
+
+def test_s11_what_is_owned_again_after_the_clock_took_it_is_another_right(scene: Scene) -> None:
+    """Both in one look: the answer that brings it back is the first thing a process sees again."""
+    woken_ms = BEGAN_MS + 2 * SESSION_MS
+    scene.session.ownership.update(woken_ms)
+    scene.heard(woken_ms)
+    scene.at(woken_ms)
+
+    assert [type(each) for each in scene.written()[1:]] == [Surrendered, Granted]
+    assert scene.written()[1] == Surrendered(ENDS_MS * 1_000, "m#1", "g", "m-1", "lost")

@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
-from holdfast.chaos.checkers.exclusive_ownership import holds
 from holdfast.chaos.checkers.verdict import Verdict, Violation
 from holdfast.chaos.evidence.calls import Call, calls_of
 from holdfast.chaos.evidence.log_view import (
@@ -27,6 +26,7 @@ from holdfast.chaos.evidence.log_view import (
 )
 from holdfast.chaos.evidence.owned_partitions import COOPERATIVE, OwnedPartitions, Partition
 from holdfast.chaos.evidence.rebalances import rebalances
+from holdfast.chaos.evidence.rights import rights
 from holdfast.chaos.evidence.topics import Sizes, Topics, missing
 from holdfast.chaos.history.happenings import Happening, Phase, Recorded, Surrendered
 
@@ -124,9 +124,9 @@ def _at_the_end(
     if end_us is None:
         return
     acting = {
-        (hold.holder[1], hold.holder[2], *hold.partition[1:])
-        for hold in holds(history)
-        if hold.start_us <= end_us < hold.end_us
+        (right.holder[1], right.holder[2], *right.partition[1:])
+        for right in rights(history)
+        if right.start_us <= end_us < right.end_us
     }
     beats = _last_beats(calls_of(history), history)
     for group, own in by_group(each for each in records if each.at_us <= end_us).items():

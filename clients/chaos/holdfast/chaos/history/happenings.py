@@ -84,10 +84,12 @@ class Returned(NamedTuple):
 class Granted(NamedTuple):
     """A member may act on these partitions from now on, instead of those it had in this group.
 
-    `until_us`: when its right ends by its own clock if nothing renews it (S11), on the true clock;
-    0: not known. `predecessor_ms`: how long an old holder may still run (S12). `tokens`: of each
-    partition, where a cooperative member kept some from older grants (ADR 10), of which `token` is
-    the newest; empty: `token` for all.
+    It says all rights of the member, partition by partition, and is written whenever one begins or
+    ends and another stays: a right that is named again under its token goes on, one that is not
+    named has ended. `tokens`: of each partition, where a cooperative member kept some from older
+    grants (ADR 10); empty: `token` for all. `token`, `generation` and `predecessor_ms` (how long an
+    old holder may still run, S12) are those of the newest grant. `until_us`: when all of them end
+    by the member's own clock if nothing renews them (S11), on the true clock; 0: not known.
     """
 
     at_us: int

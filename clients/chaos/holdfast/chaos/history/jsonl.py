@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Final, Literal, Self, get_args, get_origin, get_type_hints
 
-from holdfast.chaos.history.happenings import FORMAT, Began, Happening
+from holdfast.chaos.history.happenings import FORMAT, Began, Granted, Happening
 
 Reader = Callable[[Any], Any]
 """Turns what JSON gave into a field's value; raises ValueError if it is none."""
@@ -104,6 +104,12 @@ def happening_of(line: str) -> Happening:
     happening = _build(name, found)
     if isinstance(happening, Began) and happening.format != FORMAT:
         raise ValueError(f"written in format {happening.format}, this version reads {FORMAT}")
+    if isinstance(happening, Granted) and len(happening.tokens) not in {
+        0,
+        len(happening.partitions),
+    }:
+        told, named = len(happening.tokens), len(happening.partitions)
+        raise ValueError(f"Granted.tokens has {told} values for {named} partitions")
     return happening
 
 

@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, Final, Literal
 from holdfast.chaos.workload.callers import RecordedAdmin
 from holdfast.chaos.workload.members import RecordedMember
 from holdfast.chaos.workload.store import StoreClient, Write
-from holdfast.client import HoldfastError, OwnershipLost, Tls
+from holdfast.client import CooperativeAssignor, HoldfastError, OwnershipLost, Tls
+from holdfast.client.aio.member import DEFAULT_ASSIGNORS
 
 if TYPE_CHECKING:
     from collections.abc import Coroutine
@@ -121,6 +122,7 @@ class MemberScripts:
             session_timeout_ms=times.session,
             rebalance_timeout_ms=times.rebalance,
             heartbeat_interval_ms=times.heartbeat,
+            assignors=(CooperativeAssignor(),) if slot.cooperative else DEFAULT_ASSIGNORS,
         )
 
     async def _work(self, member: RecordedMember, who: str, turn: int) -> None:

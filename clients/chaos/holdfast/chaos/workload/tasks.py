@@ -1,7 +1,8 @@
 """What the clients do: which groups and topics there are, who is in them, and for how long.
 
-Plain data that travels to the worker processes as JSON. Four groups: static members, dynamic ones,
-both, and offsets that are committed without any membership. Knows no process.
+Plain data that travels to the worker processes as JSON. Five groups: static members, dynamic ones,
+both, both with a cooperative assignor, and offsets that are committed without any membership. Knows
+no process.
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from typing import Any, Final, Literal
 STATIC: Final = "static"
 DYNAMIC: Final = "dynamic"
 MIXED: Final = "mixed"
+COOPERATIVE: Final = "cooperative"
+"""Its members keep over a rebalance what does not move (KIP-429)."""
 OFFSETS: Final = "offsets"
 PARTITIONS: Final = 8
 PREFIX: Final = "chaos-"
 """Of the names of every run's groups and topics."""
-_SIZES: Final = {STATIC: (4, 0), DYNAMIC: (0, 3), MIXED: (2, 2)}
+_SIZES: Final = {STATIC: (4, 0), DYNAMIC: (0, 3), MIXED: (2, 2), COOPERATIVE: (2, 2)}
 """Members of each group: so many static ones, so many dynamic ones."""
 
 
@@ -36,12 +39,17 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place in a group, for one member after another. `name`: its instance id, if static."""
+    """A place in a group, for one member after another. `name`: its instance id, if static.
+
+    `cooperative`: its members have the cooperative assignor; else the client's defaults, which are
+    eager. All members of a group have the same.
+    """
 
     name: str
     group: str
     topic: str
     kind: Literal["static", "dynamic", "operator"]
+    cooperative: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,9 +94,9 @@ def slots(prefix: str) -> list[Slot]:
     """Everybody, an operator for each group with members included."""
     found = []
     for kind, (static, dynamic) in _SIZES.items():
-        group = group_name(prefix, kind)
-        found += [Slot(f"{kind}-s{n}", group, group, "static") for n in range(static)]
-        found += [Slot(f"{kind}-d{n}", group, group, "dynamic") for n in range(dynamic)]
+        group, keeps = group_name(prefix, kind), kind == COOPERATIVE
+        found += [Slot(f"{kind}-s{n}", group, group, "static", keeps) for n in range(static)]
+        found += [Slot(f"{kind}-d{n}", group, group, "dynamic", keeps) for n in range(dynamic)]
         found.append(Slot(f"{kind}-operator", group, group, "operator"))
     return found
 

@@ -24,7 +24,7 @@ from holdfast.client.errors import IncompatibleServer
 from holdfast.coordinator.model.commands import Caller
 from holdfast.raft import messages
 from holdfast.raft.transport import frames
-from holdfast.raft.wire import codec
+from holdfast.raft.wire import codec, greeting
 from holdfast.runtime.errors import NotCoordinator
 from holdfast.server.config import cluster_file, node_config
 from holdfast.server.rpc.errors import CallFailed
@@ -290,6 +290,11 @@ def targets() -> dict[str, Target]:
     broken, damaged = event_codec.CodecError, records.RecordDamaged
     found = {
         "peer-packet": Target(_packet, (messages.BadMessage,), _packets()),
+        "peer-greeting": Target(
+            greeting.decode_greeting,
+            (messages.BadMessage,),
+            [greeting.encode_greeting(greeting.Greeting("c", "n1", "n2"))],
+        ),
         "snapshot-stream": Target(_stream, (InstallRefused,), _streamed()),
         "log-entry": Target(
             event_codec.decode_entry,

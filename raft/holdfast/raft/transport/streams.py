@@ -2,7 +2,7 @@
 
 Each node dials each peer and sends on the stream it dialled; what it receives comes on streams
 that peers dialled. Who a peer is, its certificate says (`peer_names`), in both directions, never
-the peer itself; both sides compare versions (`peer_version`) before the first frame is sent or
+the peer itself; both sides compare greetings (`wire.greeting`) before the first frame is sent or
 read. A newer stream from a peer ends the older one, so nothing of an older connection is delivered
 after it (a fresh epoch each). Queues are bounded in bytes. Generic bytes handlers and the project's
 own framing: nothing on this port unpickles, and nothing but the strict codec of `wire` reads what
@@ -19,28 +19,30 @@ from concurrent import futures
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
-from urllib.parse import quote, unquote
 
 import grpc
 
 from holdfast.raft.api import TransportHandler
 from holdfast.raft.messages import BadMessage, Message
 from holdfast.raft.transport import frames, peer_options
+from holdfast.raft.transport.greetings import (
+    acceptor_problem,
+    answer_metadata,
+    dialler_metadata,
+    dialler_problem,
+    greeting_in,
+    shown,
+)
 from holdfast.raft.transport.peer_names import certificate_problem, node_dns_name
 from holdfast.raft.transport.peer_trouble import Trouble
-from holdfast.raft.transport.peer_version import told, version_problem
 from holdfast.raft.transport.wrong_port import WrongPort
 from holdfast.raft.wire.codec import decode, encode
+from holdfast.raft.wire.greeting import Greeting, version_problem
 
 logger = logging.getLogger(__name__)
 
 SERVICE: Final = "/holdfast.raft.Peer"
 METHOD: Final = f"{SERVICE}/Messages"
-CLUSTER_KEY: Final = "holdfast-cluster"
-NODE_KEY: Final = "holdfast-node"
-TO_KEY: Final = "holdfast-to"
-"""Whom the dialler means: a wrong address must not bring one node what belongs to another."""
-
 
 OUTGOING_BYTES_MAX: Final = 32 << 20
 INCOMING_BYTES_MAX: Final = 64 << 20
@@ -53,7 +55,6 @@ CALL_SECONDS_MAX: Final = 600.0
 _REFUSALS: Final = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.FAILED_PRECONDITION)
 _WRONG_NAME: Final = "Hostname Verification Check failed"
 """gRPC's words where the certificate has not the name that was asked for."""
-_SHOWN_CHARACTERS: Final = 100
 _REASON_CHARACTERS: Final = 1_000
 
 Answer = Callable[[bytes], Iterator[bytes]]
@@ -155,7 +156,7 @@ class GrpcTransport:
         On a connection of its own: what it carries never stands before a heartbeat (S7, S18).
         """
         channel = self._channel(self._links[peer])
-        metadata = self._introduction(peer)
+        metadata = dialler_metadata(self._greeting(peer))
         ask: grpc.UnaryStreamMultiCallable[bytes, bytes]
         ask = channel.unary_stream(f"{SERVICE}/{method}")
         answer = ask(request, metadata=metadata, timeout=CALL_SECONDS_MAX)
@@ -165,7 +166,7 @@ class GrpcTransport:
                 raise OSError(f"{peer} is not asked for {method}: this node is being closed")
             for number, chunk in enumerate(answer):
                 if not number:
-                    self._refuse_unlike(peer, answer)
+                    self._check_acceptor(peer, answer)
                 yield chunk
         except grpc.RpcError as error:
             raise OSError(f"{peer} does not answer {method}: {error}") from error
@@ -173,10 +174,8 @@ class GrpcTransport:
             self._asked.discard(answer)
             channel.close()
 
-    def _introduction(self, peer: str) -> tuple[tuple[str, str], ...]:
-        """Who calls whom, and in which version; encoded, as metadata carries ASCII alone."""
-        ids = ((CLUSTER_KEY, self._cluster_id), (NODE_KEY, self._node_id), (TO_KEY, peer))
-        return (*((key, quote(value, safe="")) for key, value in ids), *told())
+    def _greeting(self, peer: str) -> Greeting:
+        return Greeting(self._cluster_id, self._node_id, peer)
 
     def _answer(
         self, method: str, requests: Iterator[bytes], context: grpc.ServicerContext
@@ -297,37 +296,37 @@ class GrpcTransport:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
     def _check_peer(self, context: grpc.ServicerContext) -> str:
-        """Who dialled, told this node's version before anything else.
+        """Who dialled; greeted before anything else.
 
         Aborts the call if it is nobody of this cluster (FAULT-29), or of another version.
         """
-        metadata = {str(k): unquote(str(v)) for k, v in context.invocation_metadata()}
-        peer = metadata.get(NODE_KEY, "")
-        if problem := self._peer_problem(peer, metadata, context):
+        try:
+            greeting = greeting_in(context.invocation_metadata())
+            problem = self._peer_problem(greeting, context)
+        except BadMessage as error:
+            greeting, problem = Greeting("", "", ""), str(error)
+        if problem:
             self._strangers.warn("", f"refused a stream on the peer port: {problem}")
             context.abort(grpc.StatusCode.PERMISSION_DENIED, problem)
-        if problem := version_problem(self._node_id, peer, context.invocation_metadata()):
+        peer = greeting.sender
+        if problem := version_problem(self._node_id, peer, greeting.versions):
             self._trouble.warn(f"from {peer}", problem)
             context.abort(grpc.StatusCode.FAILED_PRECONDITION, problem)
         self._trouble.over(f"from {peer}")
-        context.send_initial_metadata(told())
+        context.send_initial_metadata(answer_metadata(self._greeting(peer)))
         return peer
 
-    def _peer_problem(
-        self, peer: str, metadata: dict[str, str], context: grpc.ServicerContext
-    ) -> str:
-        cluster, meant = metadata.get(CLUSTER_KEY, ""), metadata.get(TO_KEY, "")
-        if meant != self._node_id:
-            return f"this is node {self._node_id!r}, not {_shown(meant)}: a peer address is wrong"
-        if cluster != self._cluster_id:
-            return f"this node belongs to cluster {self._cluster_id!r}, not to {_shown(cluster)}"
+    def _peer_problem(self, told: Greeting, context: grpc.ServicerContext) -> str:
+        if problem := dialler_problem(told, self._cluster_id, self._node_id):
+            return problem
+        peer = told.sender
         if peer not in self._links:
-            return f"{_shown(peer)} is no peer of {self._node_id!r}"
+            return f"{shown(peer)} is no peer of {self._node_id!r}"
         if self._tls is None:
             return ""
         pem = next(iter(context.auth_context().get("x509_pem_cert", ())), b"")
         old = self._tls.accept_old_names
-        return certificate_problem(bytes(pem), cluster, peer, accept_old=old)
+        return certificate_problem(bytes(pem), self._cluster_id, peer, accept_old=old)
 
     def _deliver(self, peer: str, epoch: object | None, what: Message | bool, size: int) -> None:  # noqa: FBT001 - up or down is what is delivered
         with self._inbox_room:
@@ -358,7 +357,7 @@ class GrpcTransport:
         """Warn of what no redial mends; returns a pause in seconds, 0 for what one may mend."""
         code, details = error.code(), error.details() or ""
         if code in _REFUSALS:
-            text = f"node {link.peer!r} refuses this node: {_shown(details, _REASON_CHARACTERS)}"
+            text = f"node {link.peer!r} refuses this node: {shown(details, _REASON_CHARACTERS)}"
         elif _WRONG_NAME in details:
             text = self._wrong_name(link)
         else:
@@ -388,9 +387,9 @@ class GrpcTransport:
         )
         return grpc.secure_channel(link.address, credentials, options)
 
-    def _refuse_unlike(self, peer: str, call: grpc.Call) -> None:
+    def _check_acceptor(self, peer: str, call: grpc.Call) -> None:
         """Before the first frame to a peer, and before the first chunk of its answer."""
-        if problem := version_problem(self._node_id, peer, call.initial_metadata()):
+        if problem := acceptor_problem(self._greeting(peer), call.initial_metadata()):
             raise _Refused(problem)
 
     def _send_on(self, link: _Link, channel: grpc.Channel) -> None:
@@ -399,11 +398,11 @@ class GrpcTransport:
         method: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(METHOD)
         call = method(
             self._packets(link, ended),
-            metadata=self._introduction(link.peer),
+            metadata=dialler_metadata(self._greeting(link.peer)),
         )
         try:
             next(call)  # the peer accepted this node
-            self._refuse_unlike(link.peer, call)
+            self._check_acceptor(link.peer, call)
             self._trouble.over(f"to {link.peer}")
             with link.changed:
                 link.up = True
@@ -440,8 +439,3 @@ class GrpcTransport:
         if was_up:
             self._deliver(link.peer, None, what=False, size=0)
             self._wake()
-
-
-def _shown(told: str, most: int = _SHOWN_CHARACTERS) -> str:
-    """What somebody else told, for a sentence: one line, no control characters, so many of it."""
-    return repr(told[:most])

@@ -16,7 +16,7 @@ from google.protobuf.message import DecodeError
 from holdfast.raft import messages as m
 from holdfast.raft.wire import peer_pb2 as pb
 from holdfast.raft.wire import reading, writing
-from holdfast.raft.wire.reading import bad
+from holdfast.raft.wire.bounds import bad
 
 HEAD_BYTES_MAX: Final = 1 << 20
 """A head is parsed before its lists can be counted."""

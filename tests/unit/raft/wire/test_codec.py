@@ -34,8 +34,8 @@ from holdfast.raft.messages import (
     Witness,
 )
 from holdfast.raft.wire import peer_pb2 as pb
+from holdfast.raft.wire.bounds import ITEMS_MAX, NUMBER_MAX, TEXT_MAX
 from holdfast.raft.wire.codec import HEAD_BYTES_MAX, TABLE, decode, encode
-from holdfast.raft.wire.reading import ITEMS_MAX, NUMBER_MAX, TEXT_MAX
 
 YES, NO = True, False
 ENTRIES = (LogEntry(1, b"\x01"), LogEntry(2, b""), LogEntry(3, b"\xff" * 99))
@@ -282,7 +282,7 @@ BAD: dict[str, tuple[bytes, str]] = {
 def test_a_bad_frame_is_refused_with_what_is_wrong(what: str) -> None:
     whole, why = BAD[what]
 
-    with pytest.raises(BadMessage, match=f"not a Raft message: .*{why}"):
+    with pytest.raises(BadMessage, match=f"no node sends this: .*{why}"):
         decode(whole)
 
 

@@ -1,0 +1,126 @@
+"""Greetings: complete, bounded, open to later versions; and which versions run together."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.raft.messages import BadMessage
+from holdfast.raft.wire import peer_pb2 as pb
+from holdfast.raft.wire.bounds import TEXT_MAX
+from holdfast.raft.wire.greeting import (
+    BEFORE_RANGES,
+    BYTES_MAX,
+    OURS,
+    TELLS_NONE,
+    Greeting,
+    Versions,
+    common_protocol,
+    decode_greeting,
+    encode_greeting,
+    version_problem,
+)
+
+GREETING = Greeting("größer", "b", "a", Versions(3, 5, 7))
+
+
+def test_what_is_written_is_read() -> None:
+    assert decode_greeting(encode_greeting(GREETING)) == GREETING
+
+
+def test_a_golden_greeting() -> None:
+    """Every version reads it: fields 1 to 6, by number, never change their meaning."""
+    assert encode_greeting(Greeting("c", "b", "a", Versions(3, 5, 7))).hex() == (
+        "0a0163" + "120162" + "1a0161" + "2003" + "2805" + "3007"
+    )
+
+
+def test_fields_of_a_later_version_are_skipped() -> None:
+    """Otherwise a later node could not even be told that it is too new."""
+    assert decode_greeting(encode_greeting(GREETING) + b"\xf8\x07\x01") == GREETING
+
+
+BAD: dict[str, tuple[pb.Greeting | bytes, str]] = {
+    "no protobuf": (b"\xff", "no protobuf"),
+    "a text that is no UTF-8": (b"\x0a\x01\xff", "no protobuf"),
+    "nothing": (b"", "without versions"),
+    "too much": (bytes(BYTES_MAX + 1), "4097 bytes exceeds 4096"),
+}
+PARTS = {
+    "cluster_id": ("", "a name is missing"),
+    "sender": ("", "a name is missing"),
+    "addressee": ("x" * (TEXT_MAX + 1), "exceeds"),
+    "version_min": (0, "without versions"),
+    "version_max": (2, "without versions"),
+    "entry_schema": (0, "without versions"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_is_no_greeting_is_refused(what: str) -> None:
+    data, why = BAD[what]
+
+    with pytest.raises(BadMessage, match=why):
+        decode_greeting(data if isinstance(data, bytes) else data.SerializeToString())
+
+
+@pytest.mark.parametrize("part", PARTS)
+def test_no_part_of_a_greeting_may_be_missing_or_out_of_bounds(part: str) -> None:
+    value, why = PARTS[part]
+    told = pb.Greeting.FromString(encode_greeting(GREETING))
+    setattr(told, part, value)
+
+    with pytest.raises(BadMessage, match=why):
+        decode_greeting(told.SerializeToString())
+
+
+@pytest.mark.parametrize("part", ["version_max", "entry_schema"])
+def test_no_version_may_be_out_of_range(part: str) -> None:
+    told = pb.Greeting.FromString(encode_greeting(GREETING))
+    setattr(told, part, 2**63)
+
+    with pytest.raises(BadMessage, match="exceeds"):
+        decode_greeting(told.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "common"),
+    [
+        ((3, 3), (3, 3), 3),
+        ((3, 5), (4, 7), 5),
+        ((3, 7), (4, 5), 5),
+        ((3, 4), (4, 6), 4),
+        ((3, 3), (4, 6), None),
+        ((1, 1), (3, 3), None),
+    ],
+)
+def test_nodes_speak_the_newest_protocol_that_both_know(
+    one: tuple[int, int], other: tuple[int, int], common: int | None
+) -> None:
+    """And both come to the same one, whoever dialled."""
+    here, there = Versions(*one, 1), Versions(*other, 1)
+
+    assert common_protocol(here, there) == common
+    assert common_protocol(there, here) == common
+
+
+@pytest.mark.parametrize(
+    ("theirs", "said"),
+    [
+        (TELLS_NONE, "node 'b' tells no version, as Holdfast 0.1.0 does; node 'a'"),
+        (BEFORE_RANGES, "node 'b' speaks peer protocol 2; node 'a'"),
+        (OURS._replace(entries=9), "speaks peer protocol 3 with entries of schema 9; node 'a'"),
+        (Versions(4, 6, 1), "speaks peer protocols 4 to 6 with entries of schema 1; node 'a'"),
+    ],
+)
+def test_unlike_versions_are_told_what_to_do(theirs: Versions, said: str) -> None:
+    problem = version_problem("a", "b", theirs)
+
+    assert said in problem
+    assert f"node 'a' {OURS}. Nodes of unlike versions do not run together" in problem
+    assert "stop all nodes, install one version of Holdfast everywhere" in problem
+
+
+def test_a_range_that_reaches_back_is_no_problem() -> None:
+    later = Versions(OURS.oldest, OURS.newest + 2, OURS.entries)
+
+    assert version_problem("a", "b", later) == ""

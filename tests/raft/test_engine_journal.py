@@ -8,7 +8,8 @@ import pytest
 
 from harness.journal import ModelJournal
 from holdfast.raft.api import EngineStopped, SnapshotMark
-from holdfast.raft.pysyncobj.journal_adapter import NO_OP, QUIET_SECONDS, EngineJournal, LogForked
+from holdfast.raft.core.log import NO_OP, QUIET_SECONDS, LogForked
+from holdfast.raft.pysyncobj.journal_adapter import EngineJournal
 from holdfast.raft.pysyncobj.overlay import _join_log_and_state
 from holdfast.storage.journal.journal import Entry, Identity, JournalBatch
 from holdfast.storage.journal.memory_journal import MemoryJournal

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.teeth import Switches, first_harm, guards
+from holdfast.raft.core.log import QUIET_SECONDS
 from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import Recall, Recalled, VoteGranted, Witness
-from holdfast.raft.pysyncobj.journal_adapter import QUIET_SECONDS
 
 if TYPE_CHECKING:
     from holdfast.storage.journal.journal import JournalBatch

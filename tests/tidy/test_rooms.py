@@ -15,7 +15,7 @@ Check = Callable[[Path], list[str]]
 _SESSION = ["errors"]
 _TRANSLATE = ["_session", "errors", "_text"]
 _RPC = ["_translate", *_TRANSLATE]
-_ENGINE = ["pysyncobj.engine_state", "pysyncobj.journal_adapter", "pysyncobj.outbox"]
+_ENGINE = ["pysyncobj.outbox"]
 ORDER = {
     "client": {
         "_text": [],

@@ -10,9 +10,9 @@ if TYPE_CHECKING:
     from random import Random
 
     from holdfast.raft.api import Settings
+    from holdfast.raft.core.log import Log
+    from holdfast.raft.core.raft_state import RaftState
     from holdfast.raft.core.switches import Switch
-    from holdfast.raft.pysyncobj.engine_state import EngineState
-    from holdfast.raft.pysyncobj.journal_adapter import EngineJournal
     from holdfast.raft.pysyncobj.outbox import Outbox
 
 
@@ -26,8 +26,8 @@ class Context:
     switches: frozenset[Switch]
     now: Callable[[], float]
     random: Random
-    state: EngineState
-    journal: EngineJournal
+    state: RaftState
+    journal: Log
     outbox: Outbox
 
     def on(self, rule: Switch) -> bool:

@@ -166,13 +166,7 @@ class Elections:
     def on_request_vote(self, peer: str, request: RequestVote) -> None:
         """Refuse before the candidate's term is looked at; else the stock engine decides."""
         if self.may_vote(request):
-            message: dict[str, object] = {
-                "type": "request_vote",
-                "term": request.term,
-                "last_log_index": request.last_index,
-                "last_log_term": request.last_term,
-            }
-            self._ctx.state.engine_message(peer, message)
+            self._ctx.state.judge_vote(peer, request)
 
     def on_vote_granted(self, peer: str, vote: VoteGranted) -> None:
         """E-11: a voter counts once, however often its vote arrives."""
@@ -194,4 +188,4 @@ class Elections:
         if not self._identity.is_member or message.term != state.term or state.leader != peer:
             return
         self._transfer_term = message.term
-        state.engine_message(peer, {"type": "timeout_now", "term": message.term})
+        state.take_over(peer, message.term)

@@ -5,7 +5,7 @@ with the rule that it guards. It reads nothing itself (`watch` does) and decides
 `assert` is not used, because `python -O` takes it out.
 
 Other invariants are checked where they would be broken: a committed entry is never cut
-(`EngineJournal.truncate_from`), a batch never contradicts the journal (`storage.journal.rules`), a
+(`Log.truncate_from`), a batch never contradicts the journal (`storage.journal.rules`), a
 snapshot never contradicts the state (`storage.state.rules`), and states agree (`state_digests`).
 """
 

@@ -10,9 +10,9 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holdfast.raft.core.log import NO_OP
 from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import Formed, Hello
-from holdfast.raft.pysyncobj.journal_adapter import NO_OP
 
 if TYPE_CHECKING:
     from holdfast.raft.core.context import Context
@@ -97,7 +97,7 @@ class Rebuild:
         state, journal = self._ctx.state, self._ctx.journal
         admitted = append.admit == self._identity.incarnation and append.term == state.term
         if admitted and self._identity.stage == "rebuilding":
-            state.set_term(append.term, journal.getVotedForNodeId() or peer)
+            state.set_term(append.term, journal.vote or peer)
             journal.flush()
             self._identity.enter("member")
             logger.warning(

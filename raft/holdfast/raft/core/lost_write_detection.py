@@ -196,8 +196,8 @@ class Comparison:
         """Remember what the disk held when the process began."""
         self._ctx, self._identity = ctx, identity
         journal = ctx.journal
-        self._found = (journal.getCurrentTerm(), journal.last_index)
-        self._found_vote = journal.getVotedForNodeId()
+        self._found = (journal.stored_term, journal.last_index)
+        self._found_vote = journal.vote
         used = not identity.is_fresh and identity.stage != "rebuilding"
         self._needed = used and ctx.on(Switch.S21_COMPARE)
         self._patient_until = ctx.now() + ctx.settings.election_max

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import EntryTooLarge, Overloaded, ProposalId, Refused
+from holdfast.raft.core.log import NO_OP
 from holdfast.raft.core.switches import Switch
-from holdfast.raft.pysyncobj.journal_adapter import NO_OP
 
 if TYPE_CHECKING:
     from holdfast.raft.core.apply_queue import ApplyQueue

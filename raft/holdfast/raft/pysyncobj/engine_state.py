@@ -1,5 +1,7 @@
 """PySyncObj's private state under readable names: with `overlay`, the only file that knows them.
 
+Implements `core.raft_state.RaftState`, which is all that the concerns see of it.
+
 A separate object, not properties of the engine: `SyncObj.__init__` evaluates every attribute of
 its class, and whatever is set on it later it takes for replicated state.
 """
@@ -15,6 +17,8 @@ from pysyncobj.syncobj import SyncObj
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+
+    from holdfast.raft.messages import RequestVote
 
 FOLLOWER, CANDIDATE, LEADER = 0, 1, 2
 
@@ -106,11 +110,25 @@ class EngineState:
         """Take the lead: a majority voted for this node in this term."""
         self._engine._SyncObj__onBecomeLeader()
 
-    def engine_message(self, peer: str, message: dict[str, object]) -> None:
+    def _engine_message(self, peer: str, message: dict[str, object]) -> None:
         """Hand a message to the stock handler, for the parts of it that are kept."""
         SyncObj._SyncObj__onMessageReceived(self._engine, self._nodes[peer], message)
 
     # -- elections -----------------------------------------------------------
+
+    def judge_vote(self, peer: str, request: RequestVote) -> None:
+        """Adopt the candidate's term, and vote for it if the stock engine's rules allow that."""
+        message: dict[str, object] = {
+            "type": "request_vote",
+            "term": request.term,
+            "last_log_index": request.last_index,
+            "last_log_term": request.last_term,
+        }
+        self._engine_message(peer, message)
+
+    def take_over(self, peer: str, term: int) -> None:
+        """Stand for election at once, because the leader of this term asked for it."""
+        self._engine_message(peer, {"type": "timeout_now", "term": term})
 
     @property
     def election_deadline(self) -> float:

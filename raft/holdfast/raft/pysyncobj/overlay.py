@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from holdfast.raft.api import Notes, Settings, SnapshotMark, SnapshotSource, Transport
+    from holdfast.raft.core.log import Log
     from holdfast.storage.journal.journal import Journal
 
 
@@ -226,7 +227,7 @@ class Overlay(SyncObj):
         raise AssertionError(f"the engine wants to execute a command of {len(command)} bytes")
 
 
-def _context(setup: Setup, state: EngineState, journal: EngineJournal, outbox: Outbox) -> Context:
+def _context(setup: Setup, state: EngineState, journal: Log, outbox: Outbox) -> Context:
     return Context(
         node_id=setup.node_id,
         cluster_id=setup.cluster_id,
@@ -258,7 +259,7 @@ def _config(ctx: Context) -> SyncObjConf:
     )
 
 
-def _join_log_and_state(journal: EngineJournal, mark: SnapshotMark) -> None:
+def _join_log_and_state(journal: Log, mark: SnapshotMark) -> None:
     """Make the log continue the state that a start loads (S18: an install may be half way)."""
     if mark.index < journal.anchor_index:
         raise EngineStopped(
@@ -267,7 +268,7 @@ def _join_log_and_state(journal: EngineJournal, mark: SnapshotMark) -> None:
             "directories away and start the node again, so that it rebuilds from its peers"
         )
     held = journal.term_at(mark.index)
-    if held not in {None, mark.term} and mark.index <= journal.getRaftCommitIndex():
+    if held not in {None, mark.term} and mark.index <= journal.commit_index:
         raise EngineStopped(
             f"entry {mark.index} is committed in the journal in term {held}, the state directory "
             f"says term {mark.term}: one of them is not this node's. Move both directories away "

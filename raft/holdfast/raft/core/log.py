@@ -1,0 +1,212 @@
+"""The log in memory, and one synced batch of changes per flush (E-3, E-4, E-5).
+
+The list is never empty. Position 0 is the anchor, the entry before the first that is held, so that
+an index and a position differ by the anchor's index and nothing else. Changes are folded until
+`flush` commits them whole: nothing is rewritten in place, and a cut or a conflict is atomic with
+what follows it. Knows no engine.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from holdfast.storage.journal.journal import Entry, HardState, Identity, Journal, JournalBatch
+
+NO_OP = b"\x01"
+
+QUIET_SECONDS = 1.0
+"""How long the newest transaction may be the only one that holds what was acknowledged."""
+
+NOT_YET = float("-inf")
+
+_NOTHING = JournalBatch()
+
+LogItem = tuple[bytes, int, int]
+"""(command, index, term)."""
+
+
+class LogForked(RuntimeError):
+    """A committed entry would have to be cut: going on would lose acknowledged data."""
+
+
+class Log:
+    """Entries, term, vote, commit index and identity of this node. Tick thread only."""
+
+    def __init__(self, journal: Journal) -> None:
+        """Load everything; `storage.errors.JournalDamaged` passes through."""
+        image = journal.load()
+        self._journal = journal
+        self._log: list[LogItem] = [(NO_OP, *image.anchor)]
+        self._log += [(e.payload, e.index, e.term) for e in image.entries]
+        self._hard = image.hard_state
+        self._commit = max(image.commit_index, image.anchor[0])
+        self._identity = image.identity
+        self._durable_last = self._log[-1][1]
+        self._batch = _NOTHING
+        self._fresh: list[LogItem] = []
+        self._alone_since: float | None = None
+
+    # -- reading -------------------------------------------------------------
+
+    @property
+    def anchor_index(self) -> int:
+        """Index of the last entry that was cut away; 0 in a new log."""
+        return self._log[0][1]
+
+    @property
+    def last_index(self) -> int:
+        """Index of the newest entry."""
+        return self._log[-1][1]
+
+    @property
+    def last_term(self) -> int:
+        """Term of the newest entry."""
+        return self._log[-1][2]
+
+    @property
+    def durable_index(self) -> int:
+        """Index of the newest entry that is on disk and is still in the log."""
+        return self._durable_last
+
+    @property
+    def waiting(self) -> int:
+        """How many entries wait for the next flush."""
+        return len(self._fresh)
+
+    @property
+    def is_flushed(self) -> bool:
+        """Whether the disk has all entries, the vote and the identity."""
+        return self._batch is _NOTHING and not self._fresh
+
+    @property
+    def commit_index(self) -> int:
+        """The commit index that a start may rely on."""
+        return min(self._commit, self.last_index)
+
+    @property
+    def stored_term(self) -> int:
+        """The newest term to store; durable with the next flush."""
+        return self._hard.term
+
+    @property
+    def vote(self) -> str | None:
+        """To whom the vote of the stored term was given; durable with the next flush."""
+        return self._hard.voted_for
+
+    @property
+    def identity(self) -> Identity | None:
+        """Who this disk is; None before the first start."""
+        return self._identity
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing was ever written: a new disk, or a wiped one (S19)."""
+        return self._identity is None and self._hard == HardState() and self._log[-1][1] == 0
+
+    def at(self, index: int) -> LogItem:
+        """Return the entry with this index, which must be held (the anchor is)."""
+        position = index - self._log[0][1]
+        if position < 0:
+            raise IndexError(index)
+        return self._log[position]
+
+    def term_at(self, index: int) -> int | None:
+        """Return the term of an entry, None if it is not held."""
+        position = index - self._log[0][1]
+        return self._log[position][2] if 0 <= position < len(self._log) else None
+
+    # -- changing ------------------------------------------------------------
+
+    def append(self, command: bytes, term: int) -> int:
+        """Add the next entry and return its index."""
+        index = self.last_index + 1
+        self._log.append((command, index, term))
+        self._fresh.append(self._log[-1])
+        return index
+
+    def truncate_from(self, index: int) -> None:
+        """Forget entries from this index on, because a leader has others there."""
+        if index <= max(self._commit, self.anchor_index):
+            msg = (
+                f"a leader has another entry at index {index}, which is committed here (commit "
+                f"index {self._commit}): stop all nodes and keep their directories"
+            )
+            raise LogForked(msg)
+        self.truncate_unchecked(index)
+
+    def truncate_unchecked(self, index: int) -> None:
+        """Forget entries from this index on. For tests that show what the check prevents."""
+        del self._log[max(1, index - self.anchor_index) :]
+        self._fresh = [item for item in self._fresh if item[1] < index]
+        if index <= self._durable_last:
+            self._durable_last = index - 1
+            self._batch = replace(self._batch, truncate_from=index)
+
+    def cut_to(self, index: int) -> None:
+        """Forget entries up to this one, which a durable snapshot covers."""
+        position = index - self.anchor_index
+        if position <= 0:
+            return
+        self._log = self._log[position:]
+        self._batch = replace(self._batch, cut_to=self._log[0][1:])
+        self._log[0] = (NO_OP, *self._log[0][1:])
+
+    def rebase(self, index: int, term: int) -> None:
+        """Go on behind an installed snapshot; what matches it and follows it is kept (E-1)."""
+        if self.term_at(index) == term:
+            self.cut_to(index)
+        else:
+            self._log = [(NO_OP, index, term)]
+            self._fresh = []
+            self._durable_last = index
+            self._batch = JournalBatch(
+                reset_to=(index, term),
+                hard_state=self._batch.hard_state,
+                identity=self._batch.identity,
+            )
+        self.set_commit(max(self._commit, index))
+
+    def set_commit(self, index: int) -> None:
+        """Note the commit index; it rides on the next flush."""
+        self._commit = index
+
+    def set_term(self, term: int, voted_for: str | None) -> None:
+        """Store a term and a vote; what shows them is held until the flush."""
+        self._hard = HardState(term, voted_for)
+        self._batch = replace(self._batch, hard_state=self._hard)
+
+    def set_identity(self, identity: Identity) -> None:
+        """Make who this disk is durable at once: what depends on it may leave the node next."""
+        self._identity = identity
+        self._batch = replace(self._batch, identity=identity)
+        self.flush()
+
+    def flush(self) -> None:
+        """Make every change durable in one batch; raises `storage.errors.JournalFailed`."""
+        if self.is_flushed:
+            return
+        entries = [Entry(index, term, command) for command, index, term in self._fresh]
+        batch = replace(self._batch, append=entries, commit_index=self.commit_index)
+        self._journal.commit(batch)
+        self._durable_last = self.last_index
+        self._batch, self._fresh = _NOTHING, []
+        self._alone_since = NOT_YET
+
+    def keep_twice(self, now: float, *, on: bool = True) -> None:
+        """S21: after a quiet second, write one more transaction, which acknowledges nothing.
+
+        A damaged newest meta page rolls back one transaction; then it is this one. It also makes
+        the last commit index durable, which else waits for the next entry. Not between a change
+        and its flush: the commit index may be that of a snapshot that the disk does not hold yet.
+        """
+        if not self.is_flushed:
+            return
+        if self._alone_since == NOT_YET:
+            self._alone_since = now
+        elif self._alone_since is not None and now - self._alone_since >= QUIET_SECONDS and on:
+            self._journal.commit(JournalBatch(commit_index=self.commit_index))
+            self._alone_since = None
+
+    def close(self) -> None:
+        """Release the files; what is not flushed is lost, as in a crash."""
+        self._journal.close()

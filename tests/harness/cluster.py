@@ -235,11 +235,11 @@ class Cluster:
 
     def exchange(self, a: str, b: str) -> None:
         """Deliver what `a` has for `b`, and the answers; no tick, no time."""
-        self.engine(a).overlay.settle()
+        self.engine(a).overlay.completion.run()
         self.network.deliver(a, b)
-        self.engine(b).overlay.settle()
+        self.engine(b).overlay.completion.run()
         self.network.deliver(b, a)
-        self.engine(a).overlay.settle()
+        self.engine(a).overlay.completion.run()
 
     # -- time ------------------------------------------------------------------------
 

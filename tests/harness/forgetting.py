@@ -82,7 +82,7 @@ class Forgetting(Chaos):
         cluster.connect_all()
         for peer in cluster.ids:
             if peer != node:
-                cluster.engine(peer).overlay.settle()
+                cluster.engine(peer).overlay.completion.run()
                 told = [isinstance(m, Recalled) for m in network.waiting(peer, node)]
                 network.deliver(peer, node, count=told.index(True) + 1)
         self.counts["suspected"] += cluster.engine(node).status().stage == "rebuilding"

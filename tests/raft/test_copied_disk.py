@@ -170,9 +170,9 @@ def test_s21_a_question_that_a_broken_connection_took_away_is_asked_again() -> N
     copy.put_back()
     for peer in "AC":
         c.network.connect(peer, "B")
-        c.engine(peer).overlay.settle()
+        c.engine(peer).overlay.completion.run()
         c.network.deliver(peer, "B")
-        c.engine("B").overlay.settle()
+        c.engine("B").overlay.completion.run()
         assert [type(message) for message in c.network.waiting("B", peer)][-1] is Recall
         c.network.cut("B", peer)
     assert rebuilds(c, "B")

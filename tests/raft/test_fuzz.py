@@ -32,7 +32,11 @@ SEEDS_THAT_BITE = [
 
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + COUNT))
 def test_no_schedule_breaks_a_rule(seed: int, caplog: pytest.LogCaptureFixture) -> None:
-    """Nor does S21 suspect a disk: none of them forgets anything in these schedules."""
+    """Nor does S21 suspect a disk: none of them forgets anything in these schedules.
+
+    But for an empty one that is started again before it met a peer: a peer whose word names no
+    disk cannot tell a replaced disk from a copy of the time when the cluster formed (ADR 13).
+    """
     chaos = Chaos(seed, ids="ABCDE" if seed % 6 == 0 else "ABC")
     try:
         chaos.run(STEPS)
@@ -43,7 +47,8 @@ def test_no_schedule_breaks_a_rule(seed: int, caplog: pytest.LogCaptureFixture) 
             "python -m pytest tests/raft/test_fuzz.py -k no_schedule"
         )
         raise
-    assert "the disk lost what it had written" not in caplog.text
+    suspicions = [said for said in caplog.messages if "the disk lost what it had written" in said]
+    assert [said for said in suspicions if "it ends with entry 0 of term 0" not in said] == []
 
 
 @pytest.mark.parametrize(("switch", "seed"), SEEDS_THAT_BITE)

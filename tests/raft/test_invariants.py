@@ -54,7 +54,7 @@ class Broken:
         """Let a tick come that looks; answers of peers are not heard."""
         overlay = self.cluster.engine(node).overlay
         overlay.state.heartbeat_at = 0.0
-        overlay.outbox.post("C", TermNotice(1))
+        overlay.ready.send.append(("C", TermNotice(1)))
         self.cluster.engine(node).tick()
 
     def append_alone(self) -> None:
@@ -91,7 +91,7 @@ def counts_durable_twice(b: Broken) -> None:
 
 
 def sends_before_the_flush(b: Broken) -> None:
-    b.a.journal.setCurrentTerm(2, "A")
+    b.a.journal.set_term(2, "A")
     b.a.journal.flush = lambda: None  # type: ignore[method-assign]  # the defect
 
 
@@ -278,7 +278,7 @@ def test_a_broken_invariant_stops_the_node(name: str, caplog: pytest.LogCaptureF
     consumer.evolve()
     assert name in consumer.stopped
     assert not broken.cluster.lease("A")
-    assert broken.a.outbox.is_holding
+    assert broken.a.ready.send
 
 
 def test_a_stopped_node_is_not_ticked_again() -> None:

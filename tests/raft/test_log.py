@@ -41,7 +41,7 @@ def test_d1_a_follower_never_cuts_what_it_holds_already(switches: Switches) -> s
     c.tick("A")
     assert c.engine("A").status().commit_index == last
     c.engine("B").on_message("A", first)
-    c.engine("B").overlay.settle()
+    c.engine("B").overlay.completion.run()
     return first_harm(acknowledged_entries_cut=c.disks["B"].journal.last_index < last)
 
 
@@ -52,8 +52,9 @@ def test_d1_an_ack_does_not_make_the_leader_send_again(switches: Switches) -> st
     before = len(c.network.waiting("A", "B"))
     assert before > 2
     c.network.deliver("A", "B", count=before - 1)
-    c.engine("B").overlay.settle()
+    c.engine("B").overlay.completion.run()
     c.network.deliver("B", "A")
+    c.engine("A").overlay.completion.run()
     again = [m for m in c.network.waiting("A", "B") if isinstance(m, Append) and m.entries]
     return first_harm(sent_again=len(again) > 1)
 
@@ -120,7 +121,7 @@ def test_d5_nothing_acknowledged_is_lost_in_a_power_cut(switches: Switches) -> s
         c.disks[node].journal.before_commit = cut
         c.network.deliver("A", node)
         with pytest.raises((EngineStopped, PowerCut)):
-            c.engine(node).overlay.settle()
+            c.engine(node).overlay.completion.run()
         c.network.deliver(node, "A")
     c.tick("A")
     c.tick("A")
@@ -145,7 +146,7 @@ def test_d5_a_vote_is_durable_before_it_leaves() -> None:
     c.disks["B"].journal.before_commit = cut
     c.network.deliver("A", "B")
     with pytest.raises(PowerCut):
-        c.engine("B").overlay.settle()
+        c.engine("B").overlay.completion.run()
     assert c.network.waiting("B", "A") == []
 
 

@@ -153,13 +153,13 @@ def test_d1_a_snapshot_keeps_the_suffix_that_matches() -> None:
     for i in range(5):
         c.put("A", f"v{i}")
     c.network.deliver("A", "B")
-    c.engine("B").overlay.settle()
+    c.engine("B").overlay.completion.run()
     c.tick("B")
     b = c.engine("B").status()
     index = b.commit_index + 2
     assert b.last_index > index
     c.engine("B").overlay.journal.rebase(index, b.term)
-    c.engine("B").overlay.settle()
+    c.engine("B").overlay.completion.run()
     assert c.engine("B").status().last_index == b.last_index
     assert c.disks["B"].journal.last_index == b.last_index
 

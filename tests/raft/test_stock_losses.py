@@ -93,7 +93,7 @@ def test_r1_the_overlay_loses_none_of_them() -> None:
     sent = c.network.waiting("A", "B")
     again = next(m for m in sent if isinstance(m, Append) and m.entries)
     c.network.deliver("A", "B", 1)
-    c.engine("B").overlay.settle()
+    c.engine("B").overlay.completion.run()
     c.network.deliver("B", "A")
     c.clock.advance(HEARTBEAT)
     c.tick("A")

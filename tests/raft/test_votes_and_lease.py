@@ -145,7 +145,7 @@ def test_s10c_the_lease_runs_from_the_send_time(switches: Switches) -> str:
     c.calm()
     c.tick("A")
     c.network.deliver("A", "B")
-    c.engine("B").overlay.settle()
+    c.engine("B").overlay.completion.run()
     c.clock.advance(MIN - 0.05)
     c.network.deliver("B", "A")
     c.clock.advance(0.06)
@@ -163,7 +163,7 @@ def test_s10c_the_lease_is_revoked_before_a_new_term_is_stored(switches: Switche
     c.disks["A"].journal.before_commit = lambda _batch: seen.append(c.lease("A"))
     term = c.engine("A").status().term
     c.engine("A").overlay.state.set_term(term + 1, None)
-    c.engine("A").overlay.settle()
+    c.engine("A").overlay.completion.run()
     return first_harm(read_after_the_term_is_stored=seen != [0])
 
 
@@ -290,7 +290,7 @@ def test_s10e_a_refused_pre_vote_tells_the_term(switches: Switches) -> str:
     c.put("C", "x")
     state = c.engine("A").overlay.state
     state.set_term(state.term + 1, "A")
-    c.engine("A").overlay.settle()
+    c.engine("A").overlay.completion.run()
     c.restart("C")
     c.network.connect("A", "C")
     for _ in range(20):

@@ -15,7 +15,6 @@ Check = Callable[[Path], list[str]]
 _SESSION = ["errors"]
 _TRANSLATE = ["_session", "errors", "_text"]
 _RPC = ["_translate", *_TRANSLATE]
-_ENGINE = ["pysyncobj.outbox"]
 ORDER = {
     "client": {
         "_text": [],
@@ -51,7 +50,7 @@ ORDER = {
         "api": ["messages"],
         "thread": ["api"],
         "transport": ["api", "messages", "wire"],
-        "core": ["api", "messages", *_ENGINE],
+        "core": ["api", "messages"],
         "pysyncobj": ["api", "messages", "core"],
         "open": ["api", "pysyncobj", "thread", "transport"],
     },

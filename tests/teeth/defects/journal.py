@@ -4,7 +4,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -73,7 +72,7 @@ def forgotten_vote() -> Iterator[None]:
 
     def store(self: EngineJournal, term: int, voted_for: str | None) -> None:
         self._hard = HardState(term, voted_for)
-        self._batch = replace(self._batch, hard_state=HardState(term, None))
+        self.changes.note(hard_state=HardState(term, None))
 
     with replaced(EngineJournal, "setCurrentTerm", store):
         yield
@@ -108,8 +107,8 @@ def cut_rewrites_the_journal() -> Iterator[None]:
         if position <= 0:
             return
         self._log = self._log[position:]
-        self._batch = replace(self._batch, reset_to=self._log[0][1:])
-        self._fresh = self._log[1:]
+        self.changes.note(reset_to=self._log[0][1:])
+        self.changes.entries = self._log[1:]
 
     with replaced(EngineJournal, "cut_to", cut):
         yield

@@ -71,8 +71,8 @@ class Appending:
         echoed = round_ if term == self._ctx.state.term else 0
         identity = self._identity
         head = (self._ctx.state.term, next_index, success, reset, echoed)
-        self._ctx.outbox.post(
-            peer, Ack(*head, identity.promise_ms, identity.stage, identity.incarnation)
+        self._ctx.ready.send.append(
+            (peer, Ack(*head, identity.promise_ms, identity.stage, identity.incarnation))
         )
 
     # -- entries ---------------------------------------------------------------------
@@ -152,7 +152,7 @@ class Appending:
             self.on_append(peer, Append(*head, chunk.prev_index, chunk.prev_term, "", (entry,)))
         else:
             ack = ChunkAck(chunk.term, index, self._cursor.expected(key))
-            self._ctx.outbox.post(peer, ack)
+            self._ctx.ready.send.append((peer, ack))
 
     def _check_size(self, peer: str, total: int) -> None:
         """S7: the limit is the same on all nodes, so that what one accepts no other must refuse."""
@@ -203,7 +203,7 @@ class Installing:
         """S20: only what the disk took in opens the leader's window; 0: begin again."""
         taken = self._taken()
         self._told = taken if key == self._cursor.key else 0
-        self._ctx.outbox.post(key.peer, ChunkAck(key.term, key.index, self._told))
+        self._ctx.ready.send.append((key.peer, ChunkAck(key.term, key.index, self._told)))
 
     def _taken(self) -> int:
         try:

@@ -1,4 +1,4 @@
-"""What every concern of the overlay is given: who we are, time, chance, the log, the way out."""
+"""What every concern of the overlay is given: who we are, time, chance, the log, what is to do."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ if TYPE_CHECKING:
     from holdfast.raft.api import Settings
     from holdfast.raft.core.log import Log
     from holdfast.raft.core.raft_state import RaftState
+    from holdfast.raft.core.ready import Ready
     from holdfast.raft.core.switches import Switch
-    from holdfast.raft.pysyncobj.outbox import Outbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class Context:
     random: Random
     state: RaftState
     journal: Log
-    outbox: Outbox
+    ready: Ready
 
     def on(self, rule: Switch) -> bool:
         """Whether a defence is in force; always true outside the test harness."""

@@ -41,7 +41,6 @@ class Elections:
         self._pre_voters: set[str] = set()
         self._pre_won = False
         self._transfer_term = 0
-        ctx.outbox.transfer_of = self.transfer_of
 
     # -- may we? -----------------------------------------------------------------
 
@@ -121,7 +120,7 @@ class Elections:
         self._pre_voters = {state.node_id}
         question = PreVote(self._pre_round, state.term + 1, journal.last_index, journal.last_term)
         for peer in state.peers:
-            ctx.outbox.post(peer, question)
+            ctx.ready.send.append((peer, question))
 
     def heard_leader(self) -> None:
         """The leader of this term spoke: be patient again."""
@@ -140,12 +139,12 @@ class Elections:
             return
         if ask.term <= state.term:
             if ctx.on(Switch.S10_TERM_NOTICE):
-                ctx.outbox.post(peer, TermNotice(state.term))
+                ctx.ready.send.append((peer, TermNotice(state.term)))
             return
         fresh = (ask.last_term, ask.last_index) >= (journal.last_term, journal.last_index)
         quiet = ctx.now() - self.heard_at > ctx.settings.election_min
         if fresh and quiet and not state.is_leader:
-            ctx.outbox.post(peer, PreVoteGranted(ask.round, ask.term))
+            ctx.ready.send.append((peer, PreVoteGranted(ask.round, ask.term)))
 
     def on_pre_vote_granted(self, peer: str, grant: PreVoteGranted) -> None:
         """Campaign as soon as a majority would vote."""

@@ -46,7 +46,7 @@ class Forming:
         if not self._ctx.state.peers:
             self._become_member()
         for peer in self._ctx.state.peers:
-            self._ctx.outbox.post(peer, self._hello(answer=False))
+            self._ctx.ready.send.append((peer, self._hello(answer=False)))
 
     def _hello(self, *, answer: bool) -> Hello:
         known = self._met if self._identity.stage == "forming" else self._identity.formed
@@ -61,7 +61,7 @@ class Forming:
         if self._identity.stage == "forming":
             self._meet(peer, hello)
         if not hello.answer:
-            self._ctx.outbox.post(peer, self._hello(answer=True))
+            self._ctx.ready.send.append((peer, self._hello(answer=True)))
 
     def _meet(self, peer: str, hello: Hello) -> None:
         mine = dict(hello.formed).get(self._ctx.node_id) == self._identity.incarnation

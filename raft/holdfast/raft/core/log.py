@@ -8,9 +8,14 @@ what follows it. Knows no engine.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from holdfast.storage.journal.journal import Entry, HardState, Identity, Journal, JournalBatch
+from holdfast.raft.core.ready import Changes
+from holdfast.storage.journal.journal import HardState, JournalBatch
+
+if TYPE_CHECKING:
+    from holdfast.raft.core.ready import LogItem
+    from holdfast.storage.journal.journal import Identity, Journal
 
 NO_OP = b"\x01"
 
@@ -18,11 +23,6 @@ QUIET_SECONDS = 1.0
 """How long the newest transaction may be the only one that holds what was acknowledged."""
 
 NOT_YET = float("-inf")
-
-_NOTHING = JournalBatch()
-
-LogItem = tuple[bytes, int, int]
-"""(command, index, term)."""
 
 
 class LogForked(RuntimeError):
@@ -42,8 +42,7 @@ class Log:
         self._commit = max(image.commit_index, image.anchor[0])
         self._identity = image.identity
         self._durable_last = self._log[-1][1]
-        self._batch = _NOTHING
-        self._fresh: list[LogItem] = []
+        self.changes = Changes()
         self._alone_since: float | None = None
 
     # -- reading -------------------------------------------------------------
@@ -71,12 +70,12 @@ class Log:
     @property
     def waiting(self) -> int:
         """How many entries wait for the next flush."""
-        return len(self._fresh)
+        return len(self.changes.entries)
 
     @property
     def is_flushed(self) -> bool:
         """Whether the disk has all entries, the vote and the identity."""
-        return self._batch is _NOTHING and not self._fresh
+        return not self.changes
 
     @property
     def commit_index(self) -> int:
@@ -121,7 +120,7 @@ class Log:
         """Add the next entry and return its index."""
         index = self.last_index + 1
         self._log.append((command, index, term))
-        self._fresh.append(self._log[-1])
+        self.changes.entries.append(self._log[-1])
         return index
 
     def truncate_from(self, index: int) -> None:
@@ -137,10 +136,10 @@ class Log:
     def truncate_unchecked(self, index: int) -> None:
         """Forget entries from this index on. For tests that show what the check prevents."""
         del self._log[max(1, index - self.anchor_index) :]
-        self._fresh = [item for item in self._fresh if item[1] < index]
+        self.changes.drop_from(index)
         if index <= self._durable_last:
             self._durable_last = index - 1
-            self._batch = replace(self._batch, truncate_from=index)
+            self.changes.note(truncate_from=index)
 
     def cut_to(self, index: int) -> None:
         """Forget entries up to this one, which a durable snapshot covers."""
@@ -148,7 +147,7 @@ class Log:
         if position <= 0:
             return
         self._log = self._log[position:]
-        self._batch = replace(self._batch, cut_to=self._log[0][1:])
+        self.changes.note(cut_to=self._log[0][1:])
         self._log[0] = (NO_OP, *self._log[0][1:])
 
     def rebase(self, index: int, term: int) -> None:
@@ -157,13 +156,8 @@ class Log:
             self.cut_to(index)
         else:
             self._log = [(NO_OP, index, term)]
-            self._fresh = []
             self._durable_last = index
-            self._batch = JournalBatch(
-                reset_to=(index, term),
-                hard_state=self._batch.hard_state,
-                identity=self._batch.identity,
-            )
+            self.changes.reset(index, term)
         self.set_commit(max(self._commit, index))
 
     def set_commit(self, index: int) -> None:
@@ -173,23 +167,21 @@ class Log:
     def set_term(self, term: int, voted_for: str | None) -> None:
         """Store a term and a vote; what shows them is held until the flush."""
         self._hard = HardState(term, voted_for)
-        self._batch = replace(self._batch, hard_state=self._hard)
+        self.changes.note(hard_state=self._hard)
 
     def set_identity(self, identity: Identity) -> None:
         """Make who this disk is durable at once: what depends on it may leave the node next."""
         self._identity = identity
-        self._batch = replace(self._batch, identity=identity)
+        self.changes.note(identity=identity)
         self.flush()
 
     def flush(self) -> None:
         """Make every change durable in one batch; raises `storage.errors.JournalFailed`."""
         if self.is_flushed:
             return
-        entries = [Entry(index, term, command) for command, index, term in self._fresh]
-        batch = replace(self._batch, append=entries, commit_index=self.commit_index)
-        self._journal.commit(batch)
+        self._journal.commit(self.changes.whole(self.commit_index))
         self._durable_last = self.last_index
-        self._batch, self._fresh = _NOTHING, []
+        self.changes.clear()
         self._alone_since = NOT_YET
 
     def keep_twice(self, now: float, *, on: bool = True) -> None:

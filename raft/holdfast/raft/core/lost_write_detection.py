@@ -139,7 +139,7 @@ class LostWriteDetection:
     def _tell_others(self, node: str, word: Witness) -> None:
         for peer in self._of:
             if peer != node:
-                self._ctx.outbox.post(peer, word)
+                self._ctx.ready.send.append((peer, word))
 
     def tell(self, peer: str, incarnation: str = "") -> None:
         """Say to a peer what is remembered of it: first of all on a new connection, or if asked.
@@ -155,7 +155,7 @@ class LostWriteDetection:
             word = Recalled(remembered.incarnation, *remembered.held, remembered.vote_term)
         else:
             word = Recalled(incarnation, 0, 0, 0)
-        self._ctx.outbox.post(peer, word)
+        self._ctx.ready.send.append((peer, word))
 
 
 def _written(remembered: dict[str, _Remembered]) -> bytes:
@@ -205,7 +205,6 @@ class Comparison:
         self._silent = set(ctx.state.peers)
         self._acked: dict[int, int] = {}
         self._voted: dict[int, str] = {}
-        ctx.outbox.on_shown = self.shown
 
     @property
     def is_done(self) -> bool:
@@ -223,7 +222,7 @@ class Comparison:
             return
         self._next_at = ctx.now() + ctx.settings.heartbeat
         for peer in sorted(self._silent):
-            ctx.outbox.post(peer, Recall(self._identity.incarnation))
+            ctx.ready.send.append((peer, Recall(self._identity.incarnation)))
 
     def shown(self, peer: str, message: Message) -> None:
         """Note what leaves this node: what peers remember of it is no riddle."""
@@ -241,7 +240,7 @@ class Comparison:
         """A peer remembers more than the disk does: rebuild, instead of voting (S19)."""
         if self._needed and not self._concerns(told):
             # It spoke of another disk of this node: does it know this one?
-            self._ctx.outbox.post(peer, Recall(self._identity.incarnation))
+            self._ctx.ready.send.append((peer, Recall(self._identity.incarnation)))
             return
         self._silent.discard(peer)
         if not self._needed:

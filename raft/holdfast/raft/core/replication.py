@@ -160,7 +160,7 @@ class Replication:
             previous, term = 0, 0
         admit = self._newcomers.admission(peer)
         head = (state.term, self._lease.round, state.commit_index)
-        self._ctx.outbox.post(peer, Append(*head, previous, term, admit, entries))
+        self._ctx.ready.at_once.append((peer, Append(*head, previous, term, admit, entries)))
 
     # -- streams -------------------------------------------------------------------
 
@@ -187,7 +187,7 @@ class Replication:
             progress.stream, progress.retry_at = None, now + ctx.settings.election_max
             return
         for piece in pieces:
-            ctx.outbox.post(peer, self._chunk(stream, piece))
+            ctx.ready.at_once.append((peer, self._chunk(stream, piece)))
 
     def _chunk(self, stream: OutStream, piece: Piece) -> EntryChunk | SnapshotChunk:
         state, lease = self._ctx.state, self._lease

@@ -42,7 +42,7 @@ class StateDigests:
         while self._published:
             mine = self._published.popleft()
             for peer in self._ctx.state.peers:
-                self._ctx.outbox.post(peer, mine)
+                self._ctx.ready.send.append((peer, mine))
             self._note(self._ctx.node_id, mine)
         while self._unjudged:
             index = self._unjudged.pop()

@@ -171,13 +171,13 @@ class Engine:
 
     def on_connected(self, peer: str) -> None:
         """Note a new connection (TransportHandler)."""
-        self.overlay.outbox.connected(self.overlay.state.node(peer))
+        self.overlay.wire.connected(self.overlay.state.node(peer))
         self.overlay.lost_writes.tell(peer)
         self.overlay.replication.connection_changed(peer)
 
     def on_disconnected(self, peer: str) -> None:
         """Note the end of a connection (TransportHandler)."""
-        self.overlay.outbox.disconnected(self.overlay.state.node(peer))
+        self.overlay.wire.disconnected(self.overlay.state.node(peer))
         self.overlay.replication.connection_changed(peer)
 
     def close(self) -> None:
@@ -186,7 +186,7 @@ class Engine:
             self._stopped = "the replicated log is closed"
             self.overlay.lease.revoke()
             self.overlay.apply_queue.push(Stopped(self._stopped))
-        self.overlay.outbox.destroy()
+        self.overlay.wire.destroy()
         self.overlay.lost_writes.close()
         self.overlay.journal.close()
 

@@ -6,12 +6,15 @@ its own; its index and ours are the same number. What is durable when, it does n
 
 from __future__ import annotations
 
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import pysyncobj.journal
 import pysyncobj.syncobj
 
-from holdfast.raft.core.log import Log, LogForked, LogItem
+from holdfast.raft.core.log import Log, LogForked
+
+if TYPE_CHECKING:
+    from holdfast.raft.core.ready import LogItem
 
 
 class EngineJournal(Log, pysyncobj.journal.Journal):

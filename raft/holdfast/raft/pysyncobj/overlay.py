@@ -19,6 +19,7 @@ from holdfast.raft.api import EngineStopped
 from holdfast.raft.core.append import Appending, Installing
 from holdfast.raft.core.apply import Delivery
 from holdfast.raft.core.apply_queue import ApplyQueue
+from holdfast.raft.core.completion import Completion
 from holdfast.raft.core.context import Context
 from holdfast.raft.core.elections import Elections
 from holdfast.raft.core.leadership_transfer import LeadershipTransfer
@@ -27,13 +28,14 @@ from holdfast.raft.core.lease import Lease, Probes
 from holdfast.raft.core.lost_write_detection import Comparison, LostWriteDetection
 from holdfast.raft.core.node_identity import NodeIdentity
 from holdfast.raft.core.proposals import Proposals
+from holdfast.raft.core.ready import Ready
 from holdfast.raft.core.replication import Replication
 from holdfast.raft.core.state_digests import StateDigests
 from holdfast.raft.core.switches import Switch
 from holdfast.raft.core.watch import Watch
 from holdfast.raft.pysyncobj.engine_state import LEADER, EngineState, Peer
 from holdfast.raft.pysyncobj.journal_adapter import EngineJournal, adopt_journals
-from holdfast.raft.pysyncobj.outbox import Outbox
+from holdfast.raft.pysyncobj.transport_adapter import EngineTransport
 from holdfast.raft.pysyncobj.waker import Waker
 
 if TYPE_CHECKING:
@@ -76,8 +78,8 @@ class Overlay(SyncObj):
         mark = setup.snapshots.latest()
         self.state = EngineState(self, setup.node_id, setup.peers)
         self.journal = EngineJournal(setup.journal)
-        self.outbox = Outbox(self.state, setup.transport, setup.switches)
-        self.ctx = _context(setup, self.state, self.journal, self.outbox)
+        self.ctx = _context(setup, self.state, self.journal)
+        self.ready = self.ctx.ready
         self.identity = NodeIdentity(self.ctx, bootstrap=setup.bootstrap, has_state=mark.index > 0)
         _join_log_and_state(self.journal, mark)
         self._transport, self.pulse = setup.transport, Waker(self._take_in)
@@ -87,7 +89,7 @@ class Overlay(SyncObj):
             self.state.nodes,
             conf=_config(self.ctx),
             nodeClass=Peer,
-            transport=self.outbox,
+            transport=self.wire,
         )
         self._poller = self.pulse
         self._SyncObj__commandsQueue = self.proposals
@@ -127,24 +129,20 @@ class Overlay(SyncObj):
             learners=newcomers,
             snapshots=snapshots,
         )
+        shown, transfer_of = self.comparison.shown, self.elections.transfer_of
+        self.completion = Completion(ctx, setup.transport, self.watch, shown)
+        self.wire = EngineTransport(self.state, ctx.ready, setup.transport, transfer_of)
 
     def _take_in(self) -> None:
-        """Take in what arrived, and let go what became durable by it."""
+        """Take in what arrived, and do what came of it."""
         self._transport.poll()
-        self.settle()
-
-    def settle(self) -> None:
-        """E-5: flush, then release what shows it, if all is as it must be."""
-        self.journal.flush()
-        if self.outbox.is_holding:
-            self.watch.look(leaving=True)
-        self.outbox.release()
+        self.completion.run()
 
     # -- the tick --------------------------------------------------------------------
 
     def _onTick(self, timeToWait: float = 0.0) -> None:
         """E-5: nothing counts before it is flushed. Then each concern's own time."""
-        self.settle()
+        self.completion.run()
         self.installing.tick()
         self.agreement.tick()
         self.forming.tick()
@@ -168,7 +166,7 @@ class Overlay(SyncObj):
             self.replication.send_round()
             if not self.state.peers:
                 self.pulse.wake()  # its own sync commits: no ack will end the wait before a timer
-        self.settle()
+        self.completion.run()
 
     def _SyncObj__applyLogEntries(self) -> bool:
         """E-6, S4: hand over instead of applying here, if all is as it must be."""
@@ -197,7 +195,7 @@ class Overlay(SyncObj):
         self.replication.begin_to_lead()
         self.comparison.began_to_lead()
         super()._SyncObj__onBecomeLeader()
-        self.journal.flush()
+        self.completion.run()
 
     def _SyncObj__setState(self, newState: int) -> None:
         """S4, S5, S10 c: a step-down ends the lease and enters the FIFO where it happens."""
@@ -227,7 +225,7 @@ class Overlay(SyncObj):
         raise AssertionError(f"the engine wants to execute a command of {len(command)} bytes")
 
 
-def _context(setup: Setup, state: EngineState, journal: Log, outbox: Outbox) -> Context:
+def _context(setup: Setup, state: EngineState, journal: Log) -> Context:
     return Context(
         node_id=setup.node_id,
         cluster_id=setup.cluster_id,
@@ -237,7 +235,7 @@ def _context(setup: Setup, state: EngineState, journal: Log, outbox: Outbox) -> 
         random=setup.random,
         state=state,
         journal=journal,
-        outbox=outbox,
+        ready=Ready(journal.changes),
     )
 
 

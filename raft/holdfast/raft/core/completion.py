@@ -1,0 +1,72 @@
+"""The one function that does what the concerns want done, in the one order that is safe (E-5).
+
+Nothing that shows durable state leaves before it is durable: that is the order of the lines of
+`Completion.run`, and no concern can leave it, because none of them holds the transport.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.raft.core.switches import Switch
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from holdfast.raft.api import Transport
+    from holdfast.raft.core.context import Context
+    from holdfast.raft.core.ready import Outgoing
+    from holdfast.raft.core.watch import Watch
+    from holdfast.raft.messages import Message
+
+
+class Completion:
+    """Tick thread only. Several acks of one round share one sync."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        transport: Transport,
+        watch: Watch,
+        shown: Callable[[str, Message], None],
+    ) -> None:
+        """`shown` hears of each message that shows this disk, before it leaves."""
+        self._ctx, self._transport, self._watch, self._shown = ctx, transport, watch, shown
+        if not ctx.on(Switch.ACK_AFTER_FLUSH):
+            ctx.ready.send = _Unheld(self._show)
+
+    def run(self) -> None:
+        """Send what shows nothing; persist; send what shows it, if all is as it must be.
+
+        What raises on the way keeps everything behind it from happening.
+        """
+        ready = self._ctx.ready
+        at_once, ready.at_once = ready.at_once, []
+        self._send(at_once)
+        self._ctx.journal.flush()
+        if ready.send:
+            self._watch.look(leaving=True)
+            shows, ready.send = ready.send, []
+            self._show(shows)
+
+    def _show(self, messages: Sequence[Outgoing]) -> None:
+        for peer, message in messages:
+            self._shown(peer, message)
+        self._send(messages)
+
+    def _send(self, messages: Sequence[Outgoing]) -> None:
+        for peer, message in messages:
+            self._transport.send(peer, message)
+
+
+class _Unheld(list["Outgoing"]):
+    """Without E-5: a message leaves as soon as it is appended, whatever the disk has."""
+
+    def __init__(self, show: Callable[[Sequence[Outgoing]], None]) -> None:
+        """It never holds anything."""
+        super().__init__()
+        self._show = show
+
+    def append(self, message: Outgoing) -> None:
+        """Send."""
+        self._show([message])

@@ -1,0 +1,82 @@
+"""What the concerns want done, as one value: to persist, to send, to hand over (E-5).
+
+A concern neither syncs nor sends nor wakes the consumer. It appends to `Ready`, and one function
+does what is in it, in one order: `Completion.run` (core/completion.py). The model is etcd's Ready.
+
+Not in it is what another thread asks for, because nobody could hold that back: `Lease.valid` and
+the status of the engine are read from shared memory. So a lease is revoked before the change that
+ends it is even in `persist` (S10 c), and what extends it are promises of a majority, nothing that
+this disk holds. A snapshot on its way in and the notes on peers' disks have files of their own;
+what is told of them is in `send` like all else.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from holdfast.storage.journal.journal import Entry, JournalBatch
+
+if TYPE_CHECKING:
+    from holdfast.raft.messages import Append, EntryChunk, Message, SnapshotChunk
+
+LogItem = tuple[bytes, int, int]
+"""(command, index, term)."""
+
+Outgoing = tuple[str, "Message"]
+"""(peer, message)."""
+
+_NOTHING = JournalBatch()
+
+
+@dataclass(slots=True)
+class Changes:
+    """Changes of the log since the last flush, folded: one transaction makes all of them durable.
+
+    `batch`: all but the new entries. `entries`: these, in the order of the log.
+    """
+
+    batch: JournalBatch = _NOTHING
+    entries: list[LogItem] = field(default_factory=list)
+
+    def __bool__(self) -> bool:
+        """Whether anything waits."""
+        return bool(self.entries) or self.batch is not _NOTHING
+
+    def note(self, **changes: Any) -> None:  # noqa: ANN401 - fields of a JournalBatch
+        """Change fields of the batch; a later change takes the place of an earlier one."""
+        self.batch = replace(self.batch, **changes)
+
+    def drop_from(self, index: int) -> None:
+        """Forget new entries from this index on."""
+        self.entries = [item for item in self.entries if item[1] < index]
+
+    def reset(self, index: int, term: int) -> None:
+        """The log is empty behind this entry; what was to become of its entries is void."""
+        held = self.batch
+        self.batch = JournalBatch(
+            reset_to=(index, term), hard_state=held.hard_state, identity=held.identity
+        )
+        self.entries = []
+
+    def whole(self, commit_index: int) -> JournalBatch:
+        """Return the one batch; the commit index rides on it."""
+        entries = [Entry(index, term, command) for command, index, term in self.entries]
+        return replace(self.batch, append=entries, commit_index=commit_index)
+
+    def clear(self) -> None:
+        """All of it is durable."""
+        self.batch, self.entries = _NOTHING, []
+
+
+@dataclass(slots=True)
+class Ready:
+    """Tick thread only. Nothing is taken out of it but by `Completion.run`."""
+
+    persist: Changes
+    """What to make durable; the log in memory writes it."""
+    at_once: list[tuple[str, Append | EntryChunk | SnapshotChunk]] = field(default_factory=list)
+    """A leader's data, by peer. It shows nothing of this node's disk, so it may travel while the
+    disk writes (Raft thesis 10.2.1). Its type admits nothing else."""
+    send: list[Outgoing] = field(default_factory=list)
+    """All other messages, by peer. They leave after all of `persist` is durable."""

@@ -81,12 +81,27 @@ def test_a_gap_is_refused() -> None:
         journal.add(b"x", 2, 1)
 
 
-def test_the_identity_is_durable_at_once() -> None:
+def test_the_identity_is_durable_with_the_next_flush() -> None:
     """S19: before anything that depends on it leaves the node."""
     disk = ModelJournal()
+    journal = EngineJournal(disk)
     identity = Identity("c", "A", "1", "forming")
-    EngineJournal(disk).set_identity(identity)
+    journal.set_identity(identity)
+    assert not journal.is_flushed
+    journal.flush()
     assert EngineJournal(disk).identity == identity
+
+
+def test_s21_the_second_transaction_is_written_once_and_changes_nothing() -> None:
+    """It is one that a damaged meta page may roll back; a third one would be for nothing."""
+    disk = ModelJournal()
+    journal = EngineJournal(disk)
+    journal.append(b"x", 1)
+    for step in range(5):
+        journal.flush()
+        journal.keep_twice(now=step * QUIET_SECONDS)
+    assert disk.commits == 2
+    assert held(EngineJournal(disk)) == [(b"x", 1, 1)]
 
 
 def test_s21_the_second_commit_says_nothing_that_waits_for_a_flush() -> None:

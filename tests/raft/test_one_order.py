@@ -55,6 +55,29 @@ def test_s4_a_consumer_that_stands_still_holds_back_delivery_not_ticks(switches:
     return harm or first_harm(order=c.consumer("A").values != [f"v{i}" for i in range(100)])
 
 
+def test_s4_room_that_is_made_during_a_delivery_ends_the_wait_as_well() -> None:
+    """The consumer is another thread: it may take when what was delivered is not pushed yet."""
+    c = Cluster("A", settings=replace(SETTINGS, apply_queue_items_max=2))
+    c.elect("A")
+    overlay, consumer, woken = c.engine("A").overlay, c.consumer("A"), list[None]()
+    for i in range(6):
+        c.put("A", f"v{i}")
+    c.tick("A")
+    consumer.evolve(1)
+    deliver = overlay.delivery.deliver
+
+    def deliver_and_be_interrupted() -> None:
+        deliver()
+        consumer.evolve(1)
+
+    overlay.delivery.deliver = deliver_and_be_interrupted  # type: ignore[method-assign]  # a thread
+    overlay.pulse.wake = lambda: woken.append(None)  # type: ignore[method-assign]  # to hear of it
+    c.tick("A")
+    assert overlay.apply_queue.room
+    assert overlay.state.handed_index < overlay.state.commit_index
+    assert woken
+
+
 @guards(Switch.S4_CUT, harm="entries_lost")
 def test_s4_the_journal_is_never_cut_above_what_is_evolved(switches: Switches) -> str:
     """The consumer lags and the process dies: what it had not evolved must still be there."""
@@ -74,14 +97,13 @@ def test_s4_the_journal_is_never_cut_above_what_is_evolved(switches: Switches) -
 def test_s4_adjacent_role_changes_merge_and_keep_every_unknown_proposal() -> None:
     """Roles pass the bound, so they must not pile up."""
     fifo = ApplyQueue(items_max=1, bytes_max=1)
-    fifo.push(Applied(1, 1, b"x"))
-    assert not fifo.has_room
+    fifo.push([Applied(1, 1, b"x")])
+    assert not fifo.room
     for term in range(2, 50):
-        fifo.push(RoleChanged("follower", term, None))
+        fifo.push([RoleChanged("follower", term, None)])
     assert fifo.take(9) == [Applied(1, 1, b"x"), RoleChanged("follower", 49, None)]
-    assert fifo.has_room
-    fifo.push(LeaderSeen("A", 1))
-    fifo.push(LeaderSeen("B", 2))
+    assert fifo.room
+    fifo.push([LeaderSeen("A", 1), LeaderSeen("B", 2)])
     assert fifo.take(9) == [LeaderSeen("B", 2)]
 
 
@@ -89,12 +111,24 @@ def test_s4_the_consumer_is_told_once_when_there_is_something_again() -> None:
     """The asyncio side is woken for the first item only; it drains the rest."""
     fifo, calls = ApplyQueue(items_max=9, bytes_max=99), []
     fifo.on_items = lambda: calls.append(len(fifo))
-    fifo.push(Applied(1, 1, b""))
-    fifo.push(Applied(2, 1, b""))
+    fifo.push([Applied(1, 1, b"")])
+    fifo.push([Applied(2, 1, b"")])
     assert calls == [1]
     fifo.take(9)
-    fifo.push(Applied(3, 1, b""))
+    fifo.push([Applied(3, 1, b"")])
     assert calls == [1, 1]
+
+
+def test_s4_a_take_that_makes_room_again_tells_who_delivers() -> None:
+    """Entries that found no room wait in the log; no timer must be needed to fetch them."""
+    told: list[None] = []
+    fifo = ApplyQueue(items_max=2, bytes_max=99, on_room=lambda: told.append(None))
+    fifo.push([Applied(1, 1, b"")])
+    fifo.take(9)
+    assert told == [], "there was room all the time"
+    fifo.push([Applied(2, 1, b""), Applied(3, 1, b"")])
+    fifo.take(1)
+    assert len(told) == 1
 
 
 def test_s4_after_a_restart_delivery_goes_on_behind_the_state() -> None:

@@ -13,7 +13,7 @@ from holdfast.raft.core.proposals import unpack_command
 from holdfast.raft.core.switches import Switch
 
 if TYPE_CHECKING:
-    from holdfast.raft.core.apply_queue import ApplyQueue
+    from holdfast.raft.core.apply_queue import ApplyQueue, Room
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.lease import Lease, Probes
     from holdfast.raft.core.proposals import Proposals
@@ -41,21 +41,32 @@ class Delivery:
         self._hint: tuple[str | None, int] = (None, 0)
 
     def deliver(self) -> None:
-        """Hand over committed entries while there is room (S4: delivery waits, ticks do not)."""
-        state = self._ctx.state
-        while state.handed_index < state.commit_index and self._may_push():
+        """Hand over committed entries while there is room (S4: delivery waits, ticks do not).
+
+        All that was handed over before is in the queue by now: each tick begins with a completion.
+        """
+        state, room = self._ctx.state, self._apply_queue.room
+        while state.handed_index < state.commit_index and self._may_push(room):
             index = state.handed_index + 1
             command, _, term = self._ctx.journal.at(index)
-            self._apply_queue.push(self._item(index, term, command))
+            item = self._item(index, term, command)
+            room = room.less(len(item.payload))
+            self._ctx.ready.apply.append(item)
             self._proposals.forget_older(term)
             state.handed_index = index
             if state.is_leader and index == state.own_no_op and self._ctx.on(Switch.S4_ORDER):
-                self._apply_queue.push(RoleChanged("leader", state.term, state.node_id))
+                self._ctx.ready.apply.append(RoleChanged("leader", state.term, state.node_id))
         self._note_ready()
         self._probes.settle()
 
-    def _may_push(self) -> bool:
-        return self._apply_queue.has_room or not self._ctx.on(Switch.S4_BOUND)
+    def _may_push(self, room: Room) -> bool:
+        return bool(room) or not self._ctx.on(Switch.S4_BOUND)
+
+    @property
+    def may_go_on(self) -> bool:
+        """Whether the consumer has made room for entries that found none."""
+        state = self._ctx.state
+        return state.handed_index < state.commit_index and bool(self._apply_queue.room)
 
     def _item(self, index: int, term: int, command: bytes) -> Applied:
         proposal = self._proposals.take(index, term)
@@ -77,7 +88,7 @@ class Delivery:
     def began_to_lead(self) -> None:
         """Without S4 the role would be told here, before entries that it depends on."""
         if not self._ctx.on(Switch.S4_ORDER):
-            self._apply_queue.push(
+            self._ctx.ready.apply.append(
                 RoleChanged("leader", self._ctx.state.term, self._ctx.state.node_id)
             )
 
@@ -85,7 +96,7 @@ class Delivery:
         """The role change enters the FIFO where it happens, not at the end of a tick."""
         unknown = self._proposals.abandon() if self._ctx.on(Switch.S5_UNKNOWN) else ()
         state = self._ctx.state
-        self._apply_queue.push(RoleChanged("follower", state.term, None, unknown))
+        self._ctx.ready.apply.append(RoleChanged("follower", state.term, None, unknown))
         self._probes.fail_all()
 
     def hint_leader(self) -> None:
@@ -93,12 +104,12 @@ class Delivery:
         now = (self._ctx.state.leader, self._ctx.state.term)
         if now != self._hint:
             self._hint = now
-            self._apply_queue.push(LeaderSeen(*now))
+            self._ctx.ready.apply.append(LeaderSeen(*now))
 
     def installed(self, index: int, term: int) -> None:
         """An installed snapshot travels in the same order as the entries."""
         self._ctx.state.handed_index = index
-        self._apply_queue.push(Installed(index, term))
+        self._ctx.ready.apply.append(Installed(index, term))
         self._proposals.forget_older(term)
 
     # -- cutting ---------------------------------------------------------------------

@@ -1,30 +1,48 @@
 """S4: one bounded FIFO from the engine's thread to the consumer's, and nothing beside it.
 
 Entries wait outside while it is full; all other items always fit, which adjacent role changes
-and hints repay by merging.
+and hints repay by merging. Whoever delivers asks for room first and pushes later; that a push finds
+room again, and that a take makes room, is told, so that no entry waits for a timer.
 """
 
 from __future__ import annotations
 
 import threading
 from collections import deque
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.raft.api import Applied, Item, LeaderSeen, RoleChanged
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
+
+
+class Room(NamedTuple):
+    """How many entries, and how many bytes of them, may still be pushed; the last may be longer."""
+
+    entries: int
+    bytes: int
+
+    def __bool__(self) -> bool:
+        """Whether another entry may be pushed."""
+        return self.entries > 0 and self.bytes > 0
+
+    def less(self, size: int) -> Room:
+        """Return what an entry of this size leaves."""
+        return Room(self.entries - 1, self.bytes - size)
 
 
 class ApplyQueue:
     """Pushed by the tick thread, taken by one consumer thread."""
 
-    def __init__(self, items_max: int, bytes_max: int) -> None:
-        """Bound what waits, in entries and in bytes of payload."""
+    def __init__(
+        self, items_max: int, bytes_max: int, on_room: Callable[[], None] = lambda: None
+    ) -> None:
+        """Bound what waits, in entries and bytes of payload. `on_room`: it was full, and is not."""
         self._items: deque[Item] = deque()
         self._lock = threading.Lock()
-        self._items_max, self._bytes_max = items_max, bytes_max
-        self._entries = self._bytes = 0
+        self._room = Room(items_max, bytes_max)
+        self._on_room = on_room
         self.on_items: Callable[[], None] = lambda: None
 
     def __len__(self) -> int:
@@ -32,16 +50,17 @@ class ApplyQueue:
         return len(self._items)
 
     @property
-    def has_room(self) -> bool:
-        """Whether another entry may be pushed."""
-        return self._entries < self._items_max and self._bytes < self._bytes_max
+    def room(self) -> Room:
+        """What may be pushed now; a consumer that takes meanwhile makes it more."""
+        return self._room
 
-    def push(self, item: Item) -> None:
-        """Append an item; tell the consumer if it had nothing."""
+    def push(self, items: Sequence[Item]) -> None:
+        """Append items; tell the consumer if it had nothing."""
         with self._lock:
             was_empty = not self._items
-            self._append(item)
-        if was_empty:
+            for item in items:
+                self._append(item)
+        if was_empty and items:
             self.on_items()
 
     def _append(self, item: Item) -> None:
@@ -54,15 +73,15 @@ class ApplyQueue:
         else:
             self._items.append(item)
         if isinstance(item, Applied):
-            self._entries += 1
-            self._bytes += len(item.payload)
+            self._room = self._room.less(len(item.payload))
 
     def take(self, limit: int) -> list[Item]:
         """Return the oldest items, at most `limit`, and make room for as many."""
         with self._lock:
+            was_full = not self._room
             items = [self._items.popleft() for _ in range(min(limit, len(self._items)))]
-            for item in items:
-                if isinstance(item, Applied):
-                    self._entries -= 1
-                    self._bytes -= len(item.payload)
+            entries = [len(item.payload) for item in items if isinstance(item, Applied)]
+            self._room = Room(self._room.entries + len(entries), self._room.bytes + sum(entries))
+        if was_full and items:
+            self._on_room()
         return items

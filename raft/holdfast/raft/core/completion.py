@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
     from holdfast.raft.api import Transport
+    from holdfast.raft.core.apply_queue import ApplyQueue
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.ready import Outgoing
     from holdfast.raft.core.watch import Watch
@@ -27,16 +28,18 @@ class Completion:
         self,
         ctx: Context,
         transport: Transport,
+        apply_queue: ApplyQueue,
         watch: Watch,
         shown: Callable[[str, Message], None],
     ) -> None:
         """`shown` hears of each message that shows this disk, before it leaves."""
-        self._ctx, self._transport, self._watch, self._shown = ctx, transport, watch, shown
+        self._ctx, self._transport, self._apply_queue = ctx, transport, apply_queue
+        self._watch, self._shown = watch, shown
         if not ctx.on(Switch.ACK_AFTER_FLUSH):
             ctx.ready.send = _Unheld(self._show)
 
     def run(self) -> None:
-        """Send what shows nothing; persist; send what shows it, if all is as it must be.
+        """Send what shows nothing; persist; send what shows it, if all is well; hand over.
 
         What raises on the way keeps everything behind it from happening.
         """
@@ -48,6 +51,9 @@ class Completion:
             self._watch.look(leaving=True)
             shows, ready.send = ready.send, []
             self._show(shows)
+        if ready.apply:
+            items, ready.apply = ready.apply, []
+            self._apply_queue.push(items)
 
     def _show(self, messages: Sequence[Outgoing]) -> None:
         for peer, message in messages:

@@ -98,7 +98,6 @@ class Rebuild:
         admitted = append.admit == self._identity.incarnation and append.term == state.term
         if admitted and self._identity.stage == "rebuilding":
             state.set_term(append.term, journal.vote or peer)
-            journal.flush()
             self._identity.enter("member")
             logger.warning(
                 "rebuilt from the peers: this node votes again, from term %d", state.term

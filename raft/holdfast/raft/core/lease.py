@@ -16,7 +16,6 @@ from holdfast.raft.core.switches import Switch
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.raft.core.apply_queue import ApplyQueue
     from holdfast.raft.core.context import Context
     from holdfast.raft.messages import Ack
 
@@ -127,9 +126,9 @@ class _Probe:
 class Probes:
     """S9 b and the read barrier: whether a majority heard this leader after a given moment."""
 
-    def __init__(self, ctx: Context, lease: Lease, apply_queue: ApplyQueue) -> None:
+    def __init__(self, ctx: Context, lease: Lease) -> None:
         """Results go into the FIFO, behind the entries that they vouch for."""
-        self._ctx, self._lease, self._apply_queue = ctx, lease, apply_queue
+        self._ctx, self._lease = ctx, lease
         self._asked: deque[tuple[int, bool]] = deque()
         self._waiting: list[_Probe] = []
         self._sent: list[_Probe] = []
@@ -145,7 +144,7 @@ class Probes:
             if self._ctx.state.is_leader:
                 self._waiting.append(_Probe(number, 0, 0 if barrier else -1))
             else:
-                self._apply_queue.push(ProbeFailed(number, self._ctx.state.leader))
+                self._ctx.ready.apply.append(ProbeFailed(number, self._ctx.state.leader))
         return bool(self._waiting) and self._own_no_op_committed()
 
     def _own_no_op_committed(self) -> bool:
@@ -172,12 +171,12 @@ class Probes:
         self._sent = [p for p in self._sent if p not in done]
         for probe in done:
             if probe.index < 0:
-                self._apply_queue.push(ProbePassed(probe.number, self._ctx.state.term))
+                self._ctx.ready.apply.append(ProbePassed(probe.number, self._ctx.state.term))
             else:
-                self._apply_queue.push(BarrierPassed(probe.number, probe.index))
+                self._ctx.ready.apply.append(BarrierPassed(probe.number, probe.index))
 
     def fail_all(self) -> None:
         """The leadership ended: none of them can pass any more."""
         for probe in (*self._sent, *self._waiting):
-            self._apply_queue.push(ProbeFailed(probe.number, None))
+            self._ctx.ready.apply.append(ProbeFailed(probe.number, None))
         self._sent, self._waiting = [], []

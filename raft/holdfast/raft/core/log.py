@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.raft.core.ready import Changes
-from holdfast.storage.journal.journal import HardState, JournalBatch
+from holdfast.storage.journal.journal import HardState
 
 if TYPE_CHECKING:
     from holdfast.raft.core.ready import LogItem
@@ -170,10 +170,9 @@ class Log:
         self.changes.note(hard_state=self._hard)
 
     def set_identity(self, identity: Identity) -> None:
-        """Make who this disk is durable at once: what depends on it may leave the node next."""
+        """Note who this disk is; durable with the next flush, as is all that shows it."""
         self._identity = identity
         self.changes.note(identity=identity)
-        self.flush()
 
     def flush(self) -> None:
         """Make every change durable in one batch; raises `storage.errors.JournalFailed`."""
@@ -181,23 +180,22 @@ class Log:
             return
         self._journal.commit(self.changes.whole(self.commit_index))
         self._durable_last = self.last_index
+        self._alone_since = None if self.changes.are_none else NOT_YET
         self.changes.clear()
-        self._alone_since = NOT_YET
 
-    def keep_twice(self, now: float, *, on: bool = True) -> None:
-        """S21: after a quiet second, write one more transaction, which acknowledges nothing.
+    def keep_twice(self, now: float) -> None:
+        """S21: after a quiet second, ask for one more transaction, which acknowledges nothing.
 
         A damaged newest meta page rolls back one transaction; then it is this one. It also makes
         the last commit index durable, which else waits for the next entry. Not between a change
-        and its flush: the commit index may be that of a snapshot that the disk does not hold yet.
+        and its flush: that will be a newer transaction, which is the only one again.
         """
         if not self.is_flushed:
             return
         if self._alone_since == NOT_YET:
             self._alone_since = now
-        elif self._alone_since is not None and now - self._alone_since >= QUIET_SECONDS and on:
-            self._journal.commit(JournalBatch(commit_index=self.commit_index))
-            self._alone_since = None
+        elif self._alone_since is not None and now - self._alone_since >= QUIET_SECONDS:
+            self.changes.again = True
 
     def close(self) -> None:
         """Release the files; what is not flushed is lost, as in a crash."""

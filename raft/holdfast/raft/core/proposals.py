@@ -20,7 +20,6 @@ from holdfast.raft.core.log import NO_OP
 from holdfast.raft.core.switches import Switch
 
 if TYPE_CHECKING:
-    from holdfast.raft.core.apply_queue import ApplyQueue
     from holdfast.raft.core.context import Context
 
 RAW = 0x10
@@ -56,9 +55,9 @@ class Proposal:
 class Proposals:
     """The command queue that the engine drains, and the ledger of what it stamped."""
 
-    def __init__(self, ctx: Context, apply_queue: ApplyQueue) -> None:
+    def __init__(self, ctx: Context) -> None:
         """Nothing is queued."""
-        self._ctx, self._apply_queue = ctx, apply_queue
+        self._ctx = ctx
         self._queue: deque[tuple[bytes, Proposal]] = deque()
         self._queued_bytes = self._stamped_bytes = 0
         self._lock = threading.Lock()
@@ -110,7 +109,7 @@ class Proposals:
             if reason is None:
                 self._stamped_bytes += proposal.size
                 return command, proposal
-            self._apply_queue.push(Refused(proposal.id, reason, self._ctx.state.leader))
+            self._ctx.ready.apply.append(Refused(proposal.id, reason, self._ctx.state.leader))
 
     def _is_backed_up(self) -> bool:
         """Whether so much is in the log and not handed over that more would only fill memory."""

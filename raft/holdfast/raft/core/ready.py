@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.storage.journal.journal import Entry, JournalBatch
 
 if TYPE_CHECKING:
+    from holdfast.raft.api import Item
     from holdfast.raft.messages import Append, EntryChunk, Message, SnapshotChunk
 
 LogItem = tuple[bytes, int, int]
@@ -33,15 +34,22 @@ _NOTHING = JournalBatch()
 class Changes:
     """Changes of the log since the last flush, folded: one transaction makes all of them durable.
 
-    `batch`: all but the new entries. `entries`: these, in the order of the log.
+    `batch`: all but the new entries. `entries`: these, in the order of the log. `again`: write a
+    transaction even if nothing has changed (S21).
     """
 
     batch: JournalBatch = _NOTHING
     entries: list[LogItem] = field(default_factory=list)
+    again: bool = False
 
     def __bool__(self) -> bool:
-        """Whether anything waits."""
-        return bool(self.entries) or self.batch is not _NOTHING
+        """Whether there is anything to write."""
+        return self.again or not self.are_none
+
+    @property
+    def are_none(self) -> bool:
+        """Whether nothing has changed."""
+        return not self.entries and self.batch is _NOTHING
 
     def note(self, **changes: Any) -> None:  # noqa: ANN401 - fields of a JournalBatch
         """Change fields of the batch; a later change takes the place of an earlier one."""
@@ -66,7 +74,7 @@ class Changes:
 
     def clear(self) -> None:
         """All of it is durable."""
-        self.batch, self.entries = _NOTHING, []
+        self.batch, self.entries, self.again = _NOTHING, [], False
 
 
 @dataclass(slots=True)
@@ -80,3 +88,5 @@ class Ready:
     disk writes (Raft thesis 10.2.1). Its type admits nothing else."""
     send: list[Outgoing] = field(default_factory=list)
     """All other messages, by peer. They leave after all of `persist` is durable."""
+    apply: list[Item] = field(default_factory=list)
+    """What the consumer is told, in this order (S4). It hears of nothing that the disk lacks."""

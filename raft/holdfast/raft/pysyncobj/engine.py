@@ -161,7 +161,7 @@ class Engine:
         told = None if isinstance(error, StorageError) else error
         alarm = "" if isinstance(error, JournalFailed) else "alarm: "
         logger.critical("%s%s", alarm, self._stopped, exc_info=told)
-        self.overlay.apply_queue.push(Stopped(self._stopped))
+        self.overlay.apply_queue.push([Stopped(self._stopped)])
 
     def on_message(self, peer: str, message: Message) -> None:
         """Handle a message (TransportHandler)."""
@@ -185,7 +185,7 @@ class Engine:
         if self._stopped is None:
             self._stopped = "the replicated log is closed"
             self.overlay.lease.revoke()
-            self.overlay.apply_queue.push(Stopped(self._stopped))
+            self.overlay.apply_queue.push([Stopped(self._stopped)])
         self.overlay.wire.destroy()
         self.overlay.lost_writes.close()
         self.overlay.journal.close()
@@ -241,11 +241,7 @@ class Engine:
 
     def take(self, limit: int = 1024) -> list[Item]:
         """Return the next items of the one FIFO (S4), in order; never blocks."""
-        was_full = not self.overlay.apply_queue.has_room
-        items = self.overlay.apply_queue.take(limit)
-        if was_full and items:
-            self.overlay.pulse.wake()
-        return items
+        return self.overlay.apply_queue.take(limit)
 
     def evolved(self, index: int) -> None:
         """Report that the state reflects everything up to `index` (S4)."""

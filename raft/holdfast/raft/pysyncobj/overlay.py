@@ -94,16 +94,17 @@ class Overlay(SyncObj):
         self._poller = self.pulse
         self._SyncObj__commandsQueue = self.proposals
         self.state.handed_index = self.delivery.evolved_index = mark.index
+        self.completion.run()
 
     def _assemble(self, setup: Setup) -> None:
         """Build the concerns; each knows only what it is given here."""
         ctx, settings = self.ctx, setup.settings
         self.apply_queue = ApplyQueue(
-            settings.apply_queue_items_max, settings.apply_queue_bytes_max
+            settings.apply_queue_items_max, settings.apply_queue_bytes_max, self.pulse.wake
         )
-        self.proposals = Proposals(ctx, self.apply_queue)
+        self.proposals = Proposals(ctx)
         self.lease = Lease(ctx)
-        self.probes = Probes(ctx, self.lease, self.apply_queue)
+        self.probes = Probes(ctx, self.lease)
         self.delivery = Delivery(ctx, self.apply_queue, self.proposals, self.lease, self.probes)
         self.lost_writes = LostWriteDetection(ctx, setup.notes)
         self.comparison = Comparison(ctx, self.identity)
@@ -130,12 +131,13 @@ class Overlay(SyncObj):
             snapshots=snapshots,
         )
         shown, transfer_of = self.comparison.shown, self.elections.transfer_of
-        self.completion = Completion(ctx, setup.transport, self.watch, shown)
+        self.completion = Completion(ctx, setup.transport, self.apply_queue, self.watch, shown)
         self.wire = EngineTransport(self.state, ctx.ready, setup.transport, transfer_of)
 
     def _take_in(self) -> None:
         """Take in what arrived, and do what came of it."""
         self._transport.poll()
+        self.delivery.hint_leader()
         self.completion.run()
 
     # -- the tick --------------------------------------------------------------------
@@ -149,17 +151,23 @@ class Overlay(SyncObj):
         self.identity.lower_promise()
         self.lost_writes.tick()
         self.comparison.tick()
-        self.journal.keep_twice(self.ctx.now(), on=self.ctx.on(Switch.S21_TWICE))
+        if self.ctx.on(Switch.S21_TWICE):
+            self.journal.keep_twice(self.ctx.now())
         self.elections.tick()
         if self.transfer.is_open:
             self.transfer.tick()
         if self.probes.tick():
             self.state.heartbeat_at = 0.0
         super()._onTick(timeToWait)
-        self.delivery.hint_leader()
 
     def _checkCommandsToApply(self) -> None:
-        """Send what was stamped at once, not with the next heartbeat; sync while it travels."""
+        """Send what was stamped at once, not with the next heartbeat; sync while it travels.
+
+        What was committed, and the heartbeat, wait neither for the stamping nor for that sync.
+        """
+        self.completion.run()
+        if self.delivery.may_go_on:
+            self.pulse.wake()
         before = self.journal.last_index
         super()._checkCommandsToApply()
         if self.state.is_leader and self.journal.last_index != before:
@@ -274,4 +282,3 @@ def _join_log_and_state(journal: Log, mark: SnapshotMark) -> None:
         )
     if held != mark.term:
         journal.rebase(mark.index, mark.term)
-        journal.flush()

@@ -112,7 +112,11 @@ def _had_members(group: Group) -> bool:
 
 
 def _heard(draft: Draft, command: CommitOffsets) -> None:
-    draft.renew(draft.group.members[command.member_id])
+    draft.renew(command.member_id)
+
+
+def _session_ms(draft: Draft, member_id: MemberId) -> int:
+    return draft.group.members[member_id].profile.session_timeout_ms
 
 
 def _is_empty(group: Group) -> bool:
@@ -164,6 +168,7 @@ CLASSIC: GroupType[Draft] = GroupType(
     holder=_holder,
     had_members=_had_members,
     heard=_heard,
+    session_ms=_session_ms,
     is_empty=_is_empty,
     may_commit=_may_commit,
     may_fetch=_may_fetch,

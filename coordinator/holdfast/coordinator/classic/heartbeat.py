@@ -40,7 +40,7 @@ def heartbeat(draft: Draft, command: Heartbeat) -> None:
     error = RebalanceInProgress() if group.state == PREPARING else None  # K-F5
     grant = answers.grant(draft.state, member)
     draft.answer(command.caller.call, HeartbeatReply(error, grant))
-    draft.renew(member)
+    draft.renew(member.member_id)
 
 
 def _release(draft: Draft, command: Heartbeat, member: Member) -> None:

@@ -85,7 +85,7 @@ def _answer_again(draft: Draft, command: JoinGroup, member: Member, rule: str) -
         skip_assignment=leads and group.state == STABLE,
     )
     draft.answer(command.caller.call, reply)
-    draft.renew(group.members[member.member_id])
+    draft.renew(member.member_id)
 
 
 # --- the static swap (KIP-345) ---

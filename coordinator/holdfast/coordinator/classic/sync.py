@@ -33,7 +33,7 @@ def sync(draft: Draft, command: SyncGroup) -> None:
     if group.state == STABLE:
         member = group.members[member_id]
         draft.answer(command.caller.call, answers.synced(draft.state, group, member))  # K-E7
-        draft.renew(member)
+        draft.renew(member_id)
         return
     parked_calls.park_sync(draft, command.caller, member_id)
     if group.is_leader(member_id):

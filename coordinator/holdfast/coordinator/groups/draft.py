@@ -23,7 +23,7 @@ from holdfast.coordinator.model.ids import (
 )
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.replies import Reply
-from holdfast.coordinator.model.state import Group, Member, State
+from holdfast.coordinator.model.state import Group, State
 from holdfast.coordinator.model.usage import NOTHING, Usage
 from holdfast.coordinator.model.volatile import SESSION, DeadlineKey, Volatile
 
@@ -178,14 +178,14 @@ class Draft:
             armed=volatile.armed.remove(key), renewals=_without_count(volatile, key)
         )
 
-    def renew(self, member: Member) -> None:
+    def renew(self, member_id: MemberId) -> None:
         """The member was heard: its session runs anew. One that is suspended stays so (K-A23)."""
-        if DeadlineKey(SESSION, member.member_id) not in self.volatile.armed:
+        if DeadlineKey(SESSION, member_id) not in self.volatile.armed:
             return
-        count = self.volatile.renewals.get(member.member_id, 0) + 1
-        renewals = self.volatile.renewals.set(member.member_id, count)
+        count = self.volatile.renewals.get(member_id, 0) + 1
+        renewals = self.volatile.renewals.set(member_id, count)
         self.volatile = self.volatile._replace(renewals=renewals)
-        self.effects.append(Renew(member.member_id, member.profile.session_timeout_ms, count))
+        self.effects.append(Renew(member_id, self.group_type.session_ms(self, member_id), count))
 
     def blank(self) -> None:
         """Forget all that was kept of a group that does not exist; arming numbers go on."""
@@ -195,8 +195,7 @@ class Draft:
 
     def arm_session(self, member_id: MemberId) -> None:
         """Start a member's session, in full."""
-        member = self.group.members[member_id]
-        self.arm(DeadlineKey(SESSION, member_id), member.profile.session_timeout_ms)
+        self.arm(DeadlineKey(SESSION, member_id), self.group_type.session_ms(self, member_id))
 
 
 def _without_count(volatile: Volatile, key: DeadlineKey) -> PMap[MemberId, int]:

@@ -57,7 +57,8 @@ class GroupType(NamedTuple, Generic[D]):
 
     Members, whose class is the type's own. `members`: by their ids. `holder`: the member that is an
     instance now. `had_members`: whether there ever was one, unlike in a group of simple commits.
-    `heard`: a commit of a member that was accepted is a sign of life (K-F12).
+    `heard`: a commit of a member that was accepted is a sign of life (K-F12). `session_ms`: how
+    long a member may be silent.
 
     Asking. `is_empty`: it has no members and forms no generation, so it may be deleted.
     `may_commit`: why a caller may not commit offsets now (K-J1 to K-J8). `may_fetch`: why a caller
@@ -92,6 +93,7 @@ class GroupType(NamedTuple, Generic[D]):
     holder: Callable[[Group, InstanceId], MemberId | None]
     had_members: Callable[[Group], bool]
     heard: Callable[[D, CommitOffsets], None]
+    session_ms: Callable[[D, MemberId], int]
 
     is_empty: Callable[[Group], bool]
     may_commit: Callable[[Group, CommitOffsets], Rejection | None]

@@ -30,7 +30,7 @@ from holdfast.coordinator.model.commands import (
     LeaveGroup,
 )
 from holdfast.coordinator.model.described import DescribedBody
-from holdfast.coordinator.model.effects import Answer
+from holdfast.coordinator.model.effects import Answer, Arm, Renew
 from holdfast.coordinator.model.events import (
     GroupDeleted,
     OffsetCommitted,
@@ -101,6 +101,7 @@ def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
         holder=lambda _group, _instance_id: None,
         had_members=lambda _group: False,
         heard=lambda _draft, _command: None,
+        session_ms=_never,
         is_empty=lambda group: group.state == IDLE,
         may_commit=lambda _group, _command: None,
         may_fetch=lambda _group, _fetcher: None,
@@ -169,12 +170,18 @@ def test_the_type_renews_the_session_of_a_member_that_commits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """K-F12: how long a member may be silent is the type's business."""
-    heard: list[object] = []
-    kind = probe(heard=lambda _draft, command: heard.append(command))
+    kind = probe(
+        on_leading=lambda draft: draft.arm_session("m"),
+        heard=lambda draft, command: draft.renew(command.member_id),
+        session_ms=lambda _draft, member_id: 4_000 if member_id == "m" else 0,
+    )
+    state = state_of(kind, monkeypatch)
     commit = CommitOffsets(Caller(1), "g", 3, "m", None, (OffsetCommitted("t", 1, 7, -1, ""),))
-    decide(state_of(kind, monkeypatch), Volatile(), commit)
+    led = on_leading(state, "g")
+    decision = decide(state, led.volatile, commit)
 
-    assert heard == [commit]
+    assert led.effects == (Arm(DeadlineKey(SESSION, "m"), 1, 4_000),)
+    assert Renew("m", 4_000, 1) in decision.effects
 
 
 def test_the_type_says_how_many_members_stand_in_the_way_of_a_deletion(

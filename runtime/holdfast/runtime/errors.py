@@ -1,4 +1,4 @@
-"""How a command ends when it does not end with a reply of the group protocol.
+"""The errors that end a command without a reply of the group protocol.
 
 Each error says what happened and what to do next, and whether the change may have happened (S5).
 Knows no gRPC: `holdfast.server` has the table of statuses and codes.
@@ -12,7 +12,7 @@ Outcome = Literal["not-applied", "unknown"]
 
 
 class CommandFailed(Exception):
-    """A command ended without a reply. `outcome`: what became of its change."""
+    """A command ended without a reply. `outcome`: whether its change was applied."""
 
     outcome: ClassVar[Outcome] = "not-applied"
 
@@ -42,9 +42,9 @@ class Loading(CommandFailed):
 
 
 class Stopping(CommandFailed):
-    """The node shuts down: to a caller the same as one that does not lead any more (S5).
+    """The node shuts down: for a caller it is a node that does not lead any more (S5).
 
-    So a join that was parked, whose member is on the log, is not told that nothing happened.
+    So the answer to a parked join, whose member is on the log, does not say that nothing happened.
     """
 
     def __init__(self) -> None:
@@ -52,10 +52,10 @@ class Stopping(CommandFailed):
 
 
 class RuleBroken(CommandFailed):
-    """A batch broke a rule on the scratch state, so it was never proposed (S6)."""
+    """A batch broke a rule on its own state, so it was never proposed (S6)."""
 
     def __init__(self, what: str) -> None:
-        """`what`: the rule, and what broke it."""
+        """Make the sentence; `what` is the rule, and how it was broken."""
         super().__init__(
             f"a rule was broken inside the node, so nothing was changed: {what}. The node's log "
             "has an alarm; please report it"
@@ -63,7 +63,7 @@ class RuleBroken(CommandFailed):
 
 
 class Exhausted(CommandFailed):
-    """Something is full (proposals, disk: S20); nothing was applied."""
+    """A resource is used up (proposals, disk: S20); nothing was applied."""
 
 
 class LeadershipLost(CommandFailed):
@@ -91,12 +91,12 @@ class StoppedMeanwhile(CommandFailed):
 
 
 class Crashed(CommandFailed):
-    """A defect in the node: the log has the traceback, the caller cannot know what happened."""
+    """A defect in the node: its log has the traceback, the caller cannot know the outcome."""
 
     outcome = "unknown"
 
     def __init__(self, what: str) -> None:
-        """`what`: what the node did for the caller."""
+        """Make the sentence; `what` is what the node was doing for the caller."""
         super().__init__(
             f"this node failed inside while it served {what}; its log has the details. Repeat the "
             "call with the same request id"

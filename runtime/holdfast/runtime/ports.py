@@ -1,4 +1,4 @@
-"""What the runtime needs of a log, of its replica, and of history."""
+"""The interfaces that the runtime needs: a replicated log, its replica, and history."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 
 class Engine(Protocol):
-    """The replicated log, as the replica uses it; `holdfast.raft` has the one there is."""
+    """The replicated log, as the replica uses it; `holdfast.raft` implements it."""
 
     def propose(self, payload: bytes, term: int) -> ProposalId:
-        """Offer an entry that was decided in `term` (S1)."""
+        """Propose an entry that was decided in `term` (S1)."""
 
     def take(self, limit: int) -> list[Item]:
         """Return the oldest items of the FIFO."""
@@ -32,16 +32,16 @@ class Engine(Protocol):
         """Return the term whose state may be read at `now`, or 0 (S10 c)."""
 
     def read_barrier(self) -> int:
-        """Begin a linearizable read; its number comes back in an item."""
+        """Begin a linearizable read; its number comes back in an item of the FIFO."""
 
     def begin_probe(self) -> int:
-        """Ask whether a majority hears this leader after now (S9 b); as `read_barrier`."""
+        """Begin a check that a majority hears this leader after now (S9 b); as `read_barrier`."""
 
     def transfer(self, to: str) -> None:
-        """Hand the leadership over (S10 d)."""
+        """Transfer the leadership (S10 d)."""
 
     def evolved(self, index: int) -> None:
-        """Tell that entries up to `index` are part of the state now (S4)."""
+        """Report that entries up to `index` are part of the state now (S4)."""
 
     def publish(self, index: int, digest: bytes) -> None:
         """Have the digest of the state at `index` compared with the peers' (S3)."""
@@ -51,19 +51,15 @@ class Engine(Protocol):
 
 
 class Committed(NamedTuple):
-    """The fate of a part. `applied` False: every replica skipped it; decide again (S2).
+    """The fate of a committed part."""
 
-    `first`: the position of its first record; the others follow without a gap. `impossible`:
-    skipped because it could not be applied (S6): deciding again would not help.
-    """
-
-    first: Position
-    applied: bool
-    impossible: bool = False
+    first: Position  # of its first record; the others follow without a gap
+    applied: bool  # False: every replica skipped it; decide again (S2)
+    impossible: bool = False  # skipped since it cannot be applied (S6); deciding again is useless
 
 
 class ReplicaLike(Protocol):
-    """One node's view of the cluster's state. All in one event loop (S4)."""
+    """One node's view of the cluster's state. All methods belong to one event loop (S4)."""
 
     node_id: str
     leading_term: int
@@ -72,7 +68,7 @@ class ReplicaLike(Protocol):
 
     @property
     def state(self) -> State:
-        """The newest evolved state."""
+        """The newest applied state."""
 
     @property
     def histories(self) -> Histories:
@@ -83,19 +79,19 @@ class ReplicaLike(Protocol):
         """The head of the hash chain over all records (S3); empty before the first."""
 
     def propose(self, part: Part) -> asyncio.Future[Committed]:
-        """Have a part committed."""
+        """Propose a part; the future has its fate."""
 
     def lease_valid(self) -> bool:
-        """Whether a linearizable read may be answered right now."""
+        """Return whether a linearizable read may be answered right now."""
 
     async def read_barrier(self) -> None:
-        """Return when the state holds all that was committed before."""
+        """Wait until the state holds all that was committed before."""
 
     async def quorum_probe(self) -> None:
-        """Return when a majority has heard this leader after the call (S9)."""
+        """Wait until a majority has heard this leader after the call (S9)."""
 
     def log_time_ms(self) -> int:
-        """The cluster's log time now."""
+        """Return the cluster's log time now, in ms."""
 
     def subscribe(
         self,
@@ -105,7 +101,7 @@ class ReplicaLike(Protocol):
         on_applied: Callable[[Sequence[Record], int], None] | None = None,
         on_stopped: Callable[[str], None] | None = None,
     ) -> None:
-        """Call what is given from now on, in the loop, between two items; it must not block.
+        """Register callbacks; they are called in the loop, between two items, and must not block.
 
         `on_leading`, with the term: this node leads, and its state holds everything that was
         committed before. `on_not_leading`: it leads no longer; nothing decided here may be answered
@@ -114,10 +110,10 @@ class ReplicaLike(Protocol):
         """
 
     def transfer(self, peer: str) -> None:
-        """Hand the leadership over."""
+        """Transfer the leadership."""
 
     def status(self) -> Status:
-        """The engine's moment."""
+        """Return the engine's state at this moment."""
 
 
 class HistoryLike(Protocol):

@@ -1,7 +1,7 @@
-"""Expires offsets that nobody needs any more: the leader asks every group now and then.
+"""Expire offsets after their retention: the leader asks every group from time to time.
 
 Log time decides what is old, not this node's clock (S8); the interval is a setting (S23). Each
-group is asked by a command of its own, a few at a time, so that nobody is held up.
+group gets a command of its own, a few at a time, so that other calls are not delayed.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ GROUPS_A_TURN: Final = 100
 
 
 class OffsetRetention:
-    """OffsetRetention while this node leads. A listener of the replica."""
+    """Expires offsets while this node leads. A listener of the replica."""
 
     def __init__(self, replica: ReplicaLike, actors: Actors) -> None:
         self._replica, self._actors = replica, actors
         self._task: asyncio.Task[None] | None = None
 
     def listen(self) -> None:
-        """Be told from now on."""
+        """Subscribe to the replica."""
         self._replica.subscribe(
             on_leading=self.on_leading,
             on_not_leading=self.on_not_leading,
@@ -35,19 +35,19 @@ class OffsetRetention:
         )
 
     def on_leading(self, term: int) -> None:
-        """Begin."""
+        """Start the task that asks the groups."""
         del term
         self.on_not_leading()
         self._task = asyncio.ensure_future(self._run())
 
     def on_not_leading(self) -> None:
-        """End."""
+        """Stop the task."""
         if self._task is not None:
             self._task.cancel()
             self._task = None
 
     def on_stopped(self, reason: str) -> None:
-        """End."""
+        """Stop the task."""
         del reason
         self.on_not_leading()
 

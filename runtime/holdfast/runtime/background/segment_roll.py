@@ -1,8 +1,8 @@
-"""When a segment of old events is due: the leader sets boundaries on the log (S22, S23).
+"""Decide when a segment of old events is due: the leader sets boundaries on the log (S22, S23).
 
-By count, by bytes and by age, as the settings say. Every node then seals up to the same position;
-how, is the business of `event_log.seal`. Counts begin anew with each leadership, so a boundary may
-come late by one leadership, never twice for the same records.
+The settings say after how many records, bytes or milliseconds. Every node then seals up to the same
+position (`event_log.seal`). Counts start over with each leadership, so a boundary may come late,
+but never twice for the same records.
 """
 
 from __future__ import annotations
@@ -36,20 +36,20 @@ class SegmentRoll:
         self._oldest_ms: int | None = None
 
     def listen(self) -> None:
-        """Be told from now on."""
+        """Subscribe to the replica."""
         self._replica.subscribe(
             on_leading=self.on_leading,
             on_applied=self.on_applied,
         )
 
     def on_leading(self, term: int) -> None:
-        """Count from here; a boundary that was asked for in an older term may never have come."""
+        """Start to count; a boundary that was submitted in an older term may have been lost."""
         del term
         self._asked = Position(0, 0)
         self._begin_anew()
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
-        """Count, and ask for a boundary behind this entry when one is due."""
+        """Count records, and submit a boundary behind this entry when one is due."""
         del index
         if not self._replica.leading_term or not records:
             return

@@ -1,4 +1,4 @@
-"""Runs a module of storage in a child process of low priority: what would hold up the node (S22).
+"""Run a module of storage in a child process, for work that would block the node (S22).
 
 Knows processes only.
 """
@@ -14,7 +14,7 @@ CHILD_SECONDS_MAX: Final = 600.0
 
 
 class Ended(NamedTuple):
-    """How a child ended, and what it said."""
+    """How a child process ended, and what it printed."""
 
     code: int
     output: str
@@ -24,11 +24,11 @@ class Ended(NamedTuple):
 async def run_child(module: str, *arguments: str) -> Ended:
     """Run `python -P -m module arguments` to its end. Raises TimeoutError, OSError.
 
-    However this ends, the child is gone afterwards.
+    The child has ended afterwards in any case.
     """
     command = [sys.executable, "-P", "-m", module, *arguments]
-    # Not by the event loop: uvloop's fork runs gRPC's fork handlers, which abort the child when
-    # another thread is in gRPC. CPython starts a child by vfork, which runs none.
+    # Not by the event loop: uvloop's fork runs gRPC's fork handlers, which abort the child if
+    # another thread is in gRPC. CPython starts a child by vfork, which runs no handlers.
     child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # noqa: ASYNC220, S603 - waited for in a thread; our own module, no shell
     try:
         output, complaint = await asyncio.to_thread(child.communicate, timeout=CHILD_SECONDS_MAX)

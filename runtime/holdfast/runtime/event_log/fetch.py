@@ -1,10 +1,10 @@
-"""Fetches the sealed segments that this node lacks from its peers (S22).
+"""Fetch the sealed segments that this node lacks from its peers (S22).
 
-After the install of a snapshot the state is whole and the history is not: what the leader had
-sealed came by no stream. It is fetched in the background, on connections and threads of its own,
-no faster than `BYTES_A_SECOND`, so that no heartbeat waits for it (S7, S18). What has arrived stays
-over a restart and is gone on with; a child process verifies it before any of it counts. What nobody
-has, or nobody has intact, stays named in `missing`.
+After the install of a snapshot the state is complete, but the history is not: sealed segments are
+no part of a snapshot. They are fetched in the background, on connections and threads of their own,
+no faster than `BYTES_A_SECOND`, so that no heartbeat waits for them (S7, S18). A transfer continues
+after a restart; a child process verifies each segment before it counts. Records that no peer has
+intact stay in `missing`.
 """
 
 from __future__ import annotations
@@ -40,69 +40,66 @@ logger = logging.getLogger(__name__)
 
 BYTES_A_SECOND: Final = 32 << 20
 LOOK_AGAIN_SECONDS: Final = 60.0
-"""When missing records are looked for again, as long as some are missing or none could be told."""
+"""Seconds until the next look, while records are missing or their absence could not be checked."""
 
 FIRST_LOOK_SECONDS: Final = 2.0
-"""A start comes first: it has elections and clients to see to."""
+"""Seconds from a start to the first look: elections and clients come first."""
 
 _BUCKET_OF: Final = {bucket_file(bucket): bucket for bucket in range(BUCKETS)}
 _PASSING: Final = (TimeoutError, OSError, ValueError, StorageError)
-"""What a peer or a disk may do to a fetch: it is told, and another try follows."""
+"""Errors of a peer or a disk: they are logged, and another try follows."""
 
 _CRASHES: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGABRT, signal.SIGILL, signal.SIGFPE)
 _FLAWED: Final = (EXIT_FLAWED, *(-number for number in _CRASHES))
-"""How a verification ends that a peer's bytes are to blame for: they may crash their reader.
+"""How a verification ends because of a peer's bytes, which may crash their reader.
 
-Any other end is our own: a full disk, a child that somebody killed.
+Any other end has its cause here: a full disk, or a child that was killed.
 """
 
 
 class Gaps(Protocol):
-    """What is needed of the `History`."""
+    """The part of `History` that is needed."""
 
     def missing(self) -> list[Gap]:
-        """What this node should hold and lacks."""
+        """Return the records that this node should hold and lacks."""
 
 
 @dataclass(frozen=True, slots=True)
 class FetchingPlace:
-    """Where segments go, and whose they are.
-
-    `disk_reserve_bytes`: what stays free there; None: the reserve of S20.
-    """
+    """Where segments go, and to which node they belong."""
 
     segments: Path
     cluster_id: str
     node_id: str
-    disk_reserve_bytes: int | None = None
+    disk_reserve_bytes: int | None = None  # bytes to stay free there; None: the reserve of S20
 
 
 @dataclass(frozen=True, slots=True)
 class _Offer:
-    """A peer's segment, and the manifest that it came with."""
+    """A segment that a peer has, with its manifest."""
 
     peer: str
     manifest: Manifest
     raw: bytes
 
     def has(self, gap: Gap) -> bool:
-        """Whether some of what is missing lies in it."""
+        """Return whether some of the missing records are in it."""
         first, last = self.manifest.first, self.manifest.last
         return Position(*last) > gap.after and Position(*first) <= gap.through
 
     @property
     def segment(self) -> str:
-        """Its name, as a folder's."""
+        """The name of its folder."""
         return segment_name(Position(*self.manifest.first), Position(*self.manifest.last))
 
     @property
     def name(self) -> str:
-        """Whose it is and which: another peer's files, or later ones, may have other bytes."""
+        """A name for this peer's files: another peer's, or later ones, may have other bytes."""
         return f"{self.segment}.{crc32(self.peer.encode() + self.raw):08x}"
 
 
 class Fetching:
-    """One fetch at a time. All methods in the loop."""
+    """Fetches one segment at a time. All methods belong to the loop."""
 
     def __init__(
         self,
@@ -113,9 +110,9 @@ class Fetching:
         first_look_seconds: float = FIRST_LOOK_SECONDS,
         now: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`call`: how a peer is asked. `now`: seconds, for the pauses after a flaw."""
+        """`call`: asks a peer. `now`: a clock in seconds, for the pauses after a flaw."""
         self.missing: tuple[Gap, ...] = ()
-        """What was found missing at the last look."""
+        """The gaps that the last look found."""
         self._place, self._history, self._peers, self._call = place, history, peers, call
         self._pause = first_look_seconds
         self._told: tuple[Gap, ...] = ()
@@ -125,16 +122,16 @@ class Fetching:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Look for what is missing now, and whenever `look` is called."""
+        """Look for missing records now, and whenever `look` is called."""
         if self._peers:
             self._task = asyncio.create_task(self._run())
 
     def look(self) -> None:
-        """Something may be missing now: a snapshot was installed."""
+        """Look again: a snapshot was installed, so records may be missing."""
         self._look.set()
 
     async def close(self) -> None:
-        """End at the next chunk; what has arrived is gone on with at the next start."""
+        """Stop at the next chunk; the next start continues the transfer."""
         self._ended.set()
         if self._task is not None:
             self._task.cancel()
@@ -159,7 +156,7 @@ class Fetching:
             return
 
     async def fetch(self) -> None:
-        """Look once, and fetch what is missing from whoever has it."""
+        """Look once, and fetch missing records from the peers that have them."""
         await self._note_missing()
         if not self.missing:
             return
@@ -180,7 +177,7 @@ class Fetching:
         self.missing = tuple(await asyncio.to_thread(self._history.missing))
 
     async def _all_offers(self) -> list[_Offer]:
-        """What each peer has, in order; what was flawed before comes last, if it is due at all."""
+        """List what each peer has, in order; flawed copies come last, and only if they are due."""
         offers: list[_Offer] = []
         for peer in self._peers:
             try:
@@ -191,7 +188,7 @@ class Fetching:
         return sorted(due, key=lambda offer: self._flaws.is_known(offer.name))
 
     async def _try(self, offer: _Offer) -> bool:
-        """Take of a segment what is missing now, if anything; False if its peer is away."""
+        """Take the missing records of a segment, if any; return False if its peer is away."""
         gap = next((gap for gap in self.missing if offer.has(gap)), None)
         if gap is None:
             return True
@@ -204,10 +201,10 @@ class Fetching:
         return True
 
     async def _take(self, offer: _Offer, gap: Gap) -> None:
-        """Fetch a segment and have it verified; a flawed one is fetched from its beginning, later.
+        """Fetch a segment and have it verified; a flawed one is fetched again later, as a whole.
 
-        Elsewhere first: what one peer's disk has spoilt is intact at another. Raises OSError if it
-        could not be verified here; that is no peer's flaw, and tried again at the next look.
+        Other peers are asked first, since their copies are probably intact. Raises OSError if the
+        verification failed for a cause on this node; the next look tries again.
         """
         place = self._place
         if lack := shortage(place.segments, place.disk_reserve_bytes):
@@ -227,7 +224,7 @@ class Fetching:
             logger.info("took over segment %s, fetched from %s", ended.output, offer.peer)
 
     def _note_flaw(self, offer: _Offer, ended: Ended) -> None:
-        """A look that finds the same flaw again is no news."""
+        """Record a flawed copy; log a warning if the flaw is new."""
         if self._flaws.note(offer.name):
             logger.warning(
                 "segment %s of %s is not taken over, its verification ended with %s: %s. Other "
@@ -243,7 +240,7 @@ class Fetching:
         return [_Offer(peer, parse_manifest(raw, f"a segment of {peer}"), raw) for raw in answers]
 
     def _download(self, offer: _Offer) -> Path:
-        """All files of the segment, into a folder that is kept until they were verified."""
+        """Download all files of the segment to a folder that is kept until they are verified."""
         first, last = Position(*offer.manifest.first), Position(*offer.manifest.last)
         folder = self._place.segments / f".{offer.name}.incoming"
         folder.mkdir(parents=True, exist_ok=True)
@@ -270,11 +267,11 @@ def _tell_passing(peer: str, error: Exception) -> None:
 
 
 def _last_line(ended: Ended) -> str:
-    """What a child complained of: a traceback says it at its end."""
+    """Return the last line of a child's errors: the message of a traceback."""
     return ended.complaint.strip().rpartition("\n")[2] or "it said nothing"
 
 
 def _remove_rest(segments: Path) -> None:
-    """What was begun with one peer and ended with another."""
+    """Remove the parts of transfers that were finished with another peer."""
     for folder in segments.glob(".*.incoming"):
         remove_tree(folder)

@@ -1,9 +1,9 @@
 """The event log as a whole, page by page: sealed segments, the event log in `state/`, the tail.
 
 A record moves from the tail to the store and from the store to a segment, and leaves a place only
-when it is durable in the next. So places are read in that order, youngest first: what has moved on
-meanwhile is found twice and merged, never missed. What this node does not hold is refused, not
-skipped: after the install of a snapshot, segments that were sealed elsewhere may be missing here
+when it is durable in the next. So places are read in that order, newest first: a record that moves
+meanwhile is found twice and merged, never missed. A read of records that this node does not hold is
+refused: after the install of a snapshot, segments that were sealed elsewhere may be missing here
 (S22). Knows positions and bytes; neither events' meaning nor gRPC.
 """
 
@@ -24,23 +24,20 @@ from holdfast.storage.segments.segments import Manifest
 from holdfast.storage.state.state_store import EventRecord
 
 SCAN: Final = 2_000
-"""Records that are read at once when a boundary is looked for."""
+"""Records that are read at once in the search for a boundary."""
 
 
 class Page(NamedTuple):
-    """Records in order. `next`: where to read on; `end`: nothing is behind this page yet.
-
-    `first`: the first position held; None while there is none, or where nobody looked for it.
-    """
+    """Records in order."""
 
     records: list[tuple[Position, bytes]]
-    next: Position
-    end: bool
-    first: Position | None = None
+    next: Position  # where the next page begins
+    end: bool  # whether there are no records after this page yet
+    first: Position | None = None  # the first position held; None: none, or it was not looked up
 
 
 class NotHeld(Exception):
-    """Records from `start` on are asked for, and this node holds them only from `first` on."""
+    """A read begins at `start`, but this node holds records only from `first` on."""
 
     def __init__(self, start: Position, first: Position) -> None:
         self.start, self.first = start, first
@@ -52,10 +49,10 @@ class NotHeld(Exception):
 
 
 class EventLog(Protocol):
-    """What the history needs of a `StateStore`."""
+    """The part of a `StateStore` that the history needs."""
 
     def events(self, start: tuple[int, int], limit: int) -> list[EventRecord]:
-        """At most `limit` records of the event log from position `start` on, in order."""
+        """Return at most `limit` records of the event log from position `start` on, in order."""
 
 
 class Stretch(NamedTuple):
@@ -74,15 +71,15 @@ class History:
     def __init__(
         self, tail: Tail, store: EventLog, segments: Path, applied: Callable[[], int]
     ) -> None:
-        """`segments`: the folder of sealed segments. `applied`: the index that is evolved now."""
+        """`segments`: the folder of sealed segments. `applied`: returns the applied index."""
         self._tail, self._store, self._applied = tail, store, applied
         self._sealed = SegmentReader(segments)
         self._live_begins: tuple[Position, Position | None] | None = None
 
     async def read(self, start: Position | None, limit: int) -> Page:
-        """At most `limit` records from `start` (None: the first held) on.
+        """Return at most `limit` records from `start` (None: the first held) on.
 
-        What is young enough is answered from memory, without a thread. Raises `NotHeld`,
+        Recent records are answered from memory, without a thread. Raises `NotHeld`,
         `StorageError`, OSError, ValueError for a segment that cannot be read.
         """
         applied = self._applied()
@@ -93,7 +90,7 @@ class History:
         return await asyncio.to_thread(self._read, start, limit, recent, applied)
 
     def _read(self, start: Position | None, limit: int, recent: Captured, applied: int) -> Page:
-        """The order of these steps is what makes it whole: see the file's head."""
+        """Read all places; their order makes the result complete, as the module says."""
         found = _from_tail(recent)
         stored = self._store.events(start or BEGINNING, limit)
         found.update((Position(e.index, e.ordinal), e.payload) for e in stored)
@@ -118,7 +115,7 @@ class History:
     # --- what is held, and what is not ---
 
     def missing(self) -> list[Gap]:
-        """What this node should hold and lacks, in order. Reads the disk; any thread but the loop.
+        """Find the gaps in what this node should hold. Reads the disk; not for the loop's thread.
 
         Raises `StorageError`, OSError, ValueError for a segment that cannot be read.
         """
@@ -136,13 +133,13 @@ class History:
         return gaps
 
     def _live_first(self, recent: Captured) -> Position | None:
-        """The first record that is not only in a segment."""
+        """Find the first record that is in the store or the tail."""
         for event in self._store.events(BEGINNING, 1):
             return Position(event.index, event.ordinal)
         return recent.records[0].record.position if recent.records else None
 
     def _stretch(self, live: Position | None, recent: Captured) -> Stretch:
-        """The longest history that ends now and has no gap."""
+        """Find the longest history that ends now and has no gap."""
         sealed = self._sealed.segments()
         if live is not None and not _reaches(sealed, live):
             before = self._boundary_before(live, recent)
@@ -154,7 +151,7 @@ class History:
         return self._sealed_stretch(sealed) if sealed else Stretch(None, BEGINNING)
 
     def _sealed_stretch(self, sealed: list[tuple[Path, Manifest]]) -> Stretch:
-        """How far back the segments reach without a gap."""
+        """Find how far back the segments reach without a gap."""
         for number in range(len(sealed) - 1, -1, -1):
             (path, manifest), older = sealed[number], sealed[:number]
             first = Position(*manifest.first)
@@ -166,7 +163,7 @@ class History:
         raise AssertionError("the oldest segment has none before it, so the loop has returned")
 
     def _boundary_before(self, live: Position, recent: Captured) -> Position | None:
-        """Where the segment ends that precedes `live`; None: `live` begins the log."""
+        """Find where the segment before `live` ends; None: `live` begins the log."""
         known = self._live_begins
         if known is None or known[0] != live:
             known = self._live_begins = (live, self._scan(live, recent))
@@ -193,7 +190,7 @@ def _from_tail(recent: Captured) -> dict[Position, bytes]:
 
 
 def _begin(start: Position | None, stretch: Stretch) -> Position:
-    """Where to read from. Raises `NotHeld`."""
+    """Return where to read from. Raises `NotHeld`."""
     if start is None:
         return stretch.first or BEGINNING
     if start < stretch.least and stretch.first is not None:
@@ -216,7 +213,7 @@ def _page(
     limit: int,
     first: Position | None,
 ) -> Page:
-    """The first `limit` of what was found, in order."""
+    """Make a page of the first `limit` records that were found, in order."""
     records = sorted((at, content) for at, content in found.items() if at >= start)[:limit]
     after = _behind(records[-1][0]) if records else start
     end = len(records) < limit

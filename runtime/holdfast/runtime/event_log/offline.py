@@ -1,9 +1,9 @@
-"""The part of a stopped node's log that is not sealed, as its disk holds it.
+"""Read the part of a stopped node's log that is not sealed from its disk.
 
-The event log in `state/`, and behind it what the journal holds as committed and no snapshot has
-taken in: after a kill, the newest records are there and nowhere else (S18). Of the very last entry
-one disk cannot tell whether it was committed, because that becomes durable with the next one; it
-is left out then. Reads only.
+It is the event log in `state/`, and the committed entries of the journal that are in no snapshot:
+after a kill, the newest records are only there (S18). One disk may not show whether the very last
+entry was committed, since the commit index becomes durable with the next entry; then it is left
+out. Reads only.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _EVERYTHING = Position((1 << 64) - 1, 0)
 
 
 class Unsealed(NamedTuple):
-    """Records that are in no segment yet, and whose they are."""
+    """Records that are in no segment yet, and the node that they belong to."""
 
     cluster_id: str
     node_id: str
@@ -40,10 +40,10 @@ class Unsealed(NamedTuple):
 
 
 def unsealed(directory: Path) -> Unsealed:
-    """What a stopped node's data directory holds outside of its segments.
+    """Read what a stopped node's data directory holds outside of its segments.
 
-    Raises DirectoryRefused if it is none or a node runs on it, StorageError if it is damaged,
-    CodecError or ValueError if a newer version wrote it.
+    Raises DirectoryRefused if it is not a node's or a node runs on it, StorageError if it is
+    damaged, CodecError or ValueError if a newer version wrote it.
     """
     with _held(directory):
         journal = LmdbJournal(directory / JOURNAL_FOLDER)
@@ -63,7 +63,7 @@ def unsealed(directory: Path) -> Unsealed:
 
 
 def _replayed(store: StateStore, image: JournalImage) -> Iterator[StoredRecord]:
-    """The records of committed entries that no snapshot has taken in, made as at a start."""
+    """Yield the records of committed entries that are in no snapshot, made as at a start."""
     machine = StateSnapshots(store, store.path).load()
     for entry in image.entries:
         if machine.state.applied_index < entry.index <= image.commit_index:
@@ -74,7 +74,7 @@ def _replayed(store: StateStore, image: JournalImage) -> Iterator[StoredRecord]:
 
 @contextmanager
 def _held(directory: Path) -> Iterator[None]:
-    """Keep a node from starting on the directory meanwhile."""
+    """Lock the directory, so that no node starts on it meanwhile."""
     try:
         lock = os.open(directory / LOCK_NAME, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as error:

@@ -1,8 +1,8 @@
-"""Turns a boundary on the log into a sealed segment on this node's disk (S22).
+"""Seal a segment on this node's disk for each boundary on the log (S22).
 
-The boundary comes by the log and is the same on every node. Sealing follows in the background:
+The boundary is a record on the log and the same on every node. Sealing follows in the background:
 first the state is made durable up to it, then a child process writes the segment, and only when
-that is synced are the records dropped from LMDB. What a crash interrupts is done at the next start.
+that is synced are the records dropped from LMDB. The next start completes what a crash interrupts.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SealingPlace:
-    """Where a node seals from and to."""
+    """The folders between which a node seals, and the ids of the node."""
 
     state: Path
     segments: Path
@@ -33,30 +33,30 @@ class SealingPlace:
 
 
 class Sealing:
-    """A listener of the replica. One segment is sealed at a time; all methods in the loop."""
+    """Seals one segment at a time. A listener of the replica; all methods belong to the loop."""
 
     def __init__(
         self, place: SealingPlace, store: StateStore, make_durable: Callable[[], Awaitable[None]]
     ) -> None:
-        """`make_durable`: take a snapshot of everything evolved and wait for it."""
+        """`make_durable`: takes a snapshot of the applied state and waits for it."""
         self._place, self._store, self._make_durable = place, store, make_durable
         self._wanted = Position(0, 0)
         self._task: asyncio.Task[None] | None = None
 
     def start(self, sealed: Position) -> None:
-        """Seal what the log says is sealed and a crash left undone."""
+        """Seal up to the last boundary on the log, if a crash left that undone."""
         if sealed > Position(0, 0):
             self._want(sealed)
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
-        """Watch for boundaries."""
+        """Seal when a boundary is applied."""
         del index
         for record in records:
             if isinstance(record.event, SegmentSealed):
                 self._want(record.event.last)
 
     async def idle(self) -> None:
-        """Return when nothing is being sealed."""
+        """Wait until nothing is being sealed."""
         while self._task is not None and not self._task.done():
             await asyncio.wait([self._task])
 
@@ -79,7 +79,7 @@ class Sealing:
                 )
 
     async def _seal(self, last: Position) -> None:
-        """No snapshot is installed meanwhile: what is sealed is what is dropped."""
+        """Seal while no snapshot can be installed: the records sealed are the records dropped."""
         with self._store.kept() as generation:
             await self._seal_kept(last, generation)
 

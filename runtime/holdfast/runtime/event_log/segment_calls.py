@@ -1,7 +1,7 @@
-"""How sealed segments are asked for and given between nodes: requests, and the side that answers.
+"""Calls between nodes for sealed segments: their requests, and the side that answers.
 
-One call lists what a node has sealed, one reads a file of a segment from an offset on, in bounded
-chunks, so that a broken transfer goes on where it ended. Bytes of finished files and nothing else:
+One call lists what a node has sealed. Another reads a file of a segment from an offset on, in
+bounded chunks, so that a broken transfer continues where it ended. Only finished files are served:
 names are made here from numbers, never taken from a request. Knows the folder of segments; no gRPC
 and no engine.
 """
@@ -45,7 +45,7 @@ def encode_read(piece: Piece) -> bytes:
 
 
 def decode(request: bytes) -> Piece | None:
-    """None: the list is asked for. Raises BadMessage for anything else that is no request."""
+    """Decode a request; None: it asks for the list. Raises BadMessage."""
     if not request:
         return None
     if len(request) != _READ.size:
@@ -57,14 +57,14 @@ def decode(request: bytes) -> Piece | None:
 
 
 class SegmentSource:
-    """Answers peers out of this node's sealed segments. Any thread."""
+    """Answers peers from this node's sealed segments. Any thread may call it."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder`: where this node's segments lie; it need not be there yet."""
+        """`folder`: the folder of this node's segments; it need not exist yet."""
         self._folder = folder
 
     def answer(self, request: bytes) -> Iterator[bytes]:
-        """The chunks of an answer. Raises BadMessage; OSError if the file is not there."""
+        """Return the chunks of an answer. Raises BadMessage; OSError if the file is absent."""
         piece = decode(request)
         return self._list() if piece is None else self._read(piece)
 

@@ -1,8 +1,8 @@
-"""The youngest records of the event log: evolved, and not yet in the state store (S18).
+"""The newest records of the event log: applied, and not yet in the state store (S18).
 
-The loop adds, the snapshot writer's thread removes what has become durable, and readers of the
-history look. A record leaves only after it is in the store, so it is always in at least one place.
-Knows no disk and no loop.
+The loop adds records, the snapshot writer's thread removes durable ones, and the history reads
+them. A record leaves only after it is in the store, so it is always in at least one place. Knows no
+disk and no loop.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.runtime.replica.state_machine import StoredRecord
 
 
 class Captured(NamedTuple):
-    """A moment of the tail. All records of entries behind `floor` that were evolved are in it."""
+    """The tail at one moment: all applied records of entries behind `floor`."""
 
     floor: int
     records: list[StoredRecord]
@@ -32,28 +32,28 @@ class Tail:
         self._lock = Lock()
 
     def add(self, records: Sequence[StoredRecord]) -> None:
-        """An entry was evolved."""
+        """Add the records of an applied entry."""
         with self._lock:
             self._records.extend(records)
 
     def through(self, index: int) -> list[StoredRecord]:
-        """What a snapshot at `index` has to make durable, earlier failed attempts included."""
+        """Return what a snapshot at `index` has to make durable, after failed attempts, too."""
         with self._lock:
             return self._records[: self._find(Position(index + 1, 0))]
 
     def durable(self, index: int) -> None:
-        """The store holds everything up to and including entry `index` now."""
+        """Drop the records up to and including entry `index`: the store holds them now."""
         with self._lock:
             del self._records[: self._find(Position(index + 1, 0))]
             self._floor = max(self._floor, index)
 
     def begin_at(self, index: int) -> None:
-        """Another state was loaded, and the store holds everything up to its entry `index`."""
+        """Start over: another state was loaded, and the store holds all up to entry `index`."""
         with self._lock:
             self._records, self._floor = [], index
 
     def since(self, start: Position, limit: int | None = None) -> Captured:
-        """The records from `start` on, at most `limit` of them."""
+        """Return the records from `start` on, at most `limit` of them."""
         with self._lock:
             first = self._find(start)
             end = None if limit is None else first + limit

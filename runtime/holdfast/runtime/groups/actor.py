@@ -1,9 +1,9 @@
 """One group's actor on the leader: commands in, one batch at a time out to the log.
 
-A decision without events is carried out at once while no batch is under way. The first one with
-events opens a batch; whatever else arrives in the same turn of the loop joins it; then it is
-proposed as one part, and what comes meanwhile waits, but for heartbeats of members that the batch
-leaves alone (S9). Effects are carried out when the batch is committed. Knows no gRPC.
+A decision without events is carried out at once while no batch is under way. The first decision
+with events opens a batch; other commands of the same turn of the loop join it; then it is proposed
+as one part. Later commands wait, except heartbeats of members that the batch does not touch (S9).
+Effects are carried out when the batch is committed. Knows no gRPC.
 """
 
 from __future__ import annotations
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 REFUSED_RETRY_S: Final = 1.0
-"""When a node that is full or overloaded offers again what no caller would repeat."""
+"""Seconds until an overloaded node proposes commands again that no caller would repeat."""
 BROKEN_RETRY_S: Final = 60.0
-"""The same after a broken invariant: seldom, since each try raises the alarm again."""
+"""The same after a broken invariant: rarely, since each try raises the alarm again."""
 
 
 class Desk(Protocol):
-    """What an actor needs of its node."""
+    """The part of the node that an actor needs."""
 
     calls: Calls
 
     @property
     def state(self) -> State:
-        """The newest evolved state."""
+        """The newest applied state."""
 
     @property
     def term(self) -> int:
@@ -63,22 +63,22 @@ class Desk(Protocol):
         """The cluster's log time now (S8)."""
 
     def propose(self, part: Part) -> asyncio.Future[Committed]:
-        """Have a part committed."""
+        """Propose a part; the future has its fate."""
 
     def used(self) -> Usage:
-        """What the whole cluster takes up, with what all groups have on their way."""
+        """Return the usage of the whole cluster, with the growth that groups have proposed."""
 
     def claim(self, group_id: GroupId, growth: Usage, handed_out: int) -> None:
-        """Count what a group has on its way, and its member ids that wait to be used."""
+        """Count the growth that a group has proposed, and its unused member ids."""
 
     def carry_out(self, group_id: GroupId, effect: Effect) -> None:
         """Start, stop or renew a deadline."""
 
     def address_of(self, node: str | None) -> str:
-        """`host:port` at which clients reach a node; "" if unknown."""
+        """Return the `host:port` at which clients reach a node; "" if unknown."""
 
     def idle(self, group_id: GroupId) -> None:
-        """The actor has nothing under way; it may be dropped if there is nothing to keep."""
+        """Take note that the actor is idle; it may be dropped if it keeps nothing."""
 
 
 class Actor:
@@ -96,14 +96,14 @@ class Actor:
         self._retries = 0
 
     def take_over(self, decision: Decision) -> None:
-        """Begin to lead this group: adopt what `on_leading` decided and arm every deadline (S9)."""
+        """Start to lead this group: adopt what `on_leading` decided and arm its deadlines (S9)."""
         self.volatile = decision.volatile
         self._carry_out(decision.effects)
 
     def beat(self, key: Key) -> CachedAnswer | None:
-        """A plain heartbeat that was answered before and about which nothing has changed since.
+        """Answer a plain heartbeat from the cache, if nothing has changed since.
 
-        The answer is the same and only the session is renewed. None: it has to be decided.
+        Only the session is renewed. Returns None if the heartbeat has to be decided.
         """
         member_id, cached = key[1], self._heartbeats.recall(key)
         if cached is None or (self._batch is not None and member_id in self._batch.touched):
@@ -130,7 +130,7 @@ class Actor:
         elif self._proposed or not batch.takes(command):
             self._inbox.append(command)
         else:
-            # Heartbeats that were answered beside the batch count for what joins it (S9).
+            # Renewals by heartbeats outside the batch count for commands that join it (S9).
             batch.volatile = self._heartbeats.merged(self.volatile, batch.volatile)
             decision = self._decide(batch.state, batch.volatile, command)
             if decision is not None:
@@ -138,10 +138,10 @@ class Actor:
                 self._claim()
 
     def _claim(self) -> None:
-        """Have all other groups count what this one has decided and not on the log yet.
+        """Report the growth that this group has decided and not on the log yet.
 
-        A batch is applied whole or not at all, so what it frees offsets what it adds; but nobody
-        may count on it.
+        A batch is applied whole or not at all, so what it frees offsets what it adds; but a net
+        decrease is not counted before it is applied.
         """
         batch = self._batch
         volatile = self.volatile if batch is None else batch.volatile
@@ -150,20 +150,20 @@ class Actor:
 
     @property
     def unsettled(self) -> set[CallId]:
-        """Calls whose fate hangs on a batch that is on its way (S5)."""
+        """Calls whose outcome depends on a proposed batch (S5)."""
         return self._batch.calls if self._batch is not None and self._proposed else set()
 
     @property
     def keeps_something(self) -> bool:
-        """Whether anything is parked, pending, armed, under way or to be tried again."""
+        """Whether anything is parked, pending, armed, under way or to be retried."""
         v = self.volatile
         parked = v.joins or v.syncs or v.pending or v.armed
         return bool(parked or self._batch or self._inbox or self._retries)
 
     def drop(self) -> None:
-        """The lead is lost, or the node stops: decide nothing more.
+        """Decide nothing more: the leadership is lost, or the node stops.
 
-        Only a batch on its way is still settled; one that was not proposed yet never will be.
+        Only a proposed batch is still settled; one that was not proposed yet never will be.
         """
         self._dropped = True
         self._inbox.clear()
@@ -188,7 +188,7 @@ class Actor:
         asyncio.get_running_loop().call_soon(self._propose)
 
     def _answer_aside(self, batch: Batch, command: Command) -> None:
-        """A heartbeat that the batch does not concern, decided on what is committed."""
+        """Decide a heartbeat that the batch does not touch, on the committed state."""
         decision = self._decide(batch.base, self.volatile, command)
         if decision is None:
             return
@@ -202,14 +202,14 @@ class Actor:
         self._carry_out(decision.effects)
 
     def _note(self, command: Command, decision: Decision) -> None:
-        """Remember a heartbeat's answer; any other decision may have changed them all."""
+        """Cache a heartbeat's answer; any other decision clears the cache."""
         if isinstance(command, Heartbeat):
             self._heartbeats.remember(command, decision)
         else:
             self._heartbeats.forget()
 
     def _decide(self, state: State, volatile: Volatile, command: Command) -> Decision | None:
-        """Decide; a defect in a rule ends this command alone, loudly (S6)."""
+        """Decide a command; a defect in a rule fails this command alone, with an alarm (S6)."""
         try:
             return decide(state, volatile, command, self._desk.log_time_ms, self._desk.used())
         except Exception as error:
@@ -225,7 +225,7 @@ class Actor:
     # --- proposing ---
 
     def _propose(self) -> None:
-        """Check what the batch would make of the group (S6), then offer it."""
+        """Check the group as it would be after the batch (S6), then propose the batch."""
         batch = self._batch
         if batch is None or self._dropped:
             return
@@ -237,7 +237,7 @@ class Actor:
         self._desk.propose(batch.part(self._desk.term)).add_done_callback(self._settled)
 
     def _refuse_broken(self, batch: Batch, problems: Iterable[object]) -> None:
-        self._heartbeats.forget()  # if no node could apply it, the group is served no more
+        self._heartbeats.forget()  # if no node can apply it, the group is no longer served
         text = "; ".join(map(str, problems))
         logger.critical(
             "alarm: a batch of group %r would break an invariant and was not proposed: %s; "
@@ -269,9 +269,9 @@ class Actor:
             self._decide_again(batch)
 
     def _adopt(self, batch: Batch, first: Position) -> None:
-        """The batch is committed: take over its volatile part and carry out its effects (S16).
+        """Adopt a committed batch: its volatile part, and its effects (S16).
 
-        `first`: where its first record stands, for the answers.
+        `first`: the position of its first record, for the answers.
         """
         before = self._heartbeats.folded(self.volatile)
         self.volatile = self._heartbeats.merged(before, batch.volatile)
@@ -281,9 +281,9 @@ class Actor:
         self._carry_out(effects, first, batch.commands, batch.unrecorded)
 
     def _decide_again(self, batch: Batch) -> None:
-        """Every replica skipped the part, for the group had changed meanwhile (S2).
+        """Decide a batch again that every replica skipped, since the group had changed (S2).
 
-        While this node leads, only this actor changes its group: that it did is then a defect.
+        While this node leads, only this actor changes its group, so such a change is a defect.
         """
         if self._dropped:
             self._fail(batch, lambda: NotCoordinator(""))
@@ -297,9 +297,9 @@ class Actor:
         self._go_on()
 
     def _go_on(self) -> None:
-        """No batch is under way any more; decide what has waited, all of it, before being idle.
+        """End the batch, and decide all waiting commands before the actor may be dropped.
 
-        Forgotten in between, this actor would have a successor beside it: two batches of one group.
+        If it were dropped in between, a second actor could have a batch of the same group.
         """
         self._batch, self._proposed = None, False
         waiting, self._inbox = self._inbox, []
@@ -330,7 +330,7 @@ class Actor:
                 self._desk.carry_out(self.group_id, effect)
 
     def _served(self, commands: Iterable[Command]) -> dict[CallId, Position]:
-        """Where the log holds the requests of these calls, done now or by an earlier try (S14)."""
+        """Return where the log has the requests of these calls, by this or an earlier try (S14)."""
         callers = [command.caller for command in commands if call_of(command)]  # type: ignore[union-attr]  # one that has a call has a caller
         places: dict[CallId, Position] = {}
         for caller in callers:
@@ -345,7 +345,7 @@ class Actor:
             self._desk.calls.fail(call_of(command), error())
 
     def _try_later(self, batch: Batch, seconds: float) -> None:
-        """What no caller would repeat (deadlines, broken calls) must not get lost (S9)."""
+        """Retry later the commands that no caller repeats: deadlines, broken calls (S9)."""
         ours = [command for command in batch.commands if not call_of(command)]
         if ours and not self._dropped:
             self._retries += 1
@@ -362,7 +362,7 @@ class Actor:
             logger.error("group %r: a batch was not proposed: %s", self.group_id, error)
 
     def _fault(self, error: BaseException) -> Exception:
-        """What a failed proposal means to whoever waits (S5)."""
+        """Convert the error of a failed proposal for the calls that wait (S5)."""
         match error:
             case NotLeader():
                 return NotCoordinator(self._desk.address_of(error.leader))

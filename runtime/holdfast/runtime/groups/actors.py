@@ -1,8 +1,8 @@
-"""All group actors of this node, and the leadership they depend on.
+"""All group actors of this node, and the leadership that they depend on.
 
-Actors exist while this node leads, one a group, made on demand and for every group when the lead
-begins. When it ends, every waiting call is told and nothing is decided any more (S1, S5). This is
-the replica's listener; it knows no gRPC and no rules.
+Actors exist while this node leads, one a group, made on demand and for every group when the
+leadership begins. When it ends, every waiting call is failed and nothing is decided any more (S1,
+S5). This is the replica's listener; it knows no gRPC and no rules.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ logger = logging.getLogger(__name__)
 class Call:
     """A call that a service has opened, for one command.
 
-    As a context it is closed if the command cannot be made or taken, and un-parked if whoever waits
-    in it is cancelled (S17).
+    As a context it is closed if the command cannot be made or submitted, and un-parked if the task
+    that waits in it is cancelled (S17).
     """
 
     __slots__ = ("_actors", "_command", "future", "number")
@@ -53,20 +53,20 @@ class Call:
         self._command: c.Command | None = None
 
     async def ask(self, command: c.Command) -> Answered:
-        """Have it decided and wait for its answer; raises what ends a call without one."""
+        """Submit a command and await its answer; raises what ends a call without one."""
         self.submit(command)
         return await self.future
 
     def submit(self, command: c.Command) -> None:
-        """Have it decided, without waiting: `future` is the answer."""
+        """Submit a command without waiting: `future` gets the answer."""
         self._command = command
         self._actors.submit_leased(command)
 
     def give_up(self) -> None:
-        """Nobody waits any more: un-park the call, so that the member's session runs on (S17)."""
+        """Close a call for which nobody waits, and un-park it: the session runs on (S17)."""
         self._actors.calls.close(self.number)
         if self.future.done() and not self.future.cancelled():
-            self.future.exception()  # it ended in this very turn, and nobody is left to be told
+            self.future.exception()  # mark its error as read: it ended in this very turn
         if isinstance(self._command, c.JoinGroup | c.SyncGroup):
             self._actors.submit(c.CallBroken(self._command.group_id, self.number))
 
@@ -81,7 +81,7 @@ class Call:
 
 
 class Actors:
-    """The node's side of every group."""
+    """The actors of all groups on this node."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class Actors:
         nodes: Mapping[str, str],
         forming: c.FormCluster,
     ) -> None:
-        """`nodes`: each node's client address. `forming`: what makes an empty log a cluster."""
+        """`nodes`: each node's client address. `forming`: the command that creates the cluster."""
         self.calls = Calls()
         self._replica, self._timers = replica, timers
         self._nodes, self._forming = dict(sorted(nodes.items())), forming
@@ -104,24 +104,24 @@ class Actors:
     # --- for services ---
 
     def open(self) -> Call:
-        """Open a call, to give it a command; raises CommandFailed unless calls are served here."""
+        """Open a call for a command; raises CommandFailed unless calls are served here."""
         if self._stopped:
-            raise Stopping  # what a client repeats elsewhere, and a member survives
+            raise Stopping  # clients repeat it at another node, and members keep their sessions
         self.check_serving()
         return Call(self, *self.calls.open())
 
     def beat(self, group_id: GroupId, key: Key) -> CachedAnswer | None:
-        """A plain heartbeat about which nothing has changed; None: it has to be decided."""
+        """Answer a plain heartbeat from the cache; None: it has to be decided."""
         actor = self._actors.get(group_id)
         if actor is None or not self._replica.lease_valid():
             return None
         return actor.beat(key)
 
     def submit_leased(self, command: c.Command) -> None:
-        """Decide at once while the lease holds; without it, once a majority was heard (S10 c).
+        """Submit a command at once while the lease holds, else after a read barrier (S10 c).
 
-        An answer without events is a read: a leader that was deposed without knowing must not
-        tell a member that all is well, or two would own one partition (S11).
+        An answer without events is a read: a leader that was deposed without knowing it must not
+        confirm a member's session, or two members would own one partition (S11).
         """
         if self._replica.lease_valid():
             self.submit(command)
@@ -131,9 +131,9 @@ class Actors:
             self._confirming = asyncio.ensure_future(self._confirm())
 
     async def _confirm(self) -> None:
-        """A barrier vouches for what came before it was begun; what comes later has another.
+        """Submit waiting commands after a barrier; commands that come later need another barrier.
 
-        Not for another term either: whoever waited when the lead was lost has been told so.
+        A command of another term is dropped: its call was failed when the leadership was lost.
         """
         while waiting := self._unleased:
             self._unleased, term = [], self._replica.leading_term
@@ -149,10 +149,10 @@ class Actors:
                     self.submit(command)
 
     def stop(self) -> None:
-        """End all calls; of those whose change is on its way nobody knows what becomes (S5).
+        """Fail all calls; those with a proposed change have an unknown outcome (S5).
 
-        All others are told as by a node that leads no more, so nothing more is proposed from here
-        on, though this one may lead until its process ends.
+        All others are failed as on a node that lost the leadership. So nothing more is proposed,
+        though this node may lead until its process ends.
         """
         self._stopped = True
         for call in self._drop_actors():
@@ -163,7 +163,7 @@ class Actors:
         """Raise CommandFailed unless this node leads and is ready (S10 d)."""
         if not self._replica.leading_term:
             if self._replica.leader == self._replica.node_id:
-                raise Loading  # elected, and its own no-op is not applied yet
+                raise Loading  # elected, but its own no-op is not applied yet
             raise NotCoordinator(self.leader_address)
         if not self._replica.state.cluster_id:
             raise Loading
@@ -174,15 +174,15 @@ class Actors:
         return self.address_of(self._replica.leader)
 
     def address_of(self, node: str | None) -> str:
-        """`host:port` at which clients reach a node; "" if unknown."""
+        """Return the `host:port` at which clients reach a node; "" if unknown."""
         return self._nodes.get(node or "", "")
 
     def number_of(self, node: str | None) -> int:
-        """A node's place among the nodes by name, from 1; -1 for an unknown one."""
+        """Return a node's place among the nodes by name, from 1; -1 for an unknown one."""
         return list(self._nodes).index(node) + 1 if node in self._nodes else -1
 
     def submit(self, command: c.Command) -> None:
-        """Give a command to its group's actor; nothing once the lead is lost or the node stops."""
+        """Pass a command to its group's actor; drop it if this node does not lead, or stops."""
         if not self._replica.leading_term or self._stopped:
             return
         group_id = "" if isinstance(command, c.ClusterCommand) else command.group_id
@@ -192,18 +192,18 @@ class Actors:
         actor.submit(command)
 
     def actor(self, group_id: GroupId) -> Actor | None:
-        """The group's actor, if there is one at the moment."""
+        """Return the group's actor, if there is one at the moment."""
         return self._actors.get(group_id)
 
     def session_left_ms(self, group_id: GroupId, member_id: MemberId) -> int | None:
-        """How long a member has until it expires; None: suspended, or this node does not lead."""
+        """Return the ms until a member expires; None: suspended, or this node does not lead."""
         return self._timers.left_ms(group_id, DeadlineKey(SESSION, member_id))
 
     # --- what actors need (actor.Desk) ---
 
     @property
     def state(self) -> State:
-        """The newest evolved state."""
+        """The newest applied state."""
         return self._replica.state
 
     @property
@@ -217,16 +217,16 @@ class Actors:
         return self._replica.log_time_ms()
 
     def propose(self, part: Part) -> asyncio.Future[Committed]:
-        """Have a part committed."""
+        """Propose a part; the future has its fate."""
         return self._replica.propose(part)
 
     def used(self) -> Usage:
-        """What the whole cluster takes up, with what all groups have on their way."""
+        """Return the usage of the whole cluster, with the growth that groups have proposed."""
         state = self._replica.state
         return self._tally.used(state, settings.of_cluster(state).ceilings)
 
     def claim(self, group_id: GroupId, growth: Usage, handed_out: int) -> None:
-        """Count what a group has on its way, and its member ids that wait to be used."""
+        """Count the growth that a group has proposed, and its unused member ids."""
         self._tally.claim(group_id, growth, handed_out)
 
     def carry_out(self, group_id: GroupId, effect: Effect) -> None:
@@ -234,7 +234,7 @@ class Actors:
         self._timers.carry_out(group_id, effect)
 
     def idle(self, group_id: GroupId) -> None:
-        """Forget the actor of a group that does not exist and has nothing parked or armed."""
+        """Drop the actor of a group that does not exist and has nothing parked or armed."""
         if group_id in self._replica.state.groups:
             return
         actor = self._actors.get(group_id)
@@ -244,7 +244,7 @@ class Actors:
     # --- the replica's listener ---
 
     def listen(self) -> None:
-        """Be told from now on."""
+        """Subscribe to the replica."""
         self._replica.subscribe(
             on_leading=self.on_leading,
             on_not_leading=self.on_not_leading,
@@ -266,7 +266,7 @@ class Actors:
             self.submit(self._forming)
 
     def on_not_leading(self) -> None:
-        """Tell everyone who waits; decide nothing more."""
+        """Fail all waiting calls; decide nothing more."""
         logger.info("not leading any more; %d calls are told", len(self.calls))
         unsettled = self._drop_actors()
         self._timers.clear()
@@ -274,7 +274,7 @@ class Actors:
         self.calls.fail_all(lambda: NotCoordinator(address), unsettled)
 
     def _drop_actors(self) -> set[CallId]:
-        """Decide nothing more; gives the calls whose change is on its way (S5)."""
+        """Drop all actors; return the calls with a proposed change (S5)."""
         unsettled: set[CallId] = set()
         for actor in self._actors.values():
             unsettled |= actor.unsettled
@@ -285,14 +285,14 @@ class Actors:
         return unsettled
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
-        """What these groups had on their way is counted in the state from here on."""
+        """Count what these groups had proposed as part of the state from now on."""
         del index
         for record in records:
             self._tally.landed(record.group_id)
         self._tally.applied(self._replica.state)
 
     def on_stopped(self, reason: str) -> None:
-        """The node's log stopped: nobody can be served any more."""
+        """Fail all calls: the node's log stopped."""
         del reason
         if self._replica.leading_term:
             self.on_not_leading()

@@ -1,7 +1,7 @@
-"""A batch that is being decided: commands in order, on a state that nobody else sees yet.
+"""A batch that is being decided: commands in order, on a state of its own.
 
-The state holds the batch's own events, folded in ahead of their commit; what they grant has the
-entry index `UNCOMMITTED` until the entry has one. Pure: no loop, no replica.
+The state includes the batch's own events before their commit; grants have the entry index
+`UNCOMMITTED` until the entry has one. Pure: no loop, no replica.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ if TYPE_CHECKING:
 
 COMMANDS_MAX: Final = 1_024
 WEIGHT_MAX: Final = 256 * 1024
-"""Where a batch is cut: S7's target for one entry, about, in bytes; half of a smaller limit."""
+"""Bytes at which a batch is cut: about S7's target for one entry, or half of a smaller limit."""
 _HEAD: Final = 256
-"""Of a command in an entry, about, beside its texts: with its request id and stored answer."""
+"""Bytes of a command in an entry, about, without its texts: its request id and stored answer."""
 _ITEM: Final = 64
-"""Of one thing that a command lists, beside its texts."""
+"""Bytes of one item of a command's list, about, without its texts."""
 
 
 class Batch:
-    """What one part of an entry will hold, and what is to be done once it is committed."""
+    """The content of one part of an entry, and the effects to carry out after its commit."""
 
     __slots__ = (
         "_closed",
@@ -69,7 +69,7 @@ class Batch:
     )
 
     def __init__(self, group_id: GroupId, base: State, volatile: Volatile) -> None:
-        """`base`: the evolved state that the batch is decided on; its version is expected (S2)."""
+        """Begin a batch on the applied state `base`, whose version is expected (S2)."""
         self.group_id = group_id
         self.base = self.state = base
         self.volatile = volatile
@@ -78,20 +78,20 @@ class Batch:
         self.effects: list[Effect] = []
         self.touched: set[MemberId] = set()
         self.unrecorded: set[CallId] = set()
-        """Calls that are answered with it, but for whom it records nothing."""
+        """Calls that are answered with the batch, but for which it records nothing."""
         self._named: set[MemberId] | None = set()
         self.weight = 0
         self.growth = NOTHING
-        """What it makes the cluster's state larger by, as far as ceilings are held against it."""
+        """The growth of the cluster's state by the batch, as far as ceilings bound it."""
         self._weight_max = min(WEIGHT_MAX, settings.of_cluster(base).entry_bytes_max // 2)
         self._closed = False
 
     def takes(self, command: Command) -> bool:
-        """Whether a further command still fits; after one that does not, none does.
+        """Return whether a further command fits; after one that does not, none does.
 
-        What fits into an entry alone must not fail because of what shares its batch (S7), and what
-        comes later must not overtake it. A boundary behind what was applied since the batch was
-        begun would come to nothing on its state (S22).
+        A command that fits into an entry alone must not fail because of others in its batch (S7),
+        and later commands must not overtake it. A boundary behind records that were applied since
+        the batch began would have no effect on the batch's state (S22).
         """
         full = self.weight + _weight(command) > self._weight_max
         newer = isinstance(command, SealSegment) and command.last.index > self.base.applied_index
@@ -100,11 +100,11 @@ class Batch:
 
     @property
     def calls(self) -> set[CallId]:
-        """The calls whose commands are in it; their fate is the batch's (S5)."""
+        """The calls whose commands are in it; their outcome is the batch's (S5)."""
         return {call for command in self.commands if (call := call_of(command))}
 
     def add(self, command: Command, decision: Decision) -> None:
-        """Take in a decision that was made on this batch's state and volatile part."""
+        """Add a decision that was made on this batch's state and volatile part."""
         self.commands.append(command)
         self.weight += _weight(command)
         self.growth = self.growth.plus(decision.growth)
@@ -119,7 +119,7 @@ class Batch:
         self.state = decision.state
 
     def _note(self, event: ev.Event) -> None:
-        """Remember whom the event names (None: the whole group), and whose calls must wait."""
+        """Note the members that an event names (None: all), and those whose calls must wait."""
         group = self.state.groups.get(self.group_id)
         line = line_of(event)
         self.touched.update(_touched(event, line, type_of(group).members(group) if group else ()))
@@ -129,7 +129,7 @@ class Batch:
             self._named.update(line.came(event), line.named(event))
 
     def problems(self) -> Sequence[str]:
-        """Broken invariants of what the batch touched (S6), in time that follows the batch."""
+        """Check the invariants of what the batch touched (S6); the time is linear in the batch."""
         group = self.state.groups.get(self.group_id)
         if group is None:
             return ()
@@ -139,28 +139,28 @@ class Batch:
         return check_touched(before, group, self._named | self.touched)
 
     def part(self, term: int) -> ev.Part:
-        """What is proposed: the whole batch, or nothing of it."""
+        """Make the part to propose: it is applied whole or not at all."""
         version = self.base.version_of(self.group_id)
         return ev.Part(self.group_id, term, version, tuple(self.events))
 
 
 _WHOLE: Final = frozenset({FREED, GRANTED, ENDED})
-"""What changes every member, so that its cost follows the group's size anyway."""
+"""Kinds of events that change every member, so that their cost grows with the group anyway."""
 
 
 def call_of(command: Command) -> CallId:
-    """The call that waits for this command's answer; 0: nobody does."""
+    """Return the call that waits for this command's answer; 0: none does."""
     caller = getattr(command, "caller", None)
     return caller.call if caller is not None else 0
 
 
 def _weight(command: Command) -> int:
-    """Its bytes in an entry, about."""
+    """Estimate a command's bytes in an entry."""
     return _HEAD + sum(_listed(command))
 
 
 def _listed(command: Command) -> Iterator[int]:
-    """Bytes of each thing that it lists; names stand in its event and in its stored answer."""
+    """Yield the bytes of each item it lists; names are in its event and its stored answer."""
     match command:
         case JoinGroup(protocols=protocols):
             yield from (len(p.name) + len(p.metadata) for p in protocols)
@@ -177,13 +177,13 @@ def _listed(command: Command) -> Iterator[int]:
         case DeleteTopics(names=names):
             yield from (_ITEM + 2 * len(name) for name in names)
         case ExpireOffsets():
-            yield WEIGHT_MAX  # what it lists is known once it is decided, so it stays alone
+            yield WEIGHT_MAX  # its list is known after the decision, so it is alone in its batch
         case _:
             return
 
 
 def _touched(event: ev.Event, line: Line, everyone: Iterable[MemberId]) -> Iterator[MemberId]:
-    """Members whose calls must wait for the batch: removed, replaced or fenced by it (S9)."""
+    """Yield members whose calls must wait for the batch: removed, replaced or fenced (S9)."""
     yield from line.went(event)
     yield from line.fenced(event)
     if line.kind == REPLACED:
@@ -193,9 +193,9 @@ def _touched(event: ev.Event, line: Line, everyone: Iterable[MemberId]) -> Itera
 
 
 def waits(batch: Batch, command: Command) -> bool:
-    """Whether a command that came meanwhile must wait for the batch (S9).
+    """Return whether a command that arrives meanwhile must wait for the batch (S9).
 
-    Only a plain heartbeat of a member that the batch leaves alone need not.
+    Only a plain heartbeat of a member that the batch does not touch need not.
     """
     if not isinstance(command, Heartbeat) or command.release:
         return True

@@ -1,8 +1,8 @@
 """Cache of one group's heartbeat answers; cleared by every other decision for the group.
 
 A heartbeat that was decided without events has the same answer until something else is decided for
-the group; only the count of its member's renewals moves on. Those counts are kept here and folded
-into the volatile part before the next decision, so that `decide` never sees a stale one (S9, S16).
+the group; only the count of its member's renewals grows. Those counts are kept here and merged into
+the volatile part before the next decision, so that `decide` never sees a stale count (S9, S16).
 Pure: no loop, no clock.
 """
 
@@ -23,19 +23,16 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.volatile import Volatile
 
 Key = tuple[int, str, str | None]
-"""Generation, member id, instance id: what a plain heartbeat says."""
+"""Generation, member id, instance id: the content of a plain heartbeat."""
 
 
 @dataclass(slots=True)
 class CachedAnswer:
-    """How a heartbeat was answered last. `session_timeout_ms` None: it is suspended (K-A23).
-
-    `response`: the reply as a message of the service that asked, once it has made one.
-    """
+    """The last answer to a heartbeat."""
 
     reply: HeartbeatReply
-    session_timeout_ms: int | None
-    response: object = None
+    session_timeout_ms: int | None  # None: the session is suspended (K-A23)
+    response: object = None  # the reply as a service's message, once the service has made it
 
 
 class HeartbeatCache:
@@ -49,13 +46,13 @@ class HeartbeatCache:
         self._during_batch: set[MemberId] = set()
 
     def recall(self, key: Key) -> CachedAnswer | None:
-        """The answer of the same heartbeat before, if nothing was decided since."""
+        """Return the cached answer of the same heartbeat, if nothing was decided since."""
         return self._answers.get(key)
 
     def remember(self, command: Heartbeat, decision: Decision) -> None:
-        """Note how a member's heartbeat was answered, if that changed nothing else.
+        """Cache the answer to a member's heartbeat, if the decision changed nothing else.
 
-        Only a member's: whoever is refused could have any number of names remembered.
+        Refusals of strangers are not cached: they could fill the cache with any number of names.
         """
         reply, timeout = None, None
         for effect in decision.effects:
@@ -80,7 +77,7 @@ class HeartbeatCache:
         return count + 1
 
     def folded(self, volatile: Volatile) -> Volatile:
-        """The volatile part with all counts in it."""
+        """Merge all counts into the volatile part."""
         if not self._renewed:
             return volatile
         self._during_batch.update(self._renewed)
@@ -89,21 +86,21 @@ class HeartbeatCache:
         return volatile._replace(renewals=renewals)
 
     def forget(self) -> None:
-        """Something was decided: answers may be others now."""
+        """Clear the answers: something was decided."""
         self._answers.clear()
 
     def batch_begins(self) -> None:
-        """From here on the batch does not know of renewals."""
+        """Start to track renewals that the batch does not know."""
         self._during_batch.clear()
 
     def note(self, member_id: MemberId) -> None:
-        """A heartbeat was decided while a batch is under way."""
+        """Track a heartbeat that was decided while a batch is under way."""
         self._during_batch.add(member_id)
 
     def merged(self, before: Volatile, after: Volatile) -> Volatile:
-        """What a batch leaves, or has made so far, with the renewals that came meanwhile.
+        """Merge renewals that came meanwhile into the volatile part that a batch has made.
 
-        Not for a session that the batch itself has started over or ended.
+        A session that the batch itself has started over or ended keeps the batch's count.
         """
         if not self._during_batch:
             return after

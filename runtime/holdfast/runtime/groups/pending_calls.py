@@ -1,7 +1,7 @@
 """Calls that wait on this node for their answer, by number.
 
-A call is opened by a service, answered by a group actor's effect, and closed by the service.
-Parked calls are just calls that are still open (S17). Knows no rules.
+A service opens a call, an effect of a group's actor answers it, and the service closes it. Parked
+calls are calls that are still open (S17). Knows no rules.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Answered(NamedTuple):
-    """A reply, and where the change was recorded; None if nothing was."""
+    """A reply, and the position of the change; None if nothing was recorded."""
 
     reply: Reply
     position: Position | None = None
@@ -34,22 +34,22 @@ class Calls:
         return len(self._open)
 
     def __contains__(self, call: object) -> bool:
-        """Whether somebody still waits for the call's answer (S17)."""
+        """Return whether the call is still open (S17)."""
         return call in self._open
 
     def open(self) -> tuple[CallId, asyncio.Future[Answered]]:
-        """A new call: its number, and what it waits for."""
+        """Open a call; return its number, and the future of its answer."""
         self._last += 1
         future: asyncio.Future[Answered] = asyncio.get_running_loop().create_future()
         self._open[self._last] = future
         return self._last, future
 
     def close(self, call: CallId) -> None:
-        """Nobody waits for the call any more."""
+        """Close a call: nobody waits for it any more."""
         self._open.pop(call, None)
 
     def answer(self, call: CallId, answered: Answered) -> None:
-        """Answer a call; one that is closed already is passed over."""
+        """Answer a call; ignore it if it is closed."""
         future = self._open.pop(call, None)
         if future is not None and not future.done():
             future.set_result(answered)

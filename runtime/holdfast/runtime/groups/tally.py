@@ -1,13 +1,12 @@
-"""What the state takes up now, kept up with it: the sum that ceilings are held against.
+"""The usage of the state, kept up to date: the sum that is compared with ceilings.
 
-Leader-local and derived, like deadlines: never on the log, in no snapshot and in no digest. It
-follows the evolved state by difference, so it is right after a restart, a snapshot install and a
-failover, whatever it has seen before. Groups are decided each on its own; what one of them has
-decided and has not on the log yet is claimed here at once, so that all others count it, and no two
-can fill the same room.
+It is leader-local and derived, like deadlines: never on the log, in no snapshot and in no digest.
+It follows the applied state by difference, so it is right after a restart, a snapshot install and a
+failover. Groups are decided independently; the growth that a group has decided and not on the log
+yet is claimed here at once, so that all others count it, and no two groups use the same room.
 
-Far below the ceilings what was claimed stands for what became of it, and the difference is looked
-at once in a while; near one of them, whenever it is asked for.
+Far below the ceilings a claim counts for the change that it became, and the difference is computed
+from time to time; near a ceiling, at every call.
 """
 
 from __future__ import annotations
@@ -21,13 +20,13 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.ids import GroupId
 
 ENTRIES_MAX: Final = 64
-"""So many entries may be applied before their difference is looked at."""
+"""Entries that may be applied before their difference is computed."""
 _NEAR: Final = (7, 8)
-"""What part of a ceiling is near it."""
+"""From this fraction of a ceiling on the usage is near it."""
 
 
 class _Claim(NamedTuple):
-    """What one group adds to the state: what is on its way, and member ids that wait to be used."""
+    """What one group will add to the state: proposed growth, and unused member ids."""
 
     growth: Usage
     handed_out: int
@@ -43,7 +42,7 @@ _NO_CLAIM: Final = _Claim(NOTHING, 0)
 
 
 class Tally:
-    """The sum over a state, over what is on its way, and over member ids that were handed out."""
+    """The sum over the state, over proposed growth, and over unused member ids."""
 
     def __init__(self) -> None:
         self._state = State()
@@ -54,14 +53,14 @@ class Tally:
         self._claimed = NOTHING
 
     def follow(self, state: State) -> None:
-        """Count what has changed since the state that was followed last."""
+        """Count what has changed since the last state that was followed."""
         self._counted = self._counted.plus(difference(self._state, state))
         self._state, self._landed, self._entries = state, NOTHING, 0
 
     def used(self, state: State, ceilings: Usage = NOTHING) -> Usage:
-        """What is taken up, with what is on its way; `state` is the newest evolved one.
+        """Return the usage with all claims; `state` is the newest applied one.
 
-        Exact near one of the ceilings; else it may lack what grew unasked since it was exact.
+        Exact near a ceiling; else it may lack growth that no group claimed since it was exact.
         """
         if self._entries < ENTRIES_MAX:
             about = self._counted.plus(self._landed).plus(self._claimed)
@@ -71,15 +70,15 @@ class Tally:
         return self._counted.plus(self._claimed)
 
     def applied(self, state: State) -> None:
-        """Another entry is part of the state, which may not be asked about for long."""
+        """Count an applied entry; compute the difference if there were many."""
         self._entries += 1
         if self._entries >= ENTRIES_MAX:
             self.follow(state)
 
     def claim(self, group_id: GroupId, growth: Usage, handed_out: int) -> None:
-        """Count what a group has on its way, in place of what it claimed before.
+        """Replace a group's claim by the growth that it has proposed now.
 
-        `handed_out`: member ids that wait to be used; each counts as the member that it may become.
+        `handed_out`: unused member ids; each counts as the member that it may become.
         """
         made = _Claim(growth, handed_out)
         known = self._claims.get(group_id, _NO_CLAIM)
@@ -92,14 +91,14 @@ class Tally:
             self._claims[group_id] = made
 
     def landed(self, group_id: GroupId) -> None:
-        """What the group had on its way is part of the state now."""
+        """Drop the growth that a group had claimed: it is part of the state now."""
         known = self._claims.get(group_id)
         if known is not None:
             self._landed = self._landed.plus(known.growth)
             self.claim(group_id, NOTHING, known.handed_out)
 
     def clear(self) -> None:
-        """Nothing is on its way any more: this node does not lead."""
+        """Drop all claims: this node does not lead any more."""
         self._claims.clear()
         self._claimed = NOTHING
 

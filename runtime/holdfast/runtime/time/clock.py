@@ -1,8 +1,8 @@
 """The node's clock, and how long the process stood still.
 
-CLOCK_BOOTTIME, so that a suspended machine's time counts (S9, S10). A stall (SIGSTOP, a starved
-processor, a blocked loop) is measured by a tick that comes late; whoever keeps deadlines is told
-and shifts them, since members could not be heard meanwhile.
+The clock is CLOCK_BOOTTIME, so that the time of a suspended machine counts (S9, S10). A stall
+(SIGSTOP, a starved processor, a blocked loop) is measured by a tick that comes late. Deadlines are
+shifted by it, since no heartbeat could be processed meanwhile.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 TICK_MS: Final = 50
-"""How often the watchdog looks."""
+"""Interval of the watchdog's ticks."""
 STALL_MIN_MS: Final = 20
-"""Lateness below this is an ordinary loop's and is not called a stall."""
+"""Lateness below this is usual for a loop and does not count as a stall."""
 
 
 def boot_ms() -> int:
-    """Milliseconds since the machine started, suspension included."""
+    """Return the milliseconds since the machine started, suspension included."""
     return time.clock_gettime_ns(time.CLOCK_BOOTTIME) // 1_000_000
 
 
 def boot_s() -> float:
-    """The same in seconds, to the nanosecond."""
+    """Return the same in seconds, to the nanosecond."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
 class Watchdog:
-    """Measures stalls of the loop and tells `on_stall` their length in milliseconds."""
+    """Measures stalls of the loop and calls `on_stall` with their length in milliseconds."""
 
     def __init__(
         self, on_stall: Callable[[int], None], now_ms: Callable[[], int] = boot_ms
@@ -46,12 +46,12 @@ class Watchdog:
         self._handle = asyncio.get_running_loop().call_later(TICK_MS / 1000, self._tick)
 
     def stop(self) -> None:
-        """Tick no more."""
+        """Stop ticking."""
         if self._handle is not None:
             self._handle.cancel()
 
     def look(self) -> None:
-        """Measure now, before anything is judged by the clock; nothing before the start."""
+        """Measure now, before anything is judged by the clock; does nothing before `start`."""
         if self._handle is None:
             return
         late = self._now_ms() - self._expected

@@ -1,10 +1,10 @@
-"""Hands deadlines that fired to `decide`, which judges them again (S9): at a pace, after a probe.
+"""Pass deadlines that fired to `decide`, which judges them again (S9): after a probe, at a pace.
 
-What fired reaches its actor only after the loop has drained its sockets and a quorum probe begun
-after it fired has succeeded: a heartbeat that has arrived is heard first, and a leader that nobody
-follows any more expires nobody. Sessions are handed over at a pace, group after group: thousands
-that end together must not hold up others, whose own deadlines go past them. Knows no clock but the
-one it is given.
+A deadline that fired reaches its actor only after the loop has drained its sockets and a quorum
+probe has succeeded that began after the deadline fired: so a heartbeat that has arrived counts
+first, and a deposed leader expires nobody. Ended sessions are submitted at a pace, group after
+group: thousands that end together must not delay other work, and deadlines of other kinds overtake
+them. Knows no clock but the one it is given.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SESSIONS_A_TURN: Final = 16
-"""How many are handed over before the loop serves its sockets again."""
+"""Ended sessions that are submitted before the loop serves its sockets again."""
 PAUSE_S: Final = 0.015
-"""Between two such turns: about a thousand a second end, which takes a third of the loop."""
+"""Pause between two such turns, in seconds: about 1,000 sessions a second, a third of the loop."""
 OTHERS_SHARE: Final = 3
 """Back-off factor: when the loop overslept by x ms, pause this many times x longer."""
 LATE_MS_MAX: Final = 100
-"""The most that counts of x: a process that stood still for an hour must end sessions, too."""
+"""Bound of x, in ms: a process that stood still for an hour must end sessions soon, too."""
 
 
 class DeadlineDispatch:
@@ -50,18 +50,18 @@ class DeadlineDispatch:
         now_ms: Callable[[], int],
         heard: Heard | None = None,
     ) -> None:
-        """`heard`: returns when the heartbeats of these members that have come are heard."""
+        """`heard`: waits until the arrived heartbeats of these members are processed."""
         self._replica, self._submit, self._now_ms = replica, submit, now_ms
         self._heard = heard
         self._fired: list[Due] = []
-        """Sessions that no probe has vouched for yet."""
+        """Sessions that ended and wait for a probe."""
         self._vouched: dict[GroupId, deque[Due]] = {}
         self._waiting: set[tuple[GroupId, DeadlineKey]] = set()
         self._ending: asyncio.Task[None] | None = None
         self._tasks: set[asyncio.Task[None]] = set()
 
     def fire(self, due: Sequence[Due]) -> None:
-        """These fired just now."""
+        """Dispatch deadlines that fired just now."""
         sessions = [each for each in due if each.key.kind == SESSION]
         others = [each for each in due if each.key.kind != SESSION]
         if others:
@@ -72,11 +72,11 @@ class DeadlineDispatch:
             self._ending = self._begin(self._end_sessions())
 
     def holds(self, group_id: GroupId, key: DeadlineKey) -> bool:
-        """Whether this session is over and waits for its turn."""
+        """Return whether this session has ended and waits for its turn."""
         return (group_id, key) in self._waiting
 
     def clear(self) -> None:
-        """Judge nothing of what fired: the lead is lost."""
+        """Drop everything that fired: the leadership is lost."""
         self._fired.clear()
         self._vouched.clear()
         self._waiting.clear()
@@ -91,7 +91,7 @@ class DeadlineDispatch:
         return task
 
     async def _hand_over_at_once(self, due: Sequence[Due]) -> None:
-        """Deadlines of rounds: members wait for them."""
+        """Submit deadlines of rebalances without a pace: members wait for them."""
         if await self._is_followed(due, ()):
             for first in range(0, len(due), SESSIONS_A_TURN):
                 self._hand_over(due[first : first + SESSIONS_A_TURN])
@@ -119,7 +119,7 @@ class DeadlineDispatch:
     async def _is_followed(
         self, due: Sequence[Due], members: Sequence[tuple[GroupId, MemberId]]
     ) -> bool:
-        """Hear what has come, of these members to its end; then look for a majority (S9 a, b)."""
+        """Process heartbeats that arrived, those of these members fully; then probe (S9 a, b)."""
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         if self._heard is not None:
@@ -132,7 +132,7 @@ class DeadlineDispatch:
         return True
 
     def _turn(self) -> list[Due]:
-        """The first group's, then the next one's: no group waits for all of another's."""
+        """Take sessions of one group, then of the next: no group waits for all of another's."""
         taken: list[Due] = []
         while self._vouched and len(taken) < SESSIONS_A_TURN:
             group_id = next(iter(self._vouched))
@@ -149,7 +149,7 @@ class DeadlineDispatch:
             self._submit(DeadlineFired(fired.group_id, fired.key, fired.arming, fired.renewals))
 
     async def _leave_to_others(self) -> None:
-        """Pause; longer if the loop came back late: what was handed over is folded there, too."""
+        """Pause; longer if the loop overslept, for it also applies what was submitted."""
         began_ms = self._now_ms()
         await asyncio.sleep(PAUSE_S)
         late_ms = self._now_ms() - began_ms - 1000 * PAUSE_S

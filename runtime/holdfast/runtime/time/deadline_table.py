@@ -1,11 +1,11 @@
-"""The table of running deadlines of one node: plain data, and the time always comes from outside.
+"""The table of running deadlines of one node: plain data; callers pass the time.
 
 `decide` arms, cancels and renews by effects; the node asks what is due and proposes a command for
-each, which is judged again (S9). Renewals are lazy: a heartbeat only moves a number, and the heap
-finds out when the old time comes. Times are milliseconds of one monotone clock. Knows no rules.
+each, which is judged again (S9). Renewals are lazy: a heartbeat changes one number, and the heap is
+corrected when the old time comes. Times are milliseconds of one monotonic clock. Knows no rules.
 
-Inside, time does not run while the process stands still: what was put off is subtracted from every
-time that comes in. So a stall costs the same with one deadline and with a hundred thousand.
+Inside, time stops while the process stands still: the sum of all stalls is subtracted from every
+time that callers pass. So a stall costs the same with one deadline and with a hundred thousand.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class _Place(NamedTuple):
 
 @dataclass(slots=True)
 class _Running:
-    """`at_ms`, `queued_ms`: without what was put off before."""
+    """A running deadline. Times are the table's own, without stalls."""
 
     at_ms: int
     arming: int
@@ -53,11 +53,11 @@ class DeadlineTable:
     _put_off_ms: int = 0
 
     def __len__(self) -> int:
-        """How many run."""
+        """Return how many run."""
         return len(self._running)
 
     def carry_out(self, group_id: GroupId, effect: Effect, now_ms: int) -> None:
-        """Do what an effect says, if it speaks of a deadline."""
+        """Carry out an effect, if it is about a deadline."""
         if isinstance(effect, Renew):
             self.renew(group_id, effect, now_ms)
         elif isinstance(effect, Arm):
@@ -73,7 +73,7 @@ class DeadlineTable:
         self._push(at_ms, place)
 
     def renew(self, group_id: GroupId, effect: Renew, now_ms: int) -> None:
-        """Let a session run anew; nothing if it does not run."""
+        """Renew a session, if it runs."""
         place = _Place(group_id, DeadlineKey(SESSION, effect.member_id))
         running = self._running.get(place)
         if running is None:
@@ -88,12 +88,12 @@ class DeadlineTable:
             self._push(at_ms, place)
 
     def at_ms(self, group_id: GroupId, key: DeadlineKey) -> int | None:
-        """When a deadline fires, unless it is renewed; None if it does not run."""
+        """Return when a deadline fires, unless it is renewed; None if it does not run."""
         running = self._running.get(_Place(group_id, key))
         return running.at_ms + self._put_off_ms if running else None
 
     def due(self, now_ms: int) -> list[Due]:
-        """Take out everything whose time has come."""
+        """Remove and return all deadlines whose time has come."""
         found: list[Due] = []
         ran_ms = now_ms - self._put_off_ms
         while self._heap and self._heap[0][0] <= ran_ms:
@@ -110,11 +110,11 @@ class DeadlineTable:
         return found
 
     def next_due_ms(self) -> int | None:
-        """When to look again at the latest; it may turn out that nothing is due then."""
+        """Return when to call `due` again at the latest; it may find nothing then."""
         return self._heap[0][0] + self._put_off_ms if self._heap else None
 
     def shift(self, by_ms: int) -> None:
-        """Put everything off: the process stood still for so long, and heard nobody (S9)."""
+        """Put all deadlines off: the process stood still for so long and heard nobody (S9)."""
         self._put_off_ms += by_ms
 
     def forget_group(self, group_id: GroupId) -> None:

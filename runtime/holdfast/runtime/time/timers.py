@@ -1,6 +1,6 @@
-"""Drives the table of deadlines by the node's clock; `deadline_dispatch` takes what fires (S9).
+"""Drive the table of deadlines by the node's clock; `deadline_dispatch` gets what fires (S9).
 
-Stalls of the process put everything off: while it stood still, nobody could be heard.
+A stall of the process puts all deadlines off: meanwhile it could process no heartbeats.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 STALL_TOLD_MS: Final = 500
-"""From here on people are told: something takes the processor away, or holds up the loop."""
+"""A stall from this length on is logged as a warning: the processor or the loop is overloaded."""
 
 
 class Timers:
@@ -39,7 +39,7 @@ class Timers:
         now_ms: Callable[[], int] = boot_ms,
         heard: Heard | None = None,
     ) -> None:
-        """`heard`: returns when the heartbeats of some members that have come are heard (S9)."""
+        """`heard`: waits until the arrived heartbeats of some members are processed (S9)."""
         self._now_ms = now_ms
         self._dispatch = DeadlineDispatch(replica, submit, now_ms, heard)
         self._deadlines = DeadlineTable()
@@ -48,16 +48,16 @@ class Timers:
         self._wake_ms = 0
 
     def start(self) -> None:
-        """Begin to measure stalls in the running loop."""
+        """Start to measure stalls in the running loop."""
         self._watchdog.start()
 
     def stop(self) -> None:
-        """Let nothing fire any more."""
+        """Stop: nothing fires any more."""
         self._watchdog.stop()
         self.clear()
 
     def clear(self) -> None:
-        """Drop all deadlines, and what fired and is not yet judged: the lead is lost."""
+        """Drop all deadlines, and what fired and is not judged yet: the leadership is lost."""
         self._deadlines.clear()
         self._forget_wake()
         self._dispatch.clear()
@@ -68,14 +68,14 @@ class Timers:
         self._plan()
 
     def left_ms(self, group_id: GroupId, key: DeadlineKey) -> int | None:
-        """How long until a deadline fires; 0: it has; None if it does not run here."""
+        """Return the ms until a deadline fires; 0: it has fired; None: it does not run here."""
         if self._dispatch.holds(group_id, key):
             return 0
         at_ms = self._deadlines.at_ms(group_id, key)
         return None if at_ms is None else max(0, at_ms - self._now_ms())
 
     def _plan(self) -> None:
-        """Be woken for the earliest deadline."""
+        """Schedule `wake` for the earliest deadline."""
         due_ms = self._deadlines.next_due_ms()
         if due_ms is None or (self._handle is not None and self._wake_ms <= due_ms):
             return
@@ -90,7 +90,7 @@ class Timers:
             self._handle = None
 
     def wake(self) -> None:
-        """Look what is due."""
+        """Dispatch the deadlines that are due."""
         self._handle = None
         self._watchdog.look()
         due = self._deadlines.due(self._now_ms())
@@ -99,7 +99,7 @@ class Timers:
         self._plan()
 
     def stalled(self, for_ms: int) -> None:
-        """The process stood still: put everything off, since nobody could be heard (S9)."""
+        """Put all deadlines off after a stall, since nobody could be heard meanwhile (S9)."""
         level = logging.WARNING if for_ms >= STALL_TOLD_MS else logging.DEBUG
         logger.log(level, "the process stood still for %d ms; deadlines are put off", for_ms)
         self._deadlines.shift(for_ms)

@@ -2,8 +2,8 @@
 
 import sys
 
-# `-m` puts the working directory first, and what lies there must not run in place of a package of
-# ours. Where it counts, start Python with -P: this comes after `holdfast` itself was found.
+# `-m` puts the working directory first on the path, where a file could shadow one of our packages.
+# For full safety start Python with -P: this runs after `holdfast` itself was found.
 if not sys.flags.safe_path:
     del sys.path[0]
 

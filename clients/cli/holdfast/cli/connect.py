@@ -1,8 +1,8 @@
 """The cluster as a command sees it: calls that end with an answer, or end the command.
 
 The calls are the client's: it walks the nodes, follows the leader and repeats what may be repeated
-(S5). Here stands what a command adds: how long it waits, and the sentence and exit code it ends
-with. Knows no server and reads no directory of a node.
+(S5). This module adds what a command needs: how long it waits, and the sentence and exit code with
+which it ends. Knows no server and reads no directory of a node.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 CALL_MS: Final = 15_000
 """How long a command goes from node to node before it gives up."""
 UNCONNECTED_MS: Final = 3_000
-"""How long it goes on while no node can even be connected to: as long as a restart may take."""
+"""How long it goes on while no node accepts a connection: as long as a restart may take."""
 LOOK_MS: Final = 2_000
-"""How long a single node may take to tell how it stands."""
+"""How long a single node may take to report its state."""
 PAGE_SIZE: Final = 1_000
 """Groups or topics that are asked for at a time."""
 
@@ -59,7 +59,7 @@ Item = TypeVar("Item")
 
 
 class Cluster:
-    """`with Cluster(target) as cluster`: a failure inside ends the command, told."""
+    """`with Cluster(target) as cluster`: a failure inside ends the command with a sentence."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -85,7 +85,7 @@ class Cluster:
         return self._run(self._caller.call(request, answer, timeout_ms=CALL_MS), reads=True)
 
     def pages(self, request: Any, answer: type[AnswerT]) -> AnswerT:  # noqa: ANN401 - ListGroups, ListTopics
-        """As `call` for a list of any length: its pages, put together."""
+        """Call for a list of any length, and merge its pages."""
         request.holdfast.page_size = PAGE_SIZE
         whole: Any = self.call(request, answer)
         while token := whole.holdfast.next_page_token:
@@ -96,21 +96,21 @@ class Cluster:
         return found
 
     def change(self, request: Any, answer: type[AnswerT]) -> AnswerT:  # noqa: ANN401 - any mutating request
-        """Have the leader change something, once however often it is asked (S15)."""
+        """Have the leader change something exactly once, however often the call is sent (S15)."""
         request.holdfast.request_id = self._run(self._caller.new_request_id(CALL_MS), reads=True)
         return self._run(self._caller.call(request, answer, timeout_ms=CALL_MS), reads=False)
 
     def order(self, request: Message, answer: type[AnswerT]) -> AnswerT:
-        """As `change`, of what the service remembers no request id for.
+        """Have the leader change something for which it remembers no request id.
 
-        It is not repeated where it may have happened (S5).
+        The call is not repeated if it may have been carried out (S5).
         """
         return self._run(self._caller.call(request, answer, timeout_ms=CALL_MS), reads=False)
 
     def on_every_node(
         self, request: Message, answer: type[AnswerT]
     ) -> list[tuple[str, AnswerT | None]]:
-        """Each node's own answer; None where a node does not answer."""
+        """Ask each node; return its address and answer, None if it does not answer."""
         each = self._run(self._caller.ask_each(request, answer, timeout_ms=LOOK_MS), reads=True)
         for failed in each.values():
             if isinstance(failed, HoldfastError):
@@ -121,7 +121,7 @@ class Cluster:
         ]
 
     def knows_group(self, group_id: str) -> bool:
-        """Whether any node knows the group, if only of old; also while there is no leader."""
+        """Return whether any node knows the group, by a stale read: it works without a leader."""
         stale = extras_pb2.RequestExtras(stale_ok=True)
         asked = admin_pb2.DescribeGroupsRequest(groups=[group_id], holdfast=stale)
         answers = self.on_every_node(asked, admin_pb2.DescribeGroupsResponse)
@@ -129,16 +129,16 @@ class Cluster:
         return not found or any(code != e.ERROR_CODE_GROUP_ID_NOT_FOUND for code in found)
 
     def name_of(self, address: str) -> str:
-        """A node's name by cluster.json, "-" if it is not known."""
+        """Return a node's name by cluster.json, "-" if it is unknown."""
         return self._target.name_of(address)
 
     def read(self, start: Position | None, group: str | None) -> Iterator[ReadEventsResponse]:
-        """Pages of the event log, from a position (None: the first held) to its end now."""
+        """Read pages of the event log, from a position (None: the first held) to its end now."""
         pages = event_log.pages(self._caller, start, group, timeout_ms=CALL_MS)
         return self._each(pages)
 
     def watch(self, start: Position | None, group: str | None) -> Iterator[WatchResponse]:
-        """Events from a position (None: from now) on, as they are applied, without end."""
+        """Follow events from a position (None: from now) on, as they are applied, without end."""
         return self._each(event_log.watch(self._caller, start, group, timeout_ms=CALL_MS))
 
     def _each(self, items: AsyncIterator[Item]) -> Iterator[Item]:
@@ -146,7 +146,7 @@ class Cluster:
             yield item
 
     def _run(self, call: Coroutine[Any, Any, Item], *, reads: bool, what: str = "the call") -> Item:
-        """What a call gives; ends the command with what became of it."""
+        """Run a call and return its result; a failure ends the command with its outcome."""
         began = time.monotonic()
         try:
             return self._runner.run(call)
@@ -160,7 +160,7 @@ class Cluster:
 
     @cached_property
     def _caller(self) -> Caller:
-        """Made when first used: what is wrong with the command's own arguments is told before."""
+        """Make the caller at its first use, so that wrong arguments are reported before."""
         # What the client logs for programs is told to people in sentences that end the command.
         logging.getLogger("holdfast.client").addHandler(logging.NullHandler())
         tls = self._target.tls
@@ -175,7 +175,7 @@ class Cluster:
 
 
 def _check(tls: Tls) -> None:
-    """End the command if a file cannot be used, or a certificate does not hold: before any call."""
+    """End the command before any call if a file is unusable or a certificate is invalid."""
     try:
         check_files(tls)
         flaw = date_flaw(tls)
@@ -194,5 +194,5 @@ def _words(error: HoldfastError) -> str:
 
 
 def code_name(code: int) -> str:
-    """An error code by Kafka's name."""
+    """Return Kafka's name of an error code."""
     return e.ErrorCode.Name(code).removeprefix("ERROR_CODE_")  # type: ignore[arg-type]  # a plain number will do

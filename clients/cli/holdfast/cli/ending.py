@@ -1,6 +1,6 @@
-"""How a command ends: exit codes, one sentence, and what a program is told with `--json`.
+"""The end of a command: exit codes, one sentence, and its JSON for a program with `--json`.
 
-Knows the running command by click's context alone, so whatever fails may end it from anywhere.
+Knows the running command by click's context alone, so any function may end it.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _PRINTED: Final = "holdfast.cli.json_printed"
 
 
 def print_json(content: object) -> None:
-    """Print what `--json` asks for."""
+    """Print the answer as JSON."""
     click.echo(readable_json(content, indent=2))  # noqa: TID251 - JSON is escaped already
     spoken()
 
 
 def spoken() -> None:
-    """Note that a program has its answer already, so a failure adds nothing to it."""
+    """Note that the JSON answer is printed, so that a failure prints no second object."""
     context = click.get_current_context(silent=True)
     if context is not None:
         context.meta[_PRINTED] = True
@@ -40,9 +40,9 @@ def spoken() -> None:
 
 @contextmanager
 def usage_for_programs(arguments: Sequence[str]) -> Iterator[None]:
-    """Wrong usage inside is an object for a program that asks for JSON; click tells people.
+    """Print wrong usage in the body as JSON if a program asked for that; else click prints it.
 
-    The command's own parameters are not known then, so the arguments say whether one asks.
+    The command's own parameters are not parsed then, so the arguments tell whether one asked.
     """
     given = tuple(takewhile(lambda each: each != "--", arguments))
     try:
@@ -57,7 +57,7 @@ def usage_for_programs(arguments: Sequence[str]) -> Iterator[None]:
 
 
 def _told(message: str) -> str:
-    """A message repeats what was typed, or pasted; click sets its own on several lines."""
+    """Escape a message, which repeats typed text; line breaks of click's own stay."""
     return "\n".join(map(readable, message.replace("\n\t", "\n  ").split("\n")))
 
 

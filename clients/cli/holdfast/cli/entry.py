@@ -1,8 +1,8 @@
-"""The door of the `holdfast` command: opens the CLI, or says which extra is missing.
+"""The entry point of the `holdfast` command: runs the CLI, or says which extra is missing.
 
-`pip install holdfast` is the light client and brings nothing that a command or a server needs, yet
-it installs the command as well. Before it has looked, this module imports the standard library
-alone.
+`pip install holdfast` installs the light client without the packages that commands and servers
+need, yet it installs the command as well. So this module imports only the standard library at
+first.
 """
 
 import os

@@ -32,12 +32,12 @@ COMMANDS: Final = {
     "settings": "Show and change settings.",
     "topic": "Create, grow, list and delete topics.",
 }
-"""Each is a module of `commands`, and in it the command of the same name; with its help in short,
-so that a list of them loads none."""
+"""Each is a module of `commands` with a command of the same name. The short help is here, so that
+the list of commands loads no module."""
 
 
 class Commands(click.Group):
-    """Loads a command when it is asked for: a look at a group needs nothing that a node needs."""
+    """Loads a command when it is called: a command for a group needs no package of a node."""
 
     def make_context(
         self,
@@ -46,12 +46,12 @@ class Commands(click.Group):
         parent: click.Context | None = None,
         **extra: Any,  # noqa: ANN401 - click's
     ) -> click.Context:
-        """Read what stands before the command."""
+        """Parse the arguments before the command."""
         with usage_for_programs(args):
             return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - whatever a command returns
-        """Read the rest, and run the command; Ctrl-C is a wish, and no failure to tell of."""
+        """Parse the rest, and run the command; Ctrl-C ends it without an error message."""
         try:
             with usage_for_programs(ctx.args):
                 return super().invoke(ctx)
@@ -59,18 +59,18 @@ class Commands(click.Group):
             sys.exit(INTERRUPTED)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of the help."""
+        """List the names, in the order of the help."""
         del ctx
         return list(COMMANDS)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of the help."""
+        """Write the help's list of commands."""
         del ctx
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command of a name; None if there is none."""
+        """Load the command of a name; None if there is none."""
         del ctx
         if cmd_name not in COMMANDS:
             return None

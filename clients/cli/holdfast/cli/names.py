@@ -1,4 +1,4 @@
-"""Names that a command takes: one that nothing can have is wrong usage, told before any call.
+"""Check names given to a command: an impossible name is wrong usage, reported before any call.
 
 The cluster knows the same bounds, so a name that passes here may still be refused there.
 """
@@ -21,9 +21,9 @@ TEXT_MAX: Final = 4_096
 
 
 def _check(most: int, *, may_be_empty: bool = False) -> Callable[..., Given]:
-    """A callback that refuses a name of more characters, and an empty one.
+    """Make a callback that refuses a name of more than `most` characters, and an empty one.
 
-    Empty names come of shell variables that are not set.
+    Empty names come from shell variables that are not set.
     """
 
     def run(context: click.Context, parameter: click.Parameter, value: Given) -> Given:

@@ -1,4 +1,4 @@
-"""What every command that asks a cluster has in common: which one, and `--json`."""
+"""The options of all commands that ask a cluster: which cluster, and `--json`."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 CELL_MAX: Final = 80
-"""Characters up to which a cell widens its column: a member id of a usual length has fewer."""
+"""Characters up to which a cell widens its column; usual member ids are shorter."""
 INT32_MAX: Final = (1 << 31) - 1
 INT64_MAX: Final = (1 << 63) - 1
-"""What the contract's fields hold."""
+"""The largest numbers that the contract's fields hold."""
 
 
 def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[..., None]:
@@ -74,7 +74,7 @@ def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[.
 
 
 def _exported_addresses() -> tuple[str, ...]:
-    """Those of HOLDFAST_ADDRESS; none, if a cluster was typed, for what is typed beats it."""
+    """Return the addresses in HOLDFAST_ADDRESS; none if --cluster was typed, which has priority."""
     source = click.get_current_context().get_parameter_source("cluster")
     if source is ParameterSource.COMMANDLINE:
         return ()
@@ -85,7 +85,7 @@ def _exported_addresses() -> tuple[str, ...]:
 
 
 def _refuse_two_clusters(addresses: tuple[str, ...]) -> None:
-    """What is typed beats the environment; of two things typed neither beats the other."""
+    """Refuse both --cluster and --address; a typed option overrides the environment."""
     source = click.get_current_context().get_parameter_source("cluster")
     if addresses and source is ParameterSource.COMMANDLINE:
         raise click.UsageError(
@@ -94,7 +94,7 @@ def _refuse_two_clusters(addresses: tuple[str, ...]) -> None:
 
 
 def _check_text(values: Iterable[object]) -> None:
-    """The contract's texts are UTF-8; a terminal can send anything."""
+    """Refuse text that is not UTF-8: a terminal can send any bytes."""
     for value in values:
         for text in value if isinstance(value, tuple) else (value,):
             if isinstance(text, str) and text != _encodable(text):
@@ -116,7 +116,7 @@ def show_json(message: Message) -> None:
 
 
 def table(head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Print columns as wide as their widest cell; one that is very long shifts its own row only."""
+    """Print columns as wide as their widest cell; a very long cell shifts its own row only."""
     lines = [tuple(head), *(tuple(readable(str(cell)) for cell in row) for row in rows)]
     widths = [max(_width(line[i]) for line in lines) for i in range(len(head))]
     for line in lines:
@@ -129,27 +129,27 @@ def _width(cell: str) -> int:
 
 
 def refuse(response: Any, subject: str, name: str = "") -> None:  # noqa: ANN401 - any response
-    """End the command if the whole call was refused. `name` belongs to the subject."""
+    """End the command if the whole call was refused. `name` is a part of `subject`."""
     if response.error_code != e.ERROR_CODE_NONE:
         why = response.holdfast.message.removeprefix("group_id: ") or code_name(response.error_code)
         fail(about(name, why, f"{subject} {name}".rstrip()))
 
 
 def refuse_any(results: Iterable[tuple[str, int, str]]) -> None:
-    """End the command if some of several names were refused; all that were are told."""
+    """End the command if some of several names were refused; report each of them."""
     bad = [(name, code, text) for name, code, text in results if code != e.ERROR_CODE_NONE]
     if bad:
         fail("; ".join(about(name, text or code_name(code)) for name, code, text in bad))
 
 
 def about(name: str, sentence: str, subject: str | None = None) -> str:
-    """A sentence with its subject before it, unless it names that itself."""
+    """Put the subject before a sentence, unless the sentence names it."""
     begins = repr(name[:CUT_TO])[:-1] if len(name) > CUT_TO else repr(name)
     return sentence if begins in sentence else f"{abbreviate(subject or name)}: {sentence}"
 
 
 def require_group(cluster: Cluster, group_id: str) -> None:
-    """End the command if there is no such group, where no answer of the service tells it (K-G1)."""
+    """End the command if there is no such group; the service's answer does not tell (K-G1)."""
     response = cluster.call(a.DescribeGroupsRequest(groups=[group_id]), a.DescribeGroupsResponse)
     found = response.groups[0]
     if found.error_code == e.ERROR_CODE_GROUP_ID_NOT_FOUND:

@@ -1,4 +1,4 @@
-"""Which cluster a command is meant for: its nodes' addresses, and what to show them.
+"""Find the cluster that a command is for: its nodes' addresses, and the TLS files for them.
 
 Knows options, the environment and cluster.json; asks no node.
 """
@@ -18,22 +18,22 @@ from holdfast.coordinator.model.text import abbreviate
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The nodes to ask, and what to show them; `tls` None: an insecure loopback."""
+    """The nodes to ask, and the TLS files; `tls` None: an insecure loopback."""
 
     addresses: tuple[str, ...]
     tls: Tls | None
     names: tuple[str, ...] = ()
-    """The nodes' names in the same order, where cluster.json says them."""
+    """The nodes' names in the same order, if cluster.json has them."""
 
     def name_of(self, address: str) -> str:
-        """A node's name, "-" if it is not known."""
+        """Return a node's name, "-" if it is unknown."""
         return dict(zip(self.addresses, self.names, strict=False)).get(address, "-")
 
 
 def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None) -> Target:
-    """Which cluster a command is meant for; ends the command if that cannot be known.
+    """Find the cluster that a command is for; ends the command if that is impossible.
 
-    `addresses` and `tls` win over what cluster.json says.
+    `addresses` and `tls` have priority over cluster.json.
     """
     given = _tls_of(Path(tls)) if tls else None
     if addresses:
@@ -59,14 +59,14 @@ def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None
 
 
 def check_addresses(source: str, addresses: tuple[str, ...]) -> None:
-    """What is no address is a slip of the pen, not a node that is away. Raises UsageError."""
+    """Raise UsageError for an invalid address: it is a typo, not a node that is down."""
     for address in addresses:
         if problem := problem_of(address):
             raise click.UsageError(f"{source} {abbreviate(address)!r} {problem}")
 
 
 def _no_cluster(path: Path, error: OSError, *, named: bool) -> str:
-    """Where was looked, why there, and how to say another place."""
+    """Write where cluster.json was looked for, why there, and how to name another place."""
     why = "" if named else " (the present directory, because none was named)"
     seen = "it is not there" if isinstance(error, FileNotFoundError) else error.strerror
     return (

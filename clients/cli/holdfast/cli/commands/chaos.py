@@ -25,7 +25,7 @@ WARNING = (
 
 REFUSED: Final = click.UsageError.exit_code
 INTERRUPTED: Final = 128 + signal.SIGINT
-"""As a shell says it of a program that SIGINT ended."""
+"""The code that a shell reports for a program that SIGINT ended."""
 
 
 @click.command()
@@ -94,7 +94,7 @@ def chaos(  # noqa: PLR0913 - an option each
 
 
 def _ask(cluster: Path) -> None:
-    """No consent is no verdict: a program must not read one from the exit code."""
+    """Ask for consent; a refusal has an exit code of its own, since it is no verdict."""
     try:
         agreed = click.confirm(WARNING.format(where=cluster), err=True)
     except click.Abort:  # nobody is there to answer
@@ -104,7 +104,7 @@ def _ask(cluster: Path) -> None:
 
 
 def _run(program: Any, plan: Any) -> Any:  # noqa: ANN401 - holdfast.chaos.runner.run, unknown here
-    """Run; ends the command with one sentence if it cannot begin, or is not let end in order."""
+    """Run a plan; ends the command with one sentence if it cannot begin or is interrupted."""
     try:
         return asyncio.run(program.run(plan, lambda line: say(line, err=True)))
     except program.Refused as error:
@@ -117,7 +117,7 @@ def _run(program: Any, plan: Any) -> Any:  # noqa: ANN401 - holdfast.chaos.runne
 
 
 def _list(*, own: bool) -> None:
-    """Every kind, and whether it can be had here."""
+    """List every kind, and whether it is available here."""
     nemesis = import_module("holdfast.chaos.nemesis")
     lacking = nemesis.missing(proxies=own)
     rows = []

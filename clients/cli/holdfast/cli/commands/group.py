@@ -26,7 +26,7 @@ from holdfast.v1 import errors_pb2 as e
 from holdfast.v1.extras_pb2 import RequestExtras
 
 REBALANCES_MAX = 10
-"""As many as a group remembers."""
+"""The number of rebalances that a group remembers."""
 
 
 @click.group()
@@ -212,7 +212,7 @@ def remove_members(
 
 
 def _check_choice(*, named: bool, prefixes: int, everyone: bool) -> None:
-    """One command is one call and one rebalance, so one way to say whom."""
+    """Refuse more than one way to name members: a command is one call and one rebalance."""
     if prefixes > 1:
         raise click.UsageError(
             "--instance-prefix may be given once, because one command is one rebalance. Name the "

@@ -62,7 +62,7 @@ def tail(
 def _read_all(
     cluster: Cluster, start: Position | None, group: str | None, *, as_json: bool
 ) -> None:
-    """Everything up to the end; ends the command if there is nothing, and says why."""
+    """Print all events up to the end; ends the command with a reason if there are none."""
     count = end = 0
     for page in cluster.read(start, group):
         count, end = count + len(page.records), page.holdfast.applied_index

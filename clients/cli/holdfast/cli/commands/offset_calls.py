@@ -1,4 +1,4 @@
-"""What the commands about offsets share: places, reading, committing, and telling what was done."""
+"""Shared by the commands about offsets: places, reading, committing, and the output."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ AnswerT = TypeVar("AnswerT", o.OffsetCommitResponse, o.OffsetDeleteResponse)
 
 
 class Place(NamedTuple):
-    """One partition."""
+    """One partition of a topic."""
 
     topic: str
     partition: int
@@ -47,7 +47,7 @@ class Place(NamedTuple):
 def fetch(
     cluster: Cluster, group_id: str
 ) -> tuple[o.OffsetFetchResponse, dict[Place, o.OffsetFetchResponsePartition]]:
-    """All offsets that a group has committed: the answer, and by place in order."""
+    """Fetch all offsets that a group has committed: the answer, and a map by place in order."""
     request = o.OffsetFetchRequest(groups=[o.OffsetFetchRequestGroup(group_id=group_id)])
     response = cluster.call(request, o.OffsetFetchResponse)
     group = response.groups[0]
@@ -65,7 +65,7 @@ def fetch(
 def select(
     found: Mapping[Place, o.OffsetFetchResponsePartition], topics: tuple[str, ...]
 ) -> dict[Place, o.OffsetFetchResponsePartition]:
-    """Of what the group has, that which is named; nothing named: all. What is named adds up."""
+    """Select the named partitions of those the group has; all of them if none is named."""
     named = [_named(text) for text in topics]
     return {
         place: partition
@@ -75,7 +75,7 @@ def select(
 
 
 def lacking(found: Iterable[Place], topics: tuple[str, ...]) -> list[str]:
-    """What is named and fits nothing that the group has: most likely a slip of the pen."""
+    """Return the named partitions and topics that the group does not have: probably typos."""
     places = frozenset(found)
     known = {place.topic for place in places}
     return [
@@ -91,7 +91,7 @@ def _fits(place: Place, topic: str, numbers: frozenset[int]) -> bool:
 
 
 def _named(text: str) -> tuple[str, frozenset[int]]:
-    """`TOPIC` (no numbers: all) or `TOPIC:N,N`; a topic's name has no colon."""
+    """Parse `TOPIC` (no numbers: all) or `TOPIC:N,N`; a topic's name has no colon."""
     topic, _, numbers = text.partition(":")
     try:
         return topic, frozenset(int(n) for n in numbers.split(",") if numbers)
@@ -100,7 +100,7 @@ def _named(text: str) -> tuple[str, frozenset[int]]:
 
 
 def parse_change(text: str) -> tuple[Place, int]:
-    """`TOPIC:PARTITION=OFFSET`; ends the command as wrong usage for anything else."""
+    """Parse `TOPIC:PARTITION=OFFSET`; ends the command as wrong usage for anything else."""
     where, _, offset = text.rpartition("=")
     topic, _, number = where.rpartition(":")
     try:
@@ -129,7 +129,7 @@ def commit_all(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Commit from outside the group, or with `dry_run` show what that would do."""
+    """Commit from outside the group; with `dry_run` show what that would do."""
     if dry_run:
         _refuse_members(cluster, group_id)
         unknown = _unknown(cluster, wanted)
@@ -151,7 +151,7 @@ def commit_all(
 
 
 def delete_all(cluster: Cluster, group_id: str, places: Iterable[Place]) -> o.OffsetDeleteResponse:
-    """Forget offsets of any number."""
+    """Delete any number of offsets."""
     return change_all(cluster, list(delete_requests(group_id, places)), o.OffsetDeleteResponse)
 
 
@@ -160,9 +160,9 @@ def change_all(
     requests: Sequence[o.OffsetCommitRequest | o.OffsetDeleteRequest],
     answer: type[AnswerT],
 ) -> AnswerT:
-    """Make one call after the other; the answers put together.
+    """Make the calls one after the other, and merge their answers.
 
-    Each call is all or nothing for itself, so it is told how far they came, in case one fails.
+    Each call is all or nothing, so if one fails the sentence tells how many were done before.
     """
     whole = answer()
     done, count = 0, sum(len(list(named(request))) for request in requests)
@@ -176,13 +176,13 @@ def change_all(
 
 
 def _refuse_members(cluster: Cluster, group_id: str) -> None:
-    """A dry run tells too that the group's members alone may commit."""
+    """End the command in a dry run, too, if only the group's members may commit."""
     if _has_members(cluster, group_id):
         fail(_only_members(group_id))
 
 
 def warn_of_members(cluster: Cluster, group_id: str, *, as_json: bool) -> None:
-    """A dry run tells too that some offsets may have to stay; beside the answer for a program."""
+    """Warn in a dry run that some offsets may have to stay; on stderr if a program reads."""
     if _has_members(cluster, group_id):
         say(
             f"group {group_id} has members: offsets of topics that one of them subscribes to will "
@@ -197,7 +197,7 @@ def _has_members(cluster: Cluster, group_id: str) -> bool:
 
 
 def _unknown(cluster: Cluster, wanted: Iterable[Place]) -> list[Place]:
-    """A dry run tells too which of these partitions do not exist."""
+    """Find the partitions that do not exist, which a dry run reports, too."""
     names = sorted({place.topic for place in wanted})
     response = cluster.pages(a.ListTopicsRequest(names=names), a.ListTopicsResponse)
     counts = {topic.name: topic.num_partitions for topic in response.topics}
@@ -223,7 +223,7 @@ def show_plan(
     as_json: bool,
     refused: Iterable[Place] = (),
 ) -> None:
-    """What a command would do: the offsets before (None: none) and after (None: deleted)."""
+    """Show what a command would do: offsets before (None: none) and after (None: deleted)."""
     if as_json:
         planned = [
             {**place._asdict(), "offset": before, "new_offset": after}
@@ -253,7 +253,7 @@ _SENTENCES: Final = {
     e.ERROR_CODE_GROUP_SUBSCRIBED_TO_TOPIC: "a member subscribes to the topic; stop it first",
     e.ERROR_CODE_REBALANCE_IN_PROGRESS: "a rebalance is under way; repeat after it",
 }
-"""What a partition's code means to an operator: the contract has no text beside it."""
+"""Sentences for the code of a partition: the contract has no text beside it."""
 
 
 def _why(code: int) -> str:
@@ -264,7 +264,7 @@ def _why(code: int) -> str:
 def conclude(
     response: o.OffsetCommitResponse | o.OffsetDeleteResponse, verb: str, *, as_json: bool
 ) -> None:
-    """Say how many were done; end the command if some were refused."""
+    """Print how many were done; end the command if some were refused."""
     results = [
         (
             str(Place(topic.name, partition.partition_index)),

@@ -88,7 +88,7 @@ def list_offsets(
 
 
 def _show(chosen: Mapping[Place, o.OffsetFetchResponsePartition], now_ms: int) -> None:
-    """One line an offset; a table of nothing would look like an answer."""
+    """Print one line an offset; print no table if there are none."""
     if chosen:
         table(
             ("TOPIC", "PARTITION", "OFFSET", "COMMITTED", "METADATA"),
@@ -105,7 +105,7 @@ def _has_none(group_id: str, missing: Sequence[str] = ()) -> str:
 
 
 def _keep(response: o.OffsetFetchResponse, chosen: Container[Place]) -> None:
-    """Leave only what was asked for in the answer."""
+    """Remove from the answer what was not asked for."""
     for topic in response.groups[0].topics:
         kept = [p for p in topic.partitions if Place(topic.name, p.partition_index) in chosen]
         del topic.partitions[:]
@@ -145,7 +145,7 @@ def _chosen(
     found: Mapping[Place, o.OffsetFetchResponsePartition],
     topics: tuple[str, ...],
 ) -> dict[Place, o.OffsetFetchResponsePartition]:
-    """What is to be changed; ends the command if anything named is not there."""
+    """Select the offsets to change; ends the command if a named one does not exist."""
     if not found:
         require_group(cluster, group_id)
     chosen, missing = select(found, topics), lacking(found, topics)

@@ -58,7 +58,7 @@ def verify(folders: tuple[Path, ...], witness: tuple[Path, ...], *, as_json: boo
 
 
 def _reported(found: Any) -> dict[str, Any]:  # noqa: ANN401 - replay's Report, unknown here
-    """A report as plain data; the digest as `holdfast replay verify` writes it, in hexadecimal."""
+    """Convert a report to plain data; the digest in hexadecimal, as `replay verify` writes it."""
     return {
         "passed": found.passed,
         "records": found.records,
@@ -95,7 +95,7 @@ def state(folders: tuple[Path, ...], at: str | None, log_time_ms: int | None) ->
 
 
 def _run(use: Callable[[Any], Any]) -> Any:  # noqa: ANN401 - holdfast.replay.app, unknown here
-    """Use `holdfast.replay.app`; ends the command with one sentence if that cannot be."""
+    """Use `holdfast.replay.app`; ends the command with one sentence if that is impossible."""
     try:
         app = import_module("holdfast.replay.app")
     except ModuleNotFoundError:
@@ -145,7 +145,7 @@ def _group(group: Group) -> dict[str, Any]:
 
 
 def _assignment(group: Group, assignment: bytes) -> str | dict[str, list[int]]:
-    """Partitions by topic where the group's type says what the bytes mean, else the bytes."""
+    """Return partitions by topic if the group's type tells how to read the bytes, else hex."""
     from holdfast.storage.codec.event_codec import CodecError, decode_assignment  # noqa: PLC0415 - for this command alone
 
     if group.protocol_type != CONSUMER_PROTOCOL_TYPE:

@@ -52,7 +52,7 @@ def list_settings(
 
 
 def _line(s: a.DescribedSetting) -> tuple[object, ...]:
-    """The bounds are this program's: the contract does not carry them; "-" for a newer setting."""
+    """Format a setting; its bounds are this program's, "-" if it does not know the setting."""
     known = REGISTRY.get(s.name)
     bounds = f"{known.least} to {known.most}" if known else "-"
     unit, kafka_name = s.unit or "-", s.kafka_name or "-"
@@ -82,7 +82,7 @@ def set_settings(
 
 
 def _note_absent(cluster: Cluster, group_id: str | None) -> None:
-    """Settings of a group that is still to come are kept for it; a slip of the pen looks alike."""
+    """Note that a group does not exist yet: its settings are kept for it, or it is a typo."""
     if group_id and not cluster.knows_group(group_id):
         say(
             f"holdfast: there is no group {group_id!r} yet; these are the settings that it will "

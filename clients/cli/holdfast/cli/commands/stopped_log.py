@@ -1,6 +1,6 @@
 """The event log in the directories of stopped nodes: what `holdfast log export` and `verify` do.
 
-Reads disks and asks nobody. Loaded when one of the two is run: it needs the [server] extra.
+Reads disks and asks no node. Loaded when one of the two is run: it needs the [server] extra.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FLAWS_MAX: Final = 50
-"""Flaws that are shown of each node; one damaged place can have many consequences."""
+"""Flaws that are shown for each node; one damaged place can have many consequences."""
 
 
 def export(node_dir: Path, out: Path) -> None:
-    """Write the records that are in no segment yet as one."""
+    """Write the records that are in no segment yet as a segment."""
     found = _unsealed(node_dir)
     if not found.rows:
         say("nothing to export: every record is in a sealed segment")
@@ -55,7 +55,7 @@ def verify(folders: Sequence[Path], *, as_json: bool) -> None:
 
 
 def _checked(folder: Path) -> NodeLog:
-    """A data directory with all that it holds, or a folder of segments."""
+    """Check a data directory with all that it holds, or a folder of segments."""
     whole = (folder / STATE_FOLDER).is_dir()
     segments = folder / SEGMENTS_FOLDER if (folder / SEGMENTS_FOLDER).is_dir() else folder
     rest = _unsealed(folder).rows if whole else []

@@ -22,7 +22,7 @@ from holdfast.v1 import errors_pb2 as e
 from holdfast.v1.extras_pb2 import RequestExtras
 
 _count = click.IntRange(1, REGISTRY["topic.partitions_max"].most)
-"""What may ever be set; the setting in force is the cluster's to tell."""
+"""The largest value allowed; the cluster checks the setting in force."""
 
 
 @click.group()

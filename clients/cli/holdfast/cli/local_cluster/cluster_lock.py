@@ -1,9 +1,8 @@
-"""Who runs a local cluster's directory: one command at a time, which holds a lock while it does.
+"""The lock of a local cluster's directory: one command at a time runs it.
 
-It is claimed before anything is laid out in it, so that two commands never lay out one cluster.
-
-The lock is the system's, so it ends with its holder, however that ends. The file with the holder's
-process id stays and means nothing by itself. Knows processes and files, not what nodes do.
+The lock is taken before anything is laid out, so that two commands never lay out one cluster. It is
+the system's lock, so it ends with the process that holds it. The file with the holder's process id
+stays, and has no meaning by itself. Knows processes and files, not what nodes do.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ if TYPE_CHECKING:
 
 @contextmanager
 def claimed(directory: Path) -> Iterator[None]:
-    """Be the one that runs this directory's cluster; a cluster.json left by a crash is removed.
+    """Hold the lock of this directory's cluster; a cluster.json left by a crash is removed.
 
-    Makes the directory if it is not there. Raises CannotStart, with nothing touched, if the cluster
-    runs, if it cannot be a directory, or if what is called cluster.json is none of ours.
+    Makes the directory if it is absent. Raises CannotStart, with nothing changed, if the cluster
+    runs, if the directory cannot be made, or if cluster.json is a foreign file.
     """
     with _opened(directory) as file:
         try:
@@ -47,7 +46,7 @@ def claimed(directory: Path) -> Iterator[None]:
 
 
 def _opened(directory: Path) -> TextIO:
-    """The file that is locked."""
+    """Open the file that is locked."""
     try:
         directory.mkdir(parents=True, exist_ok=True)
         return (directory / LOCK_NAME).open("a+")
@@ -66,9 +65,9 @@ def _running(directory: Path, who: str) -> str:
 
 
 def _refuse_orphans(directory: Path) -> None:
-    """Nodes outlive a command that was killed; they hold ports and data, and may serve.
+    """Refuse a directory whose nodes still run: they outlive a command that was killed.
 
-    They are looked for among the processes: cluster.json may be gone while they still run.
+    They are looked for among the processes: cluster.json may be gone while they run.
     """
     path = directory / cluster_file.NAME
     try:
@@ -86,7 +85,7 @@ def _refuse_orphans(directory: Path) -> None:
 
 
 def _nodes_of(directory: Path) -> Iterator[tuple[str, int]]:
-    """Name and process id of each node that runs from a configuration in this directory."""
+    """Yield name and process id of each node that runs with a configuration in this directory."""
     for process in Path("/proc").iterdir():
         if process.name.isdigit():
             with suppress(OSError):  # it has ended meanwhile, or is none of ours to look at
@@ -96,7 +95,7 @@ def _nodes_of(directory: Path) -> Iterator[tuple[str, int]]:
 
 
 def _configuration(process: Path) -> Path | None:
-    """The file that `holdfast node --config` was given; None if the process is no node."""
+    """Return the file that a process has as `--config`; None if the process is no node."""
     words = [os.fsdecode(word) for word in (process / "cmdline").read_bytes().split(b"\0")]
     if "node" not in words or not any("holdfast" in word for word in words):
         return None

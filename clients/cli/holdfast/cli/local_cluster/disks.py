@@ -1,6 +1,6 @@
-"""Which nodes of a local cluster have their data, and what a start refuses before a node runs.
+"""Find the nodes of a local cluster that lack data, and refuse a start that would not succeed.
 
-What one node lacks the others must have, and a majority of all (S19): else a rebuild ends never.
+If a node lacks its data, a majority of all must have theirs (S19): else its rebuild never ends.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ if TYPE_CHECKING:
 
 
 class Disks:
-    """The data directories of a local cluster's nodes. Looks only."""
+    """The data directories of a local cluster's nodes. Changes nothing."""
 
     def __init__(self, directory: Path, configs: Sequence[NodeConfig]) -> None:
-        """`configs`: those that are there; they name the nodes that are not."""
+        """`configs`: the existing configurations; they name all nodes, also absent ones."""
         self._directory, self._configs = directory, configs
         names = {peer.name for config in configs for peer in config.peers}
         self.count = len(names)
@@ -34,7 +34,7 @@ class Disks:
         """The nodes whose configuration is not there."""
 
     def lacking(self) -> dict[str, str]:
-        """The nodes that lack their data, and what of it each lacks. No node may run."""
+        """Find the nodes that lack data, and what each lacks. No node may run meanwhile."""
         found = {name: f"{self._directory / name}/node.toml is missing" for name in self.absent}
         lost = lacks_data([config.data_dir for config in self._configs])
         for config in self._configs:
@@ -43,7 +43,7 @@ class Disks:
         return dict(sorted(found.items()))
 
     def refuse_rebuilds(self, rebuild: Collection[str], *, formed: bool) -> None:
-        """Raise CannotStart for what --rebuild cannot mean, or would cost."""
+        """Raise CannotStart if --rebuild names a node wrongly, or data would be lost."""
         most = (self.count - 1) // 2
         for name in sorted(rebuild):
             config = next((each for each in self._configs if each.name == name), None)
@@ -64,7 +64,7 @@ class Disks:
             )
 
     def refuse_lost_majority(self) -> None:
-        """Raise CannotStart if nobody would have what is to be fetched, named or not."""
+        """Raise CannotStart if no majority would have the data that the others lack."""
         lacking = self.lacking() if self.count > 1 else {}
         if self.count - len(lacking) < self.needed:
             raise CannotStart(
@@ -86,9 +86,9 @@ def _lack(data: Path) -> str:
 
 
 def _has_data(name: str, data: Path) -> str:
-    """A directory that a node can use is not emptied by an option; and a wrong name costs nothing.
+    """Write why --rebuild is refused for a directory with data: no option deletes data.
 
-    A damaged one needs no option: its node sets the damage aside and rebuilds (S21).
+    A damaged directory needs no option: its node sets the damage aside and rebuilds (S21).
     """
     here = shlex.quote(str(data))
     return (

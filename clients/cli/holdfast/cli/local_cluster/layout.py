@@ -1,16 +1,16 @@
 """How `holdfast cluster start` lays out a local cluster: a directory a node, ports, certificates.
 
-DIR/authority/           what signed everything, its key included; not needed to run
+DIR/authority/           the authority's certificate and key; not needed to run
 DIR/client/              certificate for commands and programs of this machine
 DIR/<name>/node.toml     the node's configuration;  DIR/<name>/data its data
 DIR/cluster.json         where the nodes are, while they serve (`cluster_file`)
-DIR/formed               there from the moment when all nodes of the new cluster first served
-DIR/cluster.lock         held by the command that runs the cluster, or lays it out (`claim`)
-DIR/unfinished           there while the first three are made
+DIR/formed               exists from when all nodes of the new cluster have served
+DIR/cluster.lock         locked by the command that runs the cluster, or lays it out
+DIR/unfinished           exists while the first three are made
 
-A layout is whole or not there: one that was cut off still has the last mark, and is made anew, for
-no node ever started from it. Version 0.1.0 made no such mark; a layout of its own is whole if the
-cluster was formed, or if every node that a configuration names has one.
+A layout is complete or void: one that was interrupted still has the last mark, and is made again,
+since no node ever started from it. Version 0.1.0 made no such mark; its layout is complete if the
+cluster was formed, or if every node that a configuration names has a configuration.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ FORMED_NAME: Final = "formed"
 LOCK_NAME: Final = "cluster.lock"
 UNFINISHED_NAME: Final = "unfinished"
 _LAID_OUT: Final = {CONFIG_NAME, "ca.pem", "certificate.pem", "key.pem"}
-"""What a layout writes into its folders; anything else in them is not its to remove."""
+"""The files that a layout writes into its folders; it never removes other files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,15 +66,15 @@ class Plan:
 
 
 def existing(directory: Path) -> list[Path]:
-    """The configurations of a cluster that was laid out here before, by name."""
+    """List the configurations of a cluster that was laid out here before, by name."""
     return sorted(directory.glob(f"*/{CONFIG_NAME}"))
 
 
 def is_new(directory: Path) -> bool:
-    """Whether a cluster is to be laid out here; False if one is.
+    """Return whether a cluster has to be laid out here; False if there is one.
 
-    Raises ConfigError if the directory is somebody else's, or if what was cut off cannot be made
-    anew without a loss. Touches nothing.
+    Raises ConfigError if the directory is foreign, or if an interrupted layout cannot be made again
+    without a loss. Changes nothing.
     """
     present = {path.name for path in directory.iterdir()} if directory.exists() else set()
     if not present - {LOCK_NAME}:
@@ -94,14 +94,14 @@ def is_new(directory: Path) -> bool:
 
 
 def _absent(files: Iterable[Path]) -> list[str]:
-    """The nodes that a configuration names and that have none, by name."""
+    """Return the nodes that a configuration names and that have none, by name."""
     configs = [load(file, {}, ()) for file in files]
     named = {peer.name for config in configs for peer in config.peers}
     return sorted(named - {config.name for config in configs})
 
 
 def _not_laid_out(directory: Path) -> Iterator[Path]:
-    """What lies here beside the files of a layout."""
+    """Yield the paths that are not files of a layout."""
     for path in directory.iterdir():
         if not path.is_dir():
             if path.name not in {LOCK_NAME, UNFINISHED_NAME}:
@@ -132,7 +132,7 @@ def plan(nodes: int, port_base: int | None, overrides: Sequence[str], *, insecur
 
 
 def lay_out(directory: Path, made: Plan) -> list[Path]:
-    """Write a new cluster's files, all or none, where `is_new` and the caller has the claim.
+    """Write a new cluster's files, all or none, if `is_new` and the caller holds the lock.
 
     Returns the configurations. Raises ConfigError if a node could not start with its own.
     """
@@ -154,7 +154,7 @@ def lay_out(directory: Path, made: Plan) -> list[Path]:
 
 
 def _clear(directory: Path) -> None:
-    """Remove what a layout that was cut off had written, and nothing else."""
+    """Remove what an interrupted layout has written, and nothing else."""
     for folder in [path for path in directory.iterdir() if path.is_dir()]:
         for name in _LAID_OUT:
             (folder / name).unlink(missing_ok=True)
@@ -162,7 +162,7 @@ def _clear(directory: Path) -> None:
 
 
 def _sync_tree(directory: Path) -> None:
-    """So that after a power cut the mark is gone only if everything else is there."""
+    """Sync a tree, so that after a power cut the mark is gone only if all files are there."""
     for folder in [path for path in directory.iterdir() if path.is_dir()]:
         for file in folder.iterdir():
             sync_path(file)
@@ -172,7 +172,7 @@ def _sync_tree(directory: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What a start was told of the cluster; None: nothing."""
+    """The options of a start about the cluster; None: not given."""
 
     nodes: int | None
     port_base: int | None
@@ -181,7 +181,7 @@ class Wanted:
 
 
 def differing(files: Sequence[Path], wanted: Wanted) -> list[str]:
-    """The options that say what is not in force in a cluster that is laid out.
+    """Return the options that differ from the cluster that is laid out.
 
     Raises ConfigError if a file cannot be used.
     """
@@ -198,7 +198,7 @@ def differing(files: Sequence[Path], wanted: Wanted) -> list[str]:
 
 
 def _in_force(override: str, configs: Mapping[Path, NodeConfig]) -> bool:
-    """Whether no node's configuration would be another with it; what is refused differs."""
+    """Return whether an override changes no node's configuration; an invalid one differs."""
     with suppress(ConfigError):
         return all(load(file, {}, (override,)) == config for file, config in configs.items())
     return False
@@ -214,7 +214,7 @@ def _placed(nodes: int, port_base: int | None) -> list[Placed]:
 
 
 def _refuse_taken(placed: Iterable[Placed]) -> None:
-    """Before anything is written, so that the next try may name other ports."""
+    """Refuse ports in use before anything is written, so that a retry may name others."""
     for node in placed:
         for address in (node.client_address, node.peer_address):
             if is_taken(address):
@@ -224,7 +224,7 @@ def _refuse_taken(placed: Iterable[Placed]) -> None:
 
 
 def free_ports(count: int) -> Sequence[int]:
-    """Ports that nobody listens on now, all different."""
+    """Choose different ports on which nobody listens now."""
     with ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:
@@ -278,7 +278,7 @@ def _toml(
 
 
 def _override(tables: dict[str, dict[str, str]], override: str) -> None:
-    """--set goes into the files, so that a node that is brought back has it too."""
+    """Write a --set into the tables for the files, so that a restarted node has it, too."""
     name, equals, value = override.partition("=")
     table, dot, key = name.strip().rpartition(".")
     if not equals or not dot:

@@ -1,8 +1,8 @@
-"""Runs a laid-out local cluster: a process a node, in the foreground, until told to stop.
+"""Run a laid-out local cluster: a process a node, in the foreground, until told to stop.
 
 A new cluster begins with all its nodes (S19). A formed one serves while a majority runs: a node
-that cannot start, or dies, is reported with what brings it back, and left alone. `cluster.json` is
-there from the moment when every node that could start has served.
+that cannot start, or dies, is reported with advice how to bring it back, and not restarted.
+`cluster.json` exists from when every node that could start has served.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ LOOK_SECONDS: Final = 0.1
 class LocalCluster:
     """The processes of one local cluster. `say` prints a line for people.
 
-    `rebuild`: the nodes whose disks are new, which fetch everything from the others.
+    `rebuild`: nodes with new disks, which fetch everything from the others.
     """
 
     def __init__(
@@ -67,13 +67,13 @@ class LocalCluster:
         self._asked_to_stop = self._announced = False
 
     def run(self) -> bool:
-        """Start, report, and wait for SIGINT or SIGTERM. Raises CannotStart, without a majority.
+        """Start, report, and wait for SIGINT or SIGTERM. Raises CannotStart without a majority.
 
         Returns whether it has served: it may be told to stop before that.
 
         A cluster is new until all its nodes have served once: the nodes are told to bootstrap,
-        which one that has data does not. Later a node without data is refused (S19).
-        The directory has to be claimed (`holdfast.cli.local_cluster.cluster_lock`).
+        and those that have data ignore that. Later a node without data is refused (S19).
+        The caller holds the directory's lock (`holdfast.cli.local_cluster.cluster_lock`).
         """
         for number in (signal.SIGINT, signal.SIGTERM):
             signal.signal(number, self._on_signal)
@@ -99,7 +99,7 @@ class LocalCluster:
         self._asked_to_stop = True
 
     def _refuse_copied_folders(self) -> None:
-        """Of two folders of one node, one would run unseen, on the other's ports."""
+        """Refuse two folders of one node: one would run unseen, on the other's ports."""
         for file, config in self._configs.items():
             if file.parent.name != config.name:
                 raise CannotStart(
@@ -108,7 +108,7 @@ class LocalCluster:
                 )
 
     def _refuse_taken_ports(self) -> None:
-        """What answers at our nodes' addresses has to be our nodes, not who was there before."""
+        """Refuse addresses in use: what answers there must be our nodes."""
         for config in self._configs.values():
             for key in ("client_address", "peer_address"):
                 address: Address = getattr(config, key)
@@ -120,7 +120,7 @@ class LocalCluster:
                     )
 
     def _leave_out_absent(self) -> None:
-        """A formed cluster may have lost a whole folder."""
+        """Leave out nodes of a formed cluster whose whole folder is gone."""
         for name in self._disks.absent:
             file = self._directory / name / "node.toml"
             self._leave_out(name, f"{file} is missing, and what lies beside it may be as well")
@@ -130,7 +130,7 @@ class LocalCluster:
             )
 
     def _leave_out(self, name: str, why: str) -> None:
-        """Go on without a node that could not start. Raises CannotStart if that cannot be."""
+        """Go on without a node that could not start. Raises CannotStart without a majority."""
         self._out[name] = why
         told = "; ".join(f"{each} could not start: {words}" for each, words in self._out.items())
         if not self._formed.exists():
@@ -160,7 +160,7 @@ class LocalCluster:
                 )
 
     def _await_serving(self) -> None:
-        """Until every node that can start knows the same leader, and a new cluster is formed."""
+        """Wait until all nodes that can start know the same leader and a new cluster is formed."""
         until = time.monotonic() + START_SECONDS
         waiting = {config.name: config for config in self._configs.values()}
         with contextlib.ExitStack() as stack:
@@ -182,7 +182,7 @@ class LocalCluster:
             self._say(line)
 
     def _not_serving(self, waiting: Sequence[str]) -> str:
-        """What is known of each node for which the start waited in vain; the nodes are stopped."""
+        """Describe each node that did not serve in time; the nodes are stopped by now."""
         lacking = self._disks.lacking() if self._formed.exists() else {}
         some = len(lacking) <= self._disks.count - self._disks.needed
         whence = "from the others" if some else "and waits for a majority with data"
@@ -196,7 +196,7 @@ class LocalCluster:
         return "; ".join(told)
 
     def _ended(self) -> list[str]:
-        """The nodes that have ended since the last look, each told with what brings it back."""
+        """Return the nodes that ended since the last call; report each, with advice."""
         found = []
         for config in self._configs.values():
             name = config.name
@@ -291,7 +291,7 @@ class LocalCluster:
         return f"exit code {returncode}; {self._logs[name].last_words()}"
 
     def _stop(self) -> None:
-        """Pass the stop on, and wait; what outlives its bound is killed."""
+        """Stop all nodes and wait; kill those that take longer than their bound."""
         running = [p for p in self._processes.values() if p.poll() is None]
         for process in running:
             process.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""What a local node has written to its `node.log`: its last words, and its last warning."""
+"""The `node.log` of a local node: its last line, and its last warning."""
 
 from __future__ import annotations
 
@@ -19,26 +19,26 @@ _ESCAPED: Final = re.compile(r'\\(["\\])')
 
 
 class NodeLog:
-    """The log of one node, as far as a start is concerned."""
+    """The log of one node, as far as a start needs it."""
 
     def __init__(self, folder: Path) -> None:
-        """`folder`: the node's own in the cluster's directory."""
+        """`folder`: the node's folder in the cluster's directory."""
         self.path = folder / NAME
         self._began = 0
 
     def begin(self) -> IO[bytes]:
-        """Open it for a new process; what it holds already is of earlier ones."""
+        """Open it for a new process; lines before this are of earlier processes."""
         log = self.path.open("ab")
         self._began = log.tell()
         return log
 
     def last_words(self) -> str:
-        """The last line of all."""
+        """Return the last line."""
         lines = self._lines(0)
         return lines[-1].removeprefix("holdfast: ") if lines else "it left no word"
 
     def last_warning(self) -> str:
-        """The message of the last warning or alarm since `begin`; empty: there was none."""
+        """Return the message of the last warning or alarm since `begin`; empty if none."""
         for line in reversed(self._lines(self._began)):
             values = _values(line)
             if values.get("level") in _GRAVE:
@@ -53,7 +53,7 @@ class NodeLog:
 
 
 def _values(line: str) -> dict[str, str]:
-    """A line in either form; none, if it is no line of the logger."""
+    """Parse a line in either form; returns nothing if it is no line of the logger."""
     with suppress(ValueError):
         found = json.loads(line)
         return {str(k): str(v) for k, v in found.items()} if isinstance(found, dict) else {}

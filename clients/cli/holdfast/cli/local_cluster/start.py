@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """What the command was given."""
+    """The options of the command."""
 
     nodes: int
     nodes_typed: bool
-    """Whether the number was given, or is the default."""
+    """Whether `nodes` was given; else it is the default."""
     port_base: int | None
     overrides: tuple[str, ...]
     insecure: bool
     rebuild: tuple[str, ...]
 
     def plan(self) -> layout.Plan:
-        """A new cluster as it was asked for; raises ConfigError."""
+        """Plan a new cluster with these options; raises ConfigError."""
         return layout.plan(self.nodes, self.port_base, self.overrides, insecure=self.insecure)
 
 
@@ -56,7 +56,7 @@ def run(directory: Path, asked: Asked) -> None:
 
 
 def _say_ignored(directory: Path, files: Sequence[Path], asked: Asked) -> None:
-    """A cluster keeps what it was laid out with; what was given and differs is told."""
+    """Report the options that differ from the existing layout and are ignored."""
     wanted = layout.Wanted(
         asked.nodes if asked.nodes_typed else None,
         asked.port_base,

@@ -19,11 +19,11 @@ if TYPE_CHECKING:
 
 CONSUMER: Final = "consumer"
 SILENT_SHARE: Final = 2
-"""A member is called silent when half of its session is over: heartbeats come three times in it."""
+"""A member is shown as silent when half of its session is over: it sends 3 heartbeats in one."""
 
 
 def show(response: a.DescribeGroupsResponse) -> None:
-    """All groups that could be described."""
+    """Print all groups that could be described."""
     present = now(response.holdfast.log_time_ms)
     found = [each for each in response.groups if each.error_code == e.ERROR_CODE_NONE]
     for number, each in enumerate(found):
@@ -74,7 +74,7 @@ def _member(found: a.DescribedGroup, member: a.DescribedGroupMember) -> tuple[ob
 
 
 def _owned(found: a.DescribedGroup, member: a.DescribedGroupMember) -> str:
-    """Partitions in short, for the type whose assignments can be read; else how many bytes."""
+    """Format the assigned partitions if they can be read, else the number of bytes."""
     assigned = member.holdfast.assigned_partitions
     if assigned or found.protocol_type == CONSUMER:
         places = ((each.topic, number) for each in assigned for number in each.partitions)
@@ -83,10 +83,10 @@ def _owned(found: a.DescribedGroup, member: a.DescribedGroupMember) -> str:
 
 
 def _note(member: a.DescribedGroupMember, leader: str) -> str:
-    """What is special: who assigns, who restarts, who is fought over, who is not heard any more.
+    """Write what is special about a member: leader, restarting, taken over, silent.
 
-    A static binding that lingers, as after a downgrade to dynamic members (K-H1), shows in that
-    nobody speaks for it: its session runs out.
+    A static member that nobody uses, as after a downgrade to dynamic members (K-H1), shows as
+    silent until its session ends.
     """
     extra = member.holdfast
     notes = ["group leader"] if member.member_id == leader else []

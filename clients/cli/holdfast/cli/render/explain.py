@@ -1,6 +1,6 @@
-"""Rebalances in words: when, why, by whom, who came and went, and which partitions moved.
+"""Describe rebalances: when, why, by whom, which members came and went, which partitions moved.
 
-Reads `DescribedRebalance` and writes lines for people; asks nobody, decides nothing.
+Reads `DescribedRebalance` and writes lines for people; asks no node, decides nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 NOBODY: Final = "(nobody)"
 OPERATOR: Final = "operator"
-"""Stands for a rule where an operator opened the join phase: Kafka has no rule for that."""
+"""In place of a rule, if an operator started the rebalance: Kafka has no rule for that."""
 _JOINED: Final = "{who} joined the group"
 _WHY: Final = {
     "A5": _JOINED,
@@ -38,14 +38,14 @@ _WHY: Final = {
     "E10": "{who} did not sync in time",
     OPERATOR: "{operator} asked for it",
 }
-"""By the rule that opened the join phase."""
+"""Causes by the rule that opened the join phase."""
 
 _UNASKED: Final = {"F9", "A21", "E10", "G13"}
-"""Nobody spoke, so the reason is the service's own and says the same."""
+"""Rules without a caller: the reason is the service's own and repeats the cause."""
 
 
 def lines(rebalance: a.DescribedRebalance, now: Now) -> Iterator[str]:
-    """One rebalance: a headline, then what is known of it, indented."""
+    """Yield the lines of one rebalance: a headline, then the details, indented."""
     yield headline(rebalance, now)
     yield f"  why: {why(rebalance)}"
     yield f"  members: {rebalance.members} before{_changes(rebalance)}"
@@ -54,7 +54,7 @@ def lines(rebalance: a.DescribedRebalance, now: Now) -> Iterator[str]:
 
 
 def fought_over(takeovers: int) -> str:
-    """What it may mean that an instance id was taken over so often without a release."""
+    """Write what it may mean that an instance id was taken over so often without a release."""
     return (
         f"taken over {takeovers} times in 10 min: two processes may use this instance id (a "
         "Deployment where a StatefulSet belongs?)"
@@ -62,7 +62,7 @@ def fought_over(takeovers: int) -> str:
 
 
 def headline(rebalance: a.DescribedRebalance, now: Now) -> str:
-    """When it began, and from which generation to which in which time."""
+    """Write when it began, its generations, and how long it took."""
     begun = (
         ago(rebalance.wall_time_ms, now.wall_ms)
         if rebalance.wall_time_ms
@@ -77,7 +77,7 @@ def headline(rebalance: a.DescribedRebalance, now: Now) -> str:
 
 
 def why(rebalance: a.DescribedRebalance) -> str:
-    """The cause in words, the rule, and what the caller said."""
+    """Write the cause, the rule, and the caller's reason."""
     text = _WHY.get(rebalance.rule, "{who}" if rebalance.member_id else "the service decided it")
     cause = text.format(
         who=_who(rebalance),
@@ -101,7 +101,7 @@ def _who(rebalance: a.DescribedRebalance) -> str:
 
 
 def _gone(rebalance: a.DescribedRebalance) -> str:
-    """Who left or was removed, as far as they are listed."""
+    """Write who left or was removed, as far as they are listed."""
     names = [each.name for each in rebalance.changes if each.how in {"left", "removed"}]
     if not names:
         return _who(rebalance)
@@ -120,7 +120,7 @@ def _changes(rebalance: a.DescribedRebalance) -> str:
 
 
 def moved(rebalance: a.DescribedRebalance) -> str:
-    """How many partitions have another owner, in one line."""
+    """Write in one line how many partitions have another owner."""
     if not rebalance.HasField("assigned_after_ms"):
         return "nothing was assigned" + ("" if rebalance.HasField("join_phase_ms") else " yet")
     if not rebalance.partitions_compared:
@@ -137,7 +137,7 @@ def moved(rebalance: a.DescribedRebalance) -> str:
 
 
 def moves(rebalance: a.DescribedRebalance) -> Iterator[str]:
-    """Which partitions, a line for each pair of owners."""
+    """Yield the partitions that moved, a line for each pair of owners."""
 
     def pair(move: a.RebalanceMove) -> tuple[str, str]:
         return move.before or NOBODY, move.after or NOBODY
@@ -150,7 +150,7 @@ def moves(rebalance: a.DescribedRebalance) -> Iterator[str]:
 
 
 def partitions(places: Iterable[tuple[str, int]]) -> str:
-    """Partitions by topic, runs of numbers in short: `documents 0-3,7`."""
+    """Format partitions by topic, with ranges: `documents 0-3,7`."""
     by_topic = groupby(sorted(places), key=lambda place: place[0])
     return "; ".join(f"{topic} {_runs([n for _, n in some])}" for topic, some in by_topic)
 

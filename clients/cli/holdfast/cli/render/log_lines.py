@@ -1,4 +1,4 @@
-"""An event as a line: for people, or as JSON with the contract's field names."""
+"""Format an event as a line: for people, or as JSON with the contract's field names."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ if TYPE_CHECKING:
     from holdfast.v1.events_pb2 import EventRecord
 
 NAMES_MAX: Final = 4
-"""Of a longer list, the number of its entries is shown."""
+"""Entries of a list that are shown; of a longer list, only their number is."""
 
 
 def as_line(record: EventRecord, *, as_json: bool) -> str:
-    """One line, without its end."""
+    """Format a record as one line, without a line break."""
     if as_json:
         return readable_json(plain(record))
     place = _told(record.position)

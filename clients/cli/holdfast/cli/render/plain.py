@@ -1,4 +1,4 @@
-"""A message as plain data for `--json`: the contract's field names, and values a program can use.
+"""Convert a message to plain data for `--json`: the contract's field names and usable values.
 
 Numbers are numbers, also those of 64 bits; bytes are lower-case hexadecimal; an enum is its name
 without the prefix; a field with presence is left out while it is unset. Protobuf's own JSON writes
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def plain(message: Message) -> dict[str, Any]:
-    """All fields of a message, by name, in the contract's order."""
+    """Return all fields of a message, by name, in the contract's order."""
     return {
         field.name: _value(field, getattr(message, field.name))  # type: ignore[arg-type]  # one class, two names
         for field in message.DESCRIPTOR.fields
@@ -38,6 +38,6 @@ def _one(field: FieldDescriptor, value: Any) -> Any:  # noqa: ANN401 - as above
 
 
 def _enum(enum: EnumDescriptor, number: int) -> str | int:
-    """The name as Kafka has it; the number itself if this version has no name for it."""
+    """Return Kafka's name of a value; its number if this version has no name for it."""
     found = enum.values_by_number.get(number)
     return number if found is None else found.name.removeprefix("ERROR_CODE_")

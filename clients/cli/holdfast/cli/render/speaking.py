@@ -1,7 +1,7 @@
-"""The one way to a person's terminal: a line at a time, and nothing in it that a terminal obeys.
+"""The only output to a terminal: line by line, without characters that a terminal interprets.
 
-Names, reasons and metadata are what callers gave, so every line is escaped on its way out, whoever
-made it. What programs ask for is JSON (ending.py), which has escapes of its own.
+Names, reasons and metadata come from callers, so every line is escaped here. JSON for programs
+(ending.py) has escapes of its own.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def say(line: str = "", *, err: bool = False) -> None:
-    """Print one line: a line break in it is shown, too. `err`: to standard error."""
+    """Print one line; a line break in it is escaped. `err`: to standard error."""
     click.echo(readable(line), err=err)  # noqa: TID251 - this is the one way
 
 

@@ -1,4 +1,4 @@
-"""Text for errors and logs: long values abbreviated, what a terminal obeys escaped.
+"""Text for errors and logs: abbreviates long values, escapes what a terminal interprets.
 
 A leaf: knows nothing else of the client.
 """
@@ -8,12 +8,12 @@ from __future__ import annotations
 from typing import Final
 
 _WHOLE_MAX: Final = 260
-"""Characters: a name or an address of a length that may be is shown whole."""
+"""Characters up to which a value is shown whole: valid names and addresses are shorter."""
 _BEGINNING: Final = 40
 
 
 def abbreviate(value: object) -> str:
-    """The value as Python writes it; of a long one the beginning, and how long it is."""
+    """Write a value as Python does; of a long one only the beginning and its length."""
     if isinstance(value, str | bytes):
         whole, beginning = len(value) <= _WHOLE_MAX, repr(value[:_BEGINNING])
         return repr(value) if whole else f"{beginning}... ({len(value)} characters)"
@@ -34,8 +34,8 @@ _ESCAPES: Final = {point: repr(chr(point))[1:-1] for point in _OBEYED}
 
 
 def readable(text: str) -> str:
-    """A text of the service's, on one line and without what a terminal obeys.
+    """Escape a text of the service's: one line, without what a terminal interprets.
 
-    As coordinator/model/text.py has it, of which a client without a server has nothing.
+    A copy of coordinator/model/text.py, which a client without a server does not have.
     """
     return text.translate(_ESCAPES)

@@ -221,7 +221,7 @@ def from_code(
     since_ms: int | None = None,
     log_time_ms: int | None = None,
 ) -> HoldfastError:
-    """The exception for a code that is not NONE: total over ErrorCode, also over unknown numbers.
+    """Make the exception for a code that is not NONE: total over ErrorCode and unknown numbers.
 
     `subject` says what was refused, `message` is the service's own sentence. `since_ms` is the log
     time since when `holder` holds the identity, `log_time_ms` what it is now. Codes without a class
@@ -246,10 +246,10 @@ def from_code(
 
 
 def _dated(error: Fenced, since_ms: int, log_time_ms: int | None, *, said: str) -> Fenced:
-    """With the time of the takeover; in words, too, as far as the service's sentence lacks it.
+    """Add the time of the takeover; in words, too, if the service's sentence lacks it.
 
-    The service tells moments of log time, which may lie far from any wall clock: only the time
-    between two of them means anything here (S8).
+    The service sends log times, which may be far from any wall clock: only the time between two of
+    them has a meaning here (S8).
     """
     if log_time_ms is None:
         return error

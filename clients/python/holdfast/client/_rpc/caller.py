@@ -1,8 +1,8 @@
 """Calls over grpc.aio: one attempt at the present node, or attempts until a deadline.
 
-`attempt` is for the session, which decides itself what a failure means; `call` is for everything
-else (commits, administration). Both follow the leader and never hide an unknown outcome (S5). What
-a call is for is not known here.
+`attempt` is for the session, which decides itself what a failure means; `call` is for commits and
+administration. Both follow the leader and never hide an unknown outcome (S5). Does not know what a
+call is for.
 """
 
 from __future__ import annotations
@@ -55,8 +55,8 @@ _LOGGER = logging.getLogger("holdfast.client")
 CALL_TIMEOUT_MS = 30_000
 _CONNECT_TIMEOUT_MS = 5_000
 _WORDS_HOLD_MS = 5_000
-"""How long a cause is told to attempts that had no time to find one, as the last of a call has not.
-gRPC tries again, and fails again, several times in it if the cause still holds."""
+"""How long a cause is reported to attempts without time to find one, as the last one of a call.
+If the cause persists, gRPC tries and fails several times within it."""
 _READY = grpc.ChannelConnectivity.READY
 _SUFFIX = "Request"
 
@@ -86,10 +86,10 @@ class Caller:
         connect_timeout_ms: int | None = None,
         wording: Wording = IN_CODE,
     ) -> None:
-        """`connect_timeout_ms`: how long a call goes on while no node at all can be connected to.
+        """`connect_timeout_ms`: how long a call goes on while no node accepts a connection.
 
-        None: as long as otherwise. `wording`: how the program that shows its errors is given
-        credentials.
+        None: as long as otherwise. `wording`: how users give credentials to the program that shows
+        the errors.
         """
         self.endpoints = Endpoints(parse(endpoints))
         check_kind(credentials)
@@ -133,7 +133,7 @@ class Caller:
         return self._unconnected.issuperset(self.endpoints.addresses)
 
     def channel(self, address: str) -> grpc.aio.Channel:
-        """The one channel to this node."""
+        """Return the one channel to this node."""
         if address not in self._channels:
             channel = self._channels[address] = open_channel(address, self._credentials)
             stubs = (GroupServiceStub, AdminServiceStub, OffsetServiceStub, LogServiceStub)
@@ -141,7 +141,7 @@ class Caller:
         return self._channels[address]
 
     async def connect(self, address: str, timeout_ms: int = _CONNECT_TIMEOUT_MS) -> bool:
-        """Whether the node is connected, waited for: "never connected" is known, not guessed.
+        """Wait for a connection; return whether there is one, so that "never connected" is certain.
 
         Raises Unavailable after `close`: nobody would close what a later call opened.
         """
@@ -167,7 +167,7 @@ class Caller:
         return True
 
     async def new_request_id(self, timeout_ms: int = CALL_TIMEOUT_MS) -> str:
-        """A request id for one change; asks for the log time first if none has been seen (S15).
+        """Make a request id for one change; asks for the log time if none was seen yet (S15).
 
         The leader is asked: a follower of an idle cluster can only guess, and an id on a guess
         may be too old for the leader. Raises as `call`.
@@ -181,7 +181,7 @@ class Caller:
         return self.ids.make(boot_ms())
 
     async def _find_leader(self, deadline: int) -> str:
-        """The address of the node that leads, as the present node knows it; learns log time."""
+        """Ask the present node for the leader's address; learns the log time."""
         asked = group_pb2.FindCoordinatorRequest()
         found = await self.call(
             asked, group_pb2.FindCoordinatorResponse, timeout_ms=left_ms(deadline)
@@ -191,7 +191,7 @@ class Caller:
     async def call(
         self, request: Message, answer: type[AnswerT], *, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> AnswerT:
-        """Call until there is an answer of the protocol or the time is up.
+        """Call until there is an answer of the protocol or the time is over.
 
         Repeats as `Retries` says. Raises Unavailable, OutcomeUnknown, or what the service's
         refusal means.
@@ -206,13 +206,13 @@ class Caller:
             await asyncio.sleep(retries.pause_ms(result, nobody=self.nobody_connects) / 1000)
 
     def retries(self, request: Message, timeout_ms: int) -> Retries:
-        """The attempts of a call that has so much time."""
+        """Make the attempts of a call with this time."""
         return Retries(request, timeout_ms, self._connect_timeout_ms)
 
     async def ask_each(
         self, request: Message, answer: type[AnswerT], *, timeout_ms: int
     ) -> dict[str, AnswerT | HoldfastError]:
-        """Each given node's own answer, or why it gives none: what any node knows by itself.
+        """Ask each given node for its own answer; return the answer or the error of each.
 
         All are asked at once, and each once.
         """
@@ -243,7 +243,7 @@ class Caller:
         elsewhere: bool = False,
         on_sent: Callable[[], None] | None = None,
     ) -> Message | Failure:
-        """One attempt at the present node (`elsewhere`: at the next one).
+        """Make one attempt at the present node (`elsewhere`: at the next one).
 
         `on_sent` is called when a node is connected, and the request on its way.
         """
@@ -276,7 +276,7 @@ class Caller:
         response: Any,  # noqa: ANN401 - any response of the contract
         trailing: Iterable[tuple[str, Any]] = (),
     ) -> Message | Failure:
-        """An answer: the protocol's, or only word of who leads."""
+        """Read an answer of the protocol; one that only names the leader is a failure."""
         extras = response.holdfast
         if extras.HasField("log_time_ms"):
             self.ids.observe(extras.log_time_ms, boot_ms())
@@ -303,7 +303,7 @@ class Caller:
         return message
 
     def succeeded(self, address: str) -> None:
-        """A call was answered there."""
+        """Note that a call was answered by this node."""
         self._unconnected.discard(address)
         self._refused.clear()
         self.endpoints.succeeded(address)
@@ -312,7 +312,7 @@ class Caller:
             self._discovery.answered(address)
 
     def call_failed(self, address: str, error: grpc.aio.AioRpcError, request: Message) -> Failure:
-        """A status other than OK."""
+        """Convert a status other than OK to a failure."""
         failed = classify(
             error.code(),
             error.details() or "no details",
@@ -336,7 +336,7 @@ class Caller:
         return self._retry(failed.error, delay)
 
     def not_connected(self, address: str) -> Failure:
-        """The call was never sent, so surely nothing happened (S5)."""
+        """Make the failure of a call that was never sent, so nothing happened (S5)."""
         self._unconnected.add(address)
         words, heard_ms = self._words.get(address, ("", 0))
         if boot_ms() - heard_ms > _WORDS_HOLD_MS:
@@ -353,7 +353,7 @@ class Caller:
         return self._retry(error, self.endpoints.failed(address))
 
     def unanswered(self, address: str, why: str) -> int:
-        """The node is left for its silence; the delay before the next attempt."""
+        """Leave a node that does not answer; return the delay in ms before the next attempt."""
         self.connectivity.failed(f"{address}: {why}", self.endpoints.addresses)
         return self.endpoints.failed(address)
 

@@ -62,7 +62,7 @@ Credentials: TypeAlias = Tls | grpc.ChannelCredentials | None
 
 
 def check_kind(credentials: Credentials) -> None:
-    """Raises TypeError for what is none of the three, before anything is connected."""
+    """Raise TypeError for any other kind of credentials, before anything is connected."""
     if credentials is not None and not isinstance(credentials, Tls | grpc.ChannelCredentials):
         raise TypeError(
             "credentials is a Tls, a grpc.ChannelCredentials or None, not "
@@ -71,7 +71,7 @@ def check_kind(credentials: Credentials) -> None:
 
 
 def open_channel(address: str, credentials: Credentials) -> grpc.aio.Channel:
-    """A channel to one node; it connects when it is first used."""
+    """Open a channel to one node; it connects when it is first used."""
     if credentials is None:
         return grpc.aio.insecure_channel(address, options=OPTIONS)
     if isinstance(credentials, Tls):

@@ -14,10 +14,10 @@ _NS_PER_MS = 1_000_000
 
 
 def boot_ms() -> int:
-    """Milliseconds since boot; never goes back."""
+    """Return the milliseconds since boot; they never decrease."""
     return time.clock_gettime_ns(_CLOCK) // _NS_PER_MS
 
 
 def left_ms(deadline_ms: int) -> int:
-    """How long it is until then, for what takes no 0: at least 1."""
+    """Return the ms until a deadline, at least 1, for callees that do not take 0."""
     return max(1, deadline_ms - boot_ms())

@@ -1,7 +1,7 @@
-"""Why no connection came about, in words that say what to mend.
+"""Explain why a connection failed, in words that say what to correct.
 
-gRPC tells a channel's failure only to calls, so a harmless one asks; it cannot change anything,
-should it get through after all. Knows grpc and nothing of the protocol.
+gRPC reports a channel's failure only to calls, so a harmless call asks for it: if it succeeds, it
+changes nothing. Knows grpc and nothing of the protocol.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ if TYPE_CHECKING:
 _HARMLESS: Final = "/grpc.health.v1.Health/Check"
 _TIMEOUT_S: Final = 0.25
 _UNVOUCHED: Final = ("CERTIFICATE_VERIFY_FAILED", "certificate signature failure")
-"""The second comes of two authorities with one name."""
+"""gRPC's words for an untrusted certificate; the second comes from two authorities of one name."""
 _UNRESOLVED: Final = ("errors resolving", "DNS resolution failed")
-"""What follows differs by resolver and version, and may speak of a hostname, as of certificates."""
+"""gRPC's words for a name that cannot be resolved; the words after it differ by resolver."""
 _SILENT: Final = "it does not answer"
 _BUSY: Final = (
     "; or it is being stopped, or at its bound of connections, or this is its peer port and not "
     "its client_address"
 )
-"""A node closes those of anybody then, and gRPC's words are the same."""
+"""In these cases a node closes every connection, and gRPC's words are the same."""
 
 
 class Wording(NamedTuple):
-    """How credentials are given to the program that shows a cause, for what to do about it."""
+    """How users give credentials to the program that shows a cause, for its advice."""
 
     give: str
     leave_out: str
     files: str = ""
-    """Where the right files are, to be read after any of these."""
+    """Where the right files are; it is appended to the others."""
     absent: str = ""
-    """What to check where there is no node."""
+    """What to check if there is no node at the address."""
 
 
 IN_CODE: Final = Wording("give credentials=Tls(ca, certificate, key)", "leave credentials out")
 
 
 async def failure_text(channel: grpc.aio.Channel) -> str:
-    """What gRPC says of a channel that failed; "" if it has connected meanwhile."""
+    """Return gRPC's words about a channel that failed; "" if it has connected meanwhile."""
     ask: grpc.aio.UnaryUnaryMultiCallable[bytes, bytes]
     ask = channel.unary_unary(_HARMLESS, bytes, bytes)
     try:

@@ -1,6 +1,6 @@
-"""Tells people, once, that no node can be reached, and once that one can be reached again.
+"""Log once that no node can be reached, and once that one can be reached again.
 
-A single failure is daily life (a new leading node) and only an `info`. Knows no call and no node.
+A single failure is usual (a new leader) and only an `info`. Knows no call and no node.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("holdfast.client")
 QUIET_MS_MAX: Final = 3_000
-"""For how long nothing is said: a heartbeat interval (the default one), far above a failover."""
+"""Time without answers before a warning: the default heartbeat interval, more than a failover."""
 INFO_EVERY_MS: Final = 10_000
-"""How often one kind of failure of one node is worth a line; attempts are several a second."""
+"""Least time between two lines about one kind of failure of a node; attempts are more frequent."""
 _NOTED_MAX: Final = 256
 
 
 class ConnectivityLog:
-    """Since when every call of one connection has failed."""
+    """Since when all calls of one connection have failed."""
 
     def __init__(self, clock: Callable[[], int] = boot_ms) -> None:
         self._clock = clock
@@ -42,7 +42,7 @@ class ConnectivityLog:
         _LOGGER.info("%s", why)
 
     def failed(self, why: object, addresses: Sequence[str]) -> None:
-        """A call got no usable answer; `addresses`: all that are tried."""
+        """Note that a call got no usable answer; `addresses`: all that are tried."""
         now_ms = self._clock()
         self._since_ms = now_ms if self._since_ms is None else self._since_ms
         lasted_ms = now_ms - self._since_ms
@@ -58,7 +58,7 @@ class ConnectivityLog:
         )
 
     def answered(self, address: str) -> None:
-        """A node has answered."""
+        """Note that a node has answered."""
         if self._told and self._since_ms is not None:
             silent_s = (self._clock() - self._since_ms) / 1000
             _LOGGER.warning("%s answers, after %.1f s without any node.", address, silent_s)

@@ -1,9 +1,8 @@
-"""All nodes of the cluster, learned from whichever answers: one endpoint that works is enough.
+"""Learn all nodes of the cluster from one that answers: one working endpoint is enough.
 
-Each node that a call is answered by for the first time, and each that leads after another, is asked
-once, beside the calls of the user (as Kafka's clients learn all brokers from `bootstrap.servers`).
-What goes wrong here stops nothing: the endpoints that are known stay. Which node is called next,
-endpoints.py decides.
+Each node that answers a call for the first time, and each new leader, is asked once, beside the
+user's calls (as Kafka's clients learn all brokers from `bootstrap.servers`). Failures here are
+harmless: the known endpoints stay. endpoints.py decides which node is called next.
 """
 
 from __future__ import annotations
@@ -33,11 +32,11 @@ _PASSING: Final = frozenset(
         grpc.StatusCode.CANCELLED,
     }
 )
-"""After these the node is asked again when it next answers; after all others it has refused."""
+"""After these the node is asked again at its next answer; all others are refusals."""
 
 
 class Discovery:
-    """Asks nodes who else there is, and tells the walk (endpoints.py)."""
+    """Asks nodes for the other nodes, and updates the walk (endpoints.py)."""
 
     def __init__(
         self,
@@ -52,14 +51,14 @@ class Discovery:
         self._asking: asyncio.Task[None] | None = None
 
     def answered(self, address: str) -> None:
-        """A node has answered a call; unless it was the last one asked, ask it."""
+        """Ask a node that has answered a call, unless it was the last one asked."""
         if address == self._asked or (self._asking is not None and not self._asking.done()):
             return
         self._asked = address
         self._asking = asyncio.create_task(self._ask(address))
 
     async def close(self) -> None:
-        """Ask no more."""
+        """Stop asking."""
         if self._asking is not None:
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)

@@ -1,8 +1,8 @@
-"""Which node to talk to next: follow the leader, else walk the list, with full-jitter back-off.
+"""Choose the next node: follow the leader, else walk the list, with full-jitter back-off.
 
-Pure: the random fraction comes in as a function. A delay is drawn from the whole range between
-nothing and a bound that doubles with each failure in a row, so that a thousand clients that lost
-their leader at one moment do not come back at one moment.
+Pure: the random fraction comes from a function. A delay is drawn between zero and a bound that
+doubles with each failure in a row, so that a thousand clients that lost their leader at the same
+time do not come back at the same time.
 """
 
 from __future__ import annotations
@@ -48,21 +48,21 @@ class Endpoints:
         return self._addresses
 
     def learned(self, addresses: Sequence[str]) -> None:
-        """All nodes, as one of them tells, replace those learned before.
+        """Replace the learned nodes by those that a node has named.
 
-        The given ones stay: they are how to come back if all that was learned is gone.
+        The given ones stay, as a way back if all learned ones are gone.
         """
         new = (address for address in dict.fromkeys(addresses) if address not in self._given)
         self._addresses = (*self._given, *new)
         self._place %= len(self._addresses)
 
     def succeeded(self, address: str) -> None:
-        """A call was answered there."""
+        """Note that a call was answered at this address."""
         if address == self.current:
             self._failures = 0
 
     def redirected(self, address: str, leader: str | None) -> int:
-        """The node there does not lead and names who does; the delay before the next attempt.
+        """Follow a node's hint to the leader; return the ms before the next attempt.
 
         The first hint is followed at once; hints that lead to further hints are slowed down.
         """
@@ -74,7 +74,7 @@ class Endpoints:
         return self.failed(address)
 
     def failed(self, address: str, *, move: bool = True) -> int:
-        """A call got no usable answer there; the delay before the next attempt.
+        """Note a call without a usable answer; return the ms before the next attempt.
 
         Several calls may fail at one node together: only the first of them moves on and counts.
         """
@@ -98,9 +98,9 @@ class Endpoints:
 
 
 def parse(endpoints: str | Sequence[str]) -> tuple[str, ...]:
-    """Addresses from a list or a comma-separated string.
+    """Parse addresses from a list or a comma-separated string.
 
-    Raises ValueError for what is no address, TypeError for what is no text at all.
+    Raises ValueError for a text that is no address, TypeError for anything else.
     """
     addresses = tuple(part.strip() for part in _texts(endpoints) if part.strip())
     for address in addresses:
@@ -110,12 +110,12 @@ def parse(endpoints: str | Sequence[str]) -> tuple[str, ...]:
 
 
 def is_address(address: str) -> bool:
-    """Whether it is of the form host:port, and a node can listen there."""
+    """Return whether it has the form host:port, and a node can listen there."""
     return not problem_of(address)
 
 
 def problem_of(address: str) -> str:
-    """What is wrong with an address, to be read after it; empty: nothing."""
+    """Describe what is wrong with an address, to be written after it; empty: nothing."""
     if "/" in address:
         return "is a URL or a path: name the node as host:port, with nothing before or after it"
     host, colon, port = address.rpartition(":")

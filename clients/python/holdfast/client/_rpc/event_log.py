@@ -1,7 +1,7 @@
-"""Reads the event log of a cluster from whichever node answers, without gap or duplicate.
+"""Read the event log of a cluster from any node that answers, without gap or duplicate.
 
-A node that ends a watch or does not answer is left for the next one, from `next` on: positions are
-the same on every node. A node that does not hold what is asked for may have a peer that does.
+If a node ends a watch or does not answer, the next node continues from `next`: positions are the
+same on every node. If a node does not hold a position, a peer may hold it.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ async def pages(
     *,
     timeout_ms: int = CALL_TIMEOUT_MS,
 ) -> AsyncIterator[log_pb2.ReadEventsResponse]:
-    """Pages from a position (None: the first held) to the end as it is then.
+    """Yield pages from a position (None: the first held) to the end of the log at that time.
 
     `group`: only this group's events; "" only the cluster's own. Raises as `Caller.call`, for each
     page anew; InvalidArgument where no node holds the position.
@@ -53,7 +53,7 @@ async def watch(
     *,
     timeout_ms: int = CALL_TIMEOUT_MS,
 ) -> AsyncIterator[log_pb2.WatchResponse]:
-    """What is applied from a position (None: from now) on, without end; arguments as `pages`."""
+    """Yield events from a position (None: from now) on, without end; arguments as `pages`."""
     request = log_pb2.WatchRequest(start=start, group_id=group)
     retries = caller.retries(request, timeout_ms)
     while True:

@@ -1,8 +1,8 @@
-"""Which process an object was made in: a fork copies a member, and not its membership.
+"""Refuse objects in a forked process: a fork copies a member, but not its membership.
 
 The child of `os.fork()` has the objects of its parent, but neither its threads nor its connections.
-A copied member that believed to own would be a second owner. So each object remembers its process,
-and is refused in another one. No look at the process id: that costs a system call a check.
+A copied member would be a second owner. So each object remembers its process, and is refused in
+another one. The process id is not used: it costs a system call a check.
 """
 
 from __future__ import annotations
@@ -22,32 +22,32 @@ class _Current:
         self.is_child = False
 
     def forked(self) -> None:
-        """This is the child."""
+        """Note that this process is the child of a fork."""
         self.process, self.is_child = _Process(), True
 
 
 _CURRENT = _Current()
-if hasattr(os, "register_at_fork"):  # where there is no fork, there is none to reckon with
+if hasattr(os, "register_at_fork"):  # systems without fork need no guard
     os.register_at_fork(after_in_child=_CURRENT.forked)
 
 
 def this_process() -> object:
-    """A mark of this process: keep it, and ask `is_this_process` later."""
+    """Return a mark of this process for `is_this_process`."""
     return _CURRENT.process
 
 
 def is_this_process(process: object) -> bool:
-    """Whether that is the process in which this runs."""
+    """Return whether a mark is that of the running process."""
     return process is _CURRENT.process
 
 
 def is_forked_child() -> bool:
-    """Whether this process came about by a fork after the client was imported."""
+    """Return whether this process was forked after the client was imported."""
     return _CURRENT.is_child
 
 
 def check_process(process: object, what: str) -> None:
-    """Raises RuntimeError in a process that only has a copy."""
+    """Raise RuntimeError in a process that only has a copy of the object."""
     if process is not _CURRENT.process:
         raise RuntimeError(
             f"This {what} belongs to the process that made it, and this process was forked from "

@@ -1,10 +1,9 @@
 """Heartbeats of all members of one connection on one open stream, on which the service also pushes.
 
-A message on an open stream costs a third of a unary call; heartbeats that fall due together travel
-in one message; and a push tells of a rebalance at once instead of at the next heartbeat. A stream
-that breaks counts as one failure for all that wait on it: so they come back together, too. A
-service without the stream gets unary heartbeats. What an answer means to a member is not known
-here.
+A message on an open stream costs a third of a unary call; heartbeats that are due together travel
+in one message; and a push reports a rebalance at once instead of at the next heartbeat. A stream
+that breaks counts as one failure for all members on it, so they also come back together. A service
+without the stream gets unary heartbeats. Does not know what an answer means to a member.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ if TYPE_CHECKING:
     Answer: TypeAlias = "asyncio.Future[group_pb2.HeartbeatResponse | Failure]"
 
 BATCH_MAX: Final = 1_000
-"""Heartbeats in one message: far below what a service takes, and soon answered."""
+"""Heartbeats in one message: far below the service's bound, and quickly answered."""
 _ENDED: Final = frozenset(
     {ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID, ErrorCode.ERROR_CODE_FENCED_INSTANCE_ID}
 )
@@ -45,7 +44,7 @@ class _Beat(NamedTuple):
 
 
 class HeartbeatStream:
-    """Heartbeats of many members to whichever node leads."""
+    """Sends the heartbeats of many members to the leading node."""
 
     def __init__(self, caller: Caller) -> None:
         self._caller = caller
@@ -63,7 +62,7 @@ class HeartbeatStream:
     async def attempt(
         self, request: group_pb2.HeartbeatRequest, timeout_ms: int, on_push: OnPush
     ) -> Message | Failure:
-        """One heartbeat, once; `on_push` hears from now on what is told to its member unasked.
+        """Send one heartbeat once; `on_push` gets the pushes to its member from now on.
 
         A failure ends the stream for all, and the next heartbeat opens another.
         """
@@ -89,7 +88,7 @@ class HeartbeatStream:
         return answer
 
     def forget(self, group: str, member_id: str) -> None:
-        """Nobody listens for this member any more."""
+        """Remove the listener for pushes to this member."""
         self._listeners.pop((group, member_id), None)
 
     def close(self) -> None:
@@ -97,7 +96,7 @@ class HeartbeatStream:
         self._break(self._failure(self._address, "the heartbeat stream was closed", 0))
 
     async def _open(self, address: str) -> Failure | None:
-        """Make sure that the stream leads there; those who ask together wait for one attempt."""
+        """Make sure that the stream goes to this address; concurrent callers share one attempt."""
         if self._address == address and self._reader is not None and not self._reader.done():
             return None
         if self._opening is None or self._opening.done():
@@ -129,7 +128,7 @@ class HeartbeatStream:
         return await answer
 
     async def _send(self, call: Any) -> None:  # noqa: ANN401 - grpc.aio's stream call is untyped
-        """All that is due by now in one message, and again while more falls due meanwhile."""
+        """Send all due heartbeats in one message, and repeat while more become due."""
         while self._next and call is self._call:
             beats, self._next = self._next[:BATCH_MAX], self._next[BATCH_MAX:]
             self._batch += 1
@@ -163,7 +162,7 @@ class HeartbeatStream:
                 listener(push)
 
     def _break(self, failure: Failure) -> Failure:
-        """The stream is over: everyone who waits on it gets this failure."""
+        """End the stream: all who wait on it get this failure."""
         self._breaks += 1
         for task in (self._reader, self._sender):
             if task is not None and task is not asyncio.current_task():

@@ -1,8 +1,8 @@
 """Request ids: UUIDv7 on the cluster's log time (S14, S15).
 
-The service forgets request ids by its log time and refuses ids older than what it remembers, so
-ids must follow its clock and not this machine's. The time comes from answers; between them it is
-advanced by the boot clock. Takes its random bits and the time as arguments: no clock, no IO.
+The service forgets request ids by its log time and refuses older ids, so ids must follow its clock
+and not this machine's. The time comes from answers; between them the boot clock advances it. Random
+bits and the time are arguments: no clock, no IO.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class RequestIds:
 
     @property
     def ready(self) -> bool:
-        """Whether a log time has been seen."""
+        """Whether a log time has been seen yet."""
         return self._ahead_ms is not None
 
     def observe(self, log_time_ms: int, now_ms: int) -> None:
@@ -40,11 +40,11 @@ class RequestIds:
             self._ahead_ms = ahead
 
     def log_time_ms(self, now_ms: int) -> int | None:
-        """The cluster's log time now, as far as it can be told; None before any was seen."""
+        """Estimate the cluster's log time now, in ms; None before any was seen."""
         return None if self._ahead_ms is None else now_ms + self._ahead_ms
 
     def make(self, now_ms: int) -> str:
-        """A fresh id, or "" (no protection against double execution) before any log time."""
+        """Make a new id; "" (no protection against double execution) before any log time."""
         log_time_ms = self.log_time_ms(now_ms)
         if log_time_ms is None:
             return ""
@@ -55,7 +55,7 @@ class RequestIds:
 
 
 def id_of_part(request_id: str, number: int) -> str:
-    """The id of a call's further part, from 1; the call's own for part 0, and "" of none.
+    """Derive the id of a call's part: the call's own for part 0, and "" if it has none.
 
     The same call repeated has the same parts, so each of them is still executed once (S14).
     """

@@ -1,7 +1,7 @@
-"""When a call is tried again, and with what it ends: the retry rule of S5, for every call.
+"""Decide whether a call is retried, and how it ends: the retry rule of S5, for every call.
 
-A retry repeats the very same request, so its request id makes it safe; without one, only what
-surely did not happen is retried, and reads. Knows no node and sends nothing.
+A retry repeats the same request, so its request id makes it safe. Without an id, only reads and
+calls that certainly did not happen are retried. Knows no node and sends nothing.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _READS = ("Describe", "List", "Find", "OffsetFetch", "Read", "Watch")
 
 
 class Retries:
-    """The attempts of one call, until its time is up.
+    """The attempts of one call, until its time is over.
 
-    `connect_timeout_ms`: its time while no node at all can be connected to; None: as otherwise.
+    `connect_timeout_ms`: its time while no node accepts a connection; None: as otherwise.
     """
 
     def __init__(
@@ -36,18 +36,18 @@ class Retries:
         self.begin()
 
     def begin(self) -> None:
-        """Have the whole time, now or again: a stream that goes on has answered."""
+        """Start the call's time, or start it over: a stream that goes on has answered."""
         self._began_ms = boot_ms()
 
     @property
     def left_ms(self) -> int:
-        """How long an attempt may take."""
+        """Return the ms that an attempt may take."""
         return left_ms(self._began_ms + self._timeout_ms)
 
     def pause_ms(self, failure: Failure, *, nobody: bool = False) -> int:
-        """How long to wait after this failure; `nobody`: no node can be connected to.
+        """Return the ms to wait after this failure; `nobody`: no node accepts a connection.
 
-        Raises what the call ends with if it is not tried again.
+        Raises the call's error if it is not retried.
         """
         if failure.kind is FailureKind.FATAL:
             raise failure.error
@@ -61,11 +61,11 @@ class Retries:
 
 
 def request_id_of(request: Any) -> str:  # noqa: ANN401 - any request of the contract
-    """The id that makes a repetition safe; empty: it has none."""
+    """Return the id that makes a repetition safe; empty if the request has none."""
     request_id: str = request.holdfast.request_id
     return request_id
 
 
 def is_repeatable(request: Message) -> bool:
-    """Whether to do it twice is as good as once, by its request id or because it only reads."""
+    """Return whether a repetition is harmless, by its request id or because it only reads."""
     return type(request).__name__.startswith(_READS) or bool(request_id_of(request))

@@ -1,4 +1,4 @@
-"""What a gRPC status means to the caller: did it happen, is a retry of use, and where (S5).
+"""Interpret a gRPC status: whether the call happened, whether to retry, and where (S5).
 
 A call that failed after it was sent has an unknown outcome, unless trailing metadata says
 `holdfast-outcome: not-applied`. Pure: reads a status, decides nothing else.
@@ -49,21 +49,21 @@ _NOT_SERVED = (
     "This call is not served there: it may be a node's peer port, while clients connect to its "
     "client_address; or the service is older than this client: then upgrade it."
 )
-"""gRPC's own words do not tell the two apart. A node of this version says which it is."""
+"""gRPC's words are the same for both. A node of this version tells which it is."""
 _TOO_LARGE = ("message larger than max", "metadata size exceeds")
-# The node itself is of no use at the moment: the next attempt goes to another one.
+# The node itself is unusable at the moment: the next attempt goes to another one.
 _MOVES = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED})
 _ELSEWHERE = frozenset({StatusCode.UNIMPLEMENTED, StatusCode.OUT_OF_RANGE})
 
 
 @dataclass(frozen=True, slots=True)
 class FailedCall:
-    """What a failed attempt means. `leader` is where the node says that the leader is."""
+    """The meaning of a failed attempt. `leader`: the leader's address, if the node named it."""
 
     kind: FailureKind
     error: HoldfastError
     move: bool
-    """Whether another node may answer what this one does not."""
+    """Whether another node may answer instead."""
     leader: str | None
 
 
@@ -75,7 +75,7 @@ def classify(
     subject: str,
     request_id: str,
 ) -> FailedCall:
-    """Say what one status other than OK means. Total over StatusCode."""
+    """Interpret one status other than OK. Total over StatusCode."""
     trailing = {key: value for key, value in metadata if isinstance(value, str)}
     text = f"{subject}: {code.name} ({readable(details)})"
     leader = trailing.get(LEADER_KEY)
@@ -120,10 +120,10 @@ def _fatal(
 
 
 def _too_large(text: str, request_id: str) -> HoldfastError | None:
-    """What it means that gRPC refused a size, for which a repetition would be no smaller.
+    """Make the error for a message that gRPC refused for its size: a retry would be no smaller.
 
-    Not the service's word, which would carry an outcome. A request that never arrived changed
-    nothing; where the answer was too large, what was asked for has happened.
+    The service did not send it, so there is no outcome. A request that never arrived changed
+    nothing; if the answer was too large, the call has happened.
     """
     if any(sign in text for sign in _NEVER_ARRIVED):
         return InvalidArgument(f"{text}. The message is larger than gRPC's limit.")

@@ -1,8 +1,8 @@
-"""Whether the files for TLS can be used at all: said when a member is made, not by a time-out.
+"""Check the files for TLS when a member is made, before a call would time out.
 
-gRPC takes any bytes and tells a handshake's failure in its own words, again and again. The standard
-library reads the same files. Certificates that no longer hold are left to the handshake, for they
-may be renewed while the program runs; why it failed is looked for afterwards (`flaw_of`).
+gRPC takes any bytes and reports a failed handshake in its own words, again and again. The standard
+library reads the same files. Certificates out of date are left to the handshake, since they may be
+renewed while the program runs; `flaw_of` finds the cause afterwards.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _END: Final = "-----END CERTIFICATE-----"
 _VERSION, _UTC_TIME, _LENGTH_OF_LENGTH = 0xA0, 0x17, 0x80
 """Tags and the mark of a long length, in DER."""
 _UTC_TIME_TURNS: Final = 50
-"""Years of two digits below this one are of this century (RFC 5280)."""
+"""Years of two digits below this are in this century (RFC 5280)."""
 _NOT_ISSUED: Final = frozenset({2, 7, 18, 19, 20, 21})
-"""X.509's codes for a chain that ends elsewhere, or has a wrong signature."""
+"""OpenSSL's codes for a chain of another authority, or with a wrong signature."""
 _FLIGHTS_MAX: Final = 4
-"""More than a handshake ever takes, in each direction."""
+"""Rounds of a handshake: more than it ever takes."""
 
 
 def check_files(tls: Tls) -> None:
-    """Raises ValueError for a file that cannot be read or used, and for a key of another pair."""
+    """Raise ValueError for a file that cannot be read or used, and for a key of another pair."""
     if (tls.certificate is None) != (tls.key is None):
         raise ValueError("TLS needs both a certificate and its key, or neither.")
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -80,7 +80,7 @@ def _read(what: str, path: str | PathLike[str]) -> bytes:
 
 
 def flaw_of(tls: Tls) -> str:
-    """What is wrong with our own certificate, as far as its files show; empty: nothing."""
+    """Describe what is wrong with our own certificate, as far as its files show; empty: nothing."""
     try:
         return date_flaw(tls) or _foreign(tls)
     except (OSError, ValueError):  # they may be in the middle of being replaced
@@ -88,7 +88,7 @@ def flaw_of(tls: Tls) -> str:
 
 
 def date_flaw(tls: Tls) -> str:
-    """Which certificate does not hold now, and since or until when; empty: all hold.
+    """Describe which certificate is not valid now, and since or until when; empty: all are.
 
     Raises OSError and ValueError for a file that cannot be read.
     """
@@ -110,7 +110,7 @@ def _written(moment: datetime) -> str:
 
 
 def _foreign(tls: Tls) -> str:
-    """Whether our authority refuses our certificate, tried as a node does: in a handshake."""
+    """Describe whether our authority refuses our certificate, by a handshake as with a node."""
     if tls.certificate is None or tls.key is None:
         return ""
     node, us = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER), ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -132,7 +132,7 @@ def _foreign(tls: Tls) -> str:
 
 
 def _shake_hands(node: ssl.SSLContext, us: ssl.SSLContext) -> None:
-    """Within this process. Raises SSLError for what the node refuses."""
+    """Do a handshake within this process. Raises SSLError if the node's side refuses."""
     there, here = ssl.MemoryBIO(), ssl.MemoryBIO()
     sides = us.wrap_bio(here, there), node.wrap_bio(there, here, server_side=True)
     for _ in range(_FLIGHTS_MAX):
@@ -142,7 +142,7 @@ def _shake_hands(node: ssl.SSLContext, us: ssl.SSLContext) -> None:
 
 
 def _validity(pem: str) -> tuple[datetime, datetime]:
-    """From when to when the first certificate of a file holds. Raises ValueError."""
+    """Read from when to when the first certificate of a file is valid. Raises ValueError."""
     begin, end = pem.find(_BEGIN), pem.find(_END)
     if begin < 0 or end < begin:
         raise ValueError("no certificate in PEM")
@@ -155,7 +155,7 @@ def _validity(pem: str) -> tuple[datetime, datetime]:
 
 
 def _parts(der: bytes) -> list[tuple[int, bytes]]:
-    """Tag and content of each element of a DER sequence. Raises ValueError."""
+    """Read tag and content of each element of a DER sequence. Raises ValueError."""
     parts, at = [], 0
     while at + 1 < len(der):
         tag, length, at = der[at], der[at + 1], at + 2

@@ -1,7 +1,7 @@
-"""What was acknowledged: the answers to changes, as facts that the log can be held to.
+"""Acknowledged changes, as facts that can be compared with the log.
 
-A program that writes them down (`on_acknowledged`) can prove later what was confirmed: whatever
-happens to the cluster, each of them must be in its log. Knows the contract's messages, not how they
+A program that records them (`on_acknowledged`) can prove later what was confirmed: whatever happens
+to the cluster, each of them must be in its log. Knows the contract's messages, not how they
 travel.
 """
 
@@ -18,7 +18,7 @@ _SUFFIX = "Request"
 class Acknowledged(NamedTuple):
     """A change that was confirmed, and the position of its record: (`index`, `ordinal`).
 
-    `kind` is the name of the call (`JoinGroup`, `CreateTopics`); `group` is "" for what concerns no
+    `kind` is the name of the call (`JoinGroup`, `CreateTopics`); `group` is "" for a call without a
     group. A join is recorded by the generation that it became part of.
     """
 
@@ -30,7 +30,7 @@ class Acknowledged(NamedTuple):
 
 
 def acknowledged(request: Any, response: Any) -> Acknowledged | None:  # noqa: ANN401 - any call of the contract
-    """What an answer confirms; None: nothing was recorded, or the request has no id."""
+    """Read what an answer confirms; None: nothing was recorded, or the request has no id."""
     request_id = request.holdfast.request_id
     if not request_id or not response.holdfast.HasField("position"):
         return None

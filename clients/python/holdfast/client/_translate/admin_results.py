@@ -1,7 +1,7 @@
-"""What a call about several things gives: by name, and of a single one its refusal is raised.
+"""Results of a call about several things, by name; the refusal of a single one is raised.
 
-A refusal that is a value is easily overlooked; where only one thing was asked for there is nothing
-else to tell that it could hide. No IO.
+A refusal that is a value is easily overlooked; if one thing was asked for, there are no other
+results that an exception could hide. No IO.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FoundT = TypeVar("FoundT")
 def by_name(
     results: dict[NameT, FoundT | HoldfastError], asked: Collection[object]
 ) -> dict[NameT, FoundT | HoldfastError]:
-    """The results; raises the refusal if one thing only was `asked` for."""
+    """Return the results; raise the refusal if only one thing was `asked` for."""
     if len(asked) == 1:
         for result in results.values():
             if isinstance(result, HoldfastError):
@@ -33,7 +33,7 @@ def by_name(
 
 
 def described(group: admin_pb2.DescribedGroup) -> admin_pb2.DescribedGroup | HoldfastError:
-    """The group, or why it cannot be described."""
+    """Return the group, or why it cannot be described."""
     if group.error_code == ErrorCode.ERROR_CODE_NONE:
         return group
     subject = f"Group {group.group_id!r}"
@@ -41,20 +41,20 @@ def described(group: admin_pb2.DescribedGroup) -> admin_pb2.DescribedGroup | Hol
 
 
 def no_such_topic(name: str) -> HoldfastError:
-    """As the service refuses a topic in other calls; its list leaves out what is not there."""
+    """Make the refusal of a missing topic: the service's list only leaves it out."""
     code = ErrorCode.ERROR_CODE_UNKNOWN_TOPIC_OR_PARTITION
     return from_code(code, subject=f"Topic {name!r}", message="there is no such topic")
 
 
 def nobody_known(results: Mapping[str, HoldfastError | None]) -> bool:
-    """Whether nobody was removed and nobody known: so it looks, too, if there is no such group."""
+    """Return whether no member was known: the result of a missing group looks the same."""
     return all(isinstance(refusal, UnknownMember) for refusal in results.values())
 
 
 def refuse_members(group: str, results: Mapping[TopicPartition, HoldfastError | None]) -> None:
     """Raise GroupNotEmpty if a commit from outside met members.
 
-    The service calls the one who commits an unknown member then, which is true and helps nobody.
+    The service answers UNKNOWN_MEMBER_ID then, which does not tell the cause.
     """
     for refusal in results.values():
         if isinstance(refusal, UnknownMember):

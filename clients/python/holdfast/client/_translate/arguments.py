@@ -1,9 +1,9 @@
-"""What a member can be asked to be: a wrong argument is refused before anything is sent.
+"""Check the arguments of a member before anything is sent.
 
-A slip must not become a guess: `takeover="Wait"` is not "now", and `topics="documents"` is not nine
+A typo must not become a guess: `takeover="Wait"` is not "now", and `topics="documents"` is not nine
 topics of one letter. What the service would refuse anyway is refused here with the same rule. Each
-refusal is a ValueError of one sentence; what cannot be used at all (a callback that is no function,
-a list that is none) is a TypeError. Plain checks, no IO.
+refusal is a ValueError of one sentence; a value of a wrong type (a callback that is no function, a
+list that is none) is a TypeError. Plain checks, no IO.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 INT32_MAX: Final = 2**31 - 1
 GROUP_LENGTH_MAX: Final = 512
 CLIENT_ID_LENGTH_MAX: Final = 255
-"""As server/rpc/callers.py has it."""
+"""The bound in server/rpc/callers.py."""
 NAME_LENGTH_MAX: Final = 249
 _NAME: Final = re.compile(rf"(?!\.{{1,2}}\Z)[A-Za-z0-9._-]{{1,{NAME_LENGTH_MAX}}}")
 """Kafka's rule for topics and for group.instance.id; the service's stand in coordinator, in
 cluster/topics.py and classic/validation.py."""
 _NAME_IS: Final = f"1 to {NAME_LENGTH_MAX} of letters, digits, '.', '_', '-' (and not '.' or '..')"
 _CLIENT_ID: Final = re.compile(rf"[ -~]{{0,{CLIENT_ID_LENGTH_MAX}}}")
-"""What a call's metadata can carry."""
+"""The characters that a call's metadata can carry."""
 _CONTROL: Final = re.compile(r"[\x00-\x1f\x7f]")
 _TIMES: Final = (
     *("session_timeout_ms", "rebalance_timeout_ms"),
@@ -37,9 +37,10 @@ _TIMES: Final = (
 
 
 def listed(argument: str, given: object, of: str) -> tuple[object, ...]:
-    """What the list has.
+    """Return the items of a list.
 
-    Raises ValueError for a text, whose letters are not meant, and TypeError for what is no list.
+    Raises ValueError for a text, whose letters are not meant, and TypeError for a value of another
+    type.
     """
     if isinstance(given, str | bytes):
         raise ValueError(  # noqa: TRY004 - a text in place of a list is a slip in the value
@@ -51,7 +52,7 @@ def listed(argument: str, given: object, of: str) -> tuple[object, ...]:
 
 
 def topic_names(topics: object) -> tuple[str, ...]:
-    """The topics in order, each once. Raises ValueError for a name that no topic can have."""
+    """Return the topics in order, each once. Raises ValueError for an impossible name."""
     given = listed("topics", topics, "names")
     names = tuple(name for name in given if isinstance(name, str) and name)
     if not names or len(names) < len(given):
@@ -66,7 +67,7 @@ def topic_names(topics: object) -> tuple[str, ...]:
 
 
 def assignors_of(given: object) -> tuple[Assignor, ...]:
-    """The assignors, the most wanted first. Raises TypeError for what is none."""
+    """Return the assignors, the most preferred first. Raises TypeError for other objects."""
     assignors = tuple(given) if isinstance(given, Iterable) else (None,)
     if not all(_can_assign(each) for each in assignors):
         raise TypeError(
@@ -76,19 +77,19 @@ def assignors_of(given: object) -> tuple[Assignor, ...]:
 
 
 def _can_assign(assignor: object) -> bool:
-    """Whether it has what the protocol asks for; a class is not yet an assignor."""
+    """Return whether an object has the methods of an assignor; a class is no assignor."""
     return isinstance(assignor, Assignor) and not isinstance(assignor, type)
 
 
 def check_callables(**callbacks: object) -> None:
-    """Raises TypeError for a callback that cannot be called; None is right, too."""
+    """Raise TypeError for a callback that cannot be called; None is allowed."""
     for name, callback in callbacks.items():
         if callback is not None and not callable(callback):
             raise TypeError(f"{name} is a function or None, not {abbreviate(callback)}.")
 
 
 def check_client_id(client_id: object) -> None:
-    """Raises ValueError for what the service refuses or a call cannot carry; None is right, too."""
+    """Raise ValueError for a client id that the service refuses; None is allowed."""
     if client_id is None:
         return
     if not isinstance(client_id, str) or not _CLIENT_ID.fullmatch(client_id):
@@ -99,7 +100,7 @@ def check_client_id(client_id: object) -> None:
 
 
 def check_instance_id(instance_id: object) -> None:
-    """Kafka's rule for group.instance.id; None is right, too. Raises ValueError."""
+    """Check Kafka's rule for group.instance.id; None is allowed. Raises ValueError."""
     if instance_id is None:
         return
     if not isinstance(instance_id, str) or not _NAME.fullmatch(instance_id):
@@ -109,7 +110,7 @@ def check_instance_id(instance_id: object) -> None:
 
 
 def checked(settings: Settings) -> Settings:
-    """The same settings, if a member can live by them. Raises ValueError."""
+    """Return the settings if they are valid for a member. Raises ValueError."""
     check_group(settings.group)
     check_instance_id(settings.instance_id)
     for name in _TIMES:
@@ -130,7 +131,7 @@ def checked(settings: Settings) -> Settings:
 
 
 def check_group(group: object) -> None:
-    """Raises ValueError for what no group can be called."""
+    """Raise ValueError for a name that no group can have."""
     if not isinstance(group, str) or not group:
         raise ValueError(f"group is the name of a group, not {abbreviate(group)}.")
     if len(group) > GROUP_LENGTH_MAX or _CONTROL.search(group):
@@ -141,6 +142,6 @@ def check_group(group: object) -> None:
 
 
 def check_positive(name: str, value: object, what: str) -> None:
-    """Raises ValueError. Bools are numbers to Python, and a slip here."""
+    """Raise ValueError unless it is a positive number; a bool, a number to Python, is refused."""
     if not isinstance(value, int) or isinstance(value, bool) or not 0 < value <= INT32_MAX:
         raise ValueError(f"{name} is 1 to {INT32_MAX} ({what}), not {abbreviate(value)}.")

@@ -1,7 +1,7 @@
-"""What a call can be asked for: a wrong argument is refused before anything is sent.
+"""Check the arguments of a call before anything is sent.
 
-Like arguments.py, for calls. What is out of its range is a ValueError, what is of another kind a
-TypeError; both name what they are about and say what it has to be. Plain checks, no IO.
+Like arguments.py, for calls. A value out of its range is a ValueError, a value of a wrong type a
+TypeError; both name the argument and say what it has to be. Plain checks, no IO.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ GROUP_STATES: Final = tuple(
 )
 """Kafka's words, as the contract has them."""
 GROUP_TYPES: Final = ("classic", "consumer", "share")
-"""Kafka's words; of these types this service has only the first so far."""
+"""Kafka's words; this service has only the first of these types so far."""
 
 
 class Offset(NamedTuple):
-    """How far a partition's work has come, with words of the application's own."""
+    """The offset of a partition, with metadata of the application's own."""
 
     value: int
     metadata: str = ""
 
 
 def check_timeout(timeout_ms: object) -> None:
-    """The rule of a member's times. Raises ValueError."""
+    """Check a time-out by the rule of a member's times. Raises ValueError."""
     check_positive("timeout_ms", timeout_ms, "milliseconds")
 
 
 def check_members(members: Iterable[object]) -> None:
-    """What `restart_on_signals` gets: else only the signal would find it out. Raises TypeError."""
+    """Check the arguments of `restart_on_signals` before a signal comes. Raises TypeError."""
     for member in members:
         if not callable(getattr(member, "begin_restart", None)):
             raise TypeError(
@@ -52,7 +52,7 @@ def check_members(members: Iterable[object]) -> None:
 
 
 def one_by_one(call: str, names: tuple[object, ...]) -> tuple[str, ...]:
-    """Names that `call` takes as arguments of their own. Raises TypeError for a list of them."""
+    """Return names that `call` takes as separate arguments. Raises TypeError for a list."""
     texts = tuple(name for name in names if isinstance(name, str))
     if len(texts) < len(names):
         wrong = next(name for name in names if not isinstance(name, str))
@@ -64,7 +64,7 @@ def one_by_one(call: str, names: tuple[object, ...]) -> tuple[str, ...]:
 
 
 def group_named(group: object) -> str:
-    """A group's name. Raises TypeError for what is no text, ValueError for what none can have."""
+    """Check a group's name. Raises TypeError if it is no text, ValueError if it is impossible."""
     if not isinstance(group, str):
         raise TypeError(f"group is the name of a group, not {abbreviate(group)}.")
     check_group(group)
@@ -72,12 +72,12 @@ def group_named(group: object) -> str:
 
 
 def groups_named(call: str, names: tuple[object, ...]) -> tuple[str, ...]:
-    """Groups that `call` takes as arguments of their own. Raises as the two above and below."""
+    """Check groups that `call` takes as separate arguments. Raises as the two functions above."""
     return tuple(group_named(name) for name in one_by_one(call, names))
 
 
 def words_listed(argument: str, names: object, known: tuple[str, ...]) -> tuple[str, ...]:
-    """A list of known words, in any case. Raises ValueError for another, else as `names_listed`."""
+    """Check a list of known words, in any case. Raises ValueError, else as `names_listed`."""
     folded = {word.casefold() for word in known}
     texts = names_listed(argument, names)
     for text in texts:
@@ -87,7 +87,7 @@ def words_listed(argument: str, names: object, known: tuple[str, ...]) -> tuple[
 
 
 def names_listed(argument: str, names: object) -> tuple[str, ...]:
-    """A list of names. Raises ValueError for a single text, TypeError for what is no text."""
+    """Check a list of names. Raises ValueError for a single text, TypeError for other items."""
     given = listed(argument, names, "names")
     texts = tuple(name for name in given if isinstance(name, str))
     if len(texts) < len(given):
@@ -98,14 +98,14 @@ def names_listed(argument: str, names: object) -> tuple[str, ...]:
 
 
 def partitions_listed(partitions: object) -> list[TopicPartition]:
-    """Partitions by name, in order. Raises as `partition_named`."""
+    """Return partitions by name, in order. Raises as `partition_named`."""
     text = isinstance(partitions, str | bytes)
     given = (partitions,) if text else listed("partitions", partitions, "partitions")
     return sorted(partition_named(each) for each in given)
 
 
 def partition_named(name: object) -> TopicPartition:
-    """A partition. Raises TypeError for what is no pair, ValueError for a number out of range."""
+    """Read a partition. Raises TypeError if it is no pair, ValueError for its number's range."""
     match name:
         case [str(topic), number] if _whole(number) is not None:
             what = f"The partition number of {abbreviate(topic)}"
@@ -117,14 +117,14 @@ def partition_named(name: object) -> TopicPartition:
 
 
 def offsets_to_commit(offsets: object) -> dict[TopicPartition, Offset]:
-    """Offsets by partition. Raises ValueError for what is out of range, else TypeError."""
+    """Read offsets by partition. Raises ValueError for a range, else TypeError."""
     given = _mapping("offsets", offsets, '{("documents", 0): 42}')
     named = {partition_named(key): value for key, value in given.items()}
     return {name: _offset(name, value) for name, value in named.items()}
 
 
 def _offset(name: TopicPartition, given: object) -> Offset:
-    """A negative one is refused as in Kafka's OffsetAndMetadata; its broker would take it."""
+    """Read an offset; a negative one is refused as in Kafka's OffsetAndMetadata."""
     about = f"The offset of partition {name.number} of {abbreviate(name.topic)}"
     if isinstance(given, tuple) and not isinstance(given, Offset):
         raise TypeError(
@@ -138,7 +138,7 @@ def _offset(name: TopicPartition, given: object) -> Offset:
 
 
 def partition_counts(argument: str, counts: object) -> dict[str, int]:
-    """Topics by name with a number of partitions each. Raises ValueError, TypeError."""
+    """Read topics by name with a number of partitions each. Raises ValueError, TypeError."""
     return {
         topic: _within(f"The partition count of {abbreviate(topic)}", count, 1, INT32_MAX)
         for topic, count in _by_name(argument, counts, '{"documents": 4}').items()
@@ -146,7 +146,7 @@ def partition_counts(argument: str, counts: object) -> dict[str, int]:
 
 
 def settings_to_alter(settings: object) -> dict[str, str | None]:
-    """Settings by name, numbers as text. Raises TypeError for a value that is neither."""
+    """Convert settings by name, numbers to text. Raises TypeError for other values."""
     given = _by_name("settings", settings, '{"group.max_size": "100"}')
     return {name: _setting(name, value) for name, value in given.items()}
 
@@ -181,7 +181,7 @@ def _no_mapping(argument: str, given: object, example: str) -> TypeError:
 
 
 def _within(what: str, value: object, least: int, most: int) -> int:
-    """The whole number. Raises TypeError if it is none, ValueError if it is out of its range."""
+    """Return an integer. Raises TypeError if it is none, ValueError if it is out of range."""
     number = _whole(value)
     if number is not None and least <= number <= most:
         return number
@@ -190,7 +190,7 @@ def _within(what: str, value: object, least: int, most: int) -> int:
 
 
 def _whole(value: Any) -> int | None:  # noqa: ANN401 - that is the question
-    """The whole number that it is, be it another library's; None: it is none, as are bools."""
+    """Convert to int, also from other libraries' types; None: no integer, or a bool."""
     try:
         return None if isinstance(value, bool) else index(value)
     except TypeError:

@@ -22,7 +22,7 @@ Item = TypeVar("Item")
 
 
 PARTITIONS_MAX: Final = 500
-"""Partitions of one call, as the service bounds them; more go out in several."""
+"""Partitions of one call, the service's bound; more are sent in several calls."""
 
 
 def commit_request(
@@ -31,7 +31,7 @@ def commit_request(
     offsets: Mapping[TopicPartition, Offset],
     request_id: str,
 ) -> offset_pb2.OffsetCommitRequest:
-    """A commit under the member's present identity."""
+    """Make a commit under the member's present identity."""
     return offset_pb2.OffsetCommitRequest(
         group_id=settings.group,
         generation_id_or_member_epoch=identity.generation,
@@ -45,7 +45,7 @@ def commit_request(
 def outside_commit_requests(
     group: str, offsets: Mapping[tuple[str, int], Offset | int]
 ) -> Iterator[offset_pb2.OffsetCommitRequest]:
-    """Commits by somebody who is no member (K-J1, K-J4). Raises as `to_commit`."""
+    """Make commits from outside the group (K-J1, K-J4). Raises as `to_commit`."""
     for some in to_commit(offsets):
         yield offset_pb2.OffsetCommitRequest(group_id=group, topics=_topics(some))
 
@@ -53,9 +53,9 @@ def outside_commit_requests(
 def to_commit(
     offsets: Mapping[tuple[str, int], Offset | int],
 ) -> list[Mapping[TopicPartition, Offset]]:
-    """Offsets in as many parts as there are calls, always one; a plain number has no metadata.
+    """Split offsets into parts, one a call, at least one; a plain number has no metadata.
 
-    Raises ValueError for an offset that cannot be, TypeError for what is none, each by partition.
+    Raises ValueError for an impossible offset, TypeError for other values; both name the partition.
     """
     return [dict(some) for some in _parts(sorted(offsets_to_commit(offsets).items()))]
 
@@ -85,7 +85,7 @@ def _topics(
 def delete_requests(
     group: str, partitions: Iterable[tuple[str, int]]
 ) -> Iterator[offset_pb2.OffsetDeleteRequest]:
-    """Forget the offsets of these partitions. Raises as `partitions_listed`."""
+    """Make calls that delete the offsets of these partitions. Raises as `partitions_listed`."""
     for some in _parts(list(partitions_listed(partitions))):
         by_topic: dict[str, list[offset_pb2.OffsetDeleteRequestPartition]] = {}
         for topic, number in some:
@@ -101,7 +101,7 @@ def delete_requests(
 def named(
     request: offset_pb2.OffsetCommitRequest | offset_pb2.OffsetDeleteRequest,
 ) -> Iterator[TopicPartition]:
-    """The partitions that a call is about."""
+    """Yield the partitions that a call names."""
     for topic in request.topics:
         for partition in topic.partitions:
             yield TopicPartition(topic.name, partition.partition_index)
@@ -110,7 +110,7 @@ def named(
 def codes(
     response: offset_pb2.OffsetCommitResponse | offset_pb2.OffsetDeleteResponse,
 ) -> dict[TopicPartition, ErrorCode.ValueType]:
-    """What became of each partition."""
+    """Return the error code of each partition."""
     return {
         TopicPartition(topic.name, partition.partition_index): partition.error_code
         for topic in response.topics
@@ -121,7 +121,7 @@ def codes(
 def refusals(
     response: offset_pb2.OffsetCommitResponse,
 ) -> dict[TopicPartition, ErrorCode.ValueType]:
-    """The partitions whose offset was not taken, and why."""
+    """Return the refused partitions, each with its code."""
     return {
         name: code for name, code in codes(response).items() if code != ErrorCode.ERROR_CODE_NONE
     }
@@ -130,7 +130,7 @@ def refusals(
 def fetch_request(
     group: str, partitions: Iterable[tuple[str, int]]
 ) -> offset_pb2.OffsetFetchRequest:
-    """Committed offsets of these partitions; of none named: of all that the group has.
+    """Make a request for the offsets of these partitions; none named: of all the group has.
 
     Raises as `partitions_listed`.
     """
@@ -146,7 +146,7 @@ def fetch_request(
 
 
 def fetched(response: offset_pb2.OffsetFetchResponse) -> dict[TopicPartition, Offset]:
-    """Offsets by partition; one that was never committed is left out.
+    """Read offsets by partition; one that was never committed is left out.
 
     Raises the refusal of the group or of its first refused partition.
     """

@@ -116,7 +116,7 @@ class Admin:
     async def describe_groups(
         self, *groups: str, rebalances: int = 1
     ) -> dict[str, admin_pb2.DescribedGroup] | dict[str, admin_pb2.DescribedGroup | HoldfastError]:
-        """State, members, assignments, and the last rebalances (at most 10 are remembered).
+        """Describe state, members, assignments, and the last rebalances (at most 10).
 
         A single group that does not exist is raised as GroupNotFound; of several it is the value.
         """
@@ -129,10 +129,10 @@ class Admin:
     async def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> list[admin_pb2.ListedGroup]:
-        """All groups, or those in these states (Kafka's words, "Stable") and of these types.
+        """List all groups, or those in these states (Kafka's words, "Stable") and of these types.
 
-        Any number: they are asked for in pages. One that comes or goes meanwhile may be in it.
-        Raises ValueError for a word that is no state and no type.
+        Any number: they are read in pages. A group that comes or goes meanwhile may be in it or
+        not. Raises ValueError for a word that is no state and no type.
         """
         request = admin_pb2.ListGroupsRequest(
             states_filter=words_listed("states", states, GROUP_STATES),
@@ -213,7 +213,7 @@ class Admin:
     async def offsets(
         self, group: str, partitions: Iterable[tuple[str, int]] = ()
     ) -> dict[TopicPartition, Offset]:
-        """Committed offsets of the partitions (none named: of all); never committed: left out.
+        """Return committed offsets of the partitions (none named: all); others are left out.
 
         Raises GroupNotFound for a group that does not exist.
         """
@@ -221,15 +221,15 @@ class Admin:
         answer = await self._read(request, offset_pb2.OffsetFetchResponse)
         found = offset_messages.fetched(answer)
         if not found:
-            await self.describe_groups(group)  # K-J16: nothing tells it from a group without any
+            await self.describe_groups(group)  # K-J16: the answer is the same for a missing group
         return found
 
     async def commit_offsets(
         self, group: str, offsets: Mapping[tuple[str, int], Offset | int]
     ) -> OffsetResults:
-        """Set offsets from outside, of a group that nobody is in; it is made if it is not there.
+        """Set offsets from outside, of a group without members; it is created if it is absent.
 
-        More than 500 partitions go out in several calls, each all or nothing for itself.
+        More than 500 partitions are sent in several calls, each all or nothing.
 
         Raises GroupNotEmpty while the group has members (K-J5): only they may commit then. Raises
         ValueError or TypeError for an offset that cannot be (it is 0 or more); then none is sent.
@@ -240,9 +240,9 @@ class Admin:
     async def delete_offsets(
         self, group: str, partitions: Iterable[tuple[str, int]]
     ) -> OffsetResults:
-        """Forget offsets; refused for topics that a member subscribes to (K-J24).
+        """Delete offsets; refused for topics that a member subscribes to (K-J24).
 
-        More than 500 partitions go out in several calls, each all or nothing for itself.
+        More than 500 partitions are sent in several calls, each all or nothing.
         """
         requests = list(offset_messages.delete_requests(group_named(group), partitions))
         return await self._change_all(requests, offset_pb2.OffsetDeleteResponse)
@@ -253,7 +253,7 @@ class Admin:
         answer: type[OffsetAnswer],
         committed: str = "",
     ) -> OffsetResults:
-        """One call after the other; what became of those before one that fails is not lost.
+        """Make one call after the other; if one fails, the results of those before it are kept.
 
         `committed`: the group, if its members may not be there (K-J5).
         """
@@ -314,7 +314,7 @@ class Admin:
     @overload
     async def list_topics(self, *names: str) -> dict[str, int | HoldfastError]: ...
     async def list_topics(self, *names: str) -> dict[str, int] | dict[str, int | HoldfastError]:
-        """Partition counts by topic; of all topics, however many, when none is named.
+        """Return partition counts by topic; of all topics, however many, when none is named.
 
         A single topic that does not exist is raised as TopicNotFound; of several it is the value.
         """
@@ -329,7 +329,7 @@ class Admin:
     async def describe_settings(
         self, *names: str, group: str | None = None
     ) -> list[admin_pb2.DescribedSetting]:
-        """Settings on the log (S23) with unit, default and meaning; of one group if named."""
+        """Describe settings on the log (S23), with unit and meaning; of a group if named."""
         asked = one_by_one("describe_settings", names)
         of = None if group is None else group_named(group)
         request = admin_pb2.DescribeSettingsRequest(names=asked, group_id=of)
@@ -353,12 +353,12 @@ class Admin:
         }
 
     async def describe_cluster(self) -> admin_pb2.DescribeClusterResponse:
-        """The nodes, who leads, how far the log has come."""
+        """Describe the nodes, the leader, and the log's position."""
         request = admin_pb2.DescribeClusterRequest()
         return await self._read(request, admin_pb2.DescribeClusterResponse)
 
     async def transfer_leadership(self, node: str = "") -> str:
-        """Hand the leadership to a node (empty: to the one best suited); who leads then.
+        """Transfer the leadership to a node (empty: to the best one); return the new leader.
 
         Raises OutcomeUnknown where it may have happened: it is not repeated, which would hand the
         leadership on.
@@ -373,7 +373,7 @@ class Admin:
         return await self._ask(request, answer, self._timeout_ms)
 
     async def _pages(self, request: Any, answer: type[AnswerT]) -> AsyncIterator[AnswerT]:  # noqa: ANN401 - of two kinds
-        """All pages of a list; a service that knows none answers with the whole list at once."""
+        """Yield all pages of a list; a service without pages sends the whole list at once."""
         deadline = boot_ms() + self._timeout_ms
         request.holdfast.page_size = PAGE_SIZE
         while True:
@@ -415,7 +415,7 @@ def _named(member: admin_pb2.RemovedMember) -> str:
 def _offset_results(
     answer: offset_pb2.OffsetCommitResponse | offset_pb2.OffsetDeleteResponse,
 ) -> OffsetResults:
-    """The service has one sentence for the call: that of its first refusal."""
+    """Make the results; the service sends one sentence, that of the first refusal."""
     results: OffsetResults = {}
     message = answer.holdfast.message
     for name, code in offset_messages.codes(answer).items():

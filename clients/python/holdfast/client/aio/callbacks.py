@@ -1,7 +1,7 @@
-"""Calls `on_assigned`, `on_revoked` and `on_lost`, one after another, in the order of the session.
+"""Call `on_assigned`, `on_revoked` and `on_lost`, one after another, in the order of the session.
 
-What they are about shows in `owned` and in the handlers of `run`, too: handlers have ended before
-`on_revoked` or `on_lost` is called. Knows no gRPC and sends nothing.
+`owned` and the handlers of `run` show the same changes: handlers have ended before `on_revoked` or
+`on_lost` is called. Knows no gRPC and sends nothing.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ _NAMES = {Assigned: "on_assigned", Revoke: "on_revoked", Lost: "on_lost"}
 class Callbacks:
     """A queue of the session's outputs, and the one task that calls the user's code for them.
 
-    `revoked` is called when `on_revoked` has returned, and all before it; `crash` with what the
-    user's code has raised. `changed` is set when `owned` may have something new.
+    `revoked` is called when `on_revoked`, and all calls before it, have returned; `crash` with an
+    exception of the user's code. `changed` is set when `owned` may have something new.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Callbacks:
         self.changed = asyncio.Event()
 
     def put(self, output: Output) -> None:
-        """Call back for this in its turn; handlers of partitions that go hear of it at once."""
+        """Queue the callback for an output; handlers of partitions that go are told at once."""
         if isinstance(output, Revoke | Lost):
             self._partitions.warn(output)
         if isinstance(output, Lost):
@@ -58,7 +58,7 @@ class Callbacks:
         self._queue.put_nowait(output)
 
     async def run(self) -> None:
-        """Call back for everything, until the session has stopped."""
+        """Make all queued callbacks, until the session has stopped."""
         while not isinstance(output := await self._queue.get(), Stopped):
             if isinstance(output, Assigned | Revoke | Lost):
                 await self._call_back(output)

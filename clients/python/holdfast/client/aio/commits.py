@@ -1,6 +1,6 @@
-"""Commits of one member: under which identity they go out, and what the session hears of a refusal.
+"""Commits of one member: the identity they are sent under, and the report of refusals.
 
-What a refusal means to the membership, the session decides; what is sent again and where, _rpc.
+The session decides what a refusal means to the membership; `_rpc` decides on retries.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 class Commits:
-    """What one member has committed, or may have."""
+    """The commits of one member."""
 
     def __init__(self, session: MemberSession, caller: Caller) -> None:
         self._session = session
@@ -42,7 +42,7 @@ class Commits:
         request_id: str | None,
         timeout_ms: int,
     ) -> HoldfastError | None:
-        """As `Member.commit`; what it was refused with is not raised but answered."""
+        """Commit as `Member.commit`; a refusal is returned instead of raised."""
         check_timeout(timeout_ms)
         deadline = boot_ms() + timeout_ms
         parts = offset_messages.to_commit(offsets)
@@ -87,7 +87,7 @@ class Commits:
         refused: Mapping[TopicPartition, ErrorCode.ValueType],
         identity: Identity,
     ) -> HoldfastError:
-        """What a refusal means to the membership, and what is raised for it."""
+        """Report a refusal to the session; return the error for it."""
         session, extras = self._session, response.holdfast
         code = next(iter(refused.values()))
         names = ", ".join(f"{topic}/{number}" for topic, number in refused)
@@ -99,7 +99,7 @@ class Commits:
     async def committed(
         self, partitions: Iterable[tuple[str, int]], timeout_ms: int
     ) -> dict[TopicPartition, Offset]:
-        """As `Member.committed`."""
+        """Return committed offsets, as `Member.committed`."""
         check_timeout(timeout_ms)
         response = await self._caller.call(
             offset_messages.fetch_request(self._session.settings.group, partitions),

@@ -100,11 +100,11 @@ class Connection:
         await self.caller.close()
 
     def attach(self, member: Attached) -> None:
-        """A member starts here."""
+        """Add a member that starts."""
         self._members.append(member)
 
     def detach(self, member: Attached) -> None:
-        """It has stopped."""
+        """Remove a member that has stopped."""
         if member in self._members:
             self._members.remove(member)
             self.heartbeats.forget(member.settings.group, member.member_id)
@@ -116,7 +116,7 @@ def connection_of(
     client_id: str | None,
     on_acknowledged: OnAcknowledged | None,
 ) -> Connection:
-    """The one that is given, or a new one. Raises ValueError for what a given one has itself."""
+    """Return the given connection, or a new one. Raises ValueError for options it has itself."""
     if not isinstance(endpoints, Connection):
         return Connection(
             endpoints,

@@ -1,7 +1,7 @@
-"""The handlers of `Member.run`: one task for each owned partition, told, awaited and joined.
+"""The handlers of `Member.run`: one task for each owned partition.
 
-A partition that is to be let go of is told (`Partition.revoking`), and its handler waited for. One
-that was lost has no time: its handler is cancelled as well, where that is possible. Knows neither
+The handler of a partition that is revoked is told (`Partition.revoking`) and awaited. For a lost
+partition there is no time: its handler is cancelled as well, where that is possible. Knows neither
 the session nor the group.
 """
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("holdfast.client")
 SLOW_S: Final = 10.0
-"""After so long without an end, people hear of handlers that others wait for."""
+"""Time after which handlers that delay a revocation are logged."""
 
 
 def would_wait_for_itself(call: str) -> str:
-    """What a callback or a handler hears that calls what waits for its own end."""
+    """Write the error for a callback or a handler that would wait for its own end."""
     return (
         f"{call} waits until no callback and no handler of the member runs, and this is one: it "
         "would wait for itself. Call begin_restart() here and return, or have other code do it."
@@ -34,7 +34,7 @@ def would_wait_for_itself(call: str) -> str:
 
 
 class Handlers:
-    """Tasks by partition. `failed` hears what a handler raised; `cancels`: a task can be."""
+    """Tasks by partition. `failed` gets a handler's error; `cancels`: tasks can be cancelled."""
 
     def __init__(self, failed: Callable[[Exception], None], *, cancels: bool) -> None:
         self._failed = failed
@@ -43,7 +43,7 @@ class Handlers:
         self._running: dict[TopicPartition, tuple[HeldPartition, asyncio.Task[None]]] = {}
 
     def open(self, handler: Callable[[Any], Awaitable[None]]) -> None:
-        """`run` begins. Raises RuntimeError while another one runs, TypeError for no function."""
+        """Begin `run`. Raises RuntimeError while another one runs, TypeError for no function."""
         if not callable(handler):
             raise TypeError(f"run takes a function that is given a partition, not {handler!r}.")
         if self._handler is not None:
@@ -51,7 +51,7 @@ class Handlers:
         self._handler = handler
 
     def start(self, partition: HeldPartition) -> None:
-        """Work on this one begins."""
+        """Start the handler of a partition."""
         if self._handler is None:
             raise RuntimeError("run has ended")
         work = self._handle(partition, self._handler)
@@ -60,7 +60,7 @@ class Handlers:
         task.add_done_callback(lambda _: self._running.pop(partition.name, None))
 
     def check_outside(self, callback_task: asyncio.Task[None] | None, call: str) -> None:
-        """Raises RuntimeError in a handler, and in a callback, which the `callback_task` calls.
+        """Raise RuntimeError in a handler, and in a callback, which runs in `callback_task`.
 
         The member stops when none of them runs: so none of them can wait for that.
         """
@@ -69,13 +69,13 @@ class Handlers:
             raise RuntimeError(would_wait_for_itself(call))
 
     def lost(self, names: Iterable[TopicPartition]) -> None:
-        """These are not owned any more: whoever can be stopped is."""
+        """Cancel the handlers of lost partitions, if they can be cancelled."""
         for name in names:
             if self._cancels and name in self._running:
                 self._running[name][1].cancel()
 
     async def ended(self, names: Iterable[TopicPartition]) -> None:
-        """Wait until nobody works on these; a line for people when that takes long."""
+        """Wait until the handlers of these have ended; log it when that takes long."""
         tasks = {self._running[name][1]: name for name in names if name in self._running}
         if not tasks:
             return
@@ -92,7 +92,7 @@ class Handlers:
             await asyncio.wait(late)
 
     async def close(self) -> None:
-        """`run` ends: whoever still works is told to stop, and waited for."""
+        """End `run`: tell the running handlers to stop, and wait for them."""
         for partition, _ in self._running.values():
             partition.revocation.begin()
         self.lost(tuple(self._running))
@@ -134,13 +134,13 @@ class Handlers:
 
 
 def _names(error: TopicNotFound, name: TopicPartition) -> bool:
-    """Whether the refusal is about this very partition, and not about what a program mistyped."""
+    """Return whether a refusal is about this partition, and not about a mistyped one."""
     topic, number = name
     return f"{topic}/{number}" in str(error).replace(",", " ").replace(":", " ").split()
 
 
 def _is_refusal(error: Exception) -> bool:
-    """Whether it is the client's own word; a TaskGroup in the handler puts that into a group."""
+    """Return whether an error is the client's, also inside a TaskGroup's group."""
     if isinstance(error, ExceptionGroup):
         return all(_is_refusal(each) for each in error.exceptions)
     return isinstance(error, HoldfastError)

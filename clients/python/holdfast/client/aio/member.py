@@ -167,7 +167,7 @@ class Member:
                 raise
 
     async def _pause(self) -> None:
-        """Not to come back at once (fatal_error.pause_ms); a cancellation cuts it short."""
+        """Wait before the program may end (fatal_error.pause_ms); a cancellation shortens it."""
         try:
             await self._stopped.wait()
         except asyncio.CancelledError:
@@ -209,7 +209,7 @@ class Member:
     # --- life ----------------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to join; returns at once."""
+        """Begin to join; return at once."""
         check_process(self._process, "Member")
         if self._session.stage is not Stage.NEW:
             raise RuntimeError("A Member is used once: make another one to join again.")
@@ -219,7 +219,7 @@ class Member:
         self._pump()
 
     async def owned(self) -> AsyncIterator[Partition]:
-        """Each partition as it is assigned, for as long as the member lives.
+        """Yield each partition as it is assigned, for as long as the member lives.
 
         A partition that went away before it was its turn is left out; one that comes back is given
         again; one that is kept over a rebalance is not. Ends when the member leaves, heard by the
@@ -229,7 +229,7 @@ class Member:
             yield partition
 
     async def next_owned(self) -> Partition | None:
-        """The next assigned partition; None: the member has left."""
+        """Wait for the next assigned partition; None: the member has left."""
         self._check_started()
         while True:
             partition: Partition | None = self._partitions.take()
@@ -243,7 +243,7 @@ class Member:
             await self._callbacks.changed.wait()
 
     async def run(self, handler: Handler) -> None:
-        """Have `handler(partition)` run as a task for each owned partition; return with the member.
+        """Run `handler(partition)` as a task for each owned partition; return with the member.
 
         A partition that is to be let go of is told so (`Partition.revoking`, `wait_revoked`), and
         the group hears of it when its handler has ended, and `on_revoked` after it. Handlers of
@@ -302,7 +302,7 @@ class Member:
         request_id: str | None = None,
         timeout_ms: int = CALL_TIMEOUT_MS,
     ) -> None:
-        """Record how far the work has come, under the present generation.
+        """Commit offsets under the present generation.
 
         After OutcomeUnknown, call again with the error's `request_id`: it goes out as whom it was
         sent first (unknown_commits.py). More than 500 partitions go out in several calls; those
@@ -319,7 +319,7 @@ class Member:
     async def committed(
         self, partitions: Iterable[tuple[str, int]] = (), *, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> dict[TopicPartition, Offset]:
-        """Committed offsets of the partitions (none named: of all); never committed: left out."""
+        """Return committed offsets of the partitions (none named: all); others are left out."""
         check_process(self._process, "Member")
         return await self._commits.committed(partitions, timeout_ms)
 
@@ -397,7 +397,7 @@ class Member:
         self._pump()
 
     async def _run_callbacks(self) -> None:
-        """Tell the user everything; then the member has stopped, as it also has if this ends."""
+        """Make all callbacks; when this ends, the member has stopped."""
         try:
             await self._callbacks.run()
         except asyncio.CancelledError:
@@ -410,12 +410,12 @@ class Member:
             self._callbacks.changed.set()
 
     def _revoked(self) -> None:
-        """The user has heard a Revoke, and all that was told before (callbacks.py)."""
+        """Tell the session that the callbacks up to a Revoke have returned (callbacks.py)."""
         self._session.revoked(boot_ms())
         self._pump()
 
     def _crash(self, error: Exception) -> None:
-        """Code of the user's, or of ours, has raised this: the member ends with it."""
+        """End the member with an exception of the user's code, or of ours."""
         if self._error is None:
             self._error = error
         elif self._session.stage is not Stage.LEAVING:  # where only the leave can fail

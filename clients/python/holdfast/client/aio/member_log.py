@@ -1,4 +1,4 @@
-"""What the logger `holdfast.client` says of one member: each thing once.
+"""The lines of the logger `holdfast.client` about one member: each event once.
 
 INFO: joining, generation, what it owns. WARNING: partitions lost, and why; topics that do not
 exist; a leave that nobody confirmed. ERROR: what stopped it for good. Knows no call.
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("holdfast.client")
 NAMED_MAX: Final = 20
-"""So many partitions are named in a line; of the others their number is told."""
+"""Partitions that are named in a line; of the others only the number is logged."""
 _SPOKEN_OF_AT_THE_END: Final = frozenset({"fenced", "stopped"})
-"""Reasons with which the member ends: one line says both."""
+"""Reasons with which the member ends: the line about the end names them."""
 
 
 class MemberLog:
@@ -36,7 +36,7 @@ class MemberLog:
         self._said_end = False
 
     def write(self, output: Output) -> None:
-        """A line for what the session decided, if people want to know."""
+        """Log an output of the session, if it concerns people."""
         match output:
             case Note(words):
                 _LOGGER.info("%s %s.", self._who(), words)
@@ -56,7 +56,7 @@ class MemberLog:
                 self._missing(topics)
 
     def ended(self, health: Health, *, leave_unconfirmed: bool) -> None:
-        """The member is over, or only waits for the program to be told so."""
+        """Log once that the member has ended, or ends when the program has been told."""
         if self._said_end:
             return
         self._said_end = True
@@ -71,7 +71,7 @@ class MemberLog:
                 _LOGGER.warning("%s", unconfirmed)
 
     def failed_again(self, error: Exception) -> None:
-        """Something else has failed while the member ends for another reason."""
+        """Log an error that occurred while the member ends for another reason."""
         _LOGGER.error("%s ends already; this failed, too.", self._who(), exc_info=error)
 
     def _who(self) -> str:
@@ -96,7 +96,7 @@ class MemberLog:
 
 
 def named(partitions: Iterable[TopicPartition]) -> str:
-    """The partitions in a line, the first of them by name."""
+    """Format partitions in a line, the first of them by name."""
     names = [f"{topic}/{number}" for topic, number in partitions]
     more = f" and {len(names) - NAMED_MAX} more" if len(names) > NAMED_MAX else ""
     return ", ".join(names[:NAMED_MAX]) + more

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 def instance_ids_of(instance_id: str | None, count: int) -> tuple[str | None, ...]:
-    """The instance ids of `count` members of one process; of dynamic ones None each.
+    """Make the instance ids of `count` members of one process; None for dynamic ones.
 
     Raises ValueError below one member, and for an instance id that the service would refuse.
     """
@@ -115,14 +115,14 @@ class Members:
             member.start()
 
     async def leave(self) -> None:
-        """All leave the group for good.
+        """Make all members leave the group for good.
 
         Raises, once all have ended, what the first of them raised that did.
         """
         await self._end(member.leave() for member in self._members)
 
     async def restart(self) -> None:
-        """All stop for a planned restart: static members keep their places. Raises as `leave`."""
+        """Stop all for a planned restart: static members keep their places. Raises as `leave`."""
         await self._end(member.restart() for member in self._members)
 
     async def _end(self, ends: Iterable[Awaitable[None]]) -> None:

@@ -30,7 +30,7 @@ STOP_SIGNALS: Final = (SIGTERM, SIGINT)
 
 
 def restart_on_signals(*members: Member, signals: Sequence[Signals] = STOP_SIGNALS) -> None:
-    """Have the first of these signals begin `restart` of all these members.
+    """Let the first of these signals begin `restart` of all these members.
 
     Returns at once. On the signal `on_revoked` runs, `owned` ends, and so the program leaves its
     block in the usual way. The next signal, if it comes before all members have stopped, ends the
@@ -61,7 +61,7 @@ def install_handlers(
     stopped: Callable[[], bool],
     signals: Sequence[Signals] = STOP_SIGNALS,
 ) -> None:
-    """The same for any loop: `restart` must return at once and take no lock.
+    """Install the handlers for any loop: `restart` must return at once and take no lock.
 
     Raises ValueError outside the main thread.
     """
@@ -88,7 +88,7 @@ def install_handlers(
 
 
 def _is_of_the_program(handler: Handler) -> bool:
-    """Whether somebody has set it on purpose: not the system, Python or `asyncio.run`."""
+    """Return whether the program has set a handler: not the system, Python or `asyncio.run`."""
     if not callable(handler) or handler is signal.default_int_handler:
         return False
     behind = getattr(handler, "func", handler)  # asyncio.run's is a partial of a method

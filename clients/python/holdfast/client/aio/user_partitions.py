@@ -1,4 +1,4 @@
-"""The partitions that the user was handed, and those not yet taken from `owned`.
+"""The partitions that the user has, and those not yet taken from `owned`.
 
 Follows what the session says; decides nothing about ownership. No IO, no clock.
 """
@@ -37,19 +37,19 @@ class UserPartitions(Generic[PartitionT]):
 
     @property
     def owned(self) -> tuple[PartitionT, ...]:
-        """What may be acted on at this moment; from any thread."""
+        """Return the partitions that are owned at this moment; from any thread."""
         held = tuple(self._held.values())  # in one step: the loop's thread may change it meanwhile
         return tuple(partition for partition in held if partition.owned)
 
     def warn(self, told: Revoke | Lost) -> None:
-        """At once, however long the user's turn takes to come: work on these has to stop."""
+        """Mark partitions that go at once: work on them has to stop before the callback's turn."""
         reason = told.reason if isinstance(told, Lost) else None
         for name in told.partitions:
             if name in self._held:
                 self._held[name].revocation.begin(reason)
 
     def concerned(self, told: Assigned | Revoke | Lost) -> tuple[PartitionT, ...]:
-        """The partitions that something told is about: new ones, or those that go."""
+        """Return the partitions of an output: new ones, or those that go."""
         if not isinstance(told, Assigned):
             return tuple(self._held[name] for name in told.partitions if name in self._held)
         return tuple(
@@ -58,7 +58,7 @@ class UserPartitions(Generic[PartitionT]):
         )
 
     def begin(self, told: Assigned | Revoke | Lost, concerned: tuple[PartitionT, ...]) -> None:
-        """Before the user hears of it: what is new is held, what goes is offered no more."""
+        """Update before the callback: add new partitions, stop to offer those that go."""
         if isinstance(told, Assigned):
             self._held |= {partition.name: partition for partition in concerned}
         else:
@@ -67,7 +67,7 @@ class UserPartitions(Generic[PartitionT]):
             self._fresh = deque(one for one in self._fresh if one.name not in gone)
 
     def finish(self, told: Assigned | Revoke | Lost, concerned: tuple[PartitionT, ...]) -> None:
-        """After the user has heard of it: what is new can be taken, what went is not held."""
+        """Update after the callback: offer new partitions, remove those that went."""
         if isinstance(told, Assigned):
             self._fresh.extend(concerned)
         else:
@@ -75,7 +75,7 @@ class UserPartitions(Generic[PartitionT]):
                 self._held.pop(partition.name, None)
 
     def take(self) -> PartitionT | None:
-        """The next one for `owned`; None: nothing new. What is not owned any more is left out."""
+        """Return the next partition for `owned`, None if there is none; skip those not owned."""
         while self._fresh:
             partition = self._fresh.popleft()
             if not partition.revoking:

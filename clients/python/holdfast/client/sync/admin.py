@@ -51,13 +51,13 @@ class Admin:
     def describe_groups(
         self, *groups: str, rebalances: int = 1
     ) -> Mapping[str, admin_pb2.DescribedGroup | HoldfastError]:
-        """State, members, assignments, and the last rebalances."""
+        """Describe state, members, assignments, and the last rebalances."""
         return THREAD.run(self._admin.describe_groups(*groups, rebalances=rebalances))
 
     def list_groups(
         self, *, states: Iterable[str] = (), types: Iterable[str] = ()
     ) -> list[admin_pb2.ListedGroup]:
-        """All groups, or those in these states and of these types."""
+        """List all groups, or those in these states and of these types."""
         return THREAD.run(self._admin.list_groups(states=states, types=types))
 
     def delete_groups(self, *groups: str) -> Results:
@@ -93,17 +93,17 @@ class Admin:
     def offsets(
         self, group: str, partitions: Iterable[tuple[str, int]] = ()
     ) -> dict[TopicPartition, Offset]:
-        """Committed offsets of the partitions (none named: of all); never committed: left out."""
+        """Return committed offsets of the partitions (none named: all); others are left out."""
         return THREAD.run(self._admin.offsets(group, partitions))
 
     def commit_offsets(
         self, group: str, offsets: Mapping[tuple[str, int], Offset | int]
     ) -> OffsetResults:
-        """Set offsets from outside, of a group that nobody is in."""
+        """Set offsets from outside, of a group without members."""
         return THREAD.run(self._admin.commit_offsets(group, offsets))
 
     def delete_offsets(self, group: str, partitions: Iterable[tuple[str, int]]) -> OffsetResults:
-        """Forget offsets; refused for topics that a member subscribes to."""
+        """Delete offsets; refused for topics that a member subscribes to."""
         return THREAD.run(self._admin.delete_offsets(group, partitions))
 
     def create_topics(self, topics: Mapping[str, int]) -> Results:
@@ -125,13 +125,13 @@ class Admin:
     @overload
     def list_topics(self, *names: str) -> dict[str, int | HoldfastError]: ...
     def list_topics(self, *names: str) -> Mapping[str, int | HoldfastError]:
-        """Partition counts by topic; of all topics when none is named."""
+        """Return partition counts by topic; of all topics when none is named."""
         return THREAD.run(self._admin.list_topics(*names))
 
     def describe_settings(
         self, *names: str, group: str | None = None
     ) -> list[admin_pb2.DescribedSetting]:
-        """Settings on the log with unit, default and meaning; of one group if named."""
+        """Describe settings on the log with unit, default and meaning; of a group if named."""
         return THREAD.run(self._admin.describe_settings(*names, group=group))
 
     def alter_settings(
@@ -141,9 +141,9 @@ class Admin:
         return THREAD.run(self._admin.alter_settings(settings, group=group))
 
     def describe_cluster(self) -> admin_pb2.DescribeClusterResponse:
-        """The nodes, who leads, how far the log has come."""
+        """Describe the nodes, the leader, and the log's position."""
         return THREAD.run(self._admin.describe_cluster())
 
     def transfer_leadership(self, node: str = "") -> str:
-        """Hand the leadership to a node (empty: to the one best suited); who leads then."""
+        """Transfer the leadership to a node (empty: to the best one); return the new leader."""
         return THREAD.run(self._admin.transfer_leadership(node))

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class _Inner(aio.Member):
-    """The member in the loop's thread: its handlers are threads, which nobody can cancel."""
+    """The member in the loop's thread: its handlers are threads, which cannot be cancelled."""
 
     _makes = ThreadPartition
     _cancels_handlers = False
@@ -126,20 +126,20 @@ class Member:
         THREAD.make(self._member.start)
 
     def owned(self) -> Iterator[ThreadPartition]:
-        """Each partition as it is assigned, for as long as the member lives."""
+        """Yield each partition as it is assigned, for as long as the member lives."""
         while (partition := self.next_owned()) is not None:
             yield partition
 
     def next_owned(self) -> ThreadPartition | None:
-        """The next assigned partition; None: the member has left."""
+        """Wait for the next assigned partition; None: the member has left."""
         partition: ThreadPartition | None
         partition = cast("ThreadPartition | None", THREAD.run(self._member.next_owned()))
         return partition
 
     def run(self, handler: Handler) -> None:
-        """Have `handler(partition)` run in a thread for each owned partition; as `aio.Member.run`.
+        """Run `handler(partition)` in a thread for each owned partition; as `aio.Member.run`.
 
-        A thread cannot be cancelled: one whose partition was lost is told so, and waited for before
+        A thread cannot be cancelled: the handler of a lost partition is told so, and awaited before
         the member goes on with that partition.
         """
         check_callables(handler=handler)
@@ -183,14 +183,14 @@ class Member:
         request_id: str | None = None,
         timeout_ms: int = CALL_TIMEOUT_MS,
     ) -> None:
-        """Record how far the work has come, under the present generation."""
+        """Commit offsets under the present generation."""
         work = self._member.commit(offsets, request_id=request_id, timeout_ms=timeout_ms)
         THREAD.run(work)
 
     def committed(
         self, partitions: Iterable[tuple[str, int]] = (), *, timeout_ms: int = CALL_TIMEOUT_MS
     ) -> dict[TopicPartition, Offset]:
-        """Committed offsets of the partitions (none named: of all); never committed: left out."""
+        """Return committed offsets of the partitions (none named: all); others are left out."""
         return THREAD.run(self._member.committed(partitions, timeout_ms=timeout_ms))
 
     def _check_outside(self, call: str) -> None:

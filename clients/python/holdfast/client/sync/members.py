@@ -92,11 +92,11 @@ class Members:
             member.start()
 
     def leave(self) -> None:
-        """All leave the group for good."""
+        """Make all members leave the group for good."""
         self._end(Member.leave)
 
     def restart(self) -> None:
-        """All stop for a planned restart: static members keep their places."""
+        """Stop all for a planned restart: static members keep their places."""
         self._end(Member.restart)
 
     def _end(self, end: Callable[[Member], None]) -> None:

@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 ResultT = TypeVar("ResultT")
 _END_SECONDS_MAX = 5.0
 LOOK_SECONDS: Final = 0.5
-"""How late, at most, a blocking call sees a signal: Python looks for one before it begins to wait,
-and one that comes after that look wakes nobody."""
+"""The most by which a blocking call notices a signal late: Python checks for signals before it
+begins to wait, and a signal after the check wakes no thread."""
 _RUNNING = threading.local()
 _ALTERED = (StopIteration, CancelledError)
-"""What asyncio would not hand on as it is: one no future takes, the other reads as a cancellation
-of whoever awaits it."""
+"""Exceptions that asyncio does not pass on as they are: no future takes the first, and the second
+would cancel the task that awaits it."""
 
 
 class LoopThread:
@@ -43,7 +43,7 @@ class LoopThread:
             os.register_at_fork(after_in_child=self._begin)
 
     def _begin(self) -> None:
-        """Nothing runs yet; the child of a fork has no thread, whatever its parent had."""
+        """Reset to a state without a thread, also in the child of a fork, which has none."""
         self._lock = threading.Lock()
         self._loop: asyncio.AbstractEventLoop | None = None
         self._thread = threading.Thread(target=self._serve, name="holdfast-client", daemon=True)
@@ -81,14 +81,14 @@ class LoopThread:
         self._started().run_forever()
 
     def _end(self) -> None:
-        """Stop with the interpreter: it would wait two seconds for gRPC under a running loop."""
+        """Stop the loop at the interpreter's end, which else waits two seconds for gRPC."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_END_SECONDS_MAX)
 
 
 def _result(future: Future[ResultT]) -> ResultT:
-    """Wait in turns: a signal that comes just before an endless wait would not end it."""
+    """Wait in turns: a signal just before an endless wait would not end it."""
     while True:
         try:
             return future.result(LOOK_SECONDS)
@@ -109,7 +109,7 @@ class UserThread:
         self._calls: _Calls | None = None
 
     async def call(self, act: Callable[[], ResultT]) -> ResultT:
-        """Have it called there; what it raises is raised here."""
+        """Call a function in the thread; what it raises is raised here."""
         done: Future[ResultT] = Future()
         with self._lock:
             if self._calls is None:
@@ -120,14 +120,14 @@ class UserThread:
         return await asyncio.wrap_future(done)
 
     def close(self) -> None:
-        """The thread ends after the calls that it has got; a later call begins another one."""
+        """End the thread after the calls it has; a later call begins another thread."""
         with self._lock:
             if self._calls is not None:
                 self._calls.put(None)
             self._calls = None
 
     def is_current(self) -> bool:
-        """Whether this runs in a call of this thread's."""
+        """Whether the caller runs in this thread."""
         return getattr(_RUNNING, "thread", None) is self
 
     def _serve(self, calls: _Calls) -> None:

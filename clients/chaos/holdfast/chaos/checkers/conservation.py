@@ -83,7 +83,7 @@ def _wrong(begun: _Begun, after: View, topics: Topics, counts: Counter[str]) -> 
 
 
 def _asked(begun: View, after: View) -> dict[str, set[str]]:
-    """The topics that each member asked for, when the generation began or since (a swap, K-B6)."""
+    """Return the topics each member asked for as the generation began or since (a swap, K-B6)."""
     found: dict[str, set[str]] = {}
     for view in (begun, after):
         for member in view.members.values():

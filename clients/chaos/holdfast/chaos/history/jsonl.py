@@ -91,7 +91,7 @@ _encode: Final = json.JSONEncoder(separators=(",", ":")).encode
 
 
 def happening_of(line: str) -> Happening:
-    """The happening of a line. Raises ValueError, with the reason, if it is none."""
+    """Read the happening of a line. Raises ValueError, with the reason, if it is none."""
     try:
         found = json.loads(line)
     except json.JSONDecodeError as error:

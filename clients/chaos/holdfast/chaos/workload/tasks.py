@@ -81,7 +81,7 @@ class Task:
 
 
 def group_name(prefix: str, kind: str) -> str:
-    """The group of a kind in the run with this prefix; its topic has the same name."""
+    """Name the group of a kind in the run with this prefix; its topic has the same name."""
     return f"{prefix}-{kind}"
 
 
@@ -102,5 +102,5 @@ def slots(prefix: str) -> list[Slot]:
 
 
 def dealt(all_slots: list[Slot], processes: int) -> list[tuple[Slot, ...]]:
-    """The slots of each process, dealt like cards, so that each group is on all of them."""
+    """Deal slots to processes like cards, so that each group is on all of them."""
     return [tuple(all_slots[number::processes]) for number in range(processes)]

@@ -27,7 +27,7 @@ class CallTiming:
         return self.heartbeat_at_ms is not None and now_ms >= self.heartbeat_at_ms
 
     def answered(self, sent_ms: int, now_ms: int) -> None:
-        """A heartbeat that was sent then was answered: the next one falls due."""
+        """Set when the next heartbeat falls due: one that was sent then was answered."""
         self.heartbeat_at_ms = max(now_ms, sent_ms + self._interval_ms)
 
     @property

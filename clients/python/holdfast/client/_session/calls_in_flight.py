@@ -80,7 +80,7 @@ class CallsInFlight:
         self.send(kind, request, self._timeouts[kind], now_ms, elsewhere=silent)
 
     def take(self, call: int) -> Sent | None:
-        """The call that an answer or failure belongs to; None: it no longer matters."""
+        """Take the call that an answer or failure belongs to; None: it no longer matters."""
         return self._in_flight.pop(call, None)
 
     def repeat_at(self, sent: Sent, at_ms: int) -> None:
@@ -101,7 +101,7 @@ class CallsInFlight:
             self._cancel(self.in_flight(kind))
 
     def in_flight(self, kind: Kind) -> list[int]:
-        """The unanswered attempts of this kind's call, the oldest first."""
+        """List the unanswered attempts of this kind's call, the oldest first."""
         return [call for call, sent in self._in_flight.items() if sent.kind is kind]
 
     def is_of(self, call: int, kind: Kind) -> bool:

@@ -35,7 +35,7 @@ def fatal_error(
     *,
     about: str = "",
 ) -> HoldfastError:
-    """The exception for a refusal of the membership: of whom, why, and who holds the identity.
+    """Make the exception for a refused membership: of whom, why, and who holds the identity.
 
     `about`: of which call, if it was not one of the membership's own.
     """

@@ -46,7 +46,7 @@ class GroupLeadership:
         self.refresh_at_ms = None
 
     def end(self) -> None:
-        """A rebalance begins: whoever led leads no more."""
+        """Stop leading: a rebalance begins."""
         self.leads = self.must_assign = False
         self.refresh_at_ms = None
 
@@ -63,7 +63,7 @@ class GroupLeadership:
         return assign(self._assignors[protocol], self._members, self._assigned_from)
 
     def assignment_received(self, counts: Mapping[str, int] | None, now_ms: int) -> None:
-        """The own assignment has come, with the counts that it was made from: begin to watch."""
+        """Begin to watch: the own assignment has come, with the counts that it was made from."""
         if self.leads:
             self._assigned_from = dict(self._assigned_from or counts or {})
             self.refresh_at_ms = now_ms if self.refresh_at_ms is None else self.refresh_at_ms

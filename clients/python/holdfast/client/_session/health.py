@@ -55,7 +55,7 @@ class Health:
         return state if self.error is None else f"{state}; {self._why()}"
 
     def _why(self) -> str:
-        """The error without whom it is about: that has been said before it."""
+        """Tell the error without whom it is about: that has been said before it."""
         about = describe_member(self.member_id, self.instance_id, self.group)
         return str(self.error).removeprefix(f"{about}: ")
 

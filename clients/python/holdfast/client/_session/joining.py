@@ -71,7 +71,7 @@ class Joining:
         self.resend_at_ms = now_ms + self._timing.quarter_session_ms
 
     def joined(self, response: group_pb2.JoinGroupResponse) -> None:
-        """The group has us in a generation."""
+        """Take the identity of a generation that the group has us in."""
         self.identity = Identity(response.member_id, response.generation_id, response.protocol_name)
 
     def send_sync(

@@ -24,16 +24,16 @@ class Lease:
         self.rebalance_ms = rebalance_ms
 
     def accepted(self, sent_ms: int) -> None:
-        """A heartbeat sent then was answered NONE or REBALANCE_IN_PROGRESS: the session runs on."""
+        """Run the session on: a heartbeat sent then was answered NONE or REBALANCE_IN_PROGRESS."""
         self._accepted_ms = _later(self._accepted_ms, sent_ms)
 
     def confirmed(self, sent_ms: int) -> None:
-        """A heartbeat or sync sent then was answered NONE: no rebalance had begun before that."""
+        """Run both halves on: a heartbeat or sync sent then was answered NONE, in no rebalance."""
         self.accepted(sent_ms)
         self._confirmed_ms = _later(self._confirmed_ms, sent_ms)
 
     def forget(self) -> None:
-        """The membership or the generation is gone, and with it every sign of life."""
+        """Forget every sign of life: the membership or the generation is gone."""
         self._accepted_ms = None
         self._confirmed_ms = None
 

@@ -36,7 +36,7 @@ class LostReason:
 
 
 def by_clock(lease: Lease, now_ms: int, stalled_ms: int, *, letting_go: bool) -> LostReason:
-    """The lease has ended. `stalled_ms`: for how long nothing ran here before this was seen."""
+    """Explain why the lease ended. `stalled_ms`: how long nothing ran here before it was seen."""
     ends_at_ms = lease.ends_at_ms
     before_the_end = ends_at_ms is not None and now_ms - stalled_ms < ends_at_ms
     if before_the_end and stalled_ms >= max(lease.length_ms // _STALL_PART, _STALL_MS_MIN):
@@ -67,7 +67,7 @@ def by_clock(lease: Lease, now_ms: int, stalled_ms: int, *, letting_go: bool) ->
 
 
 def unknown_member(lease: Lease, now_ms: int) -> LostReason:
-    """The group has answered UNKNOWN_MEMBER_ID: what can be told apart by the own clock (T-2)."""
+    """Explain the answer UNKNOWN_MEMBER_ID, as far as the own clock can tell it apart (T-2)."""
     silent_ms = lease.silent_ms(now_ms)
     if silent_ms is None or silent_ms < lease.session_ms:
         return LostReason(

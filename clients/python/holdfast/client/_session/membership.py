@@ -160,7 +160,7 @@ class Membership:
     def _membership_refused(
         self, code: ErrorCode.ValueType, extras: extras_pb2.ResponseExtras, now_ms: int
     ) -> None:
-        """The group does not have us as we think: T-2, T-3, T-6; all else ends the session."""
+        """Go by what the group has us as, not by what we think: T-2, T-3, T-6; all else ends it."""
         if code == ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID:
             self._joining.identity = Identity()
             self._start_over(loss.unknown_member(self.ownership.lease, now_ms), now_ms)
@@ -176,12 +176,12 @@ class Membership:
     def _refuse(
         self, code: ErrorCode.ValueType, extras: extras_pb2.ResponseExtras, now_ms: int
     ) -> None:
-        """The refusal cannot heal: the member ends with it."""
+        """End the member with a refusal that cannot heal."""
         log_time_ms = self._ids.log_time_ms(now_ms)
         self._ended_by(fatal_error(code, extras, self.settings, self.identity, log_time_ms), now_ms)
 
     def _ended_by(self, error: HoldfastError, now_ms: int) -> None:
-        """The service ends the member. Nothing is owned any more; the group may still know it.
+        """End the member as the service asks. Nothing is owned now; the group may still know it.
 
         Whoever is fenced has nothing to tell: the place in the group is another's.
         """
@@ -298,7 +298,7 @@ class Membership:
         self._revoke_and_leave(now_ms)
 
     def _revoke_and_leave(self, now_ms: int) -> None:
-        """The group may hear it only when no code of the user acts any more (S12)."""
+        """Tell the group only when no code of the user acts any more (S12)."""
         if self.ownership.held or self.ownership.untold:
             self.phase = Phase.REVOKING
             self.ownership.revoke(self.ownership.held)

@@ -56,7 +56,7 @@ class Assignment(NamedTuple):
 def subscription_bytes(
     topics: Sequence[str], claim: Claim, *, weight: int = 1, cooperative: bool = False
 ) -> bytes:
-    """A serialised ConsumerProtocolSubscription.
+    """Serialise a ConsumerProtocolSubscription.
 
     An empty claim leaves no trace in the bytes, but for a cooperative assignor: there even "I own
     nothing now" is news, and only changed bytes begin a rebalance (K-A14, K-A16).
@@ -71,7 +71,7 @@ def subscription_bytes(
 
 
 def read_subscription(member: group_pb2.JoinGroupResponseMember) -> MemberSubscription:
-    """What one member asks for. Raises IncompatibleServer on unreadable bytes."""
+    """Read what one member asks for. Raises IncompatibleServer on unreadable bytes."""
     message = group_pb2.ConsumerProtocolSubscription()
     try:
         message.ParseFromString(member.metadata)
@@ -96,7 +96,7 @@ def read_subscription(member: group_pb2.JoinGroupResponseMember) -> MemberSubscr
 
 
 def _weight(user_data: bytes) -> int:
-    """What a member of ours states; another assignor's own bytes state nothing."""
+    """Read what a member of ours states; another assignor's own bytes state nothing."""
     try:
         return min(int(json.loads(user_data)["weight"]), WEIGHT_MAX)
     except _UNREADABLE:
@@ -104,7 +104,7 @@ def _weight(user_data: bytes) -> int:
 
 
 def read_assignment(assignment: bytes) -> Assignment:
-    """The own assignment, from a sync's answer. Raises IncompatibleServer on unreadable bytes."""
+    """Read the own assignment in a sync's answer. Raises IncompatibleServer on unreadable bytes."""
     message = group_pb2.ConsumerProtocolAssignment()
     try:
         message.ParseFromString(assignment)
@@ -127,7 +127,7 @@ def read_assignment(assignment: bytes) -> Assignment:
 def assign(
     assignor: Assignor, members: Sequence[MemberSubscription], counts: Mapping[str, int]
 ) -> list[group_pb2.SyncGroupRequestAssignment]:
-    """The group leader's work: every member's assignment, ready to be handed in.
+    """Do the group leader's work: every member's assignment, ready to be handed in.
 
     Raises AssignmentFailed when the assignor does, whatever that raises: it is the user's code.
     """

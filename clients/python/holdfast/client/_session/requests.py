@@ -24,10 +24,10 @@ class RequestIdSource(Protocol):
         """Learn the log time from an answer that was received at `now_ms`."""
 
     def log_time_ms(self, now_ms: int) -> int | None:
-        """The cluster's log time now; None before any was seen."""
+        """Tell the cluster's log time now; None before any was seen."""
 
     def make(self, now_ms: int) -> str:
-        """A fresh id; "" before any log time was seen."""
+        """Make a fresh id; "" before any log time was seen."""
 
 
 def join(
@@ -79,7 +79,7 @@ def sync(
 
 
 def heartbeat(settings: Settings, identity: Identity) -> group_pb2.HeartbeatRequest:
-    """A sign of life."""
+    """Give a sign of life."""
     return group_pb2.HeartbeatRequest(
         group_id=settings.group,
         generation_id=identity.generation,
@@ -89,7 +89,7 @@ def heartbeat(settings: Settings, identity: Identity) -> group_pb2.HeartbeatRequ
 
 
 def release(settings: Settings, identity: Identity, request_id: str) -> group_pb2.HeartbeatRequest:
-    """The last heartbeat before a planned restart: this member id acts no more (S12)."""
+    """Give the last sign of life before a planned restart: this member id acts no more (S12)."""
     request = heartbeat(settings, identity)
     request.holdfast.request_id = request_id
     request.holdfast.release = True

@@ -48,7 +48,7 @@ class Session(Membership):
         self._calls.send(Kind.FIND, request, self._timing.short_timeout_ms, now_ms)
 
     def answered(self, call: int, response: Response, now_ms: int) -> None:
-        """An answer of the protocol has come for a call. Late answers change nothing."""
+        """Take an answer of the protocol to a call. Late answers change nothing."""
         self._advance(now_ms)
         sent = self._calls.take(call)
         self._start_timeout.resume_after(call, now_ms)
@@ -65,12 +65,12 @@ class Session(Membership):
         self.ownership.update(now_ms)
 
     def delivered(self, call: int, now_ms: int) -> None:
-        """The call has gone out to a node, which may keep a join or a sync waiting."""
+        """Note that the call has gone out to a node, which may keep a join or a sync waiting."""
         if self._calls.is_of(call, Kind.JOIN):
             self._start_timeout.pause_for(call, now_ms)
 
     def failed(self, call: int, failure: Failure, now_ms: int) -> None:
-        """A call has ended without an answer. Every retry repeats the request id (S14)."""
+        """Take the end of an unanswered call. Every retry repeats the request id (S14)."""
         self._advance(now_ms)
         sent = self._calls.take(call)
         self._start_timeout.resume_after(call, now_ms)
@@ -116,7 +116,7 @@ class Session(Membership):
             self._ask_for_topics(now_ms)
 
     def revoked(self, now_ms: int) -> None:
-        """The user has let go of the partitions of the last Revoke."""
+        """Note that the user has let go of the partitions of the last Revoke."""
         if self.phase is not Phase.REVOKING:
             return
         self._advance(now_ms)
@@ -144,7 +144,7 @@ class Session(Membership):
         self._begin_leaving(goal, now_ms)
 
     def fail(self, error: HoldfastError, now_ms: int) -> None:
-        """The shell or the user's code has failed: end as `restart` does, and with this error.
+        """End as `restart` does, and with this error: the shell or the user's code has failed.
 
         What is owned is let go of first, so nothing of the user's acts any more when the group
         hears of it.
@@ -161,7 +161,7 @@ class Session(Membership):
             self._stop(error, 0)
 
     def pushed(self, push: group_pb2.HeartbeatPush, now_ms: int) -> None:
-        """The service has told something unasked. A hint: it proves nothing and renews nothing."""
+        """Take a hint that the service sent unasked: it proves nothing and renews nothing."""
         ours = (self.settings.group, self.identity.member_id)
         if (push.group_id, push.member_id) != ours or self.phase not in IN_GROUP:
             return

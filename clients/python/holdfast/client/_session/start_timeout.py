@@ -29,22 +29,22 @@ class StartTimeout:
         self._doubtful = False
 
     def begin(self, now_ms: int) -> None:
-        """The member starts."""
+        """Let the time begin: the member starts."""
         if self._timeout_ms is not None:
             self._until_ms = now_ms + self._timeout_ms
 
     def cancel(self) -> None:
-        """A leading node has answered: from now on the member waits as long as it takes."""
+        """Wait as long as it takes from now on: a leading node has answered."""
         self._until_ms = None
 
     def pause_for(self, call: int, now_ms: int) -> None:
-        """A join has gone out to a node, which may keep it waiting: the time stands still."""
+        """Let the time stand still: a join has gone out to a node, which may keep it waiting."""
         if not self._waiting:
             self._since_ms = now_ms
         self._waiting.add(call)
 
     def resume_after(self, call: int, now_ms: int) -> None:
-        """A call has come to its end, or does not matter any more: after the last, time goes on."""
+        """Let time go on after the last call that has ended, or does not matter any more."""
         if call in self._waiting:
             self._waiting.remove(call)
             if not self._waiting and self._until_ms is not None:
@@ -56,7 +56,7 @@ class StartTimeout:
             self.resume_after(call, now_ms)
 
     def failed(self, error: HoldfastError, *, changes: bool) -> None:
-        """A call has failed; `changes`: a join, which may have been taken all the same (S5)."""
+        """Note a failure; `changes`: of a join, which may have been taken all the same (S5)."""
         self._last = error
         self._doubtful |= changes and isinstance(error, OutcomeUnknown)
 
@@ -71,7 +71,7 @@ class StartTimeout:
         return None if self._waiting else self._until_ms
 
     def expired(self, now_ms: int) -> HoldfastError | None:
-        """What the member ends with, if its time is up."""
+        """Return what the member ends with, if its time is up."""
         ends_at_ms = self.ends_at_ms
         if ends_at_ms is None or now_ms < ends_at_ms:
             return None

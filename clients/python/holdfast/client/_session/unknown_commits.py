@@ -23,16 +23,16 @@ class UnknownCommits:
         self._sent: dict[str, Identity] = {}
 
     def identity_of(self, request_id: str | None) -> Identity | None:
-        """The identity of a commit whose outcome is unknown; None for any other."""
+        """Return the identity of a commit whose outcome is unknown; None for any other."""
         return self._sent.get(request_id or "")
 
     def keep(self, request_id: str, identity: Identity) -> None:
-        """The outcome of this one is unknown."""
+        """Keep the identity of one whose outcome is unknown."""
         self._sent.pop(request_id, None)
         self._sent[request_id] = identity
         while len(self._sent) > KEPT_MAX:
             del self._sent[next(iter(self._sent))]
 
     def answered(self, request_id: str) -> None:
-        """It was answered."""
+        """Forget one that was answered."""
         self._sent.pop(request_id, None)

@@ -1,4 +1,4 @@
-"""The cluster that is broken: its processes, the links between them, one of our own.
+"""The cluster under test: its processes, the links between them, and a staging cluster of our own.
 
-Knows no run, no fault and no history: it is asked and told, from outside.
+Knows no run, no fault and no history.
 """

@@ -1,8 +1,8 @@
-"""Links through which nodes and clients reach a node: TCP proxies in user space, with weather.
+"""Links through which nodes and clients reach a node: TCP proxies in user space, with faults.
 
-One link for each direction between two nodes, for a node sends its messages on the connections that
-it dialled itself: a link that is cut is a one-way partition. Clients have a link to each node. TLS
-goes through untouched. Knows no Holdfast, only bytes.
+There is a link for each direction between two nodes, since a node sends its messages on connections
+that it dialled itself: a link that is cut is a one-way partition. Clients have a link to each node.
+TLS goes through untouched. Knows no Holdfast, only bytes.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ CLIENTS: Final = "clients"
 _HOST: Final = "127.0.0.1"
 _CHUNK: Final = 64 * 1024
 _QUEUED_MAX: Final = 64
-"""Chunks under way on one connection in one direction; a full queue holds the sender back."""
+"""Chunks under way on one connection in one direction; a full queue stops the sender."""
 _RESET: Final = struct.pack("ii", 1, 0)
-"""SO_LINGER that makes a close a reset."""
+"""The SO_LINGER with which a close sends a reset."""
 
 
 class Link:
-    """One listening port that leads to one address, and what happens on the way."""
+    """A listening port that forwards to one address, with faults on the way."""
 
     def __init__(self, source: str, to: str, random: Random) -> None:
         self.source, self.to = source, to
@@ -40,46 +40,46 @@ class Link:
 
     @property
     def name(self) -> str:
-        """As reports have it."""
+        """The link's name in reports."""
         return f"{self.source}>{self.to}"
 
     async def listen(self) -> int:
-        """Begin to accept; the port."""
+        """Begin to accept connections; return the port."""
         self._server = await asyncio.start_server(self._accept, _HOST, 0)
         port: int = self._server.sockets[0].getsockname()[1]
         return port
 
     def lead_to(self, address: str) -> None:
-        """Where connections go on to, as host:port."""
+        """Set the address to which connections are forwarded, as host:port."""
         host, _, port = address.rpartition(":")
         self._address = (host, int(port))
 
     # --- weather ---
 
     def stall(self) -> None:
-        """Nothing goes through, and nobody is told: what was sent waits, as in a lost network."""
+        """Stop all bytes silently: what was sent waits, as in a lost network."""
         self._flows.clear()
 
     def slow(self, delay_s: float, jitter_s: float) -> None:
-        """Each piece takes so long, and up to `jitter_s` longer; the order stays, as TCP has it."""
+        """Delay each chunk by `delay_s` and up to `jitter_s` more; the order stays, as in TCP."""
         self._delay_s, self._jitter_s = delay_s, jitter_s
 
     def refuse(self) -> None:
-        """Connections are reset, those that are there and those that come."""
+        """Reset all connections, present and new ones."""
         self._refuses = True
         self.reset()
 
     def cut_after(self, size: int) -> None:
-        """After so many more bytes the connections are reset, in the middle of whatever it is."""
+        """Reset the connections after `size` more bytes, even in the middle of a message."""
         self._left = size
 
     def reset(self) -> None:
-        """Reset what is connected now."""
+        """Reset the present connections."""
         for connection in list(self._connections):
             connection.reset()
 
     def clear(self) -> None:
-        """Fair weather: all goes through again, what waited first."""
+        """End all faults: bytes pass again, those that waited first."""
         self._refuses, self._left = False, None
         self._delay_s = self._jitter_s = 0.0
         self._flows.set()
@@ -87,7 +87,7 @@ class Link:
     # --- what a connection asks ---
 
     async def passed(self, size: int) -> bool:
-        """Wait until bytes may go on; False: the connection is to be reset first."""
+        """Wait until bytes may pass; return False if the connection must be reset before."""
         await self._flows.wait()
         if self._left is None:
             return True
@@ -98,11 +98,11 @@ class Link:
         return False
 
     def travel_s(self) -> float:
-        """How long a piece that comes now takes."""
+        """Return the delay of a chunk that comes now, in seconds."""
         return self._delay_s + self._random.uniform(0, self._jitter_s)
 
     async def close(self) -> None:
-        """End everything."""
+        """Close the port and all connections."""
         self._flows.set()
         if self._server is not None:
             self._server.close()
@@ -126,7 +126,7 @@ class Link:
 
 
 class _Connection:
-    """Two sockets, and what is under way between them."""
+    """Two sockets, and the chunks under way between them."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class _Connection:
         self._ways = ((near[0], far[1]), (far[0], near[1]))
 
     async def run(self) -> None:
-        """Carry both ways until one side ends."""
+        """Forward in both directions until one side ends."""
         tasks = [asyncio.create_task(self._carry(*way)) for way in self._ways]
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -151,7 +151,7 @@ class _Connection:
                 writer.close()
 
     def reset(self) -> None:
-        """Break off at once."""
+        """Reset both sockets at once."""
         for writer in self._writers:
             _reset(writer)
 
@@ -199,7 +199,7 @@ def _reset(writer: asyncio.StreamWriter) -> None:
 
 
 class Network:
-    """All links of a cluster whose nodes were told to reach each other through them."""
+    """All links of a cluster whose nodes are configured to reach each other through them."""
 
     def __init__(self, names: tuple[str, ...], seed: int) -> None:
         random = Random(f"{seed} network")  # noqa: S311 - a seed gives the same delays
@@ -218,22 +218,22 @@ class Network:
             await link.close()
 
     def link(self, source: str, to: str) -> Link:
-        """From one node, or from the clients, to a node."""
+        """Return the link from a node, or from the clients, to a node."""
         return self._links[source, to]
 
     def address(self, source: str, to: str) -> str:
-        """Where `source` finds `to`."""
+        """Return the address at which `source` reaches `to`."""
         return f"{_HOST}:{self.ports[source, to]}"
 
     def between(self, one: str, other: str) -> list[Link]:
-        """Both directions between two nodes."""
+        """Return the links of both directions between two nodes."""
         return [self._links[one, other], self._links[other, one]]
 
     def of_peers(self) -> list[Link]:
-        """All links between nodes."""
+        """Return all links between nodes."""
         return [link for link in self._links.values() if link.source != CLIENTS]
 
     def clear(self) -> None:
-        """Fair weather everywhere."""
+        """End all faults of all links."""
         for link in self._links.values():
             link.clear()

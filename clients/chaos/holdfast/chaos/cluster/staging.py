@@ -1,7 +1,7 @@
 """A cluster of our own, made by `holdfast cluster start`, whose nodes reach each other by proxies.
 
-The command lays the cluster out and bootstraps it; it is stopped once, each node's file is given
-the proxies' ports in place of its peers', and the cluster is started again. Knows no fault.
+The command lays the cluster out and bootstraps it. Then it is stopped, the proxies' ports replace
+the peers' in each node's file, and the cluster is started again. Knows no fault.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ _SECTION: Final = re.compile(r"^\[cluster\.peers\.(?P<name>[^\]]+)\]$")
 
 
 class StagingFailed(Exception):
-    """The cluster did not start, or never served; the text is what it said."""
+    """The cluster did not start, or never served; the text is its output."""
 
 
 class Staging:
     """A cluster in `directory`, which must not exist or be empty. Use as a context manager."""
 
     def __init__(self, directory: Path, nodes: int, seed: int, arguments: Sequence[str]) -> None:
-        """`arguments`: more for `holdfast cluster start`."""
+        """`arguments`: further ones for `holdfast cluster start`."""
         self.directory = directory.resolve()
         self.names = tuple(f"node-{number}" for number in range(1, nodes + 1))
         self.network = Network(self.names, seed)
@@ -45,7 +45,7 @@ class Staging:
         self._process: subprocess.Popen[bytes] | None = None
 
     async def __aenter__(self) -> Self:
-        """Raises StagingFailed."""
+        """Start the cluster. Raises StagingFailed."""
         await self.network.__aenter__()
         try:
             await self._start()
@@ -70,7 +70,7 @@ class Staging:
         await self.network.__aexit__()
 
     def addresses(self) -> tuple[str, ...]:
-        """Where clients find the nodes."""
+        """Return the addresses of the nodes for clients."""
         return tuple(self.network.address(CLIENTS, name) for name in self.names)
 
     async def _start(self) -> None:
@@ -111,7 +111,7 @@ class Staging:
 
 
 def redirect(file: Path, name: str, network: Network) -> None:
-    """Give a node's file the proxies' addresses: its peers', and what clients are told."""
+    """Write the proxies' addresses into a node's file, for its peers and for clients."""
     lines, peer = [], ""
     for line in file.read_text().splitlines():
         if line.startswith("["):
@@ -126,7 +126,7 @@ def redirect(file: Path, name: str, network: Network) -> None:
 
 
 async def end_brought_back(target: Target) -> None:
-    """Stop what was started in place of dead nodes: `cluster start` ends only its own."""
+    """Stop nodes that were started for dead ones: `cluster start` stops only its own."""
     running = [process for process in target.brought_back.values() if process.poll() is None]
     for process in running:
         process.send_signal(signal.SIGTERM)

@@ -1,8 +1,8 @@
-"""The cluster that is broken: `cluster.json` names its nodes; they are asked, killed, brought back.
+"""The cluster under test: `cluster.json` names its nodes; they are asked, killed, brought back.
 
 Nodes are processes of the public command `holdfast node`; nothing of the server is imported. A
-process is only ever touched while its command line still names this cluster's directory, so that a
-process id which the system has used again for somebody else is left alone. Knows no fault.
+process is signalled only while its command line names this cluster's directory, so that a process
+id that the system has reused is left alone. Knows no fault.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from holdfast.v1 import admin_pb2, admin_pb2_grpc, log_pb2_grpc
 COMMAND: Final = (sys.executable, "-P", "-m", "holdfast.cli")
 PAUSE_S: Final = 0.05
 PATIENCE_S: Final = 90.0
-"""How long anything that must come about may take, before it counts as never."""
+"""Seconds that anything expected may take before it counts as never."""
 _ASK_S: Final = 1.5
 _OPTIONS: Final = (
     # A pool of its own and short pauses: a node that is back must be found at once.
@@ -41,10 +41,10 @@ _OPTIONS: Final = (
 
 
 class NotHealed(Exception):
-    """Something that must come about did not, within `PATIENCE_S`."""
+    """Something expected did not happen within `PATIENCE_S`."""
 
     def __init__(self, what: str) -> None:
-        """`what` is a sentence about what was waited for."""
+        """Make the sentence; `what` is a sentence about what was expected."""
         super().__init__(f"{what}: not within {PATIENCE_S:.0f} s")
         self.what = what
 
@@ -60,7 +60,7 @@ class NodeInfo(NamedTuple):
 
 
 async def until(holds: Callable[[], Awaitable[object] | object], what: str) -> None:
-    """Ask again and again until the answer is true. Raises NotHealed."""
+    """Ask repeatedly until the answer is true. Raises NotHealed."""
     deadline = time.monotonic() + PATIENCE_S
     while True:
         answer = holds()
@@ -75,7 +75,7 @@ class Target:
     """A running local cluster, as its directory shows it."""
 
     def __init__(self, directory: Path) -> None:
-        """Raises OSError or ValueError if `directory` has no cluster.json of a running cluster."""
+        """Read cluster.json; raises OSError or ValueError if no cluster runs in `directory`."""
         self.directory = directory.resolve()
         self.brought_back: dict[str, subprocess.Popen[bytes]] = {}
         self._channels: dict[str, grpc.aio.Channel] = {}
@@ -84,7 +84,7 @@ class Target:
     # --- who is who ---
 
     def nodes(self) -> list[NodeInfo]:
-        """All nodes, dead ones included."""
+        """List all nodes, dead ones included."""
         return [
             NodeInfo(n["name"], n["client_address"], n["peer_address"], n["pid"],
                      Path(n["directory"]))
@@ -96,7 +96,7 @@ class Target:
         return content
 
     def node(self, name: str) -> NodeInfo:
-        """One node."""
+        """Return the node of a name."""
         return next(node for node in self.nodes() if node.name == name)
 
     @property
@@ -106,26 +106,26 @@ class Target:
 
     @property
     def tls(self) -> Tls | None:
-        """What a client shows; None on an insecure loopback."""
+        """The TLS files of a client; None on an insecure loopback."""
         tls = self._content()["tls"]
         return Tls(tls["ca"], tls["certificate"], tls["key"]) if tls else None
 
     def data(self, name: str) -> Path:
-        """A node's data directory."""
+        """Return a node's data directory."""
         return self.directory / name / "data"
 
     def log(self, name: str) -> Path:
-        """What a node writes for people."""
+        """Return the path of a node's log for people."""
         return self.directory / name / "node.log"
 
     def others(self, *names: str) -> list[str]:
-        """All nodes but these."""
+        """Return all nodes but these."""
         return [name for name in self.names if name not in names]
 
     # --- asking ---
 
     def channel(self, name: str) -> grpc.aio.Channel:
-        """The one channel to a node, past every proxy."""
+        """Return the one channel to a node, which goes through no proxy."""
         if name not in self._channels:
             address, tls = self.node(name).client_address, self.tls
             self._channels[name] = (
@@ -136,11 +136,11 @@ class Target:
         return self._channels[name]
 
     def log_service(self, name: str) -> log_pb2_grpc.LogServiceAsyncStub:
-        """A node's event log."""
+        """Return a stub for a node's event log."""
         return log_pb2_grpc.LogServiceStub(self.channel(name))
 
     async def describe(self, name: str) -> admin_pb2.DescribeClusterResponse | None:
-        """The cluster as one node sees it; None if it does not answer."""
+        """Ask one node for the cluster as it sees it; None if it does not answer."""
         stub = admin_pb2_grpc.AdminServiceStub(self.channel(name))
         try:
             call = stub.DescribeCluster(admin_pb2.DescribeClusterRequest(), timeout=_ASK_S)
@@ -150,13 +150,13 @@ class Target:
         return seen
 
     async def seen(self) -> dict[str, admin_pb2.DescribeClusterResponse]:
-        """What each node says that answers."""
+        """Ask all nodes; return the answers of those that answer."""
         answers = await asyncio.gather(*(self.describe(name) for name in self.names))
         pairs = zip(self.names, answers, strict=True)
         return {name: answer for name, answer in pairs if answer is not None}
 
     async def leader(self) -> str:
-        """The node that leads: it says so itself, and a majority agrees. Raises NotHealed."""
+        """Wait for a leader: it says so itself, and a majority agrees. Raises NotHealed."""
         found: list[str] = []
 
         async def known() -> bool:
@@ -189,12 +189,12 @@ class Target:
     # --- processes ---
 
     def pid(self, name: str) -> int:
-        """A node's process id; 0 if no process of this cluster has it any more."""
+        """Return a node's process id; 0 if no process of this cluster has it any more."""
         pid = self.node(name).pid
         return pid if os.fsencode(self.directory) in _command(pid) else 0
 
     def alive(self, name: str) -> bool:
-        """Whether the node's process runs; one that only waits to be reaped does not."""
+        """Return whether the node's process runs; one that waits to be reaped does not."""
         started = self.brought_back.get(name)
         if started is not None:
             started.poll()  # reaps it
@@ -212,18 +212,18 @@ class Target:
         )
 
     async def kill(self, *names: str) -> None:
-        """Kill -9, all at once."""
+        """Kill these nodes (SIGKILL), all at once."""
         for name in names:
             self.signal(name, signal.SIGKILL)
         await self.gone(*names)
 
     async def stop(self, name: str) -> None:
-        """SIGTERM, and wait for the end."""
+        """Stop a node (SIGTERM), and wait for its end."""
         self.signal(name, signal.SIGTERM)
         await self.gone(name)
 
     def limit_files(self, name: str, most: int | None) -> None:
-        """No file of the node may grow beyond so many bytes (RLIMIT_FSIZE); None: it may again."""
+        """Limit the bytes of each file of a node (RLIMIT_FSIZE); None: no limit."""
         pid = self.pid(name)
         if not pid:
             return
@@ -261,7 +261,7 @@ class Target:
         return process.poll() is not None or self.node(name).pid == process.pid
 
     def last_words(self, name: str) -> str:
-        """The last line that a node wrote."""
+        """Return the last line that a node wrote."""
         lines = self.log(name).read_text(errors="replace").splitlines()
         return lines[-1] if lines else "it left no word"
 

@@ -1,7 +1,6 @@
-"""Breaks a cluster: every kind of fault there is, and which of them can be had here.
+"""Breaks a cluster: all kinds of faults, and which of them are available here.
 
-Knows the cluster from outside, its links and its clients, and no checker: what a fault does to the
-invariants is not its business.
+Knows the cluster from outside, its links and its clients, and no checker.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ __all__ = ["BY_NAME", "KINDS", "FaultContext", "Kind", "missing"]
 
 
 def missing(*, proxies: bool) -> dict[str, str]:
-    """What kinds of faults need and is not here, with a sentence each."""
+    """Return the needs of faults that are not met here, with a sentence each."""
     lacking: dict[str, str] = {}
     if not proxies:
         lacking[links.PROXY] = "only a cluster that the run starts itself has proxies between nodes"

@@ -1,8 +1,8 @@
 """Disks that are full, slow, failing or damaged. Never more than one node's at a time.
 
-Full by RLIMIT_FSIZE; slow and failing by the nodes' test hook (`--test-failpoints`), for which the
-node is restarted, before and after; damage by flipping bits in the files of a node that is dead.
-Knows no client.
+A disk is full by RLIMIT_FSIZE. It is slow or failing by the node's test hook (`--test-failpoints`),
+for which the node is restarted before and after. It is damaged by flipped bits in the files of a
+dead node. Knows no client.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.chaos.cluster.target import NotHealed
 from holdfast.chaos.nemesis.fault_context import FaultContext, Kind
 
 _ROOM_LEAST: Final = 65_536
-"""Bytes of each file that can be written at all: the pages that say which others are in use."""
+"""Bytes of each file that stay writable: the pages that record which others are in use."""
 _FULL_S: Final = 10.0
 _LOOK_S: Final = 0.05
 _FLIPS_MAX: Final = 8
@@ -25,9 +25,9 @@ _TRACEBACK: Final = "Traceback (most recent call last)"
 
 
 async def disk_full(context: FaultContext) -> None:
-    """The next batch of a node finds no room; it stops, and what it accepted is there (S20).
+    """Leave a node's next batch no room: it stops, and what it accepted is kept (S20).
 
-    A journal that was cut has pages to use again, so a limit at its size would wait for long.
+    A journal that was cut reuses pages, so a limit at its size would take effect late.
     """
     name, _ = await context.someone()
     size = (context.target.data(name) / "raft" / "data.mdb").stat().st_size
@@ -42,7 +42,7 @@ async def disk_full(context: FaultContext) -> None:
 
 
 async def _ends_within(context: FaultContext, name: str, seconds: float) -> bool:
-    """Whether a node's process ends by itself in this time."""
+    """Return whether a node's process ends by itself in this time."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     while loop.time() < until:
@@ -53,7 +53,7 @@ async def _ends_within(context: FaultContext, name: str, seconds: float) -> bool
 
 
 async def slow_sync(context: FaultContext) -> None:
-    """Each sync takes up to half a second: no session may expire for it (S9)."""
+    """Delay each sync by up to half a second: no session may expire because of it (S9)."""
     name, _ = await context.someone()
     file = await _with_failpoints(context, name)
     delay_ms = context.random.randint(20, 500)
@@ -67,7 +67,7 @@ async def slow_sync(context: FaultContext) -> None:
 
 
 async def failing_sync(context: FaultContext) -> None:
-    """A sync fails: the node must stop at once, and never try again (the fsync lesson)."""
+    """Fail a sync: the node must stop at once, and never retry it (after a failed fsync)."""
     name, _ = await context.someone()
     file = await _with_failpoints(context, name)
     with context.fault("failing-sync", name) as moment:
@@ -83,7 +83,7 @@ async def failing_sync(context: FaultContext) -> None:
 
 
 async def _with_failpoints(context: FaultContext, name: str) -> Path:
-    """Start a node again with the test hook; the file that it reads."""
+    """Restart a node with the test hook; return the file that it reads."""
     file = context.folder / f"{name}.failpoints"
     file.unlink(missing_ok=True)
     await context.target.stop(name)
@@ -93,7 +93,7 @@ async def _with_failpoints(context: FaultContext, name: str) -> Path:
 
 
 def _wish(file: Path, what: dict[str, int | bool]) -> None:
-    """By rename, so that the node never reads half of it."""
+    """Write the hook's file by rename, so that the node never reads half of it."""
     draft = file.with_suffix(".new")
     draft.write_text(json.dumps(what))
     draft.replace(file)
@@ -106,16 +106,16 @@ async def _without_failpoints(context: FaultContext, name: str) -> None:
 
 
 async def _lead(context: FaultContext, name: str) -> None:
-    """Hand the leadership to a node, if it can have it."""
+    """Transfer the leadership to a node, if it can take it."""
     if await context.target.leader() != name:
         await context.admin.transfer_leadership(name)
         await context.target.leader()
 
 
 async def flip_bits(context: FaultContext) -> None:
-    """A few bits of a dead node's files are wrong: found at its start and healed from peers (S21).
+    """Flip bits in a dead node's files: it finds them at its start and heals from peers (S21).
 
-    What it cannot heal by itself it must refuse with a sentence; then an operator gives it an empty
+    Damage that it cannot heal it must refuse with a sentence; then an operator gives it an empty
     directory, which it fills from its peers (S19).
     """
     name = await context.follower()
@@ -133,7 +133,7 @@ async def flip_bits(context: FaultContext) -> None:
 
 
 def _flip(context: FaultContext, file: Path) -> int:
-    """Turn one bit over; which one, counted from the beginning of the file."""
+    """Flip one bit; return its number, counted from the beginning of the file."""
     bit = context.random.randrange(file.stat().st_size * 8)
     with file.open("r+b") as stream:
         stream.seek(bit // 8)
@@ -144,7 +144,7 @@ def _flip(context: FaultContext, file: Path) -> int:
 
 
 async def _replace_disk(context: FaultContext, name: str, refusal: str) -> None:
-    """What an operator does with a directory that is refused."""
+    """Replace a directory that is refused, as an operator would."""
     words = context.target.log(name).read_text(errors="replace")[-4_000:]
     if _TRACEBACK in words:
         context.wrong.append(f"{name} fell over damage instead of refusing it: {refusal}")

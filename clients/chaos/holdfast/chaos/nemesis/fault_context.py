@@ -1,7 +1,7 @@
-"""What every kind of fault may use: the cluster, its links, the clients, the dice, and the record.
+"""What all kinds of faults use: the cluster, its links, the clients, random numbers, the recorder.
 
-A kind is a coroutine that breaks something, waits, and mends it. It returns the moment from which
-the cluster had to do without its leader, or None if it was not meant to lose it. Knows no kind of
+A kind is a coroutine that breaks something, waits, and repairs it. It returns the time from which
+the cluster had no leader, or None if the fault does not affect the leader. Knows no kind of
 fault.
 """
 
@@ -28,21 +28,18 @@ if TYPE_CHECKING:
 
 
 class Kind(NamedTuple):
-    """A kind of fault. `needs`: what must be there, by name. `slow`: it starts many nodes."""
+    """A kind of fault."""
 
     name: str
-    about: str
+    about: str  # for people
     inject: Callable[[FaultContext], Awaitable[int | None]]
-    needs: tuple[str, ...] = ()
-    slow: bool = False
+    needs: tuple[str, ...] = ()  # tools that must be available, by name
+    slow: bool = False  # it starts many nodes
 
 
 @dataclass(slots=True)
 class FaultContext:
-    """What the faults of one run share.
-
-    `folder` is for files that faults need; `wrong` collects sentences about what went wrong.
-    """
+    """What the faults of one run share."""
 
     target: Target
     network: Network | None
@@ -51,30 +48,30 @@ class FaultContext:
     admin: Admin
     random: Random
     recorder: Recorder
-    folder: Path
-    session_s: float
-    wrong: list[str] = field(default_factory=list)
+    folder: Path  # for files that faults need
+    session_s: float  # the session timeout of the run's members, in seconds
+    wrong: list[str] = field(default_factory=list)  # sentences about what went wrong
 
     @property
     def net(self) -> Network:
-        """The links; only for kinds that need them."""
+        """The links, for kinds that need them."""
         if self.network is None:
             raise RuntimeError("this kind of fault needs proxies between the nodes")
         return self.network
 
     def begin(self, kind: str, target: str, **details: Any) -> int:  # noqa: ANN401 - JSON values
-        """Write that something is broken from now on; the moment."""
+        """Record that a fault begins now; return the time in µs."""
         now_us = boot_us()
         self.recorder.note(Fault(now_us, kind, target, "begin", details))
         return now_us
 
     def end(self, kind: str, target: str, **details: Any) -> None:  # noqa: ANN401 - JSON values
-        """Write that it is mended."""
+        """Record that a fault has ended."""
         self.recorder.note(Fault(boot_us(), kind, target, "end", details))
 
     @contextmanager
     def fault(self, kind: str, target: str, **details: Any) -> Iterator[int]:  # noqa: ANN401 - JSON values
-        """Broken for as long as the block runs; gives the moment at which it began."""
+        """Record a fault for the body's duration; yield the time in µs at which it began."""
         began_us = self.begin(kind, target, **details)
         try:
             yield began_us
@@ -82,20 +79,20 @@ class FaultContext:
             self.end(kind, target)
 
     async def hold(self, least_s: float, most_s: float) -> None:
-        """Let the fault last, for a time that the dice choose."""
+        """Let the fault last for a random time between the two."""
         await asyncio.sleep(self.random.uniform(least_s, most_s))
 
     async def follower(self) -> str:
-        """A node that does not lead."""
+        """Choose a node that does not lead."""
         return self.random.choice(self.target.others(await self.target.leader()))
 
     async def someone(self) -> tuple[str, bool]:
-        """A node, and whether it leads; the leader half of the time."""
+        """Choose a node, the leader half of the time; return it, and whether it leads."""
         leader = await self.target.leader()
         if self.random.random() < 0.5:  # noqa: PLR2004 - half of the time
             return leader, True
         return self.random.choice(self.target.others(leader)), False
 
     async def served_again(self, moment_us: int) -> None:
-        """Wait until a change begun after the moment is accepted, while the fault lasts."""
+        """Wait until a change begun after this time is accepted, while the fault lasts."""
         await self.prober.accepted_after(moment_us)

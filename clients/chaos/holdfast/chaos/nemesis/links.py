@@ -1,7 +1,7 @@
-"""The network: partitions of every shape, delay, resets, connections cut within a message.
+"""Faults of the network: partitions of all shapes, delay, resets, connections cut in a message.
 
-By the proxies of `cluster.proxy`, so it needs a cluster that was started through them. Touches no
-process.
+The proxies of `cluster.proxy` make them, so the cluster must have been started through these.
+Touches no process.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LAST_S: Final = (1.0, 4.0)
 
 @asynccontextmanager
 async def cut(context: FaultContext, kind: str, links: Iterable[Link]) -> AsyncIterator[int]:
-    """Nothing goes over these links for as long as the block runs: silent, or refused."""
+    """Cut these links while the body runs: silently, or with resets."""
     chosen = list(links)
     silent = context.random.random() < 0.7  # noqa: PLR2004 - most partitions say nothing
     names = ",".join(link.name for link in chosen)
@@ -43,7 +43,7 @@ def _peers_of(context: FaultContext, name: str) -> list[Link]:
 
 
 async def partition(context: FaultContext) -> int:
-    """The leader is cut off from everybody: the others must elect, and it must step down."""
+    """Cut the leader off from all: the others must elect a leader, and it must step down."""
     leader = await context.target.leader()
     links = [*_peers_of(context, leader), context.net.link(CLIENTS, leader)]
     async with cut(context, "partition", links) as moment:
@@ -53,13 +53,13 @@ async def partition(context: FaultContext) -> int:
 
 
 async def partition_follower(context: FaultContext) -> None:
-    """A follower is cut off; when it is back, it must not depose the leader (S10 a)."""
+    """Cut a follower off; when it is back, it must not depose the leader (S10 a)."""
     async with cut(context, "partition-follower", _peers_of(context, await context.follower())):
         await context.hold(*_LAST_S)
 
 
 async def leader_alone(context: FaultContext) -> int:
-    """The leader hears its clients and no peer: it must not answer from what it has (S10 c)."""
+    """Cut the leader off from its peers, not from clients: it must not answer reads (S10 c)."""
     leader = await context.target.leader()
     async with cut(context, "leader-alone", _peers_of(context, leader)) as moment:
         await context.served_again(moment)
@@ -68,7 +68,7 @@ async def leader_alone(context: FaultContext) -> int:
 
 
 async def one_way(context: FaultContext) -> int | None:
-    """A node hears everybody and is heard by nobody, or the other way round."""
+    """Cut a node's links in one direction: it hears all and nobody hears it, or the reverse."""
     name, leads = await context.someone()
     mute = context.random.random() < 0.5  # noqa: PLR2004 - half of the time
     links = [
@@ -83,7 +83,7 @@ async def one_way(context: FaultContext) -> int | None:
 
 
 async def bridge(context: FaultContext) -> None:
-    """Two nodes do not hear each other; the third one hears both."""
+    """Cut two nodes off from each other; the third one hears both."""
     leader = await context.target.leader()
     other = context.random.choice(context.target.others(leader))
     async with cut(context, "bridge", context.net.between(leader, other)) as moment:
@@ -92,13 +92,13 @@ async def bridge(context: FaultContext) -> None:
 
 
 async def all_apart(context: FaultContext) -> None:
-    """No node hears another: nothing may be accepted until they do."""
+    """Cut all nodes off from each other: no change may be accepted meanwhile."""
     async with cut(context, "all-apart", context.net.of_peers()):
         await context.hold(1.0, 3.0)
 
 
 async def slow_links(context: FaultContext) -> None:
-    """Each piece takes 10 to 150 ms more, on all links or on those of one node."""
+    """Delay each chunk by 10 to 150 ms, on all links or on those of one node."""
     delay_s = context.random.uniform(0.01, 0.1)
     name, _ = await context.someone()
     some = context.net.of_peers() if context.random.random() < 0.5 else _peers_of(context, name)  # noqa: PLR2004 - half of the time
@@ -113,7 +113,7 @@ async def slow_links(context: FaultContext) -> None:
 
 
 async def resets(context: FaultContext) -> None:
-    """All connections of a node are reset, some times in a row."""
+    """Reset all connections of a node, several times in a row."""
     name, _ = await context.someone()
     links = [*_peers_of(context, name), context.net.link(CLIENTS, name)]
     with context.fault("resets", name):
@@ -124,7 +124,7 @@ async def resets(context: FaultContext) -> None:
 
 
 async def cut_messages(context: FaultContext) -> None:
-    """Connections break in the middle of a message, again and again."""
+    """Cut connections in the middle of a message, several times."""
     name, _ = await context.someone()
     links = [*_peers_of(context, name), context.net.link(CLIENTS, name)]
     with context.fault("cut-messages", name):

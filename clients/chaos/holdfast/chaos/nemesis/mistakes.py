@@ -1,7 +1,7 @@
-"""What operators do by mistake: each must be refused with a sentence, and hurt nobody.
+"""Mistakes of operators: each must be refused with a sentence, and do no harm.
 
-A second process on a directory that is in use; a node with the directory of another cluster, or of
-another node.
+They are a second process on a directory in use, and a node with the directory of another cluster or
+of another node.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _WAIT_S: Final = 60.0
 
 
 async def second_process(context: FaultContext) -> None:
-    """The first one goes on, the second one says that the directory is in use."""
+    """Start a second process on a directory: it must be refused, and the first goes on."""
     name, _ = await context.someone()
     file = _edited(context, name, (r"127\.0\.0\.1:\d+", "127.0.0.1:0"))
     with context.fault("second-process", name):
@@ -32,7 +32,7 @@ async def second_process(context: FaultContext) -> None:
 
 
 async def foreign_directory(context: FaultContext) -> None:
-    """A node that is stopped is started as one of another cluster, and as another node."""
+    """Start a stopped node as one of another cluster, and as another node."""
     name = await context.follower()
     other = context.target.others(name)[0]
     with context.fault("foreign-directory", name):
@@ -46,7 +46,7 @@ async def foreign_directory(context: FaultContext) -> None:
 
 
 def _edited(context: FaultContext, name: str, *changes: tuple[str, str]) -> Path:
-    """A copy of a node's file beside it, with something changed."""
+    """Copy a node's file beside it, with changes; return the copy."""
     file = context.target.directory / name / "node.toml"
     text = file.read_text()
     for pattern, value in changes:
@@ -57,7 +57,7 @@ def _edited(context: FaultContext, name: str, *changes: tuple[str, str]) -> Path
 
 
 async def _must_be_refused(context: FaultContext, file: Path, words: str) -> None:
-    """Run a node that cannot start; whatever else it does is wrong."""
+    """Run a node that must be refused; note what it does instead."""
     process = subprocess.Popen(  # noqa: ASYNC220, S603 - waited for in a thread; our own program
         [*COMMAND, "node", "--config", str(file)],
         stdin=subprocess.DEVNULL,

@@ -1,7 +1,7 @@
-"""Processes, by signals: nodes that die, freeze and restart, clients that freeze and die.
+"""Faults of processes: nodes that die, freeze and restart, clients that freeze and die.
 
-Nodes hand their leadership over as well. Clients freeze past their session and wake up, or die
-without a word. Knows no file of a node and no link.
+The leadership is transferred as well. Clients freeze, also for longer than their session, or die
+without leaving. Knows no file of a node and no link.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PAUSE_S = (0.3, 4.0)
 
 
 async def kill_leader(context: FaultContext) -> int:
-    """The others must elect one of them."""
+    """Kill the leader: the others must elect a new one."""
     leader = await context.target.leader()
     with context.fault("kill-leader", leader) as moment:
         await context.target.kill(leader)
@@ -28,7 +28,7 @@ async def kill_leader(context: FaultContext) -> int:
 
 
 async def kill_follower(context: FaultContext) -> None:
-    """The other two go on as if nothing had happened."""
+    """Kill a follower: the others go on serving."""
     follower = await context.follower()
     with context.fault("kill-follower", follower) as moment:
         await context.target.kill(follower)
@@ -38,7 +38,7 @@ async def kill_follower(context: FaultContext) -> None:
 
 
 async def kill_all(context: FaultContext) -> None:
-    """At one blow, as when the power of a machine fails; the disks keep what was synced."""
+    """Kill all nodes at once, as a power cut does; the disks keep what was synced."""
     names = context.target.names
     with context.fault("kill-all", ",".join(names)):
         await context.target.kill(*names)
@@ -47,7 +47,7 @@ async def kill_all(context: FaultContext) -> None:
 
 @asynccontextmanager
 async def frozen(context: FaultContext, kind: str, name: str) -> AsyncIterator[int]:
-    """SIGSTOP for as long as the block runs."""
+    """Freeze a node (SIGSTOP) while the body runs."""
     with context.fault(kind, name) as moment:
         context.target.signal(name, signal.SIGSTOP)
         try:
@@ -57,7 +57,7 @@ async def frozen(context: FaultContext, kind: str, name: str) -> AsyncIterator[i
 
 
 async def pause_leader(context: FaultContext) -> int | None:
-    """It wakes up deposed and must know it (S10), or wakes up before anybody noticed."""
+    """Freeze the leader: it wakes up deposed and must notice (S10), or wakes up in time."""
     leader = await context.target.leader()
     lost = context.random.random() < 0.7  # noqa: PLR2004 - most pauses are long enough
     async with frozen(context, "pause-leader", leader) as moment:
@@ -70,13 +70,13 @@ async def pause_leader(context: FaultContext) -> int | None:
 
 
 async def pause_follower(context: FaultContext) -> None:
-    """It wakes up behind, with old messages in its sockets."""
+    """Freeze a follower: it wakes up behind, with old messages in its sockets."""
     async with frozen(context, "pause-follower", await context.follower()):
         await context.hold(*_PAUSE_S)
 
 
 async def pause_follower_kill_leader(context: FaultContext) -> int:
-    """The sequence in which stock PySyncObj loses what it acknowledged (E-2, S19)."""
+    """Run the sequence in which stock PySyncObj loses acknowledged entries (E-2, S19)."""
     leader = await context.target.leader()
     late = context.random.choice(context.target.others(leader))
     async with frozen(context, "pause-follower", late):
@@ -90,7 +90,7 @@ async def pause_follower_kill_leader(context: FaultContext) -> int:
 
 
 async def restart(context: FaultContext) -> None:
-    """SIGTERM: a leader hands over first (S10 d), nobody should notice much."""
+    """Restart a node (SIGTERM): a leader transfers the leadership first (S10 d)."""
     name, _ = await context.someone()
     with context.fault("restart", name):
         await context.target.stop(name)
@@ -98,7 +98,7 @@ async def restart(context: FaultContext) -> None:
 
 
 async def rolling_restart(context: FaultContext) -> None:
-    """All nodes, one after another, as an upgrade does it."""
+    """Restart all nodes, one after another, as an upgrade does."""
     with context.fault("rolling-restart", ",".join(context.target.names)):
         for name in context.target.names:
             await context.target.stop(name)
@@ -107,7 +107,7 @@ async def rolling_restart(context: FaultContext) -> None:
 
 
 async def transfer(context: FaultContext) -> None:
-    """The leadership is handed to another node, some times in a row."""
+    """Transfer the leadership to another node, several times in a row."""
     for _ in range(context.random.randint(1, 3)):
         leader = await context.target.leader()
         heir = context.random.choice(context.target.others(leader))
@@ -115,12 +115,12 @@ async def transfer(context: FaultContext) -> None:
             try:
                 await context.admin.transfer_leadership(heir)
             except HoldfastError:
-                await asyncio.sleep(0.2)  # refused, or nobody knows: the cluster goes on either way
+                await asyncio.sleep(0.2)  # refused, or unknown: the cluster goes on in both cases
             await context.target.leader()
 
 
 async def client_pause(context: FaultContext) -> None:
-    """A worker is frozen, shorter or longer than its session; awake, it must know (S11)."""
+    """Freeze a worker for less or more than its session; then it must know (S11)."""
     worker = context.random.choice(context.workers.running)
     seconds = context.random.uniform(0.3, 1.6) * context.session_s
     with context.fault("client-pause", f"client:{worker.task.number}", seconds=seconds):
@@ -128,7 +128,7 @@ async def client_pause(context: FaultContext) -> None:
 
 
 async def client_kill(context: FaultContext) -> None:
-    """A worker dies with all its members; another one takes its slots."""
+    """Kill a worker with all its members; another one takes its slots."""
     worker = context.random.choice(context.workers.running)
     context.begin("client-kill", f"client:{worker.task.number}")
     await context.workers.kill(worker)

@@ -1,4 +1,4 @@
-"""Faults that need a tool which not every machine has: strace to inject errors, libfaketime.
+"""Faults that need tools which not all machines have: strace to inject errors, libfaketime.
 
 strace fails or delays single system calls of a running node; libfaketime moves the wall clock of a
 node that is restarted under it, and no other clock (no lease may depend on the wall: S8, FAULT-9).
@@ -31,7 +31,7 @@ _JUMPS: Final = (-_HOUR, _HOUR, -365 * 24 * _HOUR, 365 * 24 * _HOUR)
 
 
 async def sync_error(context: FaultContext) -> None:
-    """The kernel says EIO to a sync: the node must stop, and never try again."""
+    """Fail a sync with EIO in the kernel: the node must stop, and never retry it."""
     name, _ = await context.someone()
     with context.fault("sync-error", name) as moment:
         async with _traced(context, name, f"inject={_SYNCS}:error=EIO:when=1+"):
@@ -45,7 +45,7 @@ async def sync_error(context: FaultContext) -> None:
 
 
 async def sync_delay(context: FaultContext) -> None:
-    """The kernel takes its time for each sync."""
+    """Delay each sync in the kernel."""
     name, _ = await context.someone()
     delay_us = context.random.randint(20_000, 300_000)
     with context.fault("sync-delay", name, delay_us=delay_us):
@@ -55,7 +55,7 @@ async def sync_delay(context: FaultContext) -> None:
 
 @asynccontextmanager
 async def _traced(context: FaultContext, name: str, inject: str) -> AsyncIterator[None]:
-    """Trace a running node for as long as the block runs."""
+    """Trace a running node while the body runs."""
     log = context.folder / f"{name}.strace"
     command = [STRACE, "-f", "-p", str(context.target.pid(name)), "-e", f"trace={_SYNCS}"]
     with log.open("wb") as stream:
@@ -75,7 +75,7 @@ async def _traced(context: FaultContext, name: str, inject: str) -> AsyncIterato
 
 
 async def _attached(process: subprocess.Popen[bytes], log: Path) -> None:
-    """Wait until strace says that it has the node."""
+    """Wait until strace reports that it is attached."""
     loop = asyncio.get_running_loop()
     until = loop.time() + _ATTACH_S
     while "attached" not in (said := _words(log)):
@@ -89,7 +89,7 @@ def _words(log: Path) -> str:
 
 
 async def wall_clock(context: FaultContext) -> None:
-    """A node's wall clock is an hour or a year off, and leads with it if the dice say so."""
+    """Set a node's wall clock an hour or a year off; it may lead with it."""
     name, _ = await context.someone()
     jump_s = context.random.choice(_JUMPS)
     variables = {
@@ -111,7 +111,7 @@ async def wall_clock(context: FaultContext) -> None:
 
 
 def _faketime() -> str:
-    """Where the library is: the system's, or that of the Python package; empty: nowhere."""
+    """Find the library: the system's, or that of the Python package; empty: not found."""
     found = ctypes.util.find_library("faketime")
     if found:
         return found
@@ -123,7 +123,7 @@ def _faketime() -> str:
 
 
 def has_strace() -> bool:
-    """Whether strace is installed and may trace a process of ours."""
+    """Return whether strace is installed and may trace a process of ours."""
     if shutil.which(STRACE) is None:
         return False
     done = subprocess.run(  # noqa: S603 - fixed arguments
@@ -135,7 +135,7 @@ def has_strace() -> bool:
 
 
 def has_faketime() -> bool:
-    """Whether libfaketime is installed; it works on Linux only."""
+    """Return whether libfaketime is installed; it works on Linux only."""
     return os.name == "posix" and bool(_faketime())
 
 

@@ -1,4 +1,4 @@
-"""One run: admitted, begun on a cluster, broken fault after fault, healed, judged, reported.
+"""One run: check the cluster, load it, inject fault after fault, heal it, judge, report.
 
-`run` is the way in. Knows every other room; none of them knows it.
+`run` is the entry point. Knows every other room; none of them knows it.
 """

@@ -1,7 +1,7 @@
-"""Whether a cluster may be broken at all: asked before anything of a run is made.
+"""Check that a cluster may be broken, before anything of a run is made.
 
-A run that is refused has judged nothing, so whoever starts it must be able to tell it from one that
-found a violation. Changes nothing and records nothing.
+A refused run has judged nothing, so its caller must be able to distinguish it from one that found a
+violation. Changes nothing and records nothing.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ async def admit(plan: Plan) -> None:
 
 
 def running(directory: Path) -> Target:
-    """The cluster that runs in a directory. Raises Refused."""
+    """Return the cluster that runs in a directory. Raises Refused."""
     try:
         return Target(directory)
     except (OSError, ValueError, KeyError) as error:
@@ -52,7 +52,7 @@ def _refuse_too_few(nodes: int) -> None:
 
 
 async def _refuse_unhealthy(target: Target) -> None:
-    """What is broken already cannot heal, and would be called a violation of the run's."""
+    """Refuse a cluster that is broken already: the run would report that as its own violation."""
     dead = [name for name in target.names if not target.alive(name)]
     if dead:
         raise Refused(
@@ -69,7 +69,7 @@ async def _refuse_unhealthy(target: Target) -> None:
 
 
 async def _refuse_foreign(target: Target) -> None:
-    """Members that no run made would suffer without having been asked."""
+    """Refuse a cluster with members of others: the faults would affect them."""
     endpoints = tuple(node.client_address for node in target.nodes())
     try:
         async with Admin(endpoints, credentials=target.tls) as admin:

@@ -1,7 +1,7 @@
-"""Takes a run's groups and topics out of a cluster that goes on, once the history has ended.
+"""Remove a run's groups and topics from a cluster that goes on, after the history has ended.
 
-These calls are housekeeping and no part of what is judged: they are made by a client of their own,
-which writes nothing down, after the logs were read. Knows no checker.
+These calls are not judged: a client of their own makes them, which records nothing, after the logs
+were read. Knows no checker.
 """
 
 from __future__ import annotations
@@ -21,10 +21,9 @@ async def clean_up(
     names: Sequence[str],
     say: Callable[[str], None],
 ) -> None:
-    """Remove these groups, with whoever is left in them, and the topics of the same names.
+    """Remove these groups with their remaining members, and the topics of the same names.
 
-    Each is tried, whatever became of the others. Raises ExceptionGroup of HoldfastError with all
-    that the cluster did not answer.
+    Each is tried, even if others fail. Raises ExceptionGroup of HoldfastError with all failures.
     """
     failed: list[HoldfastError] = []
     async with Admin(endpoints, credentials=credentials) as admin:

@@ -1,6 +1,6 @@
-"""Lets every checker look at a history, and puts what they say into the report.
+"""Run every checker over a history, and put the verdicts into the report.
 
-Knows a history, and nothing of the cluster that it is of.
+Knows a history, and nothing of its cluster.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from holdfast.chaos.runner.report import Report
 
 
 def count(report: Report, history: Sequence[Happening]) -> None:
-    """The numbers that need no judge."""
+    """Fill in the numbers that need no checker."""
     report.acknowledged = sum(
         isinstance(each, Returned) and each.outcome == "ok" and "position" in each.result
         for each in history
@@ -27,7 +27,7 @@ def count(report: Report, history: Sequence[Happening]) -> None:
 
 
 def judge(report: Report, history: Sequence[Happening]) -> None:
-    """Every invariant; a history that contradicts itself is a fault of the run."""
+    """Check every invariant; a history that contradicts itself is a fault of the run."""
     began_us = history[0].at_us
     if not report.records:
         report.undecided.append("no node's log could be read, so nothing was judged")

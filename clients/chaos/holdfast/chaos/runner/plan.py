@@ -1,4 +1,4 @@
-"""What a run is asked to do: which cluster, how long, and which kinds of faults in which order.
+"""The plan of a run: which cluster, how long, and which kinds of faults in which order.
 
 Starts nothing and touches no cluster.
 """
@@ -25,40 +25,35 @@ class Refused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to do. `cluster` None: start one of our own in `folder`, which the run makes.
+    """The options of a run."""
 
-    The run ends after `seconds`, or after `rounds` of all kinds if that is not 0. `kinds` empty:
-    all that can be had. `arguments`: more for `holdfast cluster start`. `keep`: the folder's
-    content even if all is well.
-    """
-
-    folder: Path
+    folder: Path  # for the run's files; the run makes it
     seed: int
-    cluster: Path | None = None
-    seconds: float = 60.0
-    rounds: int = 0
-    kinds: tuple[str, ...] = ()
+    cluster: Path | None = None  # None: start one of our own in `folder`
+    seconds: float = 60.0  # length of the run, unless `rounds` is given
+    rounds: int = 0  # if not 0, the run ends after this many rounds of all kinds
+    kinds: tuple[str, ...] = ()  # empty: all that are available
     nodes: int = 3
     workers: int = 2
-    arguments: tuple[str, ...] = ()
-    other_groups: bool = False
-    keep: bool = False
+    arguments: tuple[str, ...] = ()  # further ones for `holdfast cluster start`
+    other_groups: bool = False  # run even if the cluster has groups of others
+    keep: bool = False  # keep the folder's content even if all is well
 
     @property
     def length(self) -> str:
-        """How long the run is asked to be, for people."""
+        """Format the length of the run for people."""
         if self.rounds:
             return f"{self.rounds} round{'s' * (self.rounds != 1)}"
         return f"{self.seconds:.0f} s of faults"
 
 
 def new_folder() -> Path:
-    """A place among the temporary files that nobody else has; it is not made yet."""
+    """Choose a new path among the temporary files; the folder is not made yet."""
     return Path(tempfile.gettempdir()) / f"holdfast-chaos-{secrets.token_hex(8)}"
 
 
 def chosen_kinds(plan: Plan) -> tuple[list[Kind], list[Kind]]:
-    """The kinds that will be used, and those that cannot be had here. Raises Refused."""
+    """Return the kinds to use, and those that are not available here. Raises Refused."""
     unknown = [name for name in plan.kinds if name not in nemesis.BY_NAME]
     if unknown:
         raise Refused(f"there is no kind of fault {unknown[0]!r}; --list names them all")
@@ -84,7 +79,7 @@ def _none_to_be_had(plan: Plan, absent: Sequence[Kind], lacking: Mapping[str, st
 
 
 def schedule(kinds: Sequence[Kind], random: Random, rounds: int) -> Iterator[Kind]:
-    """Round after round, each with every kind once, in an order of its own. No rounds: for ever.
+    """Yield rounds of all kinds, each in a random order; `rounds` 0: without end.
 
     Kinds that start many nodes are in the first round and in each third one after it.
     """

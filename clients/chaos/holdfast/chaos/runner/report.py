@@ -1,4 +1,4 @@
-"""What a run came to: numbers, a table for people, JSON for programs.
+"""The report of a run: numbers, a table for people, JSON for programs.
 
 Knows no cluster and no checker.
 """
@@ -19,17 +19,12 @@ SHOWN_MAX = 20
 
 @dataclass(slots=True)
 class Report:
-    """One run. Seconds are of the boot clock; `evidence` is a folder, empty if it was not kept.
-
-    `checked`: what each checker looked at. `unjudged`: invariants for which the history had
-    nothing. `wrong`: what the run itself saw go wrong. `cut_short`: how long it should have been,
-    if a signal ended it before; else empty.
-    """
+    """One run. Seconds are of the boot clock."""
 
     seed: int
     cluster: str
     seconds: float = 0.0
-    cut_short: str = ""
+    cut_short: str = ""  # the planned length, if a signal ended the run before; else empty
     faults: Counter[str] = field(default_factory=Counter)
     missing: Mapping[str, str] = field(default_factory=dict)
     left_out: Sequence[str] = ()
@@ -41,25 +36,25 @@ class Report:
     records: int = 0
     failovers: dict[str, list[float]] = field(default_factory=dict)
     healings: list[float] = field(default_factory=list)
-    checked: dict[str, dict[str, int]] = field(default_factory=dict)
+    checked: dict[str, dict[str, int]] = field(default_factory=dict)  # by checker: what it read
     violations: list[str] = field(default_factory=list)
     undecided: list[str] = field(default_factory=list)
-    unjudged: Sequence[str] = ()
-    wrong: list[str] = field(default_factory=list)
-    evidence: str = ""
+    unjudged: Sequence[str] = ()  # invariants for which the history had nothing
+    wrong: list[str] = field(default_factory=list)  # what the run itself saw go wrong
+    evidence: str = ""  # the folder of the evidence; empty if it was not kept
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was violated, and nothing went wrong."""
+        """Whether no invariant was violated, and nothing went wrong."""
         return not self.violations and not self.wrong
 
     @property
     def killed(self) -> list[float]:
-        """Failovers after a kill -9 of the leader: what an operator calls failover."""
+        """The seconds of the failovers after a kill -9 of the leader."""
         return [s for kind, found in self.failovers.items() if "kill" in kind for s in found]
 
     def as_json(self) -> dict[str, Any]:
-        """Everything, with percentiles, as plain data."""
+        """Return everything, with percentiles, as plain data."""
         plain = asdict(self)
         plain["faults"] = dict(sorted(self.faults.items()))
         plain["passed"] = self.passed
@@ -69,7 +64,7 @@ class Report:
         return plain
 
     def table(self) -> str:
-        """For people."""
+        """Format it as a table for people."""
         lines = [*self._numbers(), "", *self._kinds(), *self._absent(), *self._findings()]
         return "\n".join(map(readable, lines))
 
@@ -99,7 +94,7 @@ class Report:
         return ["faults by kind", *map(str.rstrip, lines)]
 
     def _without(self, kind: str) -> str:
-        """How long the cluster had no leader."""
+        """Format how long the cluster had no leader."""
         found = percentiles(self.failovers.get(kind, ()))
         return (
             f"next change after p50 {found['p50']:.2f}, p99 {found['p99']:.2f} s" if found else ""
@@ -129,7 +124,7 @@ class Report:
 
 
 def percentiles(seconds: Sequence[float]) -> dict[str, float]:
-    """By nearest rank, beside count and maximum; empty if there is nothing."""
+    """Compute percentiles by nearest rank, count and maximum; empty without values."""
     if not seconds:
         return {}
     ranked = sorted(seconds)

@@ -1,6 +1,6 @@
-"""One run from its beginning to its report: find or start a cluster, break it, judge what was seen.
+"""One run from its start to its report: find or start a cluster, break it, judge the history.
 
-`runner` has what happens on the cluster; here is what is around it.
+`runner` does what happens on the cluster; this module does the rest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ __all__ = ["Plan", "Refused", "Report", "StagingFailed", "new_folder", "run"]
 
 
 async def run(plan: Plan, say: Callable[[str], None]) -> Report:
-    """Do it all. Raises Refused with nothing made, StagingFailed; all else is in the report."""
+    """Run a plan. Raises Refused with nothing made, StagingFailed; all else is in the report."""
     kinds, absent = chosen_kinds(plan)
     _refuse_used(plan.folder)
     await admit(plan)
@@ -46,13 +46,13 @@ async def run(plan: Plan, say: Callable[[str], None]) -> Report:
 
 
 def _refuse_used(folder: Path) -> None:
-    """Never among somebody's files: what is in it is removed when all is well."""
+    """Refuse a folder with files: the run removes the folder's content when all is well."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise Refused(f"{folder} is no empty directory: name one for the evidence that is, or none")
 
 
 def _make(plan: Plan) -> None:
-    """The folder; one among everybody's temporary files is its owner's alone. Raises Refused."""
+    """Make the folder; a temporary one is readable by its owner alone. Raises Refused."""
     try:
         plan.folder.mkdir(mode=0o777 if plan.keep else 0o700, parents=True, exist_ok=True)
     except OSError as error:
@@ -73,7 +73,7 @@ def _keep_or_remove(plan: Plan, report: Report, history: Sequence[Happening]) ->
 async def _runner(
     plan: Plan, stack: AsyncExitStack, report: Report, say: Callable[[str], None]
 ) -> Runner:
-    """Find or start the cluster, and get everything ready that runs beside it."""
+    """Find or start the cluster, and prepare everything that runs beside it."""
     network, endpoints = None, tuple[str, ...]()
     if plan.cluster is None:
         say("starting a cluster whose nodes reach each other through proxies")

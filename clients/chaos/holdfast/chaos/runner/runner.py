@@ -1,7 +1,7 @@
-"""The run itself, once a cluster serves: load, one fault after another, healing, and the history.
+"""The run on a cluster that serves: load, one fault after another, healing, and the history.
 
-Safety phase: one fault after another, each healed before the next. Healing: no fault; everybody
-leaves, the nodes come to rest at one index, and the logs of all of them are read. Judges nothing.
+Safety phase: one fault after another, each healed before the next. Healing: no fault; all members
+leave, the nodes come to rest at one index, and the logs of all nodes are read. Judges nothing.
 """
 
 from __future__ import annotations
@@ -46,16 +46,16 @@ from holdfast.client import GroupNotFound, HoldfastError
 
 CONDUCTOR: Final = "conductor.jsonl"
 CLOCK_ERROR: Final = 0.05
-"""All clocks are one host's; the rest is for processes that wait their turn on it."""
+"""Seconds. All processes share one host's clock; the rest is for the wait for a processor."""
 _PAUSE_S: Final = (0.2, 1.0)
 _WARM_CHANGES: Final = 20
 _REST_S: Final = 1.0
 _INJECT_S_MAX: Final = 3 * PATIENCE_S
-"""For a fault of several steps, each of which waits with patience."""
+"""Bound of a fault of several steps, each of which may wait for `PATIENCE_S`."""
 
 
 class Runner:
-    """The run itself, once the cluster serves."""
+    """The run on a cluster that serves."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Runner:
         self._logs = collect.CollectedLog([], [])
 
     async def run(self, kinds: Sequence[Kind]) -> list[Happening]:
-        """Everything from the first topic to the last digest; the history."""
+        """Run everything from the first topic to the last digest; return the history."""
         self._end_on_signal()
         try:
             async with self._admin, Store(self._socket, self._recorder):
@@ -111,7 +111,7 @@ class Runner:
         return self._history()
 
     def _end_on_signal(self) -> None:
-        """The first SIGINT or SIGTERM lets the run end in order, a second one ends the process."""
+        """End the run in order at the first SIGINT or SIGTERM, the process at the second."""
         loop = asyncio.get_running_loop()
 
         def ask(number: signal.Signals) -> None:
@@ -123,20 +123,20 @@ class Runner:
             loop.add_signal_handler(number, ask, number)
 
     def _leave_signals_alone(self) -> None:
-        """Judging can only be ended at once: nothing looks any more whether somebody asked."""
+        """Restore the signals: from here on nothing checks for a request, so a signal must kill."""
         loop = asyncio.get_running_loop()
         for number in (signal.SIGINT, signal.SIGTERM):
             loop.remove_signal_handler(number)
 
     async def _end(self, part: Prober | Observer) -> None:
-        """Stop it; what it failed with fails the run, and hides nothing of its report."""
+        """Stop a part; its error fails the run, and the report stays complete."""
         try:
             await part.stop()
         except Exception as error:  # noqa: BLE001 - told in the report, whatever it is
             self._went_wrong(error)
 
     def _went_wrong(self, error: Exception) -> None:
-        """Once each: a part may raise again what it has failed with before."""
+        """Note an error once: a part may raise the same error again."""
         what = f"{type(error).__name__}: {error}"
         if what not in self._report.wrong:
             self._report.wrong.append(what)
@@ -144,7 +144,7 @@ class Runner:
     # --- phases ---
 
     async def _prepare(self) -> Times:
-        """Make the topics, and see how the cluster stands."""
+        """Create the topics, and record the cluster's state."""
         await self._target.whole()
         seen = await self._target.seen()
         self._first = 1 if self._network else max(s.applied_index for s in seen.values()) + 1
@@ -155,7 +155,7 @@ class Runner:
         return Times(session=session, rebalance=max(times.rebalance, session))
 
     async def _work(self, times: Times) -> None:
-        """Start everybody, and wait until something is going on."""
+        """Start all workers, and wait until there are changes."""
         self._observer.start(self._first - 1, group_name(self._prefix, STATIC))
         tls = self._target.tls
         for number, own in enumerate(dealt(slots(self._prefix), self._plan.workers), 1):
@@ -203,7 +203,7 @@ class Runner:
             await context.hold(*_PAUSE_S)
 
     async def _inject(self, context: FaultContext, kind: Kind) -> None:
-        """One fault, and how the cluster heals from it (INV-15)."""
+        """Inject one fault, and measure how the cluster heals from it (INV-15)."""
         began_us = boot_us()
         self._report.faults[kind.name] += 1
         try:
@@ -230,10 +230,10 @@ class Runner:
         )
 
     async def _healing(self) -> None:
-        """No more faults: everybody leaves, the nodes come to rest, and their logs are read.
+        """Let all members leave and the nodes come to rest without faults, and read their logs.
 
-        Whatever is written down comes before the reading: what is acknowledged after it is in no
-        log that was read, and would look lost (INV-2).
+        Recording ends before the reading: a change acknowledged after it would be in no log that
+        was read, and look lost (INV-2).
         """
         self._recorder.note(Phase(boot_us(), "healing"))
         if self._network is not None:
@@ -250,7 +250,7 @@ class Runner:
         self._logs = await collect.read_logs(self._target, self._first)
 
     async def _clean_up(self) -> None:
-        """Leave nothing of ours in a cluster that goes on."""
+        """Remove the run's groups and topics from a cluster that goes on."""
         if self._network is not None:
             return
         try:
@@ -261,7 +261,7 @@ class Runner:
             self._report.wrong.append(f"{names} could not be cleaned up: {why}")
 
     def _name_brought_back(self) -> None:
-        """Whoever runs the staging cluster must know what stops its nodes."""
+        """Print how to stop the nodes that the run has brought back."""
         if self._network is not None:
             return  # of a cluster of our own nothing is left
         for name, process in self._target.brought_back.items():

@@ -1,8 +1,8 @@
 """Replay: the event log read, verified, folded and analysed with Spark, away from any node.
 
 Imports `storage` and `coordinator`, never `raft` or `server`: a log must be provable without the
-code that wrote it. `app` is the way in; `read` finds the logs, `spark` has the session and the
-workers' tasks; `verify` proves, `analyse` says what happened, `report` shows it.
+code that wrote it. `app` has the entry points; `read` finds the logs, `spark` has the session and
+the workers' tasks; `verify` proves, `analyse` says what happened, `report` shows it.
 """
 
 from importlib.util import find_spec

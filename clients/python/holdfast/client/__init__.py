@@ -7,7 +7,7 @@
 
 `Member`, `Members`, `Connection` and `Admin` here are those for asyncio (`holdfast.client.aio`);
 `holdfast.client.sync` has the same for threads. docs/clients.md tells how to use them. Needs grpcio
-and protobuf only. Who speaks the protocol by hand finds the stubs in `holdfast.v1`.
+and protobuf only. For calls by hand, the stubs are in `holdfast.v1`.
 """
 
 from holdfast.client._rpc.channel import Credentials, Tls

@@ -1,6 +1,6 @@
 """Find the logs of nodes on disk: segments and exported tails, by their manifests.
 
-A node's log is its sealed segments (S22) and, if somebody exported it, a tail: the records that are
+A node's log is its sealed segments (S22) and, if it was exported, a tail: the records that are
 not sealed yet, in the same form, in a folder `tail` beside the segments. Manifests are read first,
 so that missing parts are reported before anything large is read. Knows folders and manifests, no
 Spark and no content of records.

@@ -1,5 +1,5 @@
-"""Proves a log: hashes, gaps, two folds that must agree, and what clients were acknowledged.
+"""Proves a log: hashes, gaps, two folds that must agree, and changes acknowledged to clients.
 
-`verification` puts the checks together, cheapest first. The folds (`group_fold`, `cluster_fold`)
+`verification` runs the checks, cheapest first. The folds (`group_fold`, `cluster_fold`)
 run in Spark's workers and import no Spark; everything else here is Spark's.
 """

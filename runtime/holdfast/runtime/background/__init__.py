@@ -1,1 +1,1 @@
-"""What a leader does by itself now and then: expire offsets, end segments."""
+"""Periodic work of a leader: expire offsets, end segments."""

@@ -1,1 +1,1 @@
-"""The clock of a node, and what falls due: deadlines, the timer that waits for them."""
+"""The clock of a node, its deadlines, and the timer that waits for them."""

@@ -1,4 +1,4 @@
-"""A `host:port`, read and written in one way, and whether somebody listens there already."""
+"""Addresses as `host:port`: parse and format them, and check whether a process listens there."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def _from_environment(
     """Yield the keys that the environment sets: HOLDFAST_RAFT_ELECTION_MIN_MS, for example.
 
     A misspelt variable of one of our tables is an error as well; any other HOLDFAST_ variable is
-    somebody else's (Kubernetes makes such for a service of this name).
+    ignored (Kubernetes makes such variables for a service of this name).
     """
     names = {key.variable: key.dotted for key in KEYS}
     names |= {"HOLDFAST_" + s.replace(".", "_").upper(): s for s in logged}

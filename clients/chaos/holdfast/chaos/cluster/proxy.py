@@ -115,7 +115,7 @@ class Link:
         try:
             onward = await asyncio.open_connection(*self._address)
         except OSError:
-            _reset(writer)  # nobody listens there, as the caller would have found by himself
+            _reset(writer)  # nobody listens there: the caller gets a reset, as without a proxy
             return
         connection = _Connection(self, (reader, writer), onward)
         self._connections.add(connection)

@@ -31,7 +31,7 @@ async def clean_up(
             try:
                 await admin.remove_members(name, everyone=True, reason="the chaos run is over")
             except GroupNotFound:
-                continue  # nobody ever joined it
+                continue  # no member ever joined it
             except HoldfastError as error:
                 failed.append(error)
         for delete in (admin.delete_groups, admin.delete_topics):

@@ -63,7 +63,7 @@ class LocalCluster:
         self._out: dict[str, str] = {}
         """The nodes that could not start, and why: a sentence each."""
         self._advice: list[str] = []
-        """What brings them back, told when a majority serves: before, it may not help."""
+        """How to bring them back; printed when a majority serves, since before it may not help."""
         self._asked_to_stop = self._announced = False
 
     def run(self) -> bool:

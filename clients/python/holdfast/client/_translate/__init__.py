@@ -1,4 +1,4 @@
-"""Between what a program gives and gets and the contract's messages: checks, requests, results.
+"""Translation between a program's values and the contract's messages: checks, requests, results.
 
 Pure functions: no IO, no clock, no event loop. Knows neither how a call travels nor which shell
 makes it.

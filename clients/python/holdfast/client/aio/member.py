@@ -159,7 +159,7 @@ class Member:
         try:
             await self.restart()
         except Exception as failure:
-            # Logged already. An unconfirmed leave heals by itself; nothing is told twice.
+            # Logged already. An unconfirmed leave heals by itself; nothing is logged twice.
             known |= self._fenced_commit and isinstance(failure, Fenced)
             if error is not None and error is not failure and not known:
                 error.add_note(f"The member had stopped before: {failure!r}")

@@ -27,7 +27,7 @@ class _Event(Protocol):
 
 
 class Revocation:
-    """Whether and why a partition goes; told by the member, read from any thread."""
+    """Whether a partition is revoked or lost, and why; the member sets it, any thread reads it."""
 
     def __init__(self, event: _Event) -> None:
         self.event = event
@@ -44,10 +44,10 @@ class Revocation:
 class HeldPartition:
     """One partition under one grant, in either shell. Safe to use from any thread.
 
-    `fencing_token`: hand it to the storage that you write to, and let it refuse a lower one for
-    this (group, partition): that is what excludes a process that is late by any length of time
-    (S13). `predecessor_ms`: how long after the grant an old holder may still have run (S12).
-    `revocation` is the member's own.
+    `fencing_token`: pass it to the storage that you write to, and let that refuse a lower one for
+    this (group, partition): only this excludes a process that is late by any length of time (S13).
+    `predecessor_ms`: how long after the grant an old holder may still have run (S12). `revocation`
+    is the member's own.
     """
 
     topic: str

@@ -1,10 +1,10 @@
 """A stop that systemd, Kubernetes or Ctrl-C asks for becomes a planned restart (S12).
 
-Left alone, SIGTERM kills the process where it stands: its place waits for a session, and whoever
-comes next has to reckon with a predecessor that may still run. Knows members by two methods only.
+Without it, SIGTERM kills the process at once: its place stays taken for a session, and its
+successor must assume that it may still run. Knows members by two methods only.
 
-The handlers are Python's own and not the event loop's: a loop that code of the user blocks would
-never hear a second signal, and that is when it is sent.
+The handlers are Python's own and not the event loop's: a loop that is blocked by the user's code
+would never see a second signal, which is sent in just that case.
 """
 
 from __future__ import annotations

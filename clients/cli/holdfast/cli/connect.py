@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
@@ -37,6 +36,9 @@ CALL_MS: Final = 15_000
 """How long a command goes from node to node before it gives up."""
 UNCONNECTED_MS: Final = 3_000
 """How long it goes on while no node accepts a connection: as long as a restart may take."""
+ANSWERED_MAX: Final = 4
+"""How often in a row a node may have no room, or fail inside, before that ends the command: an
+overload of the moment passes within these attempts, a full disk does not."""
 LOOK_MS: Final = 2_000
 """How long a single node may take to report its state."""
 PAGE_SIZE: Final = 1_000
@@ -147,16 +149,17 @@ class Cluster:
 
     def _run(self, call: Coroutine[Any, Any, Item], *, reads: bool, what: str = "the call") -> Item:
         """Run a call and return its result; a failure ends the command with its outcome."""
-        began = time.monotonic()
         try:
             return self._runner.run(call)
         except HoldfastError as error:
-            if isinstance(error, Unavailable) or (reads and isinstance(error, OutcomeUnknown)):
-                lasted = f"{time.monotonic() - began:.0f} s"
-                fail(f"no node served {what} within {lasted}; last: {_words(error)}", UNREACHED)
-            if isinstance(error, OutcomeUnknown):
-                fail(f"{_words(error)}. Whether it happened is unknown: look, then repeat", UNKNOWN)
-            fail(error.details or _words(error))
+            told = error.details.removesuffix(".") or _words(error)
+            if isinstance(error, OutcomeUnknown) and not reads:
+                fail(f"{told}. Whether it happened is unknown: look, then repeat", UNKNOWN)
+            if isinstance(error, Unavailable | OutcomeUnknown) and not error.answered:
+                limit = UNCONNECTED_MS if self._caller.nobody_connects else CALL_MS
+                seconds = f"{limit / 1000:g} s"
+                fail(f"no node served {what} within {seconds}; last: {_words(error)}", UNREACHED)
+            fail(told)
 
     @cached_property
     def _caller(self) -> Caller:
@@ -170,6 +173,7 @@ class Cluster:
             self._target.addresses,
             credentials=tls,
             connect_timeout_ms=UNCONNECTED_MS,
+            answered_max=ANSWERED_MAX,
             wording=_AT_A_TERMINAL,
         )
 

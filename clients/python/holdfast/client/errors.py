@@ -136,15 +136,24 @@ class ServerDefect(Rejected):
 
 
 class Unavailable(HoldfastError):
-    """Nothing happened: refused as not applied, or no node could be reached (S5). Retry."""
+    """Nothing happened: refused as not applied, or no node could be reached (S5). Retry.
+
+    `answered`: whether a node took the call up and had no room for it, or failed in it; False: no
+    node served it.
+    """
+
+    answered: bool = False
 
 
 class OutcomeUnknown(HoldfastError):
     """The call was sent and its answer is missing: it may have happened (S5).
 
     `request_id` repeats it safely: the service executes one id once (S14, S15). None: the call was
-    sent without one.
+    sent without one. `answered`: whether a node ended the call so; False: its answer was lost or
+    never came.
     """
+
+    answered: bool = False
 
     def __init__(self, message: str, *, request_id: str | None = None) -> None:
         super().__init__(message)

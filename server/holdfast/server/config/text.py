@@ -73,7 +73,7 @@ _EXITS: Final = """
 | 0 | done, or a graceful stop |
 | 1 | refused or failed; one sentence on standard error says what, why, and what to do |
 | 2 | wrong usage, or a missing extra |
-| 3 | no node answered |
+| 3 | no node answered, or none served the call: they are starting or stopping, or have no leader |
 | 4 | the outcome is unknown: look, then repeat |
 | 130 | interrupted before anything began, or before a local cluster served |
 

@@ -54,6 +54,39 @@ def test_what_cannot_be_helped_ends_the_call() -> None:
         Retries(WITH_ID, 100).pause_ms(FATAL)
 
 
+def answered(error: Unavailable | OutcomeUnknown) -> Failure:
+    """A node's own failure: it has no room, or failed inside."""
+    error.answered = True
+    return Failure(FailureKind.RETRY, error, 10)
+
+
+@pytest.mark.usefixtures("now_ms")
+def test_s5_a_node_s_own_failure_ends_a_call_after_so_many_in_a_row() -> None:
+    full = answered(Unavailable("no room"))
+    attempts = Retries(PLAIN, 100, answered_max=2)
+    attempts.pause_ms(full)
+    attempts.pause_ms(NOTHING)  # no node served this one: the next failure is the first again
+    attempts.pause_ms(full)
+    with pytest.raises(Unavailable, match="no room"):
+        attempts.pause_ms(full)
+
+
+@pytest.mark.usefixtures("now_ms")
+def test_s20_a_program_s_call_goes_on_for_its_whole_time_at_a_full_node() -> None:
+    attempts = Retries(PLAIN, 100)
+    for _ in range(50):
+        assert attempts.pause_ms(answered(Unavailable("no room"))) == 10
+
+
+def test_s5_a_read_ends_with_its_last_failure(now_ms: list[int]) -> None:
+    """It changes nothing, so an earlier attempt has no outcome that could be unknown."""
+    attempts = Retries(admin_pb2.ListTopicsRequest(), 100)
+    attempts.pause_ms(PERHAPS)
+    now_ms[0] += 90
+    with pytest.raises(Unavailable):
+        attempts.pause_ms(NOTHING)
+
+
 def test_where_nobody_is_a_call_may_end_sooner(now_ms: list[int]) -> None:
     attempts = Retries(WITH_ID, 100, 50)
     now_ms[0] += 40

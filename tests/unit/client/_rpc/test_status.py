@@ -31,6 +31,26 @@ def test_s5_a_failure_is_unknown_unless_the_metadata_says_not_applied() -> None:
         assert meaning(code, holdfast_outcome="not-applied") == (retry, Unavailable)
 
 
+@pytest.mark.parametrize("outcome", ["unknown", "not-applied"])
+def test_s5_a_node_that_has_no_room_or_fails_inside_has_answered(outcome: str) -> None:
+    """One that stops, does not lead or never replies has not: another one may serve the call."""
+    own = (StatusCode.RESOURCE_EXHAUSTED, StatusCode.INTERNAL, StatusCode.UNKNOWN)
+    unserved = (StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED, StatusCode.CANCELLED)
+    words = [("holdfast-outcome", outcome)]
+    for code in (*own, *unserved):
+        error = classify(code, "details", words, subject="X", request_id="").error
+        assert isinstance(error, Unavailable | OutcomeUnknown)
+        assert error.answered is (code in own)
+
+
+def test_an_answer_that_is_too_large_for_the_channel_is_an_answer() -> None:
+    words = "CLIENT: Received message larger than max (18000165 vs. 16777216)"
+    code = StatusCode.RESOURCE_EXHAUSTED
+    error = classify(code, words, (), subject="X", request_id="").error
+    assert isinstance(error, OutcomeUnknown)
+    assert error.answered
+
+
 def test_what_would_end_so_again_is_not_tried_again() -> None:
     """An answer that is too large is no smaller the next time: the caller has to ask for less."""
     code, applied = StatusCode.RESOURCE_EXHAUSTED, "not-applied"

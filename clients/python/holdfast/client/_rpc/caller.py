@@ -84,12 +84,12 @@ class Caller:
         client_id: str | None = None,
         on_acknowledged: OnAcknowledged | None = None,
         connect_timeout_ms: int | None = None,
+        answered_max: int | None = None,
         wording: Wording = IN_CODE,
     ) -> None:
-        """`connect_timeout_ms`: how long a call goes on while no node accepts a connection.
+        """`connect_timeout_ms`, `answered_max`: when a call ends sooner, see `Retries`.
 
-        None: as long as otherwise. `wording`: how users give credentials to the program that shows
-        the errors.
+        `wording`: how users give credentials to the program that shows the errors.
         """
         self.endpoints = Endpoints(parse(endpoints))
         check_kind(credentials)
@@ -98,6 +98,7 @@ class Caller:
         self.ids = RequestIds()
         self.metadata = () if client_id is None else ((CLIENT_ID_KEY, client_id),)
         self._connect_timeout_ms = connect_timeout_ms
+        self._answered_max = answered_max
         self._credentials, self._wording = credentials, wording
         self._process = this_process()
         self._on_acknowledged = on_acknowledged
@@ -207,7 +208,7 @@ class Caller:
 
     def retries(self, request: Message, timeout_ms: int) -> Retries:
         """Make the attempts of a call with this time."""
-        return Retries(request, timeout_ms, self._connect_timeout_ms)
+        return Retries(request, timeout_ms, self._connect_timeout_ms, self._answered_max)
 
     async def ask_each(
         self, request: Message, answer: type[AnswerT], *, timeout_ms: int

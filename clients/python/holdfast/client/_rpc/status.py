@@ -53,6 +53,13 @@ _NOT_SERVED = (
 _TOO_LARGE = ("message larger than max", "metadata size exceeds")
 # The node itself is unusable at the moment: the next attempt goes to another one.
 _MOVES = frozenset({StatusCode.UNAVAILABLE, StatusCode.DEADLINE_EXCEEDED})
+# The node took the call up: it has no room for it, or failed in it.
+_ANSWERS = _REFUSALS | {
+    StatusCode.RESOURCE_EXHAUSTED,
+    StatusCode.INTERNAL,
+    StatusCode.UNKNOWN,
+    StatusCode.DATA_LOSS,
+}
 _ELSEWHERE = frozenset({StatusCode.UNIMPLEMENTED, StatusCode.OUT_OF_RANGE})
 
 
@@ -86,16 +93,18 @@ def classify(
     said = readable(details) if outcome else ""
     if fatal is not None:
         fatal.details = said
+        if isinstance(fatal, OutcomeUnknown):
+            fatal.answered = code in _ANSWERS
         # A node's own words that this call is not served there, or that it does not hold the
         # events that are asked for: another one may.
         move = code in _ELSEWHERE and outcome == NOT_APPLIED
         return FailedCall(FailureKind.FATAL, fatal, move=move, leader=leader)
-    error: HoldfastError = (
+    error = (
         Unavailable(text)
         if outcome == NOT_APPLIED
         else OutcomeUnknown(text, request_id=request_id or None)
     )
-    error.details = said
+    error.details, error.answered = said, code in _ANSWERS
     kind = FailureKind.SUPERSEDED if code is StatusCode.ABORTED else FailureKind.RETRY
     return FailedCall(kind, error, move=code in _MOVES, leader=leader)
 

@@ -1,8 +1,8 @@
 """Answers that may become long, made piece by piece as bytes: bounded, and encoded in slices.
 
-An answer that a client's channel could not take is refused while it is made, before it takes up the
-node's memory; a part is never sent as if it were the whole answer. Knows protobuf's wire format and
-no service.
+An answer that is too long for a client's channel is refused while it is made, before it takes up
+the node's memory; a part is never sent as if it were the whole answer. Knows protobuf's wire
+format and no service.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ if TYPE_CHECKING:
 MessageT = TypeVar("MessageT", bound="Message")
 
 ANSWER_BYTES_MAX: Final = (16 << 20) - (64 << 10)
-"""A client's channel takes messages of 16 MiB (`holdfast.client._rpc.channel`)."""
+"""What a read may take of a node's memory. A client's channel has to take messages of 16 MiB; our
+own client's takes more, for joins and syncs (`holdfast.client._rpc.channel`)."""
 _ITEM_HEAD: Final = 6
 """Bytes before an item, at most: its field's number and its length."""
 _MORE: Final = 128

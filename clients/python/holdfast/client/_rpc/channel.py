@@ -15,6 +15,11 @@ import grpc.aio
 if TYPE_CHECKING:
     from os import PathLike
 
+MESSAGE_BYTES_MAX = 65 << 20
+"""The longest message that the settings allow (S7): `log.entry_bytes_max` may be 64 MiB, and a
+message carries a little more around it. It is the same for every program, since a lower limit would
+refuse a member its own assignment, and a higher one takes no memory until such a message comes. The
+setting in force is the nodes' to enforce."""
 OPTIONS: tuple[tuple[str, int], ...] = (
     # A frozen node must be found. The ping is timed by the HTTP/2 setting, whose default is a
     # minute, and not by the keepalive time-out alone: both are needed.
@@ -30,9 +35,8 @@ OPTIONS: tuple[tuple[str, int], ...] = (
     # A restarted node is looked for at once and often; gRPC's own pauses grow to two minutes.
     ("grpc.initial_reconnect_backoff_ms", 100),
     ("grpc.max_reconnect_backoff_ms", 1_000),
-    # The largest entry of the log is 8 MiB (S7); an answer may carry a little more around it.
-    ("grpc.max_receive_message_length", 16 * 1024 * 1024),
-    ("grpc.max_send_message_length", 16 * 1024 * 1024),
+    ("grpc.max_receive_message_length", MESSAGE_BYTES_MAX),
+    ("grpc.max_send_message_length", MESSAGE_BYTES_MAX),
 )
 
 

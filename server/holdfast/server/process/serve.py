@@ -21,7 +21,13 @@ from holdfast.server.process import gc_tuning
 from holdfast.server.process.node import Node, bind
 from holdfast.server.process.open_files import peer_connections_max
 from holdfast.server.security.peer_port import peer_tls
-from holdfast.storage.errors import DirectoryRefused, Refusal, StateBusy, StorageError
+from holdfast.storage.errors import (
+    DirectoryRefused,
+    Refusal,
+    StateBusy,
+    StateContradicted,
+    StorageError,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,7 +49,8 @@ async def serve(
 ) -> None:
     """Serve until SIGTERM or SIGINT; `shared`: path of cluster.json, if a local cluster runs.
 
-    `failpoints`: for tests only. Raises CannotStart, or EngineStopped if the log ends.
+    `failpoints`: for tests only. Raises CannotStart; EngineStopped if the log ends, or if the last
+    snapshot contradicts the state on disk.
     """
     server = bind(config)
     log = _log_config(config, failpoints)
@@ -60,20 +67,30 @@ async def serve(
         broken = node.stopped_because.done()  # read now, since our own close ends the log, too
         await node.stop()
     finally:
-        await _close(opened)
+        contradicted = await _close(opened)
     if broken:
         raise EngineStopped(node.stopped_because.result())
+    if contradicted:
+        raise EngineStopped(contradicted)
     logger.info("stopped")
 
 
-async def _close(opened: OpenReplica) -> None:
-    """Close log and directory; if the last snapshot finds no room, the next start takes longer."""
+async def _close(opened: OpenReplica) -> str | None:
+    """Close log and directory; return how the last snapshot contradicts the state on disk, if so.
+
+    A snapshot that just could not be written costs time at the next start. One that no course of
+    the log leads to is an alarm: the state forked, or went back in time (S3, S8).
+    """
     try:
         await opened.close()
+    except StateContradicted as error:
+        logger.critical("alarm: %s", error)
+        return str(error)
     except StateBusy as error:
         logger.error("%s", error)  # noqa: TRY400 - the sentence says it all
     except StorageError as error:
         logger.error("%s The next start takes what this snapshot lacks from the journal", error)  # noqa: TRY400 - the sentence says it all
+    return None
 
 
 async def _open(config: ReplicaConfig) -> OpenReplica:

@@ -1,0 +1,86 @@
+"""How a node ends: what it logs, and whether its exit code says that it must not go on."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from holdfast.raft.api import EngineStopped
+from holdfast.server.process import serve as served
+from holdfast.storage.errors import StateContradicted, StateFailed
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from holdfast.storage.errors import StorageError
+
+
+class NodeThatIsAsked:
+    """A node that serves, and stops when it is asked to."""
+
+    def __init__(self, *_arguments: object) -> None:
+        self.stopped_because: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+
+    async def start(self) -> None: ...
+    async def stop(self) -> None: ...
+
+
+def serve_until_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, at_close: StorageError
+) -> None:
+    """Run a process to its graceful end; its last snapshot fails with this error."""
+
+    async def close() -> None:
+        raise at_close
+
+    async def opened(_config: object) -> Any:  # noqa: ANN401 - what the process holds open
+        return SimpleNamespace(close=close, replica=None, history=None, peer_troubles=None)
+
+    def asked() -> asyncio.Future[None]:
+        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        future.set_result(None)
+        return future
+
+    nothing = SimpleNamespace(settle=lambda: None, replace_pid=lambda *_: None)
+    stands_in = {
+        "bind": lambda _config: None,
+        "_log_config": lambda *_: None,
+        "_open": opened,
+        "Node": NodeThatIsAsked,
+        "_until_signal": asked,
+        "gc_tuning": nothing,
+        "cluster_file": nothing,
+    }
+    for name, instead in stands_in.items():
+        monkeypatch.setattr(served, name, instead)
+    config: Any = SimpleNamespace(
+        data_dir=tmp_path, disk_reserve_bytes=None, name="a", cluster_id="c"
+    )
+    asyncio.run(served.serve(config, tmp_path, bootstrap=False, rebuild=False))
+
+
+def test_s3_a_contradicted_snapshot_at_the_end_is_an_alarm_and_no_graceful_end(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The state forked: a start after it would go on with what contradicts the log."""
+    with pytest.raises(EngineStopped, match="the term went back"):
+        serve_until_asked(monkeypatch, tmp_path, StateContradicted("the term went back"))
+
+    (alarm,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert alarm.levelno == logging.CRITICAL
+    assert "the term went back" in alarm.getMessage()
+    assert "The next start" not in alarm.getMessage()
+
+
+def test_a_last_snapshot_that_fails_is_taken_up_by_the_next_start(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    serve_until_asked(monkeypatch, tmp_path, StateFailed(tmp_path, "snapshot", "an error"))
+
+    (told,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert told.levelno == logging.ERROR
+    assert "The next start takes what this snapshot lacks" in told.getMessage()

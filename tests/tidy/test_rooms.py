@@ -211,6 +211,7 @@ CLASSIC_STATES = {"PREPARING", "COMPLETING", "PreparingRebalance", "CompletingRe
 KNOW_THEM = [
     "holdfast.coordinator.classic",
     "holdfast.replay.verify.sql_state",  # says the rules a second time
+    "holdfast.client._translate.call_arguments",  # the words of a filter; it has no server's code
     *JUDGES,
 ]
 

@@ -11,7 +11,6 @@ from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
-from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from holdfast.v1 import errors_pb2 as _errors_pb2
 from holdfast.v1 import extras_pb2 as _extras_pb2
 from holdfast.v1 import group_pb2 as _group_pb2
@@ -25,40 +24,6 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
-
-class _ListedState:
-    ValueType = _typing.NewType("ValueType", _builtins.int)
-    V: _TypeAlias = ValueType  # noqa: Y015
-
-class _ListedStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ListedState.ValueType], _builtins.type):
-    DESCRIPTOR: _descriptor.EnumDescriptor
-    LISTED_STATE_UNSPECIFIED: _ListedState.ValueType  # 0
-    """No state."""
-    LISTED_STATE_EMPTY: _ListedState.ValueType  # 1
-    """It has no members."""
-    LISTED_STATE_PREPARING_REBALANCE: _ListedState.ValueType  # 2
-    """Classic: the join phase is open."""
-    LISTED_STATE_COMPLETING_REBALANCE: _ListedState.ValueType  # 3
-    """Classic: a generation has started, and its assignment is waited for."""
-    LISTED_STATE_STABLE: _ListedState.ValueType  # 4
-    """Every member has its assignment."""
-
-class ListedState(_ListedState, metaclass=_ListedStateEnumTypeWrapper):
-    """The states that a group can be listed in, of all types of groups. Where a state is a string, its name is
-    this one's in CamelCase: PREPARING_REBALANCE is PreparingRebalance.
-    """
-
-LISTED_STATE_UNSPECIFIED: ListedState.ValueType  # 0
-"""No state."""
-LISTED_STATE_EMPTY: ListedState.ValueType  # 1
-"""It has no members."""
-LISTED_STATE_PREPARING_REBALANCE: ListedState.ValueType  # 2
-"""Classic: the join phase is open."""
-LISTED_STATE_COMPLETING_REBALANCE: ListedState.ValueType  # 3
-"""Classic: a generation has started, and its assignment is waited for."""
-LISTED_STATE_STABLE: ListedState.ValueType  # 4
-"""Every member has its assignment."""
-Global___ListedState: _TypeAlias = ListedState  # noqa: Y015
 
 @_typing.final
 class DescribeGroupsRequest(_message.Message):
@@ -553,7 +518,9 @@ class ListGroupsRequest(_message.Message):
     HOLDFAST_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def states_filter(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Only groups in one of these states, whatever the case of letters. Empty: all."""
+        """Only groups in one of these states, whatever the case of letters: Empty, PreparingRebalance,
+        CompletingRebalance, Stable. Empty: all.
+        """
 
     @_builtins.property
     def types_filter(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:

@@ -13,18 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from holdfast.client._session.session_io import TopicPartition
 from holdfast.client._text import abbreviate
 from holdfast.client._translate.arguments import INT32_MAX, check_group, check_positive, listed
-from holdfast.v1.admin_pb2 import ListedState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
 INT64_MAX: Final = 2**63 - 1
-GROUP_STATES: Final = tuple(
-    name.removeprefix("LISTED_STATE").title().replace("_", "")
-    for name, number in ListedState.items()
-    if number
-)
-"""Kafka's words, as the contract has them."""
+GROUP_STATES: Final = ("Empty", "PreparingRebalance", "CompletingRebalance", "Stable")
+"""Kafka's words, which the contract carries as strings."""
 GROUP_TYPES: Final = ("classic", "consumer", "share")
 """Kafka's words; this service has only the first of these types so far."""
 

@@ -14,7 +14,7 @@ import pytest
 
 from harness.cluster import HEARTBEAT, Cluster
 from harness.journal import Snapshot
-from holdfast.raft.api import EngineStopped, InvariantBroken, SnapshotMark
+from holdfast.raft.api import EngineInvariantBroken, EngineStopped, SnapshotMark
 from holdfast.raft.core.invariants import LEADING, NAMES, POSITIONS, STANDING
 from holdfast.raft.core.learners import _Learner
 from holdfast.raft.core.switches import ALL, Switch
@@ -270,9 +270,9 @@ def test_a_broken_invariant_stops_the_node(name: str, caplog: pytest.LogCaptureF
         broken.look()
 
     cause = stopped.value.__cause__
-    assert isinstance(cause, InvariantBroken)
+    assert isinstance(cause, EngineInvariantBroken)
     assert (cause.name, sentence in cause.found) == (name, True), cause.found
-    assert "alarm: the replicated log stopped: InvariantBroken" in caplog.text
+    assert "alarm: the replicated log stopped: EngineInvariantBroken" in caplog.text
     assert "Report this with the node's log" in caplog.text
     consumer = broken.cluster.consumer("A")
     consumer.evolve()

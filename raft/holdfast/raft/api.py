@@ -72,7 +72,7 @@ class EngineStopped(RaftError):
         self.reason = reason
 
 
-class InvariantBroken(EngineStopped):
+class EngineInvariantBroken(EngineStopped):
     """What always holds does not: a defect, or damaged memory. The node stops before it acts."""
 
     def __init__(self, name: str, rules: str, found: str) -> None:

@@ -42,8 +42,8 @@ _UNITS: Final = ((86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1_000, "
 _FEW_SECONDS_MS: Final = 10_000
 
 
-def abbreviate(name: str) -> str:
-    """The name, or how it begins where it is too long to name anything."""
+def truncate(name: str) -> str:
+    """The name, or its beginning if it is too long to name anything."""
     return name if len(name) <= WHOLE_MAX else name[:CUT_TO] + "…"
 
 

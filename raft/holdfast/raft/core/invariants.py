@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Generic, NamedTuple, TypeVar
 
-from holdfast.raft.api import InvariantBroken
+from holdfast.raft.api import EngineInvariantBroken
 
 if TYPE_CHECKING:
     from holdfast.raft.api import SnapshotMark
@@ -111,10 +111,10 @@ class Invariant(Generic[M]):
 
 
 def judge(invariants: tuple[Invariant[M], ...], was: M, now: M) -> None:
-    """Raise InvariantBroken for the first one that does not hold."""
+    """Raise EngineInvariantBroken for the first one that does not hold."""
     for each in invariants:
         if not each.holds(was, now):
-            raise InvariantBroken(each.name, each.rules, each.says(was, now))
+            raise EngineInvariantBroken(each.name, each.rules, each.says(was, now))
 
 
 POSITIONS: Final[tuple[Invariant[Positions], ...]] = (

@@ -58,7 +58,7 @@ class Watch:
         self._before: tuple[Positions, Standing, Leading] | None = None
 
     def look(self, *, leaving: bool = False) -> None:
-        """Raise InvariantBroken if an invariant does not hold. `leaving`: messages go out next."""
+        """Raise EngineInvariantBroken if one does not hold. `leaving`: messages go out next."""
         if not self._is_on:
             return
         positions, standing, leading = self._positions(leaving), self._standing(), self._leading()

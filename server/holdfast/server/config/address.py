@@ -7,7 +7,7 @@ import ipaddress
 import socket
 from typing import NamedTuple
 
-from holdfast.coordinator.model.text import abbreviate
+from holdfast.coordinator.model.text import truncate
 
 PORT_MAX = 65_535
 
@@ -37,17 +37,17 @@ def parse_address(text: str) -> Address:
     """Read `host:port`; raises ValueError with a sentence."""
     if "/" in text:
         raise ValueError(
-            f"{abbreviate(text)!r} is a URL or a path; write host:port, with nothing before or "
+            f"{truncate(text)!r} is a URL or a path; write host:port, with nothing before or "
             "after it"
         )
     host, colon, port = text.rpartition(":")
     host = host.removeprefix("[").removesuffix("]")
     if not colon or not host or not port.isascii() or not port.isdigit():
         raise ValueError(
-            f"{abbreviate(text)!r} is no address; write host:port, for example 127.0.0.1:7400"
+            f"{truncate(text)!r} is no address; write host:port, for example 127.0.0.1:7400"
         )
     if int(port) > PORT_MAX:
-        raise ValueError(f"{abbreviate(text)!r} has a port above {PORT_MAX}")
+        raise ValueError(f"{truncate(text)!r} has a port above {PORT_MAX}")
     return Address(host, int(port))
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 import grpc
 
 from holdfast.coordinator.model import rejections as r
-from holdfast.coordinator.model.text import abbreviate, readable
+from holdfast.coordinator.model.text import readable, truncate
 from holdfast.runtime.errors import NotCoordinator, Outcome
 from holdfast.server.rpc.errors import CallFailed
 from holdfast.v1 import errors_pb2 as e
@@ -181,13 +181,13 @@ def sentence(rejection: Rejection, *, time_held: str = "some time") -> str:
 def _few(names: tuple[str, ...], count: int) -> str:
     """List the names, and say how many more there are."""
     more = f" and {count - len(names)} more" if count > len(names) else ""
-    return ", ".join(repr(abbreviate(name)) for name in names) + more
+    return ", ".join(repr(truncate(name)) for name in names) + more
 
 
 def _told(field: str, rejection: Rejection) -> object:
     """Convert a field for a sentence: names of any length are cut, a problem is our own text."""
     value: object = getattr(rejection, field)
-    return abbreviate(value) if isinstance(value, str) and field != "problem" else value
+    return truncate(value) if isinstance(value, str) and field != "problem" else value
 
 
 def code_of(rejection: Rejection | None) -> Code:

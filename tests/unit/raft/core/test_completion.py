@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from harness.journal import ModelJournal
-from holdfast.raft.api import Applied, InvariantBroken
+from holdfast.raft.api import Applied, EngineInvariantBroken
 from holdfast.raft.core.apply_queue import ApplyQueue
 from holdfast.raft.core.completion import Completion
 from holdfast.raft.core.log import Log
@@ -56,7 +56,7 @@ class World:
 
     def look(self, *, leaving: bool) -> None:
         if self.fails == "invariant":
-            raise InvariantBroken("commit_within_log", "E-2", "a defect")
+            raise EngineInvariantBroken("commit_within_log", "E-2", "a defect")
         self.done.append(f"looked, leaving {leaving}")
 
     def send(self, peer: str, message: Message) -> bool:
@@ -103,7 +103,7 @@ def test_e5_what_fails_keeps_back_all_that_follows(fails: str, done: list[str]) 
     world = World()
     world.fill()
     world.fails = fails
-    with pytest.raises((OSError, InvariantBroken)):
+    with pytest.raises((OSError, EngineInvariantBroken)):
         world.completion.run()
 
     assert world.done == done

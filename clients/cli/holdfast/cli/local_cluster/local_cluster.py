@@ -236,6 +236,8 @@ class LocalCluster:
             channel = grpc.insecure_channel(address, OPTIONS)
         else:
             channel = grpc.secure_channel(address, self._client_credentials(), OPTIONS)
+        # Until grpcio 1.78 a call does not dial again where nobody listened yet; a listener does.
+        channel.subscribe(lambda _: None, try_to_connect=True)
         return admin_pb2_grpc.AdminServiceStub(stack.enter_context(channel))
 
     def _client_credentials(self) -> grpc.ChannelCredentials:

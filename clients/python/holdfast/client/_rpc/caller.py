@@ -29,7 +29,7 @@ from holdfast.client._rpc.fork_guard import (
 )
 from holdfast.client._rpc.request_ids import RequestIds
 from holdfast.client._rpc.retries import Retries, request_id_of
-from holdfast.client._rpc.status import CLIENT_ID_KEY, LEADER_KEY, classify
+from holdfast.client._rpc.status import CLIENT_ID_KEY, LEADER_KEY, classify, texts_in
 from holdfast.client._rpc.tls_files import check_files
 from holdfast.client._session.session_io import Failure, FailureKind
 from holdfast.client._text import readable
@@ -283,7 +283,7 @@ class Caller:
             self.ids.observe(extras.log_time_ms, boot_ms())
         code = getattr(response, "error_code", ErrorCode.ERROR_CODE_NONE)
         if code in _ELSEWHERE:
-            leader = dict(trailing).get(LEADER_KEY) or extras.leader_hint or None
+            leader = texts_in(trailing).get(LEADER_KEY) or extras.leader_hint or None
             delay = self.endpoints.redirected(address, leader)
             text = f"{address} does not lead" + (f"; {leader} does." if leader else ".")
             text = f"{address}: {readable(extras.message)}" if extras.message else text

@@ -74,6 +74,14 @@ class FailedCall:
     leader: str | None
 
 
+def texts_in(metadata: Iterable[tuple[str, str | bytes]]) -> dict[str, str]:
+    """Read metadata, in whichever form grpcio gives it: all iterate over pairs.
+
+    Not by dict(), which asks what has `keys` for them, and until grpcio 1.78 those are pairs, too.
+    """
+    return {key: value for key, value in metadata if isinstance(value, str)}
+
+
 def classify(
     code: StatusCode,
     details: str,
@@ -83,7 +91,7 @@ def classify(
     request_id: str,
 ) -> FailedCall:
     """Interpret one status other than OK. Total over StatusCode."""
-    trailing = {key: value for key, value in metadata if isinstance(value, str)}
+    trailing = texts_in(metadata)
     text = f"{subject}: {code.name} ({readable(details)})"
     leader = trailing.get(LEADER_KEY)
     outcome = trailing.get(OUTCOME_KEY)

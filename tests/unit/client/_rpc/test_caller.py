@@ -1,0 +1,45 @@
+"""What a caller reads of an answer, in whichever form grpcio gives it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import KeysView
+from typing import TYPE_CHECKING, Any
+
+import grpc.aio
+import pytest
+
+from holdfast.client._rpc.caller import Caller
+from holdfast.client._session.session_io import Failure
+from holdfast.v1.errors_pb2 import ErrorCode
+from holdfast.v1.group_pb2 import HeartbeatResponse
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+TOLD = (("holdfast-leader", "127.0.0.1:2"), ("other-bin", b"\0"))
+
+
+class OlderMetadata(grpc.aio.Metadata):
+    """As grpcio 1.76 to 1.78 has it: its keys are pairs, so it is no mapping for dict()."""
+
+    def keys(self) -> KeysView[Any]:
+        return KeysView(self)  # that is the defect
+
+
+@pytest.mark.parametrize(
+    "trailing", [TOLD, list(TOLD), grpc.aio.Metadata(*TOLD), OlderMetadata(*TOLD)]
+)
+def test_the_leader_is_read_from_every_form_of_metadata(
+    trailing: Iterable[tuple[str, Any]],
+) -> None:
+    """The floor in pyproject.toml is a promise: the forms differ between versions of grpcio."""
+
+    async def redirected() -> str:
+        caller = Caller("127.0.0.1:1")
+        answer = HeartbeatResponse(error_code=ErrorCode.ERROR_CODE_NOT_COORDINATOR)
+        assert isinstance(caller.read_answer("127.0.0.1:1", answer, trailing), Failure)
+        await caller.close()
+        return caller.endpoints.current
+
+    assert asyncio.run(redirected()) == "127.0.0.1:2"

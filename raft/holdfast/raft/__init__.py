@@ -1,1 +1,1 @@
-"""The replicated log: PySyncObj made safe, and the replica that folds what it commits."""
+"""The replicated log: PySyncObj made safe, and the thread that ticks it."""

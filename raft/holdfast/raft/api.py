@@ -21,14 +21,14 @@ MIB = 1 << 20
 
 
 class RaftError(Exception):
-    """Root of what the replicated log raises."""
+    """Base of all errors of the replicated log."""
 
 
 class NotLeader(RaftError):
     """This node does not lead; nothing was proposed. `leader` is the node to ask, if known."""
 
     def __init__(self, leader: str | None) -> None:
-        """Name the leader that this node last heard."""
+        """`leader`: the last one that this node heard, by node id."""
         hint = f"ask {leader}" if leader else "no leader is known yet, try again"
         super().__init__(f"this node does not lead the cluster: {hint}")
         self.leader = leader
@@ -39,14 +39,14 @@ class OutcomeUnknown(RaftError):
 
 
 class Overloaded(RaftError):
-    """The queue of proposals is full; nothing was proposed, try again later."""
+    """The queue of proposals is full; nothing was proposed. The caller may try again later."""
 
 
 class DiskLow(RaftError):
-    """The disk is down to its reserve; nothing was proposed (S20)."""
+    """The disk has only its reserve left; nothing was proposed (S20)."""
 
     def __init__(self) -> None:
-        """Say what to do."""
+        """Make the sentence: it says what to do."""
         super().__init__(
             "the leading node's disk is down to its reserve (node.disk_reserve_bytes): nothing "
             "more is written before space is freed on it, or the leadership is handed to another "
@@ -55,16 +55,16 @@ class DiskLow(RaftError):
 
 
 class EntryTooLarge(RaftError):
-    """The payload could never fit into an entry (S7); nothing was proposed."""
+    """The payload is longer than an entry may be (S7); nothing was proposed."""
 
     def __init__(self, size: int, limit: int) -> None:
-        """Both in bytes."""
+        """`size` and `limit` are in bytes."""
         super().__init__(f"an entry of {size} bytes exceeds entry_bytes_max = {limit}; split it")
         self.size, self.limit = size, limit
 
 
 class EngineStopped(RaftError):
-    """The engine refused to go on, because going on could lose or fork data."""
+    """The engine stopped, because going on could lose data or fork the log."""
 
     def __init__(self, reason: str) -> None:
         """`reason` says what happened, to what, and what to do."""
@@ -73,10 +73,13 @@ class EngineStopped(RaftError):
 
 
 class EngineInvariantBroken(EngineStopped):
-    """What always holds does not: a defect, or damaged memory. The node stops before it acts."""
+    """An invariant is broken, by a defect or damaged memory. The node stops before it acts."""
 
     def __init__(self, name: str, rules: str, found: str) -> None:
-        """`found`: what is wrong, with its values, as a sentence. `rules`: what it breaks."""
+        """`found`: a sentence about what is wrong, with the values.
+
+        `rules`: ids of the rules broken.
+        """
         super().__init__(
             f"{found}: this must never be ({name}; {rules}). The node stops before it acts on it, "
             "and its data is kept as it is. Report this with the node's log and a copy of its data "
@@ -86,47 +89,46 @@ class EngineInvariantBroken(EngineStopped):
 
 
 class SnapshotFailed(RaftError):
-    """A snapshot cannot be read to its end, or what arrived cannot be used: begin another one."""
+    """A snapshot cannot be read to its end, or the one received is unusable: begin another one."""
 
 
 @dataclass(frozen=True, slots=True)
 class ProposalId:
-    """One call of `propose`: the term it was decided in and its number in this process.
+    """Names one call of `propose`.
 
     Not a tuple on purpose: the engine takes a tuple for a command forwarded by another node.
     """
 
     term: int
+    """The term in which the payload was decided."""
     number: int
+    """Counts the calls of this process."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """The entry at `index` is committed; it is applied once the consumer has evolved it (S4).
-
-    `payload` is empty for an entry of the engine itself (a leader's no-op, a barrier of S19) and
-    for one that every replica skips because it was decided in another term (S1, `skipped`).
-    `proposal` is set on the node that proposed it, also after it lost the leadership.
-    """
+    """The entry at `index` is committed; the consumer applies it when it takes this item (S4)."""
 
     index: int
     term: int
     payload: bytes
+    """Empty for an entry of the engine itself (a leader's no-op, a barrier of S19) and for a
+    skipped one."""
     proposal: ProposalId | None = None
+    """Set on the node that proposed the entry, also after it lost the leadership."""
     skipped: bool = False
+    """Every replica skips the entry, because it was decided in another term (S1)."""
 
 
 @dataclass(frozen=True, slots=True)
 class RoleChanged:
-    """This node leads from here on (its own no-op is the entry before), or no longer leads.
-
-    `unknown`: own proposals that were in the log when the leadership was lost (S5).
-    """
+    """This node leads from here on (its own no-op is the entry before), or no longer leads."""
 
     role: Role
     term: int
     leader: str | None
     unknown: tuple[ProposalId, ...] = ()
+    """Own proposals that were in the log when the leadership was lost (S5)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +142,7 @@ class Refused:
 
 @dataclass(frozen=True, slots=True)
 class Installed:
-    """The state now continues after a snapshot that the leader sent and that is durable here."""
+    """A snapshot that the leader sent is durable here; the state continues after it."""
 
     index: int
     term: int
@@ -148,7 +150,7 @@ class Installed:
 
 @dataclass(frozen=True, slots=True)
 class LeaderSeen:
-    """A hint for redirects: who leads, as far as this node knows. Adjacent ones merge."""
+    """A hint for redirects: the leader that this node knows. Adjacent hints merge."""
 
     leader: str | None
     term: int
@@ -156,7 +158,7 @@ class LeaderSeen:
 
 @dataclass(frozen=True, slots=True)
 class BarrierPassed:
-    """All that was committed when the barrier was begun lies before this item (linearizable)."""
+    """Every entry committed when the barrier was begun comes before this item (linearizable)."""
 
     barrier: int
     index: int
@@ -180,7 +182,7 @@ class ProbeFailed:
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """The last item: the engine stopped, and why. Proposals not answered by now: unknown (S5)."""
+    """The last item: the engine stopped. The outcome of unanswered proposals is unknown (S5)."""
 
     reason: str
 
@@ -199,7 +201,7 @@ Item = (
 
 
 class Fate(Enum):
-    """What became of a proposal whose outcome was unknown (S5)."""
+    """The fate of a proposal whose outcome was unknown (S5)."""
 
     APPLIED = "applied"
     NEVER = "never"
@@ -208,7 +210,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Times in seconds, sizes in bytes. The same on all nodes, or S7 and the timing do not hold."""
+    """Times in seconds, sizes in bytes. All nodes must have the same, for S7 and the timing."""
 
     heartbeat: float = 0.08
     election_min: float = 0.4
@@ -225,7 +227,7 @@ class Settings:
     stream_seconds_max: float = 600.0
 
     def __post_init__(self) -> None:
-        """Refuse combinations in which the rules cannot hold."""
+        """Refuse combinations with which the rules cannot hold."""
         if not 0 < 3 * self.heartbeat < self.election_min < self.election_max:
             msg = "raft timing: 3 * heartbeat < election_min < election_max must hold"
             raise ValueError(msg)
@@ -236,19 +238,21 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class PeerStatus:
-    """What this node, as leader, knows of a peer. `streaming`: it is being sent a snapshot."""
+    """What this node, as leader, knows of a peer."""
 
     peer: str
     connected: bool
     acked_index: int
     next_index: int
     streaming: bool
+    """The peer is being sent a snapshot."""
     counted: bool
+    """The peer's acks count towards a majority."""
 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """A moment of the engine, for people and metrics; nothing may be decided on it."""
+    """The engine at one moment, for people and metrics; nothing may be decided on it."""
 
     role: Role
     term: int
@@ -262,12 +266,12 @@ class Status:
     peers: tuple[PeerStatus, ...]
     current_at: float = float("-inf")
     current_index: int = 0
-    """A follower's state was the newest at `current_at` (seconds of the engine's clock) if it is
-    evolved up to `current_index`: then its leader said that no more was committed."""
+    """A follower's state was the newest at `current_at` (seconds of the engine's clock) if it
+    reflects `current_index`: at that time the leader said that no more was committed."""
 
 
 class TransportHandler(Protocol):
-    """What a transport calls, from the tick thread only: inside its own `poll`."""
+    """What a transport calls inside its own `poll`, so from the tick thread only."""
 
     def on_message(self, peer: str, message: Message) -> None:
         """Handle a message that `peer` sent on its present connection, in the order of sending."""
@@ -276,17 +280,20 @@ class TransportHandler(Protocol):
         """Note that messages to and from `peer` pass from now on."""
 
     def on_disconnected(self, peer: str) -> None:
-        """Note that what was sent to `peer` and is not yet answered may be lost."""
+        """Note that messages sent to `peer` and not yet answered may be lost."""
 
 
 class Transport(Protocol):
-    """Carries messages between the nodes. It may lose, never alter or invent."""
+    """Carries messages between the nodes. It may lose messages, but never alters or invents one."""
 
     def start(self, handler: TransportHandler, wake: Callable[[], None]) -> None:
-        """Begin. `wake` may be called from any thread when `poll` has something to deliver."""
+        """Begin.
+
+        The transport calls `wake`, from any thread, when `poll` has something to deliver.
+        """
 
     def send(self, peer: str, message: Message) -> bool:
-        """Queue without blocking; False if it was surely not sent. Tick thread only."""
+        """Queue a message without blocking; False if it was surely not sent. Tick thread only."""
 
     def poll(self) -> None:
         """Call the handler for everything received since the last call. Tick thread only."""
@@ -304,31 +311,34 @@ class SnapshotMark:
 
 
 class Notes(Protocol):
-    """Bytes that outlive the process: late by a second, or lost in a power cut, never altered."""
+    """Bytes that outlive the process: they may be a second old or lost, but are never altered."""
 
     def read(self) -> bytes:
-        """Return what was last written; nothing if that was never, or if it is lost."""
+        """Return the content written last; empty if there was none, or if it is lost."""
 
     def write(self, content: bytes) -> None:
-        """Replace it; where that fails, there is nothing to do about it. Never syncs."""
+        """Replace the content; a failure is ignored. Never syncs."""
 
     def close(self) -> None:
-        """Let go of it; the last call."""
+        """Release the file; the last call."""
 
 
 class SnapshotSource(Protocol):
-    """The state as the engine sees it: where it stands, and how it travels (S18).
+    """The state's snapshots, as the engine sees them (S18).
 
     The methods are called by the tick thread and must not wait for the consumer's thread.
     """
 
     def latest(self) -> SnapshotMark:
-        """Return the newest durable local snapshot, the one a start would load; (0, 0): none."""
+        """Return the mark of the newest durable snapshot, which a start would load.
+
+        (0, 0): none.
+        """
 
     def open(self, index: int) -> Iterator[bytes]:
         """Open the latest snapshot, which has this index, as chunks read from a local copy.
 
-        An empty chunk means: nothing is ready yet, ask again later. Never blocks. The iterator
+        An empty chunk means that nothing is ready yet: ask again later. Never blocks. The iterator
         raises SnapshotFailed if the snapshot cannot be delivered whole.
         """
 
@@ -340,22 +350,25 @@ class SnapshotSource(Protocol):
 
 
 class SnapshotSink(Protocol):
-    """A snapshot on its way in. Nothing of it counts before `ready`."""
+    """A snapshot that is being received. Nothing of it counts before `ready`."""
 
     def write(self, chunk: bytes) -> bool:
-        """Queue the next bytes, in order; False if there is no room, and they must come again."""
+        """Queue the next bytes, in order; False if there is no room: they must be sent again."""
 
     def taken(self) -> int:
-        """How many bytes were written; what only waits is not (S20). Raises SnapshotFailed."""
+        """Return how many bytes are written; queued bytes do not count (S20).
+
+        Raises SnapshotFailed.
+        """
 
     def seal(self) -> None:
-        """All bytes are there: begin to make them durable, without blocking."""
+        """Begin to make the snapshot durable, without blocking: all its bytes were queued."""
 
     def ready(self) -> bool:
-        """Tell whether it is durable, beside the present state. Raises SnapshotFailed."""
+        """Return whether it is durable beside the present state. Raises SnapshotFailed."""
 
     def install(self) -> None:
-        """Make it what a start would load from now on (S18: a rename). Durable on return."""
+        """Make it the snapshot that a start loads (S18: by a rename). Durable on return."""
 
     def abort(self) -> None:
-        """Forget it, sealed or not; it will not be installed."""
+        """Drop the snapshot, sealed or not; it will not be installed."""

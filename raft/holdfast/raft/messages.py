@@ -1,6 +1,6 @@
 """What the nodes say to each other: frozen dataclasses.
 
-How they travel is known in `wire` alone; what they mean, to those who send and take them.
+Only `wire` knows how they travel; what they mean, the concerns that send and handle them know.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class BadMessage(ValueError):
-    """Bytes that no node of this version sends: the connection that brought them is closed."""
+    """Bytes that no node of this version sends; the receiver closes their connection."""
 
 
 class LogEntry(NamedTuple):
@@ -29,7 +29,7 @@ class Formed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PreVote:
-    """Would you vote for me in `term`? Changes nothing at either end."""
+    """Asks whether the receiver would vote for the sender in `term`. Changes nothing on either."""
 
     round: int
     term: int
@@ -39,7 +39,7 @@ class PreVote:
 
 @dataclass(frozen=True, slots=True)
 class PreVoteGranted:
-    """Yes to the pre-vote `round` for `term`."""
+    """The sender would vote as the pre-vote `round` for `term` asked."""
 
     round: int
     term: int
@@ -54,12 +54,13 @@ class TermNotice:
 
 @dataclass(frozen=True, slots=True)
 class RequestVote:
-    """A real vote. `transfer`: the term whose leader handed over to the candidate, 0 = none."""
+    """Asks for a real vote."""
 
     term: int
     last_index: int
     last_term: int
     transfer: int
+    """The term whose leader handed over to the candidate; 0: none."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,18 +72,16 @@ class VoteGranted:
 
 @dataclass(frozen=True, slots=True)
 class Append:
-    """Entries after (`prev_index`, `prev_term`), or a heartbeat when there are none.
-
-    `round` numbers the quorum probe (S10 c); `admit` names the incarnation of the receiver whose
-    rebuild has ended (S19), "" if none.
-    """
+    """Entries after (`prev_index`, `prev_term`), or a heartbeat when there are none."""
 
     term: int
     round: int
+    """The number of the quorum probe (S10 c)."""
     commit_index: int
     prev_index: int
     prev_term: int
     admit: str
+    """The receiver's incarnation, if its rebuild has ended (S19); else ""."""
     entries: tuple[LogEntry, ...]
 
 
@@ -125,21 +124,22 @@ class ChunkAck:
 
 @dataclass(frozen=True, slots=True)
 class Ack:
-    """Answer to `Append`. Success: everything below `next_index` is durable here and matches.
-
-    Without success and with `reset`, the leader goes on at `next_index`. `round` echoes the probe
-    (0: none of this term), `promise_ms` is the election minimum that the sender promises from
-    when it heard it (S10 c); `stage` and `incarnation` say which disk speaks (S19).
-    """
+    """Answer to `Append`."""
 
     term: int
     next_index: int
     success: bool
+    """Everything below `next_index` is durable on the sender and matches the leader's log."""
     reset: bool
+    """Without `success`: the leader continues at `next_index`."""
     round: int
+    """Echoes the quorum probe; 0: none of this term."""
     promise_ms: int
+    """The election minimum, in ms: the sender keeps it from when it heard the probe (S10 c)."""
     stage: str
+    """How far the sender's disk is from being a voter (S19)."""
     incarnation: str
+    """The sender's disk (S19)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,18 +151,19 @@ class TimeoutNow:
 
 @dataclass(frozen=True, slots=True)
 class Hello:
-    """First start only (S19): who I am, and which disks I know. An answer is never answered."""
+    """Sent at a first start only (S19): the sender, and the disks that it knows."""
 
     cluster_id: str
     stage: str
     incarnation: str
     answer: bool
+    """Whether this answers a `Hello`; an answer is never answered."""
     formed: tuple[Formed, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class StateDigest:
-    """The sender's state, evolved up to `index`, has this digest (S3)."""
+    """The digest of the sender's state with all entries up to `index` applied (S3)."""
 
     index: int
     digest: bytes
@@ -170,31 +171,31 @@ class StateDigest:
 
 @dataclass(frozen=True, slots=True)
 class Recall:
-    """The sender asks what is remembered of its disk, which is `incarnation` (S21)."""
+    """Asks what the receiver remembers of the sender's disk, which is `incarnation` (S21)."""
 
     incarnation: str
 
 
 @dataclass(frozen=True, slots=True)
 class Recalled:
-    """What the sender remembers of the receiver's disk (S21); zeros and "" if nothing.
-
-    In the leadership of `term`, another node's or its own, it held everything up to `index`; its
-    last vote for the sender was in `vote_term`.
-    """
+    """What the sender remembers of the receiver's disk (S21); zeros and "" if nothing."""
 
     incarnation: str
     term: int
+    """The term, led by the receiver or another node, in which the disk held `index`."""
     index: int
+    """The disk held everything up to this entry."""
     vote_term: int
+    """The term of the receiver's last vote for the sender."""
 
 
 @dataclass(frozen=True, slots=True)
 class Witness:
-    """A leader tells what `node`, on this disk, held in `term`; "": not known which disk (S21)."""
+    """A leader tells that `node` held everything up to `index` in `term` (S21)."""
 
     node: str
     incarnation: str
+    """The node's disk; "" if it is not known."""
     term: int
     index: int
 

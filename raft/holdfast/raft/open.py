@@ -1,7 +1,7 @@
 """Opens one node's part of the replicated log: transport, journal, engine and its thread.
 
-The only file that knows all parts of this layer. What the entries mean, and what is made of them,
-it does not know: snapshots are handed in.
+The only file that knows all parts of this layer. It does not know what the entries mean: snapshots
+are passed in.
 """
 
 from __future__ import annotations
@@ -29,26 +29,27 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """What a node needs to know to take part. `peers`: the others' peer addresses by node id.
-
-    `tls` None: loopback only. `connections_max`: how many connections the peer port takes.
-    `clients_at`: where this node serves clients, for those who call the peer port by mistake.
-    `failpoints`: for tests only, see `journal.failpoints`.
-    """
+    """What a node needs to know to take part."""
 
     cluster_id: str
     node_id: str
     listen: str
+    """The own peer address, host:port."""
     peers: dict[str, str]
+    """The peer addresses of the other nodes by node id."""
     tls: PeerTls | None
+    """None: loopback only."""
     settings: Settings
     connections_max: int = CONNECTIONS_MAX
+    """How many connections the peer port takes."""
     clients_at: str = ""
+    """Where this node serves clients, host:port; told to clients that call the peer port."""
     failpoints: Path | None = None
+    """For tests only, see `journal.failpoints`."""
 
 
 def boot_seconds() -> float:
-    """CLOCK_BOOTTIME: it also counts the time that a machine was suspended (S10 c)."""
+    """Read CLOCK_BOOTTIME in seconds; it also counts time that a machine was suspended (S10 c)."""
     return time.clock_gettime(time.CLOCK_BOOTTIME)
 
 
@@ -56,7 +57,7 @@ class PeerCalls:
     """Calls between nodes beside the log, on connections of their own."""
 
     def __init__(self, config: LogConfig) -> None:
-        """Nothing listens yet: the engine binds the port once all is loaded."""
+        """Make the transport; the engine binds the port once all is loaded."""
         self.transport = GrpcTransport(
             config.cluster_id,
             config.node_id,
@@ -68,17 +69,20 @@ class PeerCalls:
         self.transport.send_clients_to(config.clients_at)
 
     def offer(self, method: str, answer: Callable[[bytes], Iterator[bytes]]) -> None:
-        """Answer the peers' calls of a method; before the log is opened."""
+        """Have `answer` serve the peers' calls of a method.
+
+        To be called before the log is opened.
+        """
         self.transport.offer(method, answer)
 
     def call(self, peer: str, method: str, request: bytes) -> Iterator[bytes]:
-        """The peer's answer in chunks. Raises OSError when it breaks off."""
+        """Return the peer's answer in chunks. Raises OSError when it breaks off."""
         return self.transport.call(peer, method, request)
 
 
 @dataclass(frozen=True, slots=True)
 class OpenLog:
-    """The engine, which ticks once `start` was called, and how to end it."""
+    """A node's open log: the engine, which ticks from `start` on, and its thread."""
 
     engine: Engine
     _thread: EngineThread
@@ -89,11 +93,14 @@ class OpenLog:
         self._thread.start()
 
     def stop(self) -> bool:
-        """End the engine and its thread; blocks. False: it hangs, and nothing may be released."""
+        """End the engine and its thread; blocks.
+
+        False if it hangs: then nothing may be released.
+        """
         return self._thread.stop()
 
     def peer_troubles(self) -> Sequence[str]:
-        """Sentences about peers that are refused, or refuse this node, at the moment."""
+        """Return sentences about peers that are refused now, or refuse this node."""
         return self._calls.transport.troubles()
 
 
@@ -102,7 +109,7 @@ def open_log(
 ) -> OpenLog:
     """Load the journal and bind the peer port. Raises TransportFailed, EngineStopped, StorageError.
 
-    `snapshots`: what is sent to peers too far behind, and takes in what they send (S18).
+    `snapshots`: sent to peers that are too far behind, and received from them (S18).
     """
     engine = Engine(
         node_id=config.node_id,

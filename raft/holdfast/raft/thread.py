@@ -1,6 +1,6 @@
 """The engine's own thread: ticks it, and reports if it breaks.
 
-The engine must not wait for the asyncio loop, or a long evolve would cost an election; and the
+The engine must not wait for the asyncio loop, or a long apply would cost an election; and the
 loop must not wait for the engine's disk. They meet only in the FIFO (S4). Knows no group rules.
 """
 
@@ -21,7 +21,7 @@ JOIN_SECONDS = 10.0
 
 
 class Ticking(Protocol):
-    """What the thread does with an engine."""
+    """What the thread needs of an engine."""
 
     def tick(self, max_wait: float) -> None:
         """Do what is due; wait at most `max_wait` seconds for more. Raises EngineStopped."""
@@ -34,7 +34,7 @@ class EngineThread:
     """Runs an engine until `stop`, or until it breaks."""
 
     def __init__(self, engine: Ticking, node_id: str) -> None:
-        """`start` begins to tick."""
+        """Prepare the thread; `start` begins to tick."""
         self._engine = engine
         self._ending = threading.Event()
         self._thread = threading.Thread(target=self._run, name=f"engine-{node_id}", daemon=True)

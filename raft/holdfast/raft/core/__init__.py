@@ -1,1 +1,1 @@
-"""Raft by concerns: elections, lease, replication, proposals, snapshots, what a disk has lost."""
+"""Raft by concerns: elections, lease, replication, proposals, snapshots, lost writes."""

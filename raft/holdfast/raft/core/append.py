@@ -35,7 +35,7 @@ class Appending:
     def __init__(
         self, ctx: Context, identity: NodeIdentity, elections: Elections, rebuild: Rebuild
     ) -> None:
-        """No leader was heard."""
+        """Start without a leader."""
         self._ctx, self._identity, self._elections, self._rebuild = (
             ctx,
             identity,
@@ -50,7 +50,10 @@ class Appending:
         self._buffer = bytearray()
 
     def follow(self, peer: str, term: int, round_: int) -> bool:
-        """Accept the sender as the leader of its term; a stale one is told the term by an ack."""
+        """Accept the sender as the leader of its term.
+
+        An ack tells a stale leader the newer term.
+        """
         state = self._ctx.state
         if term < state.term:
             self.reply(peer, 0)
@@ -66,7 +69,7 @@ class Appending:
     def reply(
         self, peer: str, next_index: int, *, success: bool = False, reset: bool = False
     ) -> None:
-        """Answer the leader; held until what it shows is durable."""
+        """Answer the leader; the ack is held until the state that it shows is durable."""
         term, round_ = self._heard_round
         echoed = round_ if term == self._ctx.state.term else 0
         identity = self._identity
@@ -99,14 +102,14 @@ class Appending:
         self.reply(peer, self._verified + 1, success=True)
 
     def _conflict_begins(self, index: int, term: int) -> int:
-        """E-7: go back over the whole term at once, but never below what is committed."""
+        """Return where the conflicting term begins, but nothing below the commit index (E-7)."""
         journal, floor = self._ctx.journal, self._ctx.state.commit_index + 1
         while index > floor and journal.term_at(index - 1) == term:
             index -= 1
         return max(index, floor)
 
     def _store(self, index: int, entries: tuple[LogEntry, ...]) -> None:
-        """E-1: skip what is held, cut where the terms differ, append the rest."""
+        """Skip entries that are held, cut where the terms differ, append the rest (E-1)."""
         journal = self._ctx.journal
         if not self._ctx.on(Switch.CUT_ON_CONFLICT) and index <= journal.last_index:
             journal.truncate_unchecked(index)
@@ -122,7 +125,7 @@ class Appending:
             journal.append(entry.command, entry.term)
 
     def _commit(self, append: Append) -> None:
-        """E-2: what the leader committed and this message verified, no more."""
+        """Commit what the leader has committed and this message has verified, no more (E-2)."""
         index = min(append.commit_index, self._verified)
         if index > self._ctx.state.commit_index:
             self._ctx.state.commit_index = index
@@ -133,7 +136,7 @@ class Appending:
     # -- long entries (S7) ---------------------------------------------------------------
 
     def on_entry_chunk(self, peer: str, chunk: EntryChunk) -> None:
-        """Collect a long entry; whole, it is an append like any other."""
+        """Collect a long entry; when it is whole, handle it like any other append."""
         if not self.follow(peer, chunk.term, chunk.round):
             return
         self._check_size(peer, chunk.total)
@@ -155,7 +158,7 @@ class Appending:
             self._ctx.ready.send.append((peer, ack))
 
     def _check_size(self, peer: str, total: int) -> None:
-        """S7: the limit is the same on all nodes, so that what one accepts no other must refuse."""
+        """Stop the node on an entry over the limit, which is the same on all nodes (S7)."""
         limit = self._ctx.settings.entry_bytes_max
         if total > limit:
             raise EngineStopped(
@@ -165,7 +168,7 @@ class Appending:
 
 
 class Installing:
-    """Snapshots on their way in (S18). Until one is durable, nothing here has changed."""
+    """Receives snapshots (S18). Until one is durable, log and state stay as they are."""
 
     def __init__(
         self,
@@ -175,7 +178,7 @@ class Installing:
         snapshots: SnapshotSource,
         wake: Callable[[], None],
     ) -> None:
-        """No snapshot is under way. `wake` brings about the next tick, from any thread."""
+        """Start without a snapshot. `wake` brings about the next tick, from any thread."""
         self._ctx, self._appending, self._delivery = ctx, appending, delivery
         self._snapshots, self._wake = snapshots, wake
         self._told = 0
@@ -200,7 +203,10 @@ class Installing:
         self._acknowledge(key)
 
     def _acknowledge(self, key: StreamKey) -> None:
-        """S20: only what the disk took in opens the leader's window; 0: begin again."""
+        """Tell the sender how many bytes the disk has taken, which opens its window (S20).
+
+        0 makes it begin again.
+        """
         taken = self._taken()
         self._told = taken if key == self._cursor.key else 0
         self._ctx.ready.send.append((key.peer, ChunkAck(key.term, key.index, self._told)))
@@ -236,7 +242,7 @@ class Installing:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether a whole snapshot is being made durable."""
+        """Whether a complete snapshot is being made durable."""
         return self._sealed
 
     def tick(self) -> None:
@@ -258,7 +264,7 @@ class Installing:
         self._continue_behind(key)
 
     def _is_ready(self, sink: SnapshotSink) -> bool:
-        """Raises nothing: what cannot be used is forgotten."""
+        """Return whether the snapshot is durable; drop it and return False if it is unusable."""
         try:
             return sink.ready()
         except SnapshotFailed as error:
@@ -266,7 +272,7 @@ class Installing:
             return False
 
     def _forget(self, error: SnapshotFailed) -> None:
-        """Drop what cannot be used, and say so: the leader begins anew with a fresh copy."""
+        """Drop an unusable snapshot and tell its sender, which begins anew with a fresh copy."""
         logger.warning("the snapshot that arrived cannot be used: %s", error)
         key = self._cursor.key
         self._drop()

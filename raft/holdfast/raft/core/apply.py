@@ -1,7 +1,7 @@
 """The apply loop: committed entries go into the FIFO of S4, and nothing is executed here (E-6).
 
-What the engine calls applied is what was put into the queue. What may be cut, read or called ready
-is what the consumer has evolved, which it reports by `evolved`.
+What the engine calls applied is only put into the queue. The log may be cut, the state read and the
+leader called ready up to what the consumer has applied to the state, which it reports by `evolved`.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from holdfast.raft.core.proposals import Proposals
 
 ENTRY_OVERHEAD = 128
-"""What an entry costs in memory beside its bytes, about."""
+"""About how much memory an entry takes beside its payload, in bytes."""
 
 
 class Delivery:
-    """Hands over, in order, what is committed and what happened to the role."""
+    """Hands over committed entries and changes of the role, in their order."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class Delivery:
         lease: Lease,
         probes: Probes,
     ) -> None:
-        """Start behind what the state already holds."""
+        """Start after the entries that the state already holds."""
         self._ctx, self._apply_queue, self._proposals = ctx, apply_queue, proposals
         self._lease, self._probes = lease, probes
         self.evolved_index = 0
@@ -79,35 +79,35 @@ class Delivery:
         return Applied(index, term, payload, proposal)
 
     def _note_ready(self) -> None:
-        """S10 d: nothing is served before the own no-op is evolved."""
+        """Note the term as ready to be served once the own no-op is applied (S10 d)."""
         state = self._ctx.state
         no_op = state.own_no_op
         if state.is_leader and no_op is not None and self.evolved_index >= no_op:
             self._lease.ready_term = state.term
 
     def began_to_lead(self) -> None:
-        """Without S4 the role would be told here, before entries that it depends on."""
+        """Do nothing; without S4, tell the role here, before the entries that it depends on."""
         if not self._ctx.on(Switch.S4_ORDER):
             self._ctx.ready.apply.append(
                 RoleChanged("leader", self._ctx.state.term, self._ctx.state.node_id)
             )
 
     def stepped_down(self) -> None:
-        """The role change enters the FIFO where it happens, not at the end of a tick."""
+        """Put the role change into the FIFO where it happens, not at the end of a tick."""
         unknown = self._proposals.abandon() if self._ctx.on(Switch.S5_UNKNOWN) else ()
         state = self._ctx.state
         self._ctx.ready.apply.append(RoleChanged("follower", state.term, None, unknown))
         self._probes.fail_all()
 
     def hint_leader(self) -> None:
-        """Tell who leads when it has changed, for redirects."""
+        """Tell the consumer of a new leader, for redirects."""
         now = (self._ctx.state.leader, self._ctx.state.term)
         if now != self._hint:
             self._hint = now
             self._ctx.ready.apply.append(LeaderSeen(*now))
 
     def installed(self, index: int, term: int) -> None:
-        """An installed snapshot travels in the same order as the entries."""
+        """Put an installed snapshot into the FIFO, in order with the entries."""
         self._ctx.state.handed_index = index
         self._ctx.ready.apply.append(Installed(index, term))
         self._proposals.forget_older(term)
@@ -115,13 +115,13 @@ class Delivery:
     # -- cutting ---------------------------------------------------------------------
 
     def ask_cut(self, index: int) -> None:
-        """Any thread: a durable snapshot covers entries up to this index."""
+        """Allow a cut up to this index, which a durable snapshot covers. Any thread."""
         self._cut_asked = max(self._cut_asked, index)
 
     def cut(self, floor: int | None) -> None:
-        """Cut what was asked and is evolved, but keep a tail for peers that lag a little.
+        """Cut the log as far as asked and applied, but keep a tail for peers that lag a little.
 
-        `floor`: a snapshot with this index is on its way to a peer, which goes on behind it.
+        `floor`: the index of a snapshot on its way to a peer, which needs the entries after it.
         """
         journal = self._ctx.journal
         limit = self.evolved_index if self._ctx.on(Switch.S4_CUT) else self._ctx.state.handed_index

@@ -18,27 +18,32 @@ if TYPE_CHECKING:
 
 
 class Room(NamedTuple):
-    """How many entries, and how many bytes of them, may still be pushed; the last may be longer."""
+    """How much may still be pushed."""
 
     entries: int
+    """In entries."""
     bytes: int
+    """In bytes of entries; the last entry may exceed it."""
 
     def __bool__(self) -> bool:
         """Whether another entry may be pushed."""
         return self.entries > 0 and self.bytes > 0
 
     def less(self, size: int) -> Room:
-        """Return what an entry of this size leaves."""
+        """Return the room that is left after an entry of `size` bytes."""
         return Room(self.entries - 1, self.bytes - size)
 
 
 class ApplyQueue:
-    """Pushed by the tick thread, taken by one consumer thread."""
+    """A FIFO: the tick thread pushes, one consumer thread takes."""
 
     def __init__(
         self, items_max: int, bytes_max: int, on_room: Callable[[], None] = lambda: None
     ) -> None:
-        """Bound what waits, in entries and bytes of payload. `on_room`: it was full, and is not."""
+        """Set the bounds, in entries and bytes of payload.
+
+        `on_room`: called when it is full no more.
+        """
         self._items: deque[Item] = deque()
         self._lock = threading.Lock()
         self._room = Room(items_max, bytes_max)
@@ -46,16 +51,16 @@ class ApplyQueue:
         self.on_items: Callable[[], None] = lambda: None
 
     def __len__(self) -> int:
-        """Count what waits."""
+        """Count the items that wait."""
         return len(self._items)
 
     @property
     def room(self) -> Room:
-        """What may be pushed now; a consumer that takes meanwhile makes it more."""
+        """What may be pushed now; it grows when the consumer takes meanwhile."""
         return self._room
 
     def push(self, items: Sequence[Item]) -> None:
-        """Append items; tell the consumer if it had nothing."""
+        """Append items; notify the consumer if the queue was empty."""
         with self._lock:
             was_empty = not self._items
             for item in items:
@@ -76,7 +81,7 @@ class ApplyQueue:
             self._room = self._room.less(len(item.payload))
 
     def take(self, limit: int) -> list[Item]:
-        """Return the oldest items, at most `limit`, and make room for as many."""
+        """Remove and return the oldest items, at most `limit`."""
         with self._lock:
             was_full = not self._room
             items = [self._items.popleft() for _ in range(min(limit, len(self._items)))]

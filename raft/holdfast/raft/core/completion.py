@@ -32,16 +32,16 @@ class Completion:
         watch: Watch,
         shown: Callable[[str, Message], None],
     ) -> None:
-        """`shown` hears of each message that shows this disk, before it leaves."""
+        """`shown` is called with each message that shows this disk, before it leaves."""
         self._ctx, self._transport, self._apply_queue = ctx, transport, apply_queue
         self._watch, self._shown = watch, shown
         if not ctx.on(Switch.ACK_AFTER_FLUSH):
             ctx.ready.send = _Unheld(self._show)
 
     def run(self) -> None:
-        """Send what shows nothing; persist; send what shows it, if all is well; hand over.
+        """Send what shows nothing of the disk; persist; check; send what shows it; hand over.
 
-        What raises on the way keeps everything behind it from happening.
+        If one step raises, no later step happens.
         """
         ready = self._ctx.ready
         at_once, ready.at_once = ready.at_once, []
@@ -66,13 +66,13 @@ class Completion:
 
 
 class _Unheld(list["Outgoing"]):
-    """Without E-5: a message leaves as soon as it is appended, whatever the disk has."""
+    """Stands in for `Ready.send` without E-5: a message leaves as soon as it is appended."""
 
     def __init__(self, show: Callable[[Sequence[Outgoing]], None]) -> None:
-        """It never holds anything."""
+        """Stay empty: `show` sends each message at once."""
         super().__init__()
         self._show = show
 
     def append(self, message: Outgoing) -> None:
-        """Send."""
+        """Send the message."""
         self._show([message])

@@ -1,4 +1,4 @@
-"""What every concern of the overlay is given: who we are, time, chance, the log, what is to do."""
+"""What every concern is given: this node's name, time, chance, the log and `Ready`."""
 
 from __future__ import annotations
 
@@ -18,22 +18,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """Shared by all concerns. `now` is the boot clock (S10), in seconds; any thread may read it."""
+    """Shared by all concerns."""
 
     node_id: str
     cluster_id: str
     settings: Settings
     switches: frozenset[Switch]
     now: Callable[[], float]
+    """The boot clock (S10), in seconds; any thread may read it."""
     random: Random
     state: RaftState
     journal: Log
     ready: Ready
 
     def on(self, rule: Switch) -> bool:
-        """Whether a defence is in force; always true outside the test harness."""
+        """Return whether a defence is in force; always true outside the test harness."""
         return rule in self.switches
 
     def election_timeout(self) -> float:
-        """Draw a timeout between the election minimum and maximum."""
+        """Draw a timeout between the election minimum and maximum, in seconds."""
         return self.random.uniform(self.settings.election_min, self.settings.election_max)

@@ -32,7 +32,7 @@ class Elections:
         lost_writes: LostWriteDetection,
         comparison: Comparison,
     ) -> None:
-        """Nobody was heard, nobody voted."""
+        """Start without a leader and without votes."""
         self._ctx, self._identity, self._lease = ctx, identity, lease
         self._lost_writes, self._comparison = lost_writes, comparison
         self.heard_at = NEVER
@@ -46,13 +46,16 @@ class Elections:
 
     @property
     def _is_voter(self) -> bool:
-        """S19, S10 b, S21: whether this disk has a vote at all, the silence and the comparison."""
+        """Whether this disk has a vote (S19), and silence (S10 b) and comparison (S21) are over."""
         return (
             self._identity.is_member and not self._identity.is_silent and self._comparison.is_done
         )
 
     def may_vote(self, request: RequestVote) -> bool:
-        """S10 a, b: may a *real* vote be given? A refusal changes nothing, not even the term."""
+        """Return whether a *real* vote may be given (S10 a, b). A refusal changes nothing.
+
+        Not even the term.
+        """
         ctx, state = self._ctx, self._ctx.state
         if not self._is_voter:
             return False
@@ -64,7 +67,7 @@ class Elections:
         return ctx.now() - heard >= ctx.settings.election_min
 
     def may_campaign(self) -> bool:
-        """A node's own candidacy is a vote as well."""
+        """Return whether this node may stand: its own candidacy is a vote as well."""
         ctx, state = self._ctx, self._ctx.state
         if not self._is_voter:
             return False
@@ -78,14 +81,17 @@ class Elections:
         return ctx.now() - self.heard_at >= ctx.settings.election_min
 
     def transfer_of(self, term: int) -> int:
-        """Return the term whose leader handed over to this candidate of `term`, or 0."""
+        """Return the term whose leader handed over to this node, a candidate of `term`.
+
+        0: none did.
+        """
         valid = self._transfer_term == term - 1 or not self._ctx.on(Switch.S10_TRANSFER_TERM)
         return term - 1 if self._transfer_term and valid else 0
 
     # -- campaigning -----------------------------------------------------------------
 
     def tick(self) -> None:
-        """Before the engine looks at its timer: turn a campaign into a pre-vote, or put it off."""
+        """Turn a due campaign into a pre-vote, or put it off, before the engine's timer fires."""
         ctx, state = self._ctx, self._ctx.state
         if state.is_leader or state.election_deadline >= ctx.now():
             return
@@ -102,7 +108,7 @@ class Elections:
             self._ask_pre_votes()
 
     def _put_off(self) -> None:
-        """Try later; after the silence of a start, soon."""
+        """Move the election deadline; in the silence of a start, to soon after its end."""
         settings = self._ctx.settings
         self._pre_won = False
         if self._identity.is_silent:
@@ -113,7 +119,7 @@ class Elections:
         self._ctx.state.election_deadline = at
 
     def _ask_pre_votes(self) -> None:
-        """E-13: ask first, so that a node that cannot win deposes nobody."""
+        """Ask for pre-votes, so that a node that cannot win deposes no leader (E-13)."""
         ctx, state, journal = self._ctx, self._ctx.state, self._ctx.journal
         state.election_deadline = ctx.now() + ctx.election_timeout()
         self._pre_round += 1
@@ -123,7 +129,7 @@ class Elections:
             ctx.ready.send.append((peer, question))
 
     def heard_leader(self) -> None:
-        """The leader of this term spoke: be patient again."""
+        """Restart the election timer, because the leader of this term was heard."""
         state = self._ctx.state
         self.heard_at = self._ctx.now()
         if not state.transfer_pending:
@@ -133,7 +139,7 @@ class Elections:
     # -- messages ----------------------------------------------------------------------
 
     def on_pre_vote(self, peer: str, ask: PreVote) -> None:
-        """Answer whether a campaign of `peer` would be right now."""
+        """Grant a pre-vote if `peer` may campaign now; tell it the term if its own is old."""
         ctx, state, journal = self._ctx, self._ctx.state, self._ctx.journal
         if not self._is_voter:
             return
@@ -147,7 +153,7 @@ class Elections:
             ctx.ready.send.append((peer, PreVoteGranted(ask.round, ask.term)))
 
     def on_pre_vote_granted(self, peer: str, grant: PreVoteGranted) -> None:
-        """Campaign as soon as a majority would vote."""
+        """Count a pre-vote; campaign as soon as a majority has granted it."""
         state = self._ctx.state
         if state.is_leader or (grant.round, grant.term) != (self._pre_round, state.term + 1):
             return
@@ -157,18 +163,18 @@ class Elections:
             state.election_deadline = 0
 
     def on_term_notice(self, notice: TermNotice) -> None:
-        """S10 e: adopt it, or the longer log with the lower term asks in vain for ever."""
+        """Adopt the term, or a longer log with a lower term would ask in vain for ever (S10 e)."""
         state = self._ctx.state
         if not state.is_leader and notice.term > state.term:
             state.adopt_term(notice.term)
 
     def on_request_vote(self, peer: str, request: RequestVote) -> None:
-        """Refuse before the candidate's term is looked at; else the stock engine decides."""
+        """Refuse a vote before the candidate's term is adopted, or let the engine judge it."""
         if self.may_vote(request):
             self._ctx.state.judge_vote(peer, request)
 
     def on_vote_granted(self, peer: str, vote: VoteGranted) -> None:
-        """E-11: a voter counts once, however often its vote arrives."""
+        """Count a voter once, however often its vote arrives (E-11)."""
         state = self._ctx.state
         self._lost_writes.on_vote(peer, vote.term)
         if not state.is_candidate or vote.term != state.term:
@@ -182,7 +188,7 @@ class Elections:
             state.become_leader()
 
     def on_timeout_now(self, peer: str, message: TimeoutNow) -> None:
-        """S10 d: take over, if the leader of this very term says so."""
+        """Stand for election at once, if the leader of this very term says so (S10 d)."""
         state = self._ctx.state
         if not self._identity.is_member or message.term != state.term or state.leader != peer:
             return

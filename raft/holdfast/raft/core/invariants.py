@@ -1,4 +1,4 @@
-"""What always holds on a node. If something of it does not, the node stops before it acts on it.
+"""The invariants of a node. If one does not hold, the node stops before it acts on the values.
 
 This module is the list: values that are read at one moment, and what must be true of them, each
 with the rule that it guards. It reads nothing itself (`watch` does) and decides nothing else.
@@ -24,7 +24,7 @@ M = TypeVar("M")
 
 
 class Positions(NamedTuple):
-    """Indexes of the log, of what is durable of it and of what was made of it."""
+    """Indexes of the log: what is held, durable, committed, handed over and applied."""
 
     mark: SnapshotMark
     """The newest durable snapshot."""
@@ -34,10 +34,10 @@ class Positions(NamedTuple):
     """The last entry that was cut away."""
     durable: int
     waiting: int
-    """How many entries are in memory and not flushed."""
+    """How many entries are in memory and not yet flushed."""
     last: int
     leaving: bool
-    """Whether messages that show what is durable are about to be sent."""
+    """Whether messages that show durable state are sent next."""
     is_flushed: bool
     commit: int
     noted_commit: int
@@ -53,13 +53,13 @@ class Standing(NamedTuple):
     """This node's part in the present term."""
 
     at: float
-    """When this was read, by the boot clock, in seconds."""
+    """When this was read: seconds of the boot clock."""
     node: str
     term: int
     stored_term: int
     vote: str | None
     led_by: tuple[int, str]
-    """The last term of which a leader was known, and who that was."""
+    """The last term whose leader was known, and that leader."""
     leads: bool
     stands: bool
     """Whether it leads or is a candidate."""
@@ -71,26 +71,26 @@ class Standing(NamedTuple):
 
 
 class PeerPlace(NamedTuple):
-    """How far a leader believes one peer to be."""
+    """How much of the log a leader believes one peer to have."""
 
     peer: str
     matched: int
-    """What the commit rule counts."""
+    """The index that the commit rule counts."""
     acked: int
     next: int
     is_new: bool
-    """Whether its disk rebuilds, so that it does not count."""
+    """Whether its disk is rebuilding, so that it does not count."""
 
 
 class Leading(NamedTuple):
-    """What a node relies on when it leads; empty otherwise, but for lease and ledger."""
+    """What a leader relies on. On a follower no-op, commit and peers are empty."""
 
     leads: bool
     term: int
     lease_term: int
     ready_term: int
     stamped_bytes: int
-    """Bytes of own proposals in the log that are not handed over."""
+    """Bytes of own proposals that are in the log and not yet handed over."""
     no_op: int
     last: int
     commit: int
@@ -102,7 +102,7 @@ class Leading(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Invariant(Generic[M]):
-    """`holds` and `says` get the moment before and the present one."""
+    """A rule; `holds` and `says` get the earlier values and the present ones."""
 
     name: str
     rules: str
@@ -111,7 +111,7 @@ class Invariant(Generic[M]):
 
 
 def judge(invariants: tuple[Invariant[M], ...], was: M, now: M) -> None:
-    """Raise EngineInvariantBroken for the first one that does not hold."""
+    """Raise EngineInvariantBroken for the first invariant that does not hold."""
     for each in invariants:
         if not each.holds(was, now):
             raise EngineInvariantBroken(each.name, each.rules, each.says(was, now))

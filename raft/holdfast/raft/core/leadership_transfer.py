@@ -14,18 +14,18 @@ class LeadershipTransfer:
     """Tick thread, except `ask`."""
 
     def __init__(self, ctx: Context, lease: Lease, proposals: Proposals) -> None:
-        """No transfer is under way."""
+        """Start without a transfer."""
         self._ctx, self._lease, self._proposals = ctx, lease, proposals
         self._asked: str | None = None
         self._closed_at = 0.0
 
     def ask(self, to: str) -> None:
-        """Any thread: begin with the next tick."""
+        """Ask for a transfer to the peer `to`; it begins with the next tick. Any thread."""
         self._asked = to
 
     @property
     def is_open(self) -> bool:
-        """Whether there is anything to do in a tick."""
+        """Whether a tick has anything to do."""
         return self._asked is not None or self._proposals.closed_term != 0
 
     def tick(self) -> None:

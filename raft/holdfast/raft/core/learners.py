@@ -32,7 +32,7 @@ class Forming:
     """
 
     def __init__(self, ctx: Context, identity: NodeIdentity) -> None:
-        """Nobody was met yet."""
+        """Start without knowing any peer's disk."""
         self._ctx, self._identity = ctx, identity
         self._next_at = 0.0
         self._met: dict[str, str] = {}
@@ -55,7 +55,7 @@ class Forming:
         return Hello(ctx.cluster_id, identity.stage, identity.incarnation, answer, formed)
 
     def on_hello(self, peer: str, hello: Hello) -> None:
-        """Meet a peer. One of another cluster is not met."""
+        """Note a peer's disk; a hello from another cluster is ignored."""
         if hello.cluster_id != self._ctx.cluster_id:
             return
         if self._identity.stage == "forming":
@@ -86,13 +86,14 @@ class Rebuild:
     """The end of a rebuild, on the node that rebuilds."""
 
     def __init__(self, ctx: Context, identity: NodeIdentity) -> None:
-        """Watch for the leader's admission."""
+        """Wait for the leader's admission."""
         self._ctx, self._identity = ctx, identity
 
     def on_append(self, peer: str, append: Append) -> None:
-        """A voter from now on, but for nobody else in this term: an earlier vote is forgotten.
+        """Become a member when the leader admits this disk, with the vote of this term given to it.
 
-        One that is known (a suspected disk keeps its journal, S21) is given already, and stays.
+        An earlier vote of this term may be forgotten, so no other candidate may get one. A vote
+        that is still known (a suspected disk keeps its journal, S21) stays as it is.
         """
         state, journal = self._ctx.state, self._ctx.journal
         admitted = append.admit == self._identity.incarnation and append.term == state.term
@@ -106,10 +107,11 @@ class Rebuild:
 
 @dataclass(slots=True)
 class _Learner:
-    """A disk that does not count yet, and the barrier that ends its rebuild."""
+    """A disk that does not count yet."""
 
     incarnation: str
     barrier: int
+    """The index of the entry that ends its rebuild."""
     acked: int = 0
 
 
@@ -117,22 +119,22 @@ class Learners:
     """The leader's side. Forgotten with the term: the next leader sets its own barriers."""
 
     def __init__(self, ctx: Context) -> None:
-        """Every disk counts until it says that it does not."""
+        """Count every disk until it says that it rebuilds."""
         self._ctx = ctx
         self._newcomers: dict[str, _Learner] = {}
         self._known: dict[str, str] = {}
 
     def clear(self) -> None:
-        """The term ended."""
+        """Forget everything, because the term ended."""
         self._newcomers.clear()
         self._known.clear()
 
     def is_new(self, peer: str) -> bool:
-        """Whether this peer's disk is known and does not count."""
+        """Return whether this peer's disk is known and does not count."""
         return peer in self._newcomers
 
     def counts(self, peer: str, ack: Ack) -> bool:
-        """Whether an ack may be counted; whoever is no member is noted as a newcomer."""
+        """Return whether an ack may be counted; note a disk that is no member as a newcomer."""
         if ack.stage != "member":
             self._note(peer, ack)
             return False
@@ -144,7 +146,10 @@ class Learners:
         return self._known.setdefault(peer, ack.incarnation) == ack.incarnation
 
     def _note(self, peer: str, ack: Ack) -> None:
-        """S19: another disk voids all that was acknowledged; the barrier is proposed after that."""
+        """Note a newcomer's disk.
+
+        A new disk voids earlier acks, and its barrier comes after (S19).
+        """
         newcomer = self._newcomers.get(peer)
         if newcomer is None or newcomer.incarnation != ack.incarnation:
             barrier = self._ctx.journal.append(NO_OP, self._ctx.state.term)
@@ -156,7 +161,7 @@ class Learners:
             newcomer.acked = max(newcomer.acked, ack.next_index - 1)
 
     def admission(self, peer: str) -> str:
-        """Return the incarnation to admit: it holds the barrier, which the others committed."""
+        """Return the incarnation to admit: it holds its barrier, which is committed. "" if none."""
         newcomer = self._newcomers.get(peer)
         if newcomer is None:
             return ""

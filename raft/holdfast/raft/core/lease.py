@@ -28,18 +28,21 @@ NEVER = float("-inf")
 
 @dataclass(slots=True)
 class _Heard:
-    """What one peer has echoed: its newest round, when that was sent, until when it is bound."""
+    """What one peer has echoed. Times are seconds of the boot clock."""
 
     round: int = 0
+    """The newest round that it echoed."""
     sent: float = NEVER
+    """When that round was sent."""
     bound: float = NEVER
+    """Until when the peer's promise holds."""
 
 
 class Lease:
     """Tick thread, except `valid`, which any thread may call."""
 
     def __init__(self, ctx: Context) -> None:
-        """No lease at first."""
+        """Start without a lease."""
         self._ctx = ctx
         self.round = 0
         self._sent: OrderedDict[int, float] = OrderedDict()
@@ -50,11 +53,11 @@ class Lease:
 
     @property
     def term(self) -> int:
-        """The term that the lease is of, also when it has run out; 0: it was revoked."""
+        """The term of the lease, also when it has run out; 0: it was revoked."""
         return self._until[0]
 
     def begin_round(self) -> None:
-        """Number the probe that is sent next; its time is taken before the first byte leaves."""
+        """Begin a numbered round of sending; take its time before the first byte leaves."""
         self.round += 1
         self._sent[self.round] = self._ctx.now()
         if len(self._sent) > ROUNDS_KEPT:
@@ -63,7 +66,7 @@ class Lease:
             self._extend()
 
     def echo(self, peer: str, ack: Ack) -> None:
-        """A voter heard a round: its promise counts from when the round was *sent*."""
+        """Count a voter's promise from when the round that it echoes was *sent*."""
         sent = self._sent.get(ack.round)
         if sent is None:
             return
@@ -81,7 +84,7 @@ class Lease:
         self._until = (self._ctx.state.term, until)
 
     def _reached(self, values: Iterable[float], own: float) -> float:
-        """Return what a majority has reached, this node included with `own`."""
+        """Return the value that a majority has reached, this node included with `own`."""
         others = self._ctx.state.majority - 1
         ranked = sorted(values, reverse=True)
         if others == 0:
@@ -97,14 +100,14 @@ class Lease:
         return int(max(0, self._reached((h.round for h in self._heard.values()), self.round)))
 
     def revoke(self) -> None:
-        """S10 c: in memory that all threads see, before anything that ends the leadership."""
+        """Revoke the lease for all threads, before anything that ends the leadership (S10 c)."""
         self._until = (0, NEVER)
         self.ready_term = 0
         self._heard.clear()
         self._sent.clear()
 
     def give_up(self, term: int) -> None:
-        """S10 d: a term that handed its leadership over has no lease any more, for good."""
+        """End the lease of a term for good, because its leadership is handed over (S10 d)."""
         self._given_up = term
 
     def valid(self, now: float) -> int:
@@ -116,29 +119,33 @@ class Lease:
 
 @dataclass(slots=True)
 class _Probe:
-    """A probe under way. `index` is -1 for one that waits for no entry."""
+    """A probe under way."""
 
     number: int
     round: int
     index: int
+    """The entry that must be handed over first; -1: none."""
 
 
 class Probes:
-    """S9 b and the read barrier: whether a majority heard this leader after a given moment."""
+    """Checks whether a majority heard this leader after a given moment: S9 b, the read barrier."""
 
     def __init__(self, ctx: Context, lease: Lease) -> None:
-        """Results go into the FIFO, behind the entries that they vouch for."""
+        """Start without probes.
+
+        Results go into the FIFO, behind the entries that they vouch for.
+        """
         self._ctx, self._lease = ctx, lease
         self._asked: deque[tuple[int, bool]] = deque()
         self._waiting: list[_Probe] = []
         self._sent: list[_Probe] = []
 
     def ask(self, number: int, *, barrier: bool) -> None:
-        """Any thread: begin with the next tick."""
+        """Ask for a probe; it begins with the next tick. Any thread."""
         self._asked.append((number, barrier))
 
     def tick(self) -> bool:
-        """Take in what was asked; tell whether a round must be sent for it."""
+        """Take in the probes that were asked for; return whether a round must be sent for them."""
         while self._asked:
             number, barrier = self._asked.popleft()
             if self._ctx.state.is_leader:
@@ -148,12 +155,12 @@ class Probes:
         return bool(self._waiting) and self._own_no_op_committed()
 
     def _own_no_op_committed(self) -> bool:
-        """A leader knows what is committed only after an entry of its own term is."""
+        """Return whether the own no-op is committed: before, a leader's commit index may lag."""
         no_op = self._ctx.state.own_no_op
         return no_op is not None and self._ctx.state.commit_index >= no_op
 
     def round_begun(self) -> None:
-        """The round about to be sent carries what waits."""
+        """Tie the waiting probes to the round that is sent next."""
         if not self._own_no_op_committed():
             return
         for probe in self._waiting:
@@ -163,7 +170,7 @@ class Probes:
         self._waiting = []
 
     def settle(self) -> None:
-        """Report what a majority has heard and what has been handed over."""
+        """Report the probes whose round a majority has heard and whose entry is handed over."""
         if not self._sent:
             return
         heard, handed = self._lease.quorum_round(), self._ctx.state.handed_index
@@ -176,7 +183,7 @@ class Probes:
                 self._ctx.ready.apply.append(BarrierPassed(probe.number, probe.index))
 
     def fail_all(self) -> None:
-        """The leadership ended: none of them can pass any more."""
+        """Fail all probes, because the leadership ended."""
         for probe in (*self._sent, *self._waiting):
             self._ctx.ready.apply.append(ProbeFailed(probe.number, None))
         self._sent, self._waiting = [], []

@@ -33,7 +33,7 @@ class Log:
     """Entries, term, vote, commit index and identity of this node. Tick thread only."""
 
     def __init__(self, journal: Journal) -> None:
-        """Load everything; `storage.errors.JournalDamaged` passes through."""
+        """Load the journal; `storage.errors.JournalDamaged` passes through."""
         image = journal.load()
         self._journal = journal
         self._log: list[LogItem] = [(NO_OP, *image.anchor)]
@@ -89,12 +89,12 @@ class Log:
 
     @property
     def vote(self) -> str | None:
-        """To whom the vote of the stored term was given; durable with the next flush."""
+        """The node that got the vote of the stored term; durable with the next flush."""
         return self._hard.voted_for
 
     @property
     def identity(self) -> Identity | None:
-        """Who this disk is; None before the first start."""
+        """The identity of this disk; None before the first start."""
         return self._identity
 
     @property
@@ -124,7 +124,7 @@ class Log:
         return index
 
     def truncate_from(self, index: int) -> None:
-        """Forget entries from this index on, because a leader has others there."""
+        """Drop the entries from this index on, because a leader has others there."""
         if index <= max(self._commit, self.anchor_index):
             msg = (
                 f"a leader has another entry at index {index}, which is committed here (commit "
@@ -134,7 +134,7 @@ class Log:
         self.truncate_unchecked(index)
 
     def truncate_unchecked(self, index: int) -> None:
-        """Forget entries from this index on. For tests that show what the check prevents."""
+        """Drop the entries from this index on. For tests that show what the check prevents."""
         del self._log[max(1, index - self.anchor_index) :]
         self.changes.drop_from(index)
         if index <= self._durable_last:
@@ -142,7 +142,7 @@ class Log:
             self.changes.note(truncate_from=index)
 
     def cut_to(self, index: int) -> None:
-        """Forget entries up to this one, which a durable snapshot covers."""
+        """Drop the entries up to this one, which a durable snapshot covers."""
         position = index - self.anchor_index
         if position <= 0:
             return
@@ -151,7 +151,7 @@ class Log:
         self._log[0] = (NO_OP, *self._log[0][1:])
 
     def rebase(self, index: int, term: int) -> None:
-        """Go on behind an installed snapshot; what matches it and follows it is kept (E-1)."""
+        """Continue after an installed snapshot; keep entries that match it and follow it (E-1)."""
         if self.term_at(index) == term:
             self.cut_to(index)
         else:
@@ -161,16 +161,16 @@ class Log:
         self.set_commit(max(self._commit, index))
 
     def set_commit(self, index: int) -> None:
-        """Note the commit index; it rides on the next flush."""
+        """Note the commit index; the next flush writes it."""
         self._commit = index
 
     def set_term(self, term: int, voted_for: str | None) -> None:
-        """Store a term and a vote; what shows them is held until the flush."""
+        """Store a term and a vote; messages that show them are held until the flush."""
         self._hard = HardState(term, voted_for)
         self.changes.note(hard_state=self._hard)
 
     def set_identity(self, identity: Identity) -> None:
-        """Note who this disk is; durable with the next flush, as is all that shows it."""
+        """Note the identity of this disk; messages that show it are held until the flush."""
         self._identity = identity
         self.changes.note(identity=identity)
 
@@ -184,11 +184,11 @@ class Log:
         self.changes.clear()
 
     def keep_twice(self, now: float) -> None:
-        """S21: after a quiet second, ask for one more transaction, which acknowledges nothing.
+        """After a quiet second, ask for one more transaction, which acknowledges nothing (S21).
 
-        A damaged newest meta page rolls back one transaction; then it is this one. It also makes
-        the last commit index durable, which else waits for the next entry. Not between a change
-        and its flush: that will be a newer transaction, which is the only one again.
+        A damaged newest meta page rolls back one transaction, which is then this one. It also makes
+        the last commit index durable, which else waits for the next entry. Never between a change
+        and its flush, because the flush will be the newest transaction.
         """
         if not self.is_flushed:
             return
@@ -198,5 +198,5 @@ class Log:
             self.changes.again = True
 
     def close(self) -> None:
-        """Release the files; what is not flushed is lost, as in a crash."""
+        """Release the files; changes that are not flushed are lost, as in a crash."""
         self._journal.close()

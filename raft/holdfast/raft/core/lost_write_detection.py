@@ -2,8 +2,9 @@
 
 A flip in the newest of LMDB's two meta pages rolls back the journal's last transaction, and what
 is left looks sound; so does an older copy of a whole directory that was put back. The node cannot
-see it; whoever got its ack or its vote can. `LostWriteDetection` is what a node knows of its peers,
-`Comparison` what it makes of their word about itself before it votes. Why so: docs/adr/0008, 0013.
+see it; a peer that got its ack or its vote can. `LostWriteDetection` is what a node knows of its
+peers. `Comparison` checks what they remember of this node before it votes. Why so: docs/adr/0008,
+0013.
 """
 
 from __future__ import annotations
@@ -26,30 +27,32 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 SAVE_SECONDS: Final = 1.0
-"""How old what is kept over a restart may be: a copied directory is older than that."""
+"""How old the saved notes may be; a copied directory is older than that."""
 FORMER_MAX: Final = 8
-"""How many earlier disks of one peer are known by name."""
+"""How many earlier disks of one peer are remembered by incarnation."""
 
 
 @dataclass(slots=True)
 class _Remembered:
-    """Of one peer: the most that its disk is known to hold, as (term, index), and its last vote.
-
-    It holds what it acknowledged to the leader of `term`, or told to be committed when it was that
-    leader. `told`: what the other peers were told of. `former`: the incarnations of its earlier
-    disks; `ever` and `ever_voted`: the most of all of them together.
-    """
+    """What is remembered of one peer's disk."""
 
     incarnation: str = ""
     held: tuple[int, int] = (0, 0)
+    """The most that it is known to hold, as (term, index): it acknowledged that to the leader of
+    the term, or told that it was committed when it was that leader."""
     vote_term: int = 0
+    """The last term in which it voted for this node."""
     told: tuple[int, int] = (0, 0)
+    """What the other peers were told of `held`."""
     ever: tuple[int, int] = (0, 0)
+    """The greatest `held` of this disk and all earlier ones."""
     ever_voted: int = 0
+    """The greatest `vote_term` of this disk and all earlier ones."""
     former: list[str] = field(default_factory=list)
+    """The incarnations of earlier disks, oldest first."""
 
     def replace(self, incarnation: str) -> None:
-        """The peer has another disk; nothing is known of it."""
+        """Note that the peer has another disk, of which nothing is known."""
         self.former = [*self.former, self.incarnation][-FORMER_MAX:]
         self.incarnation, self.vote_term = incarnation, 0
         self.held = self.told = (0, 0)
@@ -58,12 +61,12 @@ class _Remembered:
 class LostWriteDetection:
     """What this node remembers of its peers. Tick thread only.
 
-    `notes` keep it over a restart of the process, a second late: what they say stays true of the
-    disk that it is about, however much more that disk has acknowledged since.
+    `notes` keep it over a restart of the process, a second late. What they say stays true, however
+    much more the disk has acknowledged since.
     """
 
     def __init__(self, ctx: Context, notes: Notes) -> None:
-        """Remember what an earlier process noted."""
+        """Load what an earlier process noted."""
         self._ctx, self._notes = ctx, notes
         known = _read(notes.read())
         self._of = {peer: known.get(peer, _Remembered()) for peer in ctx.state.peers}
@@ -71,34 +74,41 @@ class LostWriteDetection:
         self._changed = False
 
     def on_ack(self, peer: str, ack: Ack) -> None:
-        """A leader hears what is durable at a peer; an ack of another term says nothing here."""
+        """Remember what a follower's ack says is durable; ignore acks of another term."""
         state = self._ctx.state
         if ack.success and ack.term == state.term and state.is_leader:
             self._note(peer, ack.incarnation, (ack.term, ack.next_index - 1))
 
     def on_append(self, peer: str, append: Append) -> None:
-        """A follower hears what is committed: the leader counted its own disk, once it was durable.
+        """Remember that the leader holds what it says is committed: it counted its own disk.
 
-        Which disk that is, no append says; no later one is a member in a term that this one led.
+        An append does not name the disk, but no later disk is a member in a term that this one led.
         """
         state = self._ctx.state
         if append.term == state.term and state.leader == peer:
             self._note(peer, "", (append.term, append.commit_index))
 
     def on_witness(self, peer: str, witness: Witness) -> None:
-        """A leader tells what others acknowledged to it, in case it is not there to be asked."""
+        """Remember what the leader says that another node acknowledged to it.
+
+        It tells in case it is not there to be asked later.
+        """
         if witness.node in self._of and witness.node != peer:
             self._note(witness.node, witness.incarnation, (witness.term, witness.index))
 
     def on_vote(self, peer: str, term: int) -> None:
-        """A candidate hears for whom the peer can vote no more in this term."""
+        """Remember the vote that the peer gave to this candidate in `term`."""
         remembered = self._of[peer]
         remembered.vote_term = max(remembered.vote_term, term)
         remembered.ever_voted = max(remembered.ever_voted, term)
         self._changed = True
 
     def _note(self, peer: str, incarnation: str, held: tuple[int, int]) -> None:
-        """One term has one leader, whose words come in order; those of an earlier one come late."""
+        """Remember what a disk holds.
+
+        A term has one leader, whose messages come in order; those of an earlier leader may come
+        late.
+        """
         remembered = self._of[peer]
         if incarnation and remembered.incarnation not in {"", incarnation}:
             if incarnation in remembered.former or held[0] < remembered.held[0]:
@@ -111,7 +121,7 @@ class LostWriteDetection:
             remembered.ever = max(remembered.ever, held)
 
     def tick(self) -> None:
-        """Once per heartbeat period a leader shares what is new; once a second it is noted."""
+        """Share what is new once per heartbeat period, as leader; note it once a second."""
         ctx = self._ctx
         if ctx.now() >= self._save_at:
             self._save_at = ctx.now() + SAVE_SECONDS
@@ -126,13 +136,13 @@ class LostWriteDetection:
                 self._tell_others(node, word)
 
     def save(self) -> None:
-        """Note what has changed."""
+        """Write the notes if something has changed."""
         if self._changed:
             self._changed = False
             self._notes.write(_written(self._of))
 
     def close(self) -> None:
-        """Note what has changed, and let go of the notes; the last call."""
+        """Write the notes if something has changed, and close them; the last call."""
         self.save()
         self._notes.close()
 
@@ -142,11 +152,11 @@ class LostWriteDetection:
                 self._ctx.ready.send.append((peer, word))
 
     def tell(self, peer: str, incarnation: str = "") -> None:
-        """Say to a peer what is remembered of it: first of all on a new connection, or if asked.
+        """Tell a peer what is remembered of it: first of all on a new connection, or if asked.
 
-        `incarnation`: the disk that it asks for. Of one that it had earlier this node knows that
-        it must hold what its later ones held: else it was put back. Of an unknown one it knows
-        nothing, and says so: what is told of another disk is no answer.
+        `incarnation`: the disk that it asks about. An earlier disk must hold what the later ones
+        held, or it was put back. Of an unknown disk nothing is known, and the answer says so: what
+        is remembered of another disk is no answer.
         """
         remembered = self._of[peer]
         if incarnation in remembered.former:
@@ -163,7 +173,7 @@ def _written(remembered: dict[str, _Remembered]) -> bytes:
 
 
 def _read(content: bytes) -> dict[str, _Remembered]:
-    """What was noted; nothing, if it cannot be read: it is a second opinion, not a record."""
+    """Decode the notes; nothing if they cannot be read: they are a second opinion, not a record."""
     try:
         return {peer: _restored(fields) for peer, fields in json.loads(content or b"{}").items()}
     except (ValueError, TypeError, KeyError, AttributeError):
@@ -172,7 +182,10 @@ def _read(content: bytes) -> dict[str, _Remembered]:
 
 
 def _restored(fields: dict[str, Any]) -> _Remembered:
-    """Raises ValueError, TypeError or KeyError if these are not the fields."""
+    """Rebuild one peer's entry.
+
+    Raises ValueError, TypeError or KeyError if the fields are wrong.
+    """
     term, index = map(int, fields["held"])
     ever_term, ever_index = map(int, fields["ever"])
     return _Remembered(
@@ -186,14 +199,14 @@ def _restored(fields: dict[str, Any]) -> _Remembered:
 
 
 class Comparison:
-    """What the peers remember of this node, against what it found on its disk. Tick thread only.
+    """Compares what the peers remember of this node with what its disk held. Tick thread only.
 
     Votes wait for it: for every peer during an election maximum, then for as many as make a
-    majority with this node. Whatever the present process showed explains itself.
+    majority with this node. What the present process itself has shown needs no explanation.
     """
 
     def __init__(self, ctx: Context, identity: NodeIdentity) -> None:
-        """Remember what the disk held when the process began."""
+        """Note what the disk held when the process began."""
         self._ctx, self._identity = ctx, identity
         journal = ctx.journal
         self._found = (journal.stored_term, journal.last_index)
@@ -216,7 +229,7 @@ class Comparison:
         return answered >= state.majority - 1 and self._ctx.now() >= self._patient_until
 
     def tick(self) -> None:
-        """Ask again whoever has not said anything, once per heartbeat period."""
+        """Ask the peers that have not answered, once per heartbeat period."""
         ctx = self._ctx
         if not self._needed or not self._silent or ctx.now() < self._next_at:
             return
@@ -225,7 +238,7 @@ class Comparison:
             ctx.ready.send.append((peer, Recall(self._identity.incarnation)))
 
     def shown(self, peer: str, message: Message) -> None:
-        """Note what leaves this node: what peers remember of it is no riddle."""
+        """Note what a message shows a peer: what it remembers of that is explained."""
         if isinstance(message, Ack) and message.success:
             last = message.next_index - 1
             self._acked[message.term] = max(last, self._acked.get(message.term, 0))
@@ -233,11 +246,11 @@ class Comparison:
             self._voted[message.term] = peer
 
     def began_to_lead(self) -> None:
-        """Whatever a peer heard in this term was led by the present process: no riddle either."""
+        """Note the term: what a peer heard in it came from the present process."""
         self._acked[self._ctx.state.term] = sys.maxsize
 
     def on_recalled(self, peer: str, told: Recalled) -> None:
-        """A peer remembers more than the disk does: rebuild, instead of voting (S19)."""
+        """Compare; if a peer remembers more than the disk held, rebuild instead of voting (S19)."""
         if self._needed and not self._concerns(told):
             # It spoke of another disk of this node: does it know this one?
             self._ctx.ready.send.append((peer, Recall(self._identity.incarnation)))
@@ -263,26 +276,30 @@ class Comparison:
             self._identity.renew()
 
     def _concerns(self, told: Recalled) -> bool:
-        """Whether what is told must be on this disk.
+        """Return whether what is told must be on this disk.
 
-        Also what another disk of this node held, if this one is of the bootstrap: no other disk of
-        this node came before it.
+        That includes what another disk of this node held, if this one took part in the bootstrap:
+        no other disk of this node came before it.
         """
         own = self._identity.incarnation
         first = self._identity.formed.get(self._ctx.node_id) == own
         return first or told.incarnation in {"", own}
 
     def _lost_entry(self, told: Recalled) -> str:
-        """Within a term a leader's log only grows, so what was held in the term found must be held.
+        """Describe the entry that this disk has lost; empty if nothing proves a loss.
 
-        A later term may have cut what was acknowledged: that proves nothing.
+        Within a term a leader's log only grows, so what was held in the term found must still be
+        held. A later term may have cut what was acknowledged: that proves nothing.
         """
         if self._acked.get(told.term, -1) >= told.index or self._found >= (told.term, told.index):
             return ""
         return f"that it held entry {told.index} in term {told.term}"
 
     def _lost_vote(self, peer: str, told: Recalled) -> str:
-        """A vote that the disk knows nothing of could be given again, to somebody else."""
+        """Describe the vote that this disk has lost, and could give again to another.
+
+        Empty if none.
+        """
         term, vote = self._found[0], self._found_vote
         forgot = told.vote_term > term or (told.vote_term == term > 0 and vote is None)
         if not forgot or self._voted.get(told.vote_term) == peer:

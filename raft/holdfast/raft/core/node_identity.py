@@ -1,4 +1,7 @@
-"""Who this node's disk is: incarnation, stage, promise; durable before shown (S19, S10 b)."""
+"""The identity of this node's disk: incarnation, stage, promise; durable before it is shown.
+
+Rules S19 and S10 b.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,7 @@ class NodeIdentity:
     """The identity in the journal, and the silence that a start owes to it."""
 
     def __init__(self, ctx: Context, *, bootstrap: bool, has_state: bool) -> None:
-        """Open: refuse a foreign directory, give a new disk its incarnation, store the promise."""
+        """Refuse a foreign directory, give a new disk its incarnation, store the promise."""
         self._ctx = ctx
         stored = ctx.journal.identity
         self.is_fresh = stored is None
@@ -34,7 +37,10 @@ class NodeIdentity:
         self._store(replace(identity, promise_ms=max(identity.promise_ms, least)))
 
     def _new_identity(self, *, bootstrap: bool, has_state: bool) -> Identity:
-        """S19: empty is not new. Only an empty disk that is told to bootstrap forms a cluster."""
+        """Return an empty disk's identity: it forms a cluster if told to bootstrap, else rebuilds.
+
+        Empty is not new (S19).
+        """
         ctx = self._ctx
         fresh = ctx.journal.is_empty and not has_state and bootstrap
         if not fresh and not ctx.state.peers:
@@ -72,17 +78,17 @@ class NodeIdentity:
 
     @property
     def formed(self) -> dict[str, str]:
-        """Which disks took part in the bootstrap: node id to incarnation."""
+        """The disks that took part in the bootstrap: node id to incarnation."""
         return dict(self._identity.formed)
 
     @property
     def promise_ms(self) -> int:
-        """What this node promises with each ack: no vote for as long after hearing its leader."""
+        """For how many ms after hearing its leader this node votes for no other; acks say it."""
         return round(self._ctx.settings.election_min * 1000)
 
     @property
     def is_silent(self) -> bool:
-        """S10 b: whether an earlier start's promise may still run."""
+        """Whether the promise of an earlier start may still run (S10 b)."""
         return self._ctx.now() < self.silent_until
 
     def enter(self, stage: Stage, formed: dict[str, str] | None = None) -> None:
@@ -91,18 +97,18 @@ class NodeIdentity:
         self._store(replace(self._identity, stage=stage, formed=known))
 
     def renew(self) -> None:
-        """S21, S19: what this disk acknowledged holds no more; it is a new one, without a vote."""
+        """Become a new disk without a vote: what it acknowledged holds no more (S19, S21)."""
         incarnation = self._new_incarnation()
         self._store(replace(self._identity, incarnation=incarnation, stage="rebuilding"))
 
     def lower_promise(self) -> None:
-        """S10 b: an earlier, longer promise is forgotten only after its silence is sat out."""
+        """Replace an earlier, longer promise once its silence is over (S10 b)."""
         if self._identity.promise_ms > self.promise_ms and not self.is_silent:
             self._store(replace(self._identity, promise_ms=self.promise_ms))
 
 
 def _refuse_foreign(ctx: Context, stored: Identity) -> None:
-    """A directory of another node or cluster must not be served: it would vote twice."""
+    """Refuse a directory of another node or cluster, which would vote twice."""
     for what, here, there in (
         ("cluster", ctx.cluster_id, stored.cluster_id),
         ("node", ctx.node_id, stored.node_id),

@@ -46,7 +46,7 @@ def unpack_command(command: bytes) -> tuple[int, bytes] | None:
 
 @dataclass(frozen=True, slots=True)
 class Proposal:
-    """What waits for its entry; the engine carries it as the command's callback."""
+    """A proposal that waits for its entry; the engine carries it as the command's callback."""
 
     id: ProposalId
     size: int
@@ -56,7 +56,7 @@ class Proposals:
     """The command queue that the engine drains, and the ledger of what it stamped."""
 
     def __init__(self, ctx: Context) -> None:
-        """Nothing is queued."""
+        """Start with an empty queue."""
         self._ctx = ctx
         self._queue: deque[tuple[bytes, Proposal]] = deque()
         self._queued_bytes = self._stamped_bytes = 0
@@ -66,7 +66,7 @@ class Proposals:
         self.closed_term = 0
 
     def put(self, payload: bytes, term: int) -> ProposalId:
-        """Any thread: queue, or raise Overloaded or EntryTooLarge; then nothing was proposed."""
+        """Queue a payload. Raises Overloaded or EntryTooLarge: nothing was proposed. Any thread."""
         settings = self._ctx.settings
         size = len(payload) + HEAD_BYTES
         if size > settings.entry_bytes_max:
@@ -81,7 +81,7 @@ class Proposals:
         return proposal.id
 
     def __len__(self) -> int:
-        """Count what is queued and not yet in the log."""
+        """Count the proposals that are queued and not yet in the log."""
         return len(self._queue)
 
     @property
@@ -94,8 +94,8 @@ class Proposals:
     def get_nowait(self) -> tuple[bytes, Proposal]:
         """Return the next command that may enter the log now; raises queue.Empty.
 
-        S1: the engine stamps the term in the same call in the same thread, so that nothing can
-        come between this check and the stamp.
+        The engine stamps the term in the same call in the same thread, so that nothing can come
+        between this check and the stamp (S1).
         """
         while True:
             if self._ctx.state.is_leader and self._is_backed_up():
@@ -112,7 +112,7 @@ class Proposals:
             self._ctx.ready.apply.append(Refused(proposal.id, reason, self._ctx.state.leader))
 
     def _is_backed_up(self) -> bool:
-        """Whether so much is in the log and not handed over that more would only fill memory."""
+        """Whether more entries would only fill memory: too much in the log is not handed over."""
         state, settings = self._ctx.state, self._ctx.settings
         waiting = self._ctx.journal.last_index - state.handed_index
         return waiting > settings.proposals_max or self._stamped_bytes > settings.pending_bytes_max
@@ -130,7 +130,7 @@ class Proposals:
     # -- the ledger ---------------------------------------------------------------
 
     def take(self, index: int, term: int) -> ProposalId | None:
-        """Return the own proposal that became this entry; what waited in vain is forgotten."""
+        """Return the own proposal that became this entry; forget what waited in vain."""
         found = None
         for stamped_term, item in self._ctx.state.waiting_at(index):
             if isinstance(item, Proposal):
@@ -142,12 +142,12 @@ class Proposals:
         return found
 
     def forget_older(self, term: int) -> None:
-        """An entry of a later term is applied: what is older never will be (S5)."""
+        """Forget proposals below `term`, of which an entry is applied: they never will be (S5)."""
         if self._orphans:
             self._orphans = {i: o for i, o in self._orphans.items() if o[0] >= term}
 
     def abandon(self) -> tuple[ProposalId, ...]:
-        """S5: at step-down, return the own proposals in the log whose outcome is now unknown."""
+        """Return, at step-down, the own proposals in the log, whose outcome is now unknown (S5)."""
         unknown = []
         for index, term, item in self._ctx.state.waiting_all():
             if isinstance(item, Proposal):

@@ -28,7 +28,7 @@ class RaftState(Protocol):
 
     @property
     def majority(self) -> int:
-        """How many nodes of the cluster are more than half of it."""
+        """The smallest number of nodes that is more than half of the cluster."""
 
     # -- role and term -------------------------------------------------------
 
@@ -46,7 +46,7 @@ class RaftState(Protocol):
 
     @property
     def leader(self) -> str | None:
-        """Who led when last heard."""
+        """The leader last heard of, by node id."""
 
     def set_term(self, term: int, voted_for: str | None) -> None:
         """Adopt a term and a vote; durable with the next flush."""
@@ -55,7 +55,7 @@ class RaftState(Protocol):
         """Be a follower of `leader`, if known."""
 
     def adopt_term(self, term: int) -> None:
-        """Step down to a higher term that somebody told."""
+        """Adopt a higher term that a peer told, and step down."""
 
     def become_leader(self) -> None:
         """Take the lead: a majority voted for this node in this term."""
@@ -92,13 +92,13 @@ class RaftState(Protocol):
         """Index of the no-op of this node's last leadership."""
 
     def matched(self, peer: str) -> int:
-        """Return what the commit rule counts for a peer."""
+        """Return the index that the commit rule counts for a peer."""
 
     def set_matched(self, peer: str, index: int) -> None:
-        """Set what the commit rule counts for a peer."""
+        """Set the index that the commit rule counts for a peer."""
 
     def note_answer(self, peer: str, at: float) -> None:
-        """Feed check-quorum."""
+        """Note for check-quorum that a peer answered at `at`, in seconds of the boot clock."""
 
     def waiting_at(self, index: int) -> list[tuple[int, object]]:
         """Take out what waits for the entry at this index: (term, proposal)."""

@@ -32,15 +32,14 @@ _NOTHING = JournalBatch()
 
 @dataclass(slots=True)
 class Changes:
-    """Changes of the log since the last flush, folded: one transaction makes all of them durable.
-
-    `batch`: all but the new entries. `entries`: these, in the order of the log. `again`: write a
-    transaction even if nothing has changed (S21).
-    """
+    """Changes of the log since the last flush, folded into one transaction."""
 
     batch: JournalBatch = _NOTHING
+    """All changes but the new entries."""
     entries: list[LogItem] = field(default_factory=list)
+    """The new entries, in the order of the log."""
     again: bool = False
+    """Write a transaction even if nothing has changed (S21)."""
 
     def __bool__(self) -> bool:
         """Whether there is anything to write."""
@@ -56,11 +55,11 @@ class Changes:
         self.batch = replace(self.batch, **changes)
 
     def drop_from(self, index: int) -> None:
-        """Forget new entries from this index on."""
+        """Drop new entries from this index on."""
         self.entries = [item for item in self.entries if item[1] < index]
 
     def reset(self, index: int, term: int) -> None:
-        """The log is empty behind this entry; what was to become of its entries is void."""
+        """Make the log empty after this entry, and drop the changes to the entries it had."""
         held = self.batch
         self.batch = JournalBatch(
             reset_to=(index, term), hard_state=held.hard_state, identity=held.identity
@@ -68,25 +67,25 @@ class Changes:
         self.entries = []
 
     def whole(self, commit_index: int) -> JournalBatch:
-        """Return the one batch; the commit index rides on it."""
+        """Return all changes and the commit index as one batch."""
         entries = [Entry(index, term, command) for command, index, term in self.entries]
         return replace(self.batch, append=entries, commit_index=commit_index)
 
     def clear(self) -> None:
-        """All of it is durable."""
+        """Forget the changes, because all of them are durable."""
         self.batch, self.entries, self.again = _NOTHING, [], False
 
 
 @dataclass(slots=True)
 class Ready:
-    """Tick thread only. Nothing is taken out of it but by `Completion.run`."""
+    """What is to be done. Tick thread only; only `Completion.run` takes anything out."""
 
     persist: Changes
-    """What to make durable; the log in memory writes it."""
+    """Changes to make durable; the log in memory fills this in."""
     at_once: list[tuple[str, Append | EntryChunk | SnapshotChunk]] = field(default_factory=list)
     """A leader's data, by peer. It shows nothing of this node's disk, so it may travel while the
     disk writes (Raft thesis 10.2.1). Its type admits nothing else."""
     send: list[Outgoing] = field(default_factory=list)
     """All other messages, by peer. They leave after all of `persist` is durable."""
     apply: list[Item] = field(default_factory=list)
-    """What the consumer is told, in this order (S4). It hears of nothing that the disk lacks."""
+    """Items for the consumer, in this order (S4). It is told of nothing that is not durable."""

@@ -29,22 +29,24 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class Progress:
-    """What the leader knows of one peer's log, in this term.
-
-    `next`: the first entry not yet sent. `acked`: the last one that this disk acknowledged.
-    `flying`: (last index, bytes) of each message sent and not acknowledged.
-    """
+    """What the leader knows of one peer's log, in this term."""
 
     next: int
+    """The first entry that is not yet sent."""
     acked: int = 0
+    """The last entry that this disk acknowledged."""
     flying: deque[tuple[int, int]] = field(default_factory=deque)
+    """(last index, bytes) of each message that is sent and not acknowledged."""
     flying_bytes: int = 0
     stream: OutStream | None = None
+    """The long entry or snapshot that is being sent."""
     retry_at: float = 0.0
+    """When a snapshot may be opened again: seconds of the boot clock."""
     incarnation: str = ""
+    """The peer's disk."""
 
     def sent(self, last: int, size: int) -> None:
-        """Note a message under way."""
+        """Note that a message of `size` bytes with entries up to `last` is under way."""
         self.next = last + 1
         self.flying.append((last, size))
         self.flying_bytes += size
@@ -59,7 +61,7 @@ class Progress:
             self.stream = None
 
     def go_back(self, index: int) -> None:
-        """Forget what is under way and go on at `index`."""
+        """Forget the messages under way and continue at `index`."""
         self.next = index
         self.flying.clear()
         self.flying_bytes = 0
@@ -77,19 +79,19 @@ class Replication:
         newcomers: Learners,
         snapshots: SnapshotSource,
     ) -> None:
-        """This node leads nobody yet."""
+        """Start as a node that does not lead."""
         self._ctx, self._lease, self._probes = ctx, lease, probes
         self._newcomers, self._snapshots = newcomers, snapshots
         self.progress: dict[str, Progress] = {}
 
     def begin_to_lead(self) -> None:
-        """Guess that every peer has all but what comes next; resets correct it."""
+        """Assume that every peer has the whole log; resets correct that."""
         start = self._ctx.journal.last_index + 1
         self._newcomers.clear()
         self.progress = {peer: Progress(next=start) for peer in self._ctx.state.peers}
 
     def connection_changed(self, peer: str) -> None:
-        """What was under way may be lost: go on behind what is acknowledged."""
+        """Continue after the last acknowledged entry, because messages under way may be lost."""
         progress = self.progress.get(peer)
         if progress is not None:
             progress.go_back(max(progress.acked + 1, self._ctx.journal.anchor_index + 1))
@@ -153,7 +155,10 @@ class Replication:
         return True
 
     def _send(self, peer: str, progress: Progress, entries: tuple[LogEntry, ...]) -> None:
-        """Send entries after `next - 1`; a heartbeat to one that lacks the log verifies nothing."""
+        """Send entries from `next` on.
+
+        A heartbeat to a peer that lacks the log verifies nothing.
+        """
         state, journal = self._ctx.state, self._ctx.journal
         previous, term = progress.next - 1, journal.term_at(progress.next - 1)
         if term is None:
@@ -165,7 +170,7 @@ class Replication:
     # -- streams -------------------------------------------------------------------
 
     def _open_snapshot(self, progress: Progress) -> None:
-        """The peer is behind what the journal holds: send it a snapshot (S18)."""
+        """Begin to send a snapshot to a peer whose next entry the journal has no more (S18)."""
         mark = self._snapshots.latest()
         chunk = self._ctx.settings.chunk_bytes
         may = self._ctx.now() >= progress.retry_at
@@ -204,7 +209,7 @@ class Replication:
     # -- answers ---------------------------------------------------------------------
 
     def on_ack(self, peer: str, ack: Ack) -> None:
-        """Count an ack of this term from a disk that counts; go on sending in any case."""
+        """Count an ack of this term if its disk counts; continue sending in any case."""
         state = self._ctx.state
         if ack.term > state.term:
             state.adopt_term(ack.term)
@@ -223,7 +228,7 @@ class Replication:
         self._feed(peer)
 
     def _watch_incarnation(self, progress: Progress, ack: Ack) -> None:
-        """S19: nothing that another disk acknowledged holds for this one."""
+        """Forget what was acknowledged if the peer has another disk (S19)."""
         if progress.incarnation != ack.incarnation:
             if progress.incarnation and self._ctx.on(Switch.S19_RESET):
                 progress.acked = 0
@@ -231,7 +236,7 @@ class Replication:
             progress.incarnation = ack.incarnation
 
     def _note_progress(self, progress: Progress, ack: Ack) -> None:
-        """E-1: a success never moves `next` back; a reset never behind what is acknowledged."""
+        """Move `next`: a success never moves it back, a reset never below `acked` (E-1)."""
         if ack.success:
             progress.landed(min(ack.next_index - 1, self._ctx.journal.last_index))
             if not self._ctx.on(Switch.ACK_NO_REWIND):
@@ -240,7 +245,7 @@ class Replication:
             progress.go_back(max(progress.acked + 1, min(ack.next_index, progress.next)))
 
     def on_chunk_ack(self, peer: str, ack: ChunkAck) -> None:
-        """Open the window, or begin again for a receiver that has lost its place."""
+        """Open the window, or begin again if the receiver has lost its place."""
         progress = self.progress.get(peer)
         if not self._ctx.state.is_leader or ack.term != self._ctx.state.term or progress is None:
             return

@@ -18,9 +18,10 @@ WINDOW = 4
 
 
 class Piece(NamedTuple):
-    """Bytes of a stream and where they belong."""
+    """Bytes of a stream."""
 
     offset: int
+    """Where in the stream they begin, in bytes."""
     data: bytes
     last: bool
 
@@ -38,7 +39,7 @@ class OutStream:
         self._moved_at = now
 
     def next_pieces(self, now: float) -> list[Piece]:
-        """Return what the window lets go now."""
+        """Return the pieces that the window lets go now."""
         fresh: list[Piece] = []
         while len(self._flying) < WINDOW:
             piece = next(self._pieces, None)
@@ -51,7 +52,10 @@ class OutStream:
         return fresh
 
     def acked(self, offset: int, now: float) -> bool:
-        """Note what has arrived; False if the receiver lacks bytes that are no longer held."""
+        """Note that `offset` bytes arrived.
+
+        False if the receiver lacks bytes that are not held here.
+        """
         while self._flying and self._flying[0].offset + len(self._flying[0].data) <= offset:
             if self._flying[0].last and not self._flying[0].data:
                 break
@@ -60,7 +64,7 @@ class OutStream:
         return not self._flying or self._flying[0].offset <= offset
 
     def lost_pieces(self, now: float, patience: float) -> list[Piece]:
-        """Return what must be sent again, because nothing was heard for too long."""
+        """Return the pieces to send again, because nothing was heard for `patience` seconds."""
         if not self._flying or now - self._moved_at < patience:
             return []
         self._moved_at = now
@@ -68,9 +72,9 @@ class OutStream:
 
 
 def _pieces(chunks: Iterator[bytes], *, marks_end: bool) -> Iterator[Piece | None]:
-    """Number the chunks; an empty last piece says that no more will come, where none can know.
+    """Turn chunks into pieces with offsets; with `marks_end`, an empty last piece ends the stream.
 
-    None for an empty chunk: its source is read by another thread that is not so far yet.
+    None for an empty chunk: another thread reads the source and is not so far yet.
     """
     offset = 0
     for chunk in chunks:
@@ -90,7 +94,7 @@ def slices(data: bytes, size: int) -> Iterator[bytes]:
 
 @dataclass(frozen=True, slots=True)
 class StreamKey:
-    """Which stream a chunk belongs to: of whom, in which term, and what it will be."""
+    """Names the stream that a chunk belongs to: its sender, the term, and what it carries."""
 
     peer: str
     term: int
@@ -100,15 +104,18 @@ class StreamKey:
 
 
 class Cursor:
-    """The receiver's end: one stream at a time, taken in order."""
+    """The receiver's end: takes one stream at a time, in order."""
 
     def __init__(self) -> None:
-        """No stream."""
+        """Start without a stream."""
         self.key: StreamKey | None = None
         self.offset = 0
 
     def accepts(self, key: StreamKey, offset: int) -> bool:
-        """Whether these bytes are the next ones; the first bytes of a new stream always are."""
+        """Return whether these bytes are the next ones.
+
+        The first bytes of a new stream always are.
+        """
         if key != self.key:
             if offset != 0:
                 return False
@@ -116,7 +123,7 @@ class Cursor:
         return offset == self.offset
 
     def expected(self, key: StreamKey) -> int:
-        """Return the offset that the sender should go on with."""
+        """Return the offset at which the sender should continue."""
         return self.offset if key == self.key else 0
 
     def drop(self) -> None:

@@ -1,7 +1,7 @@
-"""S3, S6: nodes tell each other the digest of their state at the same indexes.
+"""Nodes tell each other the digest of their state at the same indexes (S3, S6).
 
-One that differs from a majority cannot be trusted with anything that it says: it stops. A majority
-that disagrees with itself proves nothing about this node, so it goes on, loudly.
+A node that differs from a majority stops, because nothing that it says can be trusted. A majority
+that disagrees with itself proves nothing about this node: it goes on and logs an alarm.
 """
 
 from __future__ import annotations
@@ -20,25 +20,28 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 INDEXES_KEPT = 64
-"""How many indexes a slow node may be behind and still be compared."""
+"""For how many indexes digests are kept; a node that lags more is not compared."""
 
 
 class StateDigests:
     """Tick thread, except `publish`."""
 
     def __init__(self, ctx: Context) -> None:
-        """Nothing is known."""
+        """Start without digests."""
         self._ctx = ctx
         self._published: deque[StateDigest] = deque()
         self._seen: OrderedDict[int, dict[str, bytes]] = OrderedDict()
         self._unjudged: set[int] = set()
 
     def publish(self, index: int, digest: bytes) -> None:
-        """Any thread: the state that was evolved up to `index` has this digest."""
+        """Note the digest of the own state, with all entries up to `index` applied. Any thread."""
         self._published.append(StateDigest(index, digest))
 
     def tick(self) -> None:
-        """Tell the peers; raises EngineStopped if they have proved this node wrong."""
+        """Send new digests to the peers.
+
+        Raises EngineStopped if they have proved this node wrong.
+        """
         while self._published:
             mine = self._published.popleft()
             for peer in self._ctx.state.peers:
@@ -49,7 +52,7 @@ class StateDigests:
             self._judge(index, self._seen.get(index, {}))
 
     def on_digest(self, peer: str, theirs: StateDigest) -> None:
-        """Note it; the next tick compares."""
+        """Note a peer's digest; the next tick compares."""
         self._note(peer, theirs)
 
     def _note(self, node: str, told: StateDigest) -> None:

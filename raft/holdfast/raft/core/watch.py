@@ -47,9 +47,9 @@ class Watch:
         learners: Learners,
         snapshots: SnapshotSource,
     ) -> None:
-        """Nothing was looked at.
+        """Start without earlier values.
 
-        A test that takes a defence out wants to see the harm, so nothing is judged there.
+        A test that takes a defence out wants to see the harm, so nothing is checked in it.
         """
         self._ctx, self._identity, self._lease = ctx, identity, lease
         self._delivery, self._proposals = delivery, proposals

@@ -65,7 +65,7 @@ class Engine:
         bootstrap: bool = False,
         switches: frozenset[Switch] = ALL,
     ) -> None:
-        """Load and verify; raises EngineStopped, storage.errors.JournalDamaged.
+        """Load and verify the journal. Raises EngineStopped, storage.errors.JournalDamaged.
 
         `peers`: the other nodes. `clock`: seconds of CLOCK_BOOTTIME. `notes`: what an
         earlier process remembered of the peers (S21). `bootstrap`: an empty directory may form a
@@ -119,12 +119,12 @@ class Engine:
         return handlers
 
     def _on_append(self, peer: str, append: Append) -> None:
-        """S21: a leader shows what its own disk holds."""
+        """Take entries, and remember what the append shows of the leader's disk (S21)."""
         self.overlay.appending.on_append(peer, append)
         self.overlay.lost_writes.on_append(peer, append)
 
     def _on_ack(self, peer: str, ack: Ack) -> None:
-        """S21: it is remembered by whom it was given to."""
+        """Take an ack, and remember what it shows of the peer's disk (S21)."""
         self.overlay.replication.on_ack(peer, ack)
         self.overlay.lost_writes.on_ack(peer, ack)
 
@@ -153,7 +153,7 @@ class Engine:
         return max(0.0, min(max_wait, due - now))
 
     def _stop(self, error: Exception) -> None:
-        """Nothing leaves this node any more, and nobody may read from it."""
+        """Stop for good: nothing leaves this node any more, and its state may not be read."""
         self.overlay.lease.revoke()
         self._stopped = f"the replicated log stopped: {type(error).__name__}: {error}"
         # A disk's failure says what and what to do; anything else is a defect, and where it was.
@@ -193,7 +193,7 @@ class Engine:
     # -- any thread -----------------------------------------------------------------------
 
     def propose(self, payload: bytes, term: int) -> ProposalId:
-        """Offer a payload that was decided in `term` (S1).
+        """Propose a payload that was decided in `term` (S1).
 
         Its fate is an item: `Applied` with this id, `Refused`, or `RoleChanged` that lists it as
         unknown. Raises Overloaded, EntryTooLarge, EngineStopped: then nothing was proposed.
@@ -205,15 +205,21 @@ class Engine:
         return proposal
 
     def lease_valid(self, now: float) -> int:
-        """Return the term whose evolved state may be read at `now` (this engine's clock), or 0."""
+        """Return the term whose applied state may be read at `now` (this engine's clock), or 0."""
         return self.overlay.lease.valid(now)
 
     def read_barrier(self) -> int:
-        """Begin a linearizable read: `BarrierPassed` or `ProbeFailed` with this number follows."""
+        """Begin a linearizable read; return its number.
+
+        `BarrierPassed` or `ProbeFailed` with this number follows.
+        """
         return self._ask_probe(barrier=True)
 
     def begin_probe(self) -> int:
-        """Ask whether a majority hears this leader *after now* (S9 b): `ProbePassed`, `-Failed`."""
+        """Ask whether a majority hears this leader *after now* (S9 b); return the probe's number.
+
+        `ProbePassed` or `ProbeFailed` with this number follows.
+        """
         return self._ask_probe(barrier=False)
 
     def _ask_probe(self, *, barrier: bool) -> int:
@@ -251,13 +257,13 @@ class Engine:
             self.overlay.pulse.wake()
 
     def publish(self, index: int, digest: bytes) -> None:
-        """Have the digest of the state at `index` compared with the peers' (S3)."""
+        """Have the digest of the state at `index` compared with those of the peers (S3)."""
         self.overlay.agreement.publish(index, digest)
 
     # -- for people -----------------------------------------------------------------------------
 
     def status(self) -> Status:
-        """Return a moment of the engine; any thread, not exact."""
+        """Describe the engine at this moment; not exact. Any thread."""
         o = self.overlay
         return Status(
             role="leader" if o.state.is_leader else "follower",

@@ -3,7 +3,7 @@
 Implements `core.raft_state.RaftState`, which is all that the concerns see of it.
 
 A separate object, not properties of the engine: `SyncObj.__init__` evaluates every attribute of
-its class, and whatever is set on it later it takes for replicated state.
+its class, and takes every attribute that is set later for replicated state.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class EngineState:
     """The state that the engine and the overlay share. Tick thread only, unless said otherwise."""
 
     def __init__(self, engine: SyncObj, node_id: str, peers: tuple[str, ...]) -> None:
-        """`engine` may still be under construction; nothing is read yet."""
+        """Keep the engine, which may still be under construction; nothing is read yet."""
         self._engine = engine
         self.node_id = node_id
         self.peers = tuple(sorted(peers))
@@ -52,21 +52,21 @@ class EngineState:
 
     @property
     def nodes(self) -> list[Peer]:
-        """The peers as the engine's values."""
+        """The peers as the engine's nodes."""
         return [self._nodes[peer] for peer in self.peers]
 
     @property
     def own_node(self) -> Peer:
-        """This node as the engine's value."""
+        """This node as one of the engine's nodes."""
         return self._nodes[self.node_id]
 
     def node(self, peer: str) -> Peer:
-        """Return the engine's value for a peer."""
+        """Return the engine's node for a peer."""
         return self._nodes[peer]
 
     @property
     def majority(self) -> int:
-        """How many nodes of the cluster are more than half of it."""
+        """The smallest number of nodes that is more than half of the cluster."""
         return (len(self.peers) + 1) // 2 + 1
 
     # -- role and term -------------------------------------------------------
@@ -88,7 +88,7 @@ class EngineState:
 
     @property
     def leader(self) -> str | None:
-        """Who led when last heard."""
+        """The leader last heard of, by node id."""
         node = self._engine._SyncObj__raftLeader
         return node.id if node is not None else None
 
@@ -102,7 +102,7 @@ class EngineState:
         self._engine._SyncObj__raftLeader = self._nodes[leader] if leader else None
 
     def adopt_term(self, term: int) -> None:
-        """Step down to a higher term that somebody told."""
+        """Adopt a higher term that a peer told, and step down."""
         self.set_term(term, None)
         self.follow(None)
 
@@ -111,7 +111,7 @@ class EngineState:
         self._engine._SyncObj__onBecomeLeader()
 
     def _engine_message(self, peer: str, message: dict[str, object]) -> None:
-        """Hand a message to the stock handler, for the parts of it that are kept."""
+        """Give a message to the stock handler, whose kept parts act on it."""
         SyncObj._SyncObj__onMessageReceived(self._engine, self._nodes[peer], message)
 
     # -- elections -----------------------------------------------------------
@@ -178,15 +178,15 @@ class EngineState:
         return self._engine._SyncObj__noopIDx
 
     def matched(self, peer: str) -> int:
-        """Return what the commit rule counts for a peer."""
+        """Return the index that the commit rule counts for a peer."""
         return self._engine._SyncObj__raftMatchIndex.get(self._nodes[peer], 0)
 
     def set_matched(self, peer: str, index: int) -> None:
-        """Set what the commit rule counts for a peer."""
+        """Set the index that the commit rule counts for a peer."""
         self._engine._SyncObj__raftMatchIndex[self._nodes[peer]] = index
 
     def note_answer(self, peer: str, at: float) -> None:
-        """Feed check-quorum."""
+        """Note for check-quorum that a peer answered at `at`, in seconds of the boot clock."""
         self._engine._SyncObj__lastResponseTime[self._nodes[peer]] = at
 
     # -- links, heartbeats, queue --------------------------------------------

@@ -1,7 +1,7 @@
 """The log under the names by which PySyncObj calls its journal.
 
 Position 0 is the anchor, so the engine takes the log for one that is not new and adds no entry of
-its own; its index and ours are the same number. What is durable when, it does not decide.
+its own; its index and ours are the same number. It does not decide when changes become durable.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class EngineJournal(Log, pysyncobj.journal.Journal):
-    """What the engine sees as its journal. Tick thread only."""
+    """The log as the engine's journal. Tick thread only."""
 
     def __len__(self) -> int:
         """Count the entries held, the anchor included."""
@@ -29,18 +29,18 @@ class EngineJournal(Log, pysyncobj.journal.Journal):
     @overload
     def __getitem__(self, item: slice) -> list[LogItem]: ...
     def __getitem__(self, item: int | slice) -> LogItem | list[LogItem]:
-        """Return by position, not by index."""
+        """Return entries by position, not by index."""
         return self._log[item]
 
     def add(self, command: bytes, idx: int, term: int) -> None:
-        """Append, as the engine calls it."""
+        """Append an entry."""
         if idx != self.last_index + 1:
             msg = f"entry {idx} cannot follow {self.last_index}"
             raise LogForked(msg)
         self.append(command, term)
 
     def setRaftCommitIndex(self, index: int) -> None:
-        """Note the commit index, as the engine calls it."""
+        """Note the commit index."""
         self.set_commit(index)
 
     def getRaftCommitIndex(self) -> int:
@@ -48,7 +48,7 @@ class EngineJournal(Log, pysyncobj.journal.Journal):
         return self.commit_index
 
     def setCurrentTerm(self, term: int, voted_for: str | None) -> None:
-        """Store term and vote, as the engine calls it."""
+        """Store a term and a vote."""
         self.set_term(term, voted_for)
 
     def getCurrentTerm(self) -> int:
@@ -60,7 +60,7 @@ class EngineJournal(Log, pysyncobj.journal.Journal):
         return self.vote
 
     def onOneSecondTimer(self) -> None:
-        """Nothing waits for a timer here."""
+        """Do nothing: nothing waits for a timer here."""
 
 
 def adopt_journals() -> None:

@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Setup:
-    """What an engine is made of. `now` is the boot clock in seconds (S10)."""
+    """What an engine is made of."""
 
     node_id: str
     peers: tuple[str, ...]
@@ -58,6 +58,7 @@ class Setup:
     journal: Journal
     transport: Transport
     now: Callable[[], float]
+    """The boot clock, in seconds (S10)."""
     random: Random
     snapshots: SnapshotSource
     notes: Notes
@@ -68,12 +69,11 @@ class Setup:
 class Overlay(SyncObj):
     """One node. Tick thread only, except where a concern says otherwise.
 
-    All attributes are set before `SyncObj.__init__`: what is set later it takes for replicated
-    state.
+    All attributes are set before `SyncObj.__init__`, which takes later ones for replicated state.
     """
 
     def __init__(self, setup: Setup) -> None:
-        """Load the journal, settle who this disk is, and stand ready to tick."""
+        """Load the journal, determine the identity of this disk, and be ready to tick."""
         adopt_journals()
         mark = setup.snapshots.latest()
         self.state = EngineState(self, setup.node_id, setup.peers)
@@ -135,7 +135,7 @@ class Overlay(SyncObj):
         self.wire = EngineTransport(self.state, ctx.ready, setup.transport, transfer_of)
 
     def _take_in(self) -> None:
-        """Take in what arrived, and do what came of it."""
+        """Take in what arrived, and complete what it asks for."""
         self._transport.poll()
         self.delivery.hint_leader()
         self.completion.run()
@@ -143,7 +143,7 @@ class Overlay(SyncObj):
     # -- the tick --------------------------------------------------------------------
 
     def _onTick(self, timeToWait: float = 0.0) -> None:
-        """E-5: nothing counts before it is flushed. Then each concern's own time."""
+        """Complete what is due, as nothing counts before it is flushed (E-5); tick the concerns."""
         self.completion.run()
         self.installing.tick()
         self.agreement.tick()
@@ -163,7 +163,7 @@ class Overlay(SyncObj):
     def _checkCommandsToApply(self) -> None:
         """Send what was stamped at once, not with the next heartbeat; sync while it travels.
 
-        What was committed, and the heartbeat, wait neither for the stamping nor for that sync.
+        Neither committed entries nor the heartbeat wait for the stamping or for that sync.
         """
         self.completion.run()
         if self.delivery.may_go_on:
@@ -177,36 +177,36 @@ class Overlay(SyncObj):
         self.completion.run()
 
     def _SyncObj__applyLogEntries(self) -> bool:
-        """E-6, S4: hand over instead of applying here, if all is as it must be."""
+        """Check the invariants, then hand over entries instead of applying them here (E-6, S4)."""
         if self.state.handed_index < self.state.commit_index:
             self.watch.look()
         self.delivery.deliver()
         return False
 
     def _SyncObj__sendAppendEntries(self) -> None:
-        """E-1, E-10, E-7, S7: the stock replication loop is gone. A leader looks with each beat."""
+        """Check the invariants; send by our own replication loop (E-1, E-7, E-10, S7)."""
         self.watch.look()
         self.replication.send_round()
 
     def _SyncObj__tryLogCompaction(self) -> None:
-        """E-3, E-4: no dump, no fork, no rewriting; the journal is cut behind a snapshot (S4)."""
+        """Cut the journal behind a snapshot (S4): no dump, no fork, no rewriting (E-3, E-4)."""
         self.delivery.cut(self.replication.stream_floor)
 
     # -- role and term -----------------------------------------------------------------
 
     def _SyncObj__generateRaftTimeout(self) -> float:
-        """Chance is injected, so that a seed reproduces a run."""
+        """Draw the election timeout from injected chance, so that a seed reproduces a run."""
         return self.ctx.election_timeout()
 
     def _SyncObj__onBecomeLeader(self) -> None:
-        """E-5: the no-op counts here only when it is durable here, in a cluster of one as well."""
+        """Begin to lead; the own no-op counts only when durable, also in a cluster of one (E-5)."""
         self.replication.begin_to_lead()
         self.comparison.began_to_lead()
         super()._SyncObj__onBecomeLeader()
         self.completion.run()
 
     def _SyncObj__setState(self, newState: int) -> None:
-        """S4, S5, S10 c: a step-down ends the lease and enters the FIFO where it happens."""
+        """Change the role; a step-down ends the lease, enters the FIFO at once (S4, S5, S10 c)."""
         led = self.state.is_leader
         if led and newState != LEADER:
             self.lease.revoke()
@@ -217,7 +217,7 @@ class Overlay(SyncObj):
             self.delivery.began_to_lead()
 
     def _SyncObj__setCurrentTerm(self, term: int, votedForNodeId: str | None) -> None:
-        """S10 c: the lease is revoked before a new term is stored."""
+        """Store a new term, after the lease is revoked (S10 c)."""
         if term != self.state.term and self.ctx.on(Switch.S10_REVOKE):
             self.lease.revoke()
         super()._SyncObj__setCurrentTerm(term, votedForNodeId)
@@ -225,11 +225,11 @@ class Overlay(SyncObj):
     # -- what must never run --------------------------------------------------------------
 
     def _SyncObj__loadDumpFile(self, clearJournal: bool) -> NoReturn:  # noqa: FBT001 - the engine's
-        """E-3: there is no dump; the state is found by `SnapshotSource.latest`."""
+        """Refuse: there is no dump (E-3); `SnapshotSource.latest` finds the state."""
         raise AssertionError(f"the engine wants to load a dump (clearJournal={clearJournal})")
 
     def _SyncObj__doApplyCommand(self, command: bytes) -> NoReturn:
-        """E-6, no pickle: nothing is executed in the tick thread."""
+        """Refuse: nothing is unpickled or executed in the tick thread (E-6)."""
         raise AssertionError(f"the engine wants to execute a command of {len(command)} bytes")
 
 
@@ -248,7 +248,7 @@ def _context(setup: Setup, state: EngineState, journal: Log) -> Context:
 
 
 def _config(ctx: Context) -> SyncObjConf:
-    """Return the engine's settings; what is off here stays off (E-3, E-8, E-9)."""
+    """Return the engine's settings; the features that are off stay off (E-3, E-8, E-9)."""
     settings = ctx.settings
     return SyncObjConf(
         autoTick=False,
@@ -266,7 +266,7 @@ def _config(ctx: Context) -> SyncObjConf:
 
 
 def _join_log_and_state(journal: Log, mark: SnapshotMark) -> None:
-    """Make the log continue the state that a start loads (S18: an install may be half way)."""
+    """Make the log continue the state that a start loads: an install may be half done (S18)."""
     if mark.index < journal.anchor_index:
         raise EngineStopped(
             f"the state directory ends at index {mark.index}, the journal begins after "

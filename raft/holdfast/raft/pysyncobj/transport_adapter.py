@@ -1,6 +1,6 @@
-"""PySyncObj's transport over `Ready`: what the stock code still sends by itself becomes messages.
+"""PySyncObj's transport over `Ready`, for what the stock code still sends by itself.
 
-The engine's own dicts become typed messages here, and wait for the flush as all others do (E-5).
+The engine's dicts become typed messages here, and wait for the flush as all others do (E-5).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class EngineTransport(pysyncobj.transport.Transport):
-    """What the engine sees as its transport. Tick thread only."""
+    """Appends the engine's messages to `Ready`, as its transport. Tick thread only."""
 
     def __init__(
         self,
@@ -32,12 +32,12 @@ class EngineTransport(pysyncobj.transport.Transport):
         transport: Transport,
         transfer_of: Callable[[int], int],
     ) -> None:
-        """`transfer_of` tells which term handed over to a candidate of a term, or 0 (S10 d)."""
+        """`transfer_of`: from a candidate's term to the term that handed over, or 0 (S10 d)."""
         super().__init__(None, state.own_node, state.nodes)
         self._ready, self._transport, self._transfer_of = ready, transport, transfer_of
 
     def send(self, node: Node, message: dict[str, Any]) -> bool:
-        """Append what the engine sends; it leaves when what it shows is durable."""
+        """Append a message of the engine; it leaves when the state that it shows is durable."""
         self._ready.send.append((node.id, self._translate(message)))
         return True
 

@@ -19,7 +19,7 @@ class Waker:
     """`wake` from any thread; `poll` by the tick thread only."""
 
     def __init__(self, work: Callable[[], None]) -> None:
-        """`work` takes in what has arrived; it runs once per poll."""
+        """`work` takes in what has arrived; each poll calls it once."""
         self._calls: SimpleQueue[None] = SimpleQueue()
         self._called = False
         self._work = work
@@ -32,7 +32,10 @@ class Waker:
 
     @property
     def is_woken(self) -> bool:
-        """Whether the next wait will end at once. For who ticks without a thread of its own."""
+        """Whether the next wait will end at once.
+
+        For a caller that ticks without a thread of its own.
+        """
         return self._called
 
     def poll(self, timeout: float) -> None:

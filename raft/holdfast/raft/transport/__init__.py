@@ -1,1 +1,1 @@
-"""What carries messages between nodes: gRPC streams, and what a client is told who dials them."""
+"""Messages between nodes over gRPC streams, and the answer to a client that dials the peer port."""

@@ -18,13 +18,13 @@ FRAME_BYTES_MAX = 2 << 20
 """No frame is longer: entries and snapshots travel in chunks far below this (S7)."""
 
 PACKET_BYTES_MAX = PACKET_BYTES + FRAME_BYTES_MAX + 8
-"""What a receiver must be ready for."""
+"""The longest packet that a receiver must accept, in bytes."""
 
 _LENGTH = struct.Struct(">I")
 
 
 def pack(frames: Iterable[bytes]) -> bytes:
-    """The packet of these frames."""
+    """Pack frames into one packet."""
     pieces: list[bytes] = []
     for frame in frames:
         pieces += (_LENGTH.pack(len(frame)), frame)
@@ -32,7 +32,7 @@ def pack(frames: Iterable[bytes]) -> bytes:
 
 
 def unpack(packet: bytes) -> Iterator[bytes]:
-    """The frames of a packet. Raises BadMessage if the lengths do not add up."""
+    """Yield the frames of a packet. Raises BadMessage if the lengths do not add up."""
     at = 0
     while at < len(packet):
         if at + _LENGTH.size > len(packet):

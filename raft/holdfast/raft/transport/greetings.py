@@ -34,7 +34,7 @@ Metadata = Iterable[tuple[str, str | bytes]]
 
 
 def dialler_metadata(greeting: Greeting) -> tuple[tuple[str, str | bytes], ...]:
-    """What a dialler's call carries; texts are encoded, as metadata hold ASCII alone."""
+    """Return the metadata of a dialler's call; texts are encoded, as metadata hold ASCII alone."""
     texts = (
         (CLUSTER_KEY, greeting.cluster_id),
         (NODE_KEY, greeting.sender),
@@ -46,25 +46,25 @@ def dialler_metadata(greeting: Greeting) -> tuple[tuple[str, str | bytes], ...]:
 
 
 def answer_metadata(greeting: Greeting) -> tuple[tuple[str, str | bytes], ...]:
-    """What the answer to a call that was accepted begins with."""
+    """Return the metadata with which the answer to an accepted call begins."""
     return ((GREETING_KEY, encode_greeting(greeting)),)
 
 
 def greeting_in(metadata: Metadata) -> Greeting:
-    """Who speaks, as told, in whichever form; raises BadMessage for a greeting that is none."""
+    """Read the greeting, new or old, from metadata; raises BadMessage if it is damaged."""
     told = {str(key): value for key, value in metadata}
     greeting = told.get(GREETING_KEY)
     return decode_greeting(greeting) if isinstance(greeting, bytes) else _old_greeting(told)
 
 
 def _old_greeting(told: dict[str, str | bytes]) -> Greeting:
-    """Read the texts; of a stranger all are empty."""
+    """Read the texts of an old greeting; all are empty if a stranger sent none."""
     cluster, node, to = (unquote(str(told.get(k, ""))) for k in (CLUSTER_KEY, NODE_KEY, TO_KEY))
     return Greeting(cluster, node, to, BEFORE_RANGES if PROTOCOL_KEY in told else TELLS_NONE)
 
 
 def dialler_problem(told: Greeting, cluster_id: str, node: str) -> str:
-    """Why who dialled does not mean this node; empty: it does."""
+    """Say why the dialler means another node; empty if it means this one."""
     if told.addressee != node:
         return f"this is node {node!r}, not {shown(told.addressee)}: a peer address is wrong"
     if told.cluster_id != cluster_id:
@@ -73,7 +73,7 @@ def dialler_problem(told: Greeting, cluster_id: str, node: str) -> str:
 
 
 def acceptor_problem(sent: Greeting, metadata: Metadata) -> str:
-    """Why who answered with this is not whom the greeting was for, or not of its version."""
+    """Say why the acceptor is not the addressee or its version does not fit; empty if it is."""
     try:
         told = greeting_in(metadata)
     except BadMessage as error:
@@ -89,5 +89,5 @@ def acceptor_problem(sent: Greeting, metadata: Metadata) -> str:
 
 
 def shown(told: str, most: int = _SHOWN_CHARACTERS) -> str:
-    """What somebody else told, for a sentence: one line, no control characters, so much of it."""
+    """Quote the first `most` characters of a stranger's text, without control characters."""
     return repr(told[:most])

@@ -1,8 +1,8 @@
-"""Who a node is: the two names in its certificate, made from the cluster's id and its own name.
+"""The two names of a node in its certificate, made from the cluster's id and the node's name.
 
-The one who dials checks a DNS name, since that is what gRPC lets it check; the one who is dialled
-reads the URI from the certificate itself. Both carry the cluster, so that a node of another cluster
-under the same authority is nobody here (docs/adr/0011). Knows certificates, not connections.
+The dialler checks a DNS name, since that is what gRPC lets it check; the acceptor reads the URI
+from the certificate itself. Both carry the cluster, so that a node of another cluster under the
+same authority is refused (docs/adr/0011). Knows certificates, not connections.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from cryptography import x509
 
 SCHEME: Final = "holdfast://"
 OLD_PREFIX: Final = f"{SCHEME}node/"
-"""What stood before a node's name in certificates of Holdfast 0.1; it names no cluster."""
+"""The prefix of a node's name in certificates of Holdfast 0.1; it names no cluster."""
 DOMAIN: Final = "holdfast"
 CLUSTER_DIGITS: Final = 16
 ENCODED: Final = "x--"
-"""Begins the label of a node whose name is none; 32 hexadecimal digits follow."""
+"""Begins the label of a node whose name is not a DNS label; 32 hexadecimal digits follow."""
 _ENCODED_DIGITS: Final = 32
 _LABEL: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _UNREADABLE: Final = (
@@ -32,7 +32,7 @@ _UNREADABLE: Final = (
 
 
 def node_uri(cluster_id: str, node: str) -> str:
-    """What the one who is dialled looks for in the dialler's certificate.
+    """Return the URI that the acceptor looks for in the dialler's certificate.
 
     In both names everything but letters, digits and `_.-~` is percent-encoded (RFC 3986).
     """
@@ -40,19 +40,22 @@ def node_uri(cluster_id: str, node: str) -> str:
 
 
 def node_dns_name(cluster_id: str, node: str) -> str:
-    """What the dialler looks for: `<node>.<16 hex digits of SHA-256(cluster id)>.holdfast`."""
+    """Return the DNS name that the dialler looks for.
+
+    It is `<node>.<16 hex digits of SHA-256(cluster id)>.holdfast`.
+    """
     return f"{_label(node)}.{_hex(cluster_id, CLUSTER_DIGITS)}.{DOMAIN}"
 
 
 def old_node_uri(node: str) -> str:
-    """What a node's certificate carried for Holdfast 0.1."""
+    """Return the URI that a node's certificate had for Holdfast 0.1."""
     return f"{OLD_PREFIX}{node}"
 
 
 def _label(node: str) -> str:
-    """The node's name where a DNS label can hold it, else a hash of it.
+    """Return the node's name if a DNS label can hold it, else a hash of it.
 
-    DNS names know no upper case: two nodes whose names differ only in it must differ here as well.
+    DNS ignores case, so two nodes whose names differ only in case must get different labels.
     """
     if _LABEL.fullmatch(node) and not node.startswith(ENCODED):
         return node
@@ -64,9 +67,9 @@ def _hex(text: str, digits: int) -> str:
 
 
 def certificate_problem(pem: bytes, cluster_id: str, node: str, *, accept_old: bool) -> str:
-    """Why the one who dialled with this certificate is not that node; empty: it is.
+    """Say why this certificate is not that node's; empty if it is.
 
-    `accept_old`: the name of Holdfast 0.1 does as well, though it names no cluster.
+    `accept_old`: the name of Holdfast 0.1 is accepted as well, though it names no cluster.
     """
     wanted, uris = node_uri(cluster_id, node), uris_of(pem)
     old = old_node_uri(node) in uris
@@ -82,15 +85,15 @@ def certificate_problem(pem: bytes, cluster_id: str, node: str, *, accept_old: b
 
 
 def uris_of(pem: bytes) -> frozenset[str]:
-    """The URI entries of a certificate, and no entries of another kind that read like one.
+    """Return the URI entries of a certificate, but no entries of another kind that look like one.
 
-    Empty for what cannot be read: it names nobody.
+    Empty for a certificate that cannot be read.
     """
     return _names(pem, x509.UniformResourceIdentifier)
 
 
 def missing_names(pem: bytes, cluster_id: str, node: str) -> list[str]:
-    """Which of its two names a node's certificate lacks, as openssl would write them."""
+    """Return which of its two names a node's certificate lacks, as openssl would write them."""
     uri, dns = node_uri(cluster_id, node), node_dns_name(cluster_id, node)
     dns_names = {name.lower() for name in _names(pem, x509.DNSName)}
     missing = [] if uri in uris_of(pem) else [f"URI:{uri}"]

@@ -1,9 +1,9 @@
 """gRPC's options on the connections between nodes, each with its reason; numbers only.
 
-What bounds strangers on the peer port is here: how many connections there may be, and for how long
-one that is nobody's may last. The port cannot know who connects before the handshake is over, so
-strangers who dial without end can fill it. A place is free again within `HANDSHAKE_MS` or
-`IDLE_MS`, and a peer asks for one many times a second (docs/adr/0011 says what that comes to).
+They bound strangers on the peer port: how many connections there may be, and how long one that is
+no peer's may last. The port cannot know who connects before the handshake is over, so strangers who
+dial without end can fill it. A place is free again within `HANDSHAKE_MS` or `IDLE_MS`, and a peer
+asks for one many times a second (docs/adr/0011 says what follows from that).
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from holdfast.raft.transport import frames
 Option = tuple[str, int]
 
 CONNECTIONS_MAX: Final = 1_024
-"""Incoming ones. A peer has one for its stream, and one for a call beside it."""
+"""Incoming connections. A peer has one for its stream, and one for a call beside it."""
 HANDSHAKE_MS: Final = 2_000
 IDLE_MS: Final = 1_000
-"""A connection without a call. A peer's is ready before its connection; it arrives one round trip
-after the handshake, which must therefore be shorter than this."""
+"""How long a connection without a call lasts. A peer's call is ready before its connection and
+arrives one round trip after the handshake, so a round trip must be shorter than this."""
 STREAMS_MAX: Final = 16
 """Calls of one connection; a peer makes one."""
 CONNECT_MS: Final = 1_000
-"""One attempt of a dialler. Each is a new channel (`transport`), so gRPC's pauses between attempts
-of one channel are never met: a peer that comes back is found after `REDIAL_SECONDS`."""
+"""How long one attempt of a dialler lasts. Each is a new channel (`transport`), so gRPC never
+pauses between attempts: a peer that comes back is found after `REDIAL_SECONDS`."""
 
 COMMON: Final[tuple[Option, ...]] = (
     ("grpc.max_receive_message_length", frames.PACKET_BYTES_MAX),
@@ -49,7 +49,7 @@ DIALLER: Final[tuple[Option, ...]] = (
 
 
 def acceptor(connections: int) -> list[Option]:
-    """Options of the server that peers dial; it takes so many connections."""
+    """Return the options of the server that peers dial; `connections`: how many it takes."""
     return [
         *COMMON,
         # A second process on the port must fail to bind, not take half of the streams.

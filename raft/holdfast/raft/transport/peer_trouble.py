@@ -1,6 +1,6 @@
 """Warnings about peers: each is written once, not at every redial, and again when it lasts.
 
-Strangers choose what they are refused for, so what they can write to the logger is bounded.
+Strangers choose why they are refused, so the amount that they can make the node log is bounded.
 """
 
 from __future__ import annotations
@@ -15,23 +15,23 @@ logger = logging.getLogger(__name__)
 
 AGAIN_SECONDS: Final = 3_600.0
 TEXTS_MAX: Final = 64
-"""Different warnings within `AGAIN_SECONDS`; any more are not written."""
+"""How many different warnings are written within `AGAIN_SECONDS`; more are dropped."""
 LASTING_SECONDS: Final = 10.0
-"""Trouble that was not met for so long is over; each redial meets it again."""
+"""Trouble that was not met for so long is over, since each redial would meet it again."""
 
 
 class Trouble:
-    """What was warned of, about whom, and when. Any thread may call."""
+    """The warnings: their text, the peer, and the time. Any thread may call."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock`: seconds, monotone."""
+        """`clock`: a monotone clock, in seconds."""
         self._clock = clock
         self._told: dict[tuple[str, str], float] = {}
         self._met: dict[str, tuple[str, float]] = {}
         self._lock = threading.Lock()
 
     def warn(self, about: str, text: str) -> None:
-        """Write the warning, unless it was written lately."""
+        """Write the warning, unless it was written within `AGAIN_SECONDS`."""
         with self._lock:
             now = self._clock()
             self._met[about] = (text, now)
@@ -42,13 +42,13 @@ class Trouble:
         logger.warning("%s", text)
 
     def over(self, about: str) -> None:
-        """All is well with it: the same trouble would be news again."""
+        """Note that the trouble is over, so that the same trouble is written again."""
         with self._lock:
             self._told = {key: at for key, at in self._told.items() if key[0] != about}
             self._met.pop(about, None)
 
     def lasting(self) -> list[str]:
-        """What is still met at each redial."""
+        """Return the trouble that each redial still meets."""
         with self._lock:
             since = self._clock() - LASTING_SECONDS
             return [text for _, (text, at) in sorted(self._met.items()) if at > since]

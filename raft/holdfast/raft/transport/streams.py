@@ -48,17 +48,17 @@ OUTGOING_BYTES_MAX: Final = 32 << 20
 INCOMING_BYTES_MAX: Final = 64 << 20
 REDIAL_SECONDS: Final = 0.05
 REFUSED_SECONDS: Final = 0.5
-"""Before a peer that refused, or was refused, is dialled again: no retry mends that."""
+"""Pause before a peer that refused, or was refused, is dialled again: no retry mends that."""
 CALL_SECONDS_MAX: Final = 600.0
 """How long one answer beside the streams may take."""
 
 _REFUSALS: Final = (grpc.StatusCode.PERMISSION_DENIED, grpc.StatusCode.FAILED_PRECONDITION)
 _WRONG_NAME: Final = "Hostname Verification Check failed"
-"""gRPC's words where the certificate has not the name that was asked for."""
+"""gRPC's words when the certificate lacks the name that was asked for."""
 _REASON_CHARACTERS: Final = 1_000
 
 Answer = Callable[[bytes], Iterator[bytes]]
-"""Request to chunks. Raises BadMessage for no request, OSError for what is not there."""
+"""Turns a request into chunks. Raises BadMessage for no request, OSError if nothing is there."""
 
 
 class TransportFailed(Exception):
@@ -74,37 +74,42 @@ class TransportFailed(Exception):
 
 
 class _Refused(OSError):
-    """The peer is not dealt with; the text says why and what to do."""
+    """The peer is refused; the text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class PeerTls:
-    """PEM bytes: the CA that signed every node's certificate, and this node's own pair.
-
-    `accept_old_names`: also nodes whose certificates have only the names of Holdfast 0.1; then
-    anybody whom the authority certified for a node's host can pass for that node.
-    """
+    """Mutual TLS between nodes, as PEM bytes."""
 
     ca: bytes
+    """The CA that signed every node's certificate."""
     certificate: bytes
     key: bytes
     accept_old_names: bool = False
+    """Also accept nodes whose certificates have only the names of Holdfast 0.1; then everybody whom
+    the authority certified for a node's host can pass for that node."""
 
 
 @dataclass(slots=True)
 class _Link:
-    """What this node sends to one peer. `frames` is bounded; `up` while the stream is accepted."""
+    """What this node sends to one peer."""
 
     peer: str
     address: str
     frames: deque[bytes] = field(default_factory=deque)
+    """The queue, bounded in bytes."""
     size: int = 0
+    """The bytes of `frames`."""
     up: bool = False
+    """Whether the peer has accepted the stream."""
     changed: threading.Condition = field(default_factory=threading.Condition)
 
 
 class GrpcTransport:
-    """`api.Transport` between processes. `tls` None is for loopback only; the caller sees to it."""
+    """`api.Transport` between processes.
+
+    `tls` None is for loopback only; the caller checks that.
+    """
 
     def __init__(
         self,
@@ -137,23 +142,23 @@ class GrpcTransport:
         self._asked: set[grpc.Call] = set()
 
     def troubles(self) -> list[str]:
-        """Why peers are refused now, or refuse this node; for people. Any thread may ask."""
+        """Say why peers are refused now, or refuse this node; for people. Any thread."""
         return self._trouble.lasting()
 
     def send_clients_to(self, address: str) -> None:
-        """Before `start`: what clients are told who come here by mistake, host:port."""
+        """Set the address, host:port, that clients at the wrong port are told; before `start`."""
         self._clients_at = address
 
     # --- calls beside the streams ---
 
     def offer(self, method: str, answer: Answer) -> None:
-        """Before `start`: answer the peers' calls of `method`, one at a time for each peer."""
+        """Before `start`: have `answer` serve calls of `method`, one at a time for each peer."""
         self._offers[method] = answer
 
     def call(self, peer: str, method: str, request: bytes) -> Iterator[bytes]:
         """Return a peer's answer in chunks; blocks. Raises OSError if it breaks off or is refused.
 
-        On a connection of its own: what it carries never stands before a heartbeat (S7, S18).
+        It has a connection of its own, so that its bytes never delay a heartbeat (S7, S18).
         """
         channel = self._channel(self._links[peer])
         metadata = dialler_metadata(self._greeting(peer))
@@ -180,7 +185,7 @@ class GrpcTransport:
     def _answer(
         self, method: str, requests: Iterator[bytes], context: grpc.ServicerContext
     ) -> Iterator[bytes]:
-        """Serve one call; who calls is checked before the request is waited for."""
+        """Serve one call; check the caller before waiting for the request."""
         call = (self._check_peer(context), method)
         request = next(requests, b"")
         if call in self._answering:
@@ -201,7 +206,7 @@ class GrpcTransport:
     # --- api.Transport ---
 
     def start(self, handler: TransportHandler, wake: Callable[[], None]) -> None:
-        """Listen and dial. Raises TransportFailed if the port cannot be had."""
+        """Listen and dial. Raises TransportFailed if the port cannot be bound."""
         self._handler, self._wake = handler, wake
         self._serve()
         for link in self._links.values():
@@ -221,7 +226,7 @@ class GrpcTransport:
         return True
 
     def poll(self) -> None:
-        """Hand everything that has arrived to the handler."""
+        """Call the handler for every message that has arrived."""
         handler = self._handler
         if handler is None:
             return
@@ -237,7 +242,7 @@ class GrpcTransport:
                 handler.on_message(peer, what)
 
     def close(self) -> None:
-        """End all streams; what is queued is lost, as on any broken connection."""
+        """End all streams; queued messages are lost, as on any broken connection."""
         self._closed.set()
         for link in self._links.values():
             with link.changed:
@@ -296,9 +301,9 @@ class GrpcTransport:
             context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
 
     def _check_peer(self, context: grpc.ServicerContext) -> str:
-        """Who dialled; greeted before anything else.
+        """Return the peer that dialled; send it the greeting before anything else.
 
-        Aborts the call if it is nobody of this cluster (FAULT-29), or of another version.
+        Aborts the call if it is no node of this cluster (FAULT-29), or of another version.
         """
         try:
             greeting = greeting_in(context.invocation_metadata())
@@ -354,7 +359,10 @@ class GrpcTransport:
             self._closed.wait(pause)
 
     def _look_at(self, link: _Link, error: grpc.RpcError) -> float:
-        """Warn of what no redial mends; returns a pause in seconds, 0 for what one may mend."""
+        """Warn of an error that no redial mends.
+
+        Return the pause in seconds, 0 if a redial may help.
+        """
         code, details = error.code(), error.details() or ""
         if code in _REFUSALS:
             text = f"node {link.peer!r} refuses this node: {shown(details, _REASON_CHARACTERS)}"
@@ -374,7 +382,7 @@ class GrpcTransport:
         )
 
     def _channel(self, link: _Link) -> grpc.Channel:
-        """Over TLS nobody is spoken to but who has a certificate of the peer's name."""
+        """Open a channel to the peer; over TLS only to a server whose certificate has its name."""
         options = list[tuple[str, int | str]](peer_options.DIALLER)
         if self._tls is None:
             return grpc.insecure_channel(link.address, options)
@@ -388,12 +396,12 @@ class GrpcTransport:
         return grpc.secure_channel(link.address, credentials, options)
 
     def _check_acceptor(self, peer: str, call: grpc.Call) -> None:
-        """Before the first frame to a peer, and before the first chunk of its answer."""
+        """Check the acceptor's greeting, before a frame is sent to it or a chunk taken from it."""
         if problem := acceptor_problem(self._greeting(peer), call.initial_metadata()):
             raise _Refused(problem)
 
     def _send_on(self, link: _Link, channel: grpc.Channel) -> None:
-        """Hold one stream until it breaks."""
+        """Keep one stream to the peer open until it breaks."""
         ended = threading.Event()
         method: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(METHOD)
         call = method(
@@ -417,7 +425,7 @@ class GrpcTransport:
             call.cancel()
 
     def _packets(self, link: _Link, ended: threading.Event) -> Iterator[bytes]:
-        """What is queued, as it comes, several frames to a packet."""
+        """Yield queued frames as they come, several in a packet."""
         while True:
             with link.changed:
                 while not link.frames and not ended.is_set() and not self._closed.is_set():

@@ -11,7 +11,7 @@ from typing import Final
 import grpc
 
 OUTCOME: Final = (("holdfast-outcome", "not-applied"),)
-"""S5: nothing was done. Also the sign that these are a node's words, not gRPC's."""
+"""Nothing was done (S5). It also shows that a node answered, not gRPC."""
 
 
 class WrongPort(grpc.GenericRpcHandler):
@@ -31,7 +31,7 @@ class WrongPort(grpc.GenericRpcHandler):
     def service(
         self, handler_call_details: grpc.HandlerCallDetails
     ) -> grpc.RpcMethodHandler[bytes, bytes]:
-        """Whatever the method is: as a stream, so that no thread waits for a first message."""
+        """Answer any method as a stream, so that no thread waits for a first message."""
         del handler_call_details
         return self._handler
 

@@ -19,7 +19,7 @@ ITEMS_MAX: Final = 1 << 16
 
 
 def bad(why: str) -> NoReturn:
-    """Refuse what a peer sent."""
+    """Raise BadMessage for what a peer sent."""
     raise BadMessage(f"no node sends this: {why}")
 
 
@@ -30,21 +30,21 @@ def bound(bits: int) -> None:
 
 
 def flag(value: int) -> bool:
-    """Check a number that says yes or no."""
+    """Check a number that stands for a bool, and return that."""
     if value > 1:
         bad(f"{value} is not a flag")
     return value == 1
 
 
 def text(value: str) -> str:
-    """Check a text that may be empty."""
+    """Check a text that may be empty, and return it."""
     if len(value) > TEXT_MAX:
         bad(f"a text of {len(value)} characters exceeds {TEXT_MAX}")
     return value
 
 
 def name(value: str) -> str:
-    """Check a text that is never empty."""
+    """Check a text that must not be empty, and return it."""
     if not value:
         bad("a name is missing")
     return text(value)
@@ -58,7 +58,7 @@ def count(items: Sequence[object]) -> int:
 
 
 def measure(tail: bytes, wanted: int) -> None:
-    """Compare the bytes that follow a head with what it says of them."""
+    """Check that the bytes after a head are as many as it says."""
     if wanted > len(tail):
         bad(f"{len(tail)} bytes after its head are too few: it speaks of {wanted}")
     if wanted < len(tail):

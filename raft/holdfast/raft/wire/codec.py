@@ -19,17 +19,20 @@ from holdfast.raft.wire import reading, writing
 from holdfast.raft.wire.bounds import bad
 
 HEAD_BYTES_MAX: Final = 1 << 20
-"""A head is parsed before its lists can be counted."""
+"""Bounds a head, because it is parsed before its lists can be counted."""
 
 _LENGTH: Final = struct.Struct(">I")
 
 
 class Line(NamedTuple):
-    """How one message travels: which member of `Peer` it is, who fills it, and who reads it."""
+    """How one message travels."""
 
     part: str
+    """The member of `Peer` that carries it."""
     write: Callable[[pb.Peer, Any], writing.Tail]
+    """Fills that member."""
     read: Callable[[pb.Peer, bytes], m.Message]
+    """Reads it."""
 
 
 TABLE: Final[dict[type[m.Message], Line]] = {
@@ -78,7 +81,7 @@ def decode(frame: bytes) -> m.Message:
 
 
 def _head(head: bytes) -> pb.Peer:
-    """Parse a head, and refuse one that says more than its known fields do in the shortest form.
+    """Parse a head; refuse one that is longer than the shortest form of its known fields.
 
     Its length shows unknown fields, fields that come twice, two messages, explicit zeros and long
     forms of numbers. The order of fields is free: protobuf promises none.

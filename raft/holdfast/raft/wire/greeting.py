@@ -16,7 +16,7 @@ from holdfast.raft.wire.bounds import bad, bound, name
 from holdfast.storage.codec.event_codec import SCHEMA_VERSION
 
 BYTES_MAX: Final = 4096
-"""A greeting comes from somebody who is not known yet."""
+"""Bounds a greeting, because its sender is not known yet."""
 
 
 class Versions(NamedTuple):
@@ -29,10 +29,10 @@ class Versions(NamedTuple):
     oldest: int
     newest: int
     entries: int
-    """Of entries and snapshots; 0: it was not told."""
+    """The schema of entries and snapshots; 0: it was not told."""
 
     def __str__(self) -> str:
-        """For sentences."""
+        """Format the versions for sentences."""
         if self == TELLS_NONE:
             return "tells no version, as Holdfast 0.1.0 does"
         one = self.oldest == self.newest
@@ -90,9 +90,9 @@ def common_protocol(one: Versions, other: Versions) -> int | None:
 
 
 def version_problem(own: str, other: str, theirs: Versions) -> str:
-    """Why the node `other`, which told this, cannot run together with `own`; empty: it can.
+    """Say why the node `other` with these versions cannot run together with `own`; empty if it can.
 
-    Entries have no range: what a leader writes each follower must read, and it cannot know yet.
+    Entries have no range, because every follower must be able to read what a leader writes.
     """
     if common_protocol(OURS, theirs) is not None and theirs.entries == OURS.entries:
         return ""

@@ -60,7 +60,7 @@ def append(peer: pb.Peer, tail: bytes) -> m.Append:
 
 
 def _entries(terms: Sequence[int], sizes: Sequence[int], tail: bytes) -> tuple[m.LogEntry, ...]:
-    """Cut the tail into commands."""
+    """Cut the tail into the commands of entries."""
     entry_count = count(terms)
     if len(sizes) != entry_count:
         bad(f"{entry_count} terms of entries and {len(sizes)} sizes")

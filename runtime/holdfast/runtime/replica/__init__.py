@@ -1,1 +1,1 @@
-"""The state machine on the log: what is committed, evolved in one order, and made durable."""
+"""The state machine on the log: committed entries are applied in order and made durable."""

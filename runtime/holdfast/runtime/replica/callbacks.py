@@ -1,4 +1,4 @@
-"""Whom a replica calls back when its log moves on, each in the order of registration.
+"""The callbacks that a replica calls when its log moves on, in the order of registration.
 
 A callback is called in the loop, between two items of the log; it must not block.
 """
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Callbacks:
-    """Four lists of callbacks, and the calls themselves."""
+    """Four lists of callbacks, and a method that calls each list."""
 
     def __init__(self) -> None:
         self._on_leading: list[Callable[[int], None]] = []
@@ -30,28 +30,28 @@ class Callbacks:
         on_applied: Callable[[Sequence[Record], int], None] | None = None,
         on_stopped: Callable[[str], None] | None = None,
     ) -> None:
-        """Call what is given, from now on (`ports.ReplicaLike.subscribe`)."""
+        """Register the given callbacks (`ports.ReplicaLike.subscribe`)."""
         self._on_leading += [on_leading] if on_leading else []
         self._on_not_leading += [on_not_leading] if on_not_leading else []
         self._on_applied += [on_applied] if on_applied else []
         self._on_stopped += [on_stopped] if on_stopped else []
 
     def leading(self, term: int) -> None:
-        """This node leads, and its state holds everything that was committed before."""
+        """Tell that this node leads, and that its state holds everything committed before."""
         for each in self._on_leading:
             each(term)
 
     def not_leading(self) -> None:
-        """This node no longer leads; nothing decided here may be answered any more."""
+        """Tell that this node no longer leads: nothing decided here may be answered any more."""
         for each in self._on_not_leading:
             each()
 
     def applied(self, records: Sequence[Record], index: int) -> None:
-        """These records are part of the state now."""
+        """Tell that these records are part of the state now, which reflects entry `index`."""
         for each in self._on_applied:
             each(records, index)
 
     def stopped(self, reason: str) -> None:
-        """The node's log stopped, and why; the process should end."""
+        """Tell that the node's log stopped, and why; the process should end."""
         for each in self._on_stopped:
             each(reason)

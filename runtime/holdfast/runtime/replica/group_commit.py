@@ -1,10 +1,10 @@
 """Parts that wait for an entry: many share one while others are on their way (group commit).
 
 An entry has a fixed cost on every node (a sync, messages, switches of threads). While one of a
-leader's entries is under way, what is proposed comes together in the next one, which waits for it
-unless it is full: a busy log pays the fixed cost once for many parts. After an entry of many parts
-most callers ask again as soon as they are answered: so the next entry lingers for them, a moment,
-even where only one part comes, much later. Bounded. Knows no engine, no clock.
+leader's entries is under way, the parts proposed meanwhile gather for the next one, which waits for
+it unless it is full: a busy log pays the fixed cost once for many parts. After an entry of many
+parts most callers ask again as soon as they are answered, so the next entry lingers for them a
+moment, even if only one part comes, much later. Bounded. Knows no engine, no clock.
 """
 
 from __future__ import annotations
@@ -24,27 +24,27 @@ if TYPE_CHECKING:
     from holdfast.runtime.ports import Committed
 
 COALESCED_BYTES: Final = 256 * 1024
-"""Parts share an entry up to about this size (S7)."""
+"""Parts share an entry up to about this many bytes (S7)."""
 
 ENTRIES_IN_FLIGHT: Final = 2
-"""The most under way at once; the second one only if it is full."""
+"""The most own entries under way at once; the second one only if it is full."""
 
 LINGER_PARTS: Final = 4
-"""Parts in an entry from which on the next one lingers; fewer callers never wait for each other."""
+"""The next entry lingers after one of this many parts; fewer callers never wait for each other."""
 
 LINGER_GAP_S: Final = 0.002
-"""Stop waiting for more parts when none has arrived for this long."""
+"""Stop waiting for more parts when none has arrived for this long, in seconds."""
 
 LINGER_S: Final = 0.02
-"""An entry lingers no longer than this, however steadily parts come."""
+"""An entry lingers no longer than this, in seconds, however steadily parts come."""
 
 WAITING_MAX: Final = 16_384
 WAITING_BYTES_MAX: Final = 64 << 20
-"""Parts that may wait; more are refused, as by the engine's own queue."""
+"""Bounds on parts that wait; more are refused, as by the engine's own queue."""
 
 
 def fitting(content: bytes, state: State) -> bytes:
-    """Return a part's bytes, or raise EntryTooLarge (S7).
+    """Return a part's bytes if they fit into an entry. Raises EntryTooLarge (S7).
 
     The limit in force decides (S23); the engine's own is the most that may ever be set.
     """
@@ -55,26 +55,30 @@ def fitting(content: bytes, state: State) -> bytes:
 
 
 class WaitingPart(NamedTuple):
-    """A part, its bytes in an entry, and what is told its fate."""
+    """A part that waits for an entry."""
 
     part: Part
     content: bytes
+    """The part's bytes in an entry."""
     future: asyncio.Future[Committed]
+    """Gets the part's fate."""
 
 
 class OwnEntry(NamedTuple):
-    """An own entry under way, its bytes, and what is told the fate of each of its parts."""
+    """An own entry under way."""
 
     entry: LogEntry
     content: bytes
+    """The entry's bytes."""
     futures: Sequence[asyncio.Future[Committed]]
+    """Get the fates of its parts, in their order."""
 
 
 class GroupCommit:
-    """First in, first out; a group's order is kept, since it has one part under way at a time."""
+    """A FIFO of parts; a group's order is kept, since it has one part under way at a time."""
 
     def __init__(self, linger_parts: int = LINGER_PARTS) -> None:
-        """`linger_parts`: parts in an entry from which on the next one lingers."""
+        """`linger_parts`: the next entry lingers after one of this many parts."""
         self._linger_parts = linger_parts
         self._waiting: deque[WaitingPart] = deque()
         self._bytes = 0
@@ -86,22 +90,22 @@ class GroupCommit:
 
     @property
     def term(self) -> int:
-        """The term in which the oldest part was decided; there must be one."""
+        """The term in which the oldest part was decided; some part must wait."""
         return self._waiting[0].part.term
 
     @property
     def fills_an_entry(self) -> bool:
-        """Whether what waits is enough for an entry of the target size."""
+        """Whether the waiting parts are enough for an entry of the target size."""
         return self._bytes >= COALESCED_BYTES
 
     def may_follow(self, under_way: int) -> bool:
-        """Whether what waits may be offered while so many entries of its term are under way."""
+        """Return whether to offer an entry while `under_way` ones of its term are under way."""
         return not under_way or (under_way < ENTRIES_IN_FLIGHT and self.fills_an_entry)
 
     def lingers(self, now: float) -> bool:
-        """Whether to look again in `LINGER_GAP_S` before what waits is taken; `now` in seconds.
+        """Return whether to look again in `LINGER_GAP_S` before parts are taken; `now` in seconds.
 
-        Asked only while something waits that might be taken.
+        To be called only while a part waits that might be taken.
         """
         if not self._seen:
             self._lingers_since = now
@@ -113,7 +117,7 @@ class GroupCommit:
         return lingers
 
     def add(self, part: Part, content: bytes, future: asyncio.Future[Committed]) -> None:
-        """Let a part wait. Raises Overloaded: nothing was proposed."""
+        """Append a part to those that wait. Raises Overloaded: nothing was proposed."""
         if len(self) >= WAITING_MAX or self._bytes + len(content) > WAITING_BYTES_MAX:
             raise Overloaded(
                 f"{len(self)} changes wait for the log already: nothing was proposed, try later"
@@ -122,9 +126,9 @@ class GroupCommit:
         self._bytes += len(content)
 
     def take(self) -> list[WaitingPart]:
-        """The oldest parts, all of one term (S1), as many as an entry should hold.
+        """Remove and return the oldest parts of one term (S1), as many as an entry should hold.
 
-        At least one. A long one is alone: beside it, short ones could exceed the hard limit (S7).
+        At least one. A long one is alone: together with short ones it could exceed the limit (S7).
         """
         taken = [self._waiting.popleft()]
         size = len(taken[0].content)

@@ -1,7 +1,8 @@
-"""What a snapshot holds of a replica: state, chain heads, rebalance histories; as records (S18).
+"""The content of a replica's snapshot: state, chain heads, rebalance histories; as records (S18).
 
-The histories are no part of the state. They lie beside it, so that they are written in the same
-transaction and travel in the same stream. Pure: knows records and their bytes, no store, no thread.
+The histories are no part of the state. They are stored beside it, so that they are written in the
+same transaction and travel in the same stream. Pure: knows records and their bytes, no store, no
+thread.
 """
 
 from __future__ import annotations
@@ -20,20 +21,18 @@ CHAINS: Final = "chains"
 
 
 class Image(NamedTuple):
-    """A replica at one moment, or what is stored of it.
-
-    `misfiled`: keys of rebalances that are stored where version 0.1.0 filed them. They are not
-    among the histories of what is stored, so the next snapshot files them anew.
-    """
+    """A replica at one moment, or as it is stored."""
 
     state: State = State()
     heads: PMap[str, bytes] = PMap()
     histories: Histories = PMap()
     misfiled: tuple[bytes, ...] = ()
+    """Keys of rebalances that are stored where version 0.1.0 filed them. A stored image leaves them
+    out of its histories, so the next snapshot files them anew."""
 
 
 def image_changes(stored: Image, now: Image) -> Iterator[Change]:
-    """What must be written so that a store that holds `stored` holds `now`."""
+    """Yield the changes that turn a store of `stored` into one of `now`."""
     yield from changes(stored.state, now.state)
     for name in now.heads.changed_since(stored.heads):
         yield Change(CHAINS, b"c" + name.encode(), now.heads.get(name))
@@ -43,7 +42,7 @@ def image_changes(stored: Image, now: Image) -> Iterator[Change]:
 
 
 def read_image(records: Iterable[StateRecord]) -> tuple[Image, Histories]:
-    """What is stored, and all its histories, misfiled ones too. Raises `CodecError`."""
+    """Return the stored image, and all histories, misfiled ones too. Raises `CodecError`."""
     heads: dict[str, bytes] = {}
     state: list[bytes] = []
     filed: list[bytes] = []

@@ -11,7 +11,10 @@ from collections.abc import Callable
 
 
 class LogTime:
-    """A node's view of log time, in milliseconds: the leader's counts, a follower's is a guess."""
+    """A node's view of log time, in milliseconds.
+
+    The leader's is in force, a follower's a guess.
+    """
 
     def __init__(self, boot_seconds: Callable[[], float]) -> None:
         """`boot_seconds`: a clock that also counts suspended time (CLOCK_BOOTTIME)."""
@@ -20,11 +23,11 @@ class LogTime:
         self._base_at = boot_seconds()
 
     def continue_from(self, applied_ms: int) -> None:
-        """Go on from the log time of the last applied entry, as of now."""
+        """Continue from now on from the log time of the last applied entry."""
         self._base_ms = applied_ms
         self._base_at = self._boot_seconds()
 
     def now_ms(self, applied_ms: int) -> int:
-        """The log time now; never below that of the last applied entry."""
+        """Return the log time now; never below that of the last applied entry."""
         advanced = self._base_ms + int((self._boot_seconds() - self._base_at) * 1000)
         return max(advanced, applied_ms)

@@ -1,7 +1,7 @@
-"""Opens a replica: directory, state, log, history and what runs beside them, in the right order.
+"""Opens a replica: directory, state, log, history and background tasks, in the right order.
 
-What cannot be trusted is set aside and rebuilt from the peers without a vote (S19, S21); what
-belongs to another node or cluster is refused. The only file that knows all parts of this layer.
+Data that cannot be trusted is set aside and rebuilt from the peers without a vote (S19, S21); data
+of another node or cluster is refused. The only file that knows all parts of this layer.
 """
 
 from __future__ import annotations
@@ -36,22 +36,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class ReplicaConfig:
-    """What a replica needs to know, beside its `log`.
-
-    `bootstrap`: the operator says that this cluster is new. `rebuild`: he says that this disk is,
-    and that its peers have the data (S19). `disk_reserve_bytes` None: the reserve of S20.
-    """
+    """What a replica needs to know."""
 
     log: LogConfig
     directory: Path
     bootstrap: bool = False
+    """The operator says that this cluster is new."""
     rebuild: bool = False
+    """The operator says that this disk is new and that the peers have the data (S19)."""
     disk_reserve_bytes: int | None = None
+    """None: the reserve of S20."""
 
 
 @dataclass(frozen=True, slots=True)
 class OpenReplica:
-    """A running replica and how to end it."""
+    """A running replica with its parts; `close` ends it."""
 
     replica: Replica
     history: History
@@ -63,14 +62,14 @@ class OpenReplica:
     log: OpenLog
 
     def peer_troubles(self) -> Sequence[str]:
-        """Sentences about peers that are refused, or refuse this node, at the moment."""
+        """Return sentences about peers that are refused now, or refuse this node."""
         return self.log.peer_troubles()
 
     async def close(self) -> None:
-        """Stop the engine, make what is evolved durable, release the directory.
+        """Stop the engine, make the applied state durable, release the directory.
 
         Raises StorageError if the last snapshot was not written; the journal has what it lacks.
-        Raises StateBusy if somebody goes on reading: then the directory stays locked.
+        Raises StateBusy if a reader does not end: then the directory stays locked.
         """
         await self.fetching.close()
         await self.sealing.idle()
@@ -85,7 +84,7 @@ class OpenReplica:
 
 
 async def _in_own_thread(call: Callable[[], T], name: str) -> T:
-    """Reads of the history that hang may fill the loop's own threads; an end does not queue."""
+    """Call in a thread of its own: reads of the history that hang may fill the loop's threads."""
     executor = ThreadPoolExecutor(1, thread_name_prefix=name)
     try:
         return await asyncio.get_running_loop().run_in_executor(executor, call)

@@ -1,6 +1,6 @@
-"""The replica: what is committed, evolved in one order, and the way to get something committed.
+"""The replica: committed entries applied in order, and the way to get a part committed.
 
-Everything here runs in one asyncio loop, which alone evolves the state (S4). The engine ticks in
+Everything here runs in one asyncio loop, which alone changes the state (S4). The engine ticks in
 a thread of its own; its FIFO is drained here, item by item: entries, role changes and snapshot
 installs in the order in which they happened. Knows no group rules, no gRPC, no LMDB.
 """
@@ -56,28 +56,30 @@ from holdfast.storage.errors import StateContradicted
 logger = logging.getLogger(__name__)
 
 ITEMS_A_TURN = 256
-"""How many items are evolved before the loop may serve its sockets again."""
+"""How many items are handled before the loop may serve its sockets again."""
 
 DIGEST_EVERY = 512
-"""At which indexes all nodes compare the digests of their states (S3)."""
+"""Nodes compare the digests of their states at every index that this divides (S3)."""
 
 
 @dataclass(frozen=True, slots=True)
 class Clocks:
-    """Time as it is given: `boot` in seconds also counts suspended time; `wall` is for people."""
+    """The clocks of a replica, in seconds."""
 
     boot: Callable[[], float]
+    """Also counts time that the machine was suspended."""
     wall: Callable[[], float]
+    """For people."""
 
 
 _NOTHING = OwnEntry(LogEntry(0, 0, ()), b"", ())
 
 
 class Snapshots(Protocol):
-    """Where the state becomes durable behind the journal (S18)."""
+    """Makes the state durable behind the journal (S18)."""
 
     def note(self, outcome: AppliedEntry, size: int) -> None:
-        """Remember what one entry added to the event log."""
+        """Keep what one entry of `size` bytes added to the event log."""
 
     def maybe_take(self, machine: StateMachine, term: int) -> None:
         """Begin a snapshot of this moment if enough has changed and none is under way.
@@ -92,7 +94,7 @@ class Snapshots(Protocol):
         """Read the state of a snapshot that was just installed."""
 
     async def close(self, machine: StateMachine, term: int) -> None:
-        """Wait for what is under way and take a last snapshot."""
+        """Wait for snapshots under way and take a last one."""
 
 
 class Replica:
@@ -108,10 +110,10 @@ class Replica:
         disk_low: Callable[[], bool] = lambda: False,
         linger_parts: int = LINGER_PARTS,
     ) -> None:
-        """Put together; `start` begins to drain.
+        """Connect the parts; `start` begins to drain the FIFO.
 
-        `disk_low`: refuse proposals now (S20). `linger_parts`: how many parts in an entry make
-        the next one linger for more (`group_commit`).
+        `disk_low`: refuse proposals now (S20). `linger_parts`: after an entry of this many
+        parts the next one lingers for more (`group_commit`).
         """
         self.node_id = node_id
         self.leading_term = 0
@@ -137,12 +139,12 @@ class Replica:
 
     @property
     def state(self) -> State:
-        """The newest evolved state, an immutable value."""
+        """The newest applied state, an immutable value."""
         return self._machine.state
 
     @property
     def histories(self) -> Histories:
-        """What is told of rebalances, at the same moment as `state`."""
+        """The rebalance histories at the same moment as `state`."""
         return self._machine.histories
 
     @property
@@ -157,7 +159,7 @@ class Replica:
         self._notify()
 
     def propose(self, part: Part) -> asyncio.Future[Committed]:
-        """Have a part committed; parts that come while entries are under way share one.
+        """Propose a part; parts that come while entries are under way share the next one.
 
         The future's errors: `NotLeader`, `Overloaded`, `EntryTooLarge`, `DiskLow` (not applied),
         `OutcomeUnknown` (S5).
@@ -171,7 +173,7 @@ class Replica:
         return future
 
     def lease_valid(self) -> bool:
-        """Whether a linearizable read may be answered from `state` right now."""
+        """Return whether a linearizable read may be answered from `state` now."""
         leading = self.leading_term
         return bool(leading) and self._engine.lease_valid(self._clocks.boot()) == leading
 
@@ -185,9 +187,9 @@ class Replica:
         await self._ask(self._engine.begin_probe)
 
     def log_time_ms(self) -> int:
-        """The cluster's log time now (S8); on a node that does not lead, as far as it can tell.
+        """Return the cluster's log time now (S8); on a node that does not lead, its estimate.
 
-        A follower advances the last applied log time by its boot clock as well, or the first
+        A follower advances the last applied log time by its boot clock as well: otherwise the first
         request ids that a client makes on an idle cluster would be too old already (S15).
         """
         return self._log_time.now_ms(self.state.log_time_ms)
@@ -197,27 +199,27 @@ class Replica:
         self._engine.transfer(peer)
 
     def status(self) -> Status:
-        """The engine's moment, for people and metrics."""
+        """Describe the engine at this moment, for people and metrics."""
         return self._engine.status()
 
     async def snapshot(self) -> None:
-        """Make everything that is evolved now durable behind the journal (S18)."""
+        """Make the present state durable behind the journal (S18)."""
         await self._snapshots.take_now(self._machine, self._term)
 
     async def close(self) -> None:
-        """Make what is evolved durable; the engine is stopped by whoever started it."""
+        """Make the applied state durable; the caller that started the engine stops it."""
         await self._snapshots.close(self._machine, self._term)
 
     # --- proposals ---
 
     def _flush_soon(self) -> None:
-        """With what else this turn of the loop collects."""
+        """Flush at the end of this turn of the loop, together with parts that still come in it."""
         if self._group_commit and not self._flushing:
             self._flushing = True
             asyncio.get_running_loop().call_soon(self._flush)
 
     def _flush(self) -> None:
-        """Put what waits into as few entries as the target size allows; or wait for more."""
+        """Offer the waiting parts in as few entries as the target size allows; or wait for more."""
         if self._group_commit and self._may_offer() and self._lingers():
             asyncio.get_running_loop().call_later(LINGER_GAP_S, self._flush)
             return
@@ -226,12 +228,18 @@ class Replica:
             self._offer(self._group_commit.take())
 
     def _lingers(self) -> bool:
-        """What was decided in another term is refused anyway, and need not wait for that (S1)."""
+        """Return whether to wait for more parts.
+
+        Those of another term will be refused at once (S1).
+        """
         now = asyncio.get_running_loop().time()
         return self._group_commit.term == self.leading_term and self._group_commit.lingers(now)
 
     def _may_offer(self) -> bool:
-        """What was decided in another term need not wait: the engine refuses it (S1)."""
+        """Return whether an entry may be offered; parts of another term need not wait (S1).
+
+        The engine refuses those.
+        """
         term = self._group_commit.term
         under_way = sum(proposal.term == term for proposal in self._waiting)
         return term != self.leading_term or self._group_commit.may_follow(under_way)
@@ -265,12 +273,12 @@ class Replica:
     # --- the FIFO ---
 
     def _notify(self) -> None:
-        """Any thread: there are items."""
+        """Schedule a drain, because there are items. Any thread."""
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._drain)
 
     def _drain(self) -> None:
-        """Evolve a bounded number of items, then let the loop serve its sockets."""
+        """Handle a bounded number of items, then let the loop serve its sockets."""
         if self._paused or self._loop is None:
             return
         if not self._items:
@@ -286,7 +294,7 @@ class Replica:
             self._loop.call_soon(self._drain)
 
     def _snapshot_or_stop(self) -> None:
-        """S3, S8: a state that contradicts its own snapshot is not to be evolved any further."""
+        """Take a snapshot if one is due; stop if the state contradicts the stored one (S3, S8)."""
         try:
             self._snapshots.maybe_take(self._machine, self._term)
         except StateContradicted as error:
@@ -294,7 +302,10 @@ class Replica:
             self._on_stop(str(error))
 
     def _handle_or_stop(self, item: Item) -> None:
-        """An item that was not handled whole cannot be handled again: what follows lacks it."""
+        """Handle an item.
+
+        Stop if that fails, since it cannot be repeated and later items need it.
+        """
         try:
             self._handle(item)
         except Exception as error:
@@ -342,12 +353,15 @@ class Replica:
             self._commit(item.proposal, item, outcome)
 
     def _made_here(self, item: Applied) -> LogEntry | None:
-        """What these very bytes were made of; to decode them would give an equal value (S4)."""
+        """Return the own entry that these bytes encode, to spare decoding; None if another node's.
+
+        Decoding would give an equal value (S4).
+        """
         offered = _NOTHING if item.proposal is None else self._waiting.get(item.proposal, _NOTHING)
         return offered.entry if offered.content == item.payload else None
 
     def _commit(self, proposal: ProposalId, item: Applied, outcome: AppliedEntry) -> None:
-        """Tell each part's fate; the records of those that were applied stand one after another."""
+        """Tell each part its fate; the records of applied parts follow one another."""
         offered = self._waiting.pop(proposal, _NOTHING)
         first = Position(item.index, 0)
         for place, future in enumerate(offered.futures):
@@ -372,7 +386,7 @@ class Replica:
             self._callbacks.leading(self.leading_term)
 
     def _log_time_to_go_on_from(self) -> int:
-        """S8: log time starts at the bootstrap's wall time; after that no wall clock counts."""
+        """Return the last log time, or the wall time at the bootstrap, in milliseconds (S8)."""
         formed = bool(self.state.cluster_id)
         return self.state.log_time_ms if formed else int(self._clocks.wall() * 1000)
 
@@ -393,7 +407,7 @@ class Replica:
             future.set_exception(error)
 
     async def _reload(self) -> None:
-        """A snapshot was installed: go on from it, once it is read."""
+        """Read the snapshot that was installed and continue from it."""
         try:
             self._machine = await self._snapshots.reload()
             self._log_time.continue_from(self.state.log_time_ms)

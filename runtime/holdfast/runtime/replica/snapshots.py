@@ -1,9 +1,9 @@
 """Snapshots: the state made durable behind the journal, and sent to nodes too far behind (S18).
 
-Taking one costs what changed since the last: states are immutable values, so a worker thread can
-compare and encode them while the loop evolves on. The engine's thread is never made to wait:
-streams are read from, and installs are written by, threads of their own. Knows what is stored
-through `image`; no group rules, no network.
+The cost of a snapshot is proportional to what changed since the last: states are immutable values,
+so a worker thread can compare and encode them while the loop goes on. The engine's thread never
+waits: threads of their own read streams and write installs. Knows what is stored through `image`;
+no group rules, no network.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from holdfast.storage.state.state_store import EventRecord, StateStore, read_chu
 logger = logging.getLogger(__name__)
 
 DIRTY_BYTES: Final = 4 << 20
-"""A snapshot is taken when entries of about this size have been evolved since the last (S18)."""
+"""A snapshot is taken when entries of about this many bytes were applied since the last (S18)."""
 
 CHUNK_BYTES: Final = 256 * 1024
 CHUNKS_AHEAD: Final = 8
@@ -47,11 +47,12 @@ CHUNKS_AHEAD: Final = 8
 class StateSnapshots:
     """The replica's `Snapshots` and the engine's `SnapshotSource` over one state store.
 
-    `note`, `maybe_take`, `reload`, `close`: the loop. `latest`, `open`, `begin`: the tick thread.
+    The loop calls `note`, `maybe_take`, `reload` and `close`; the tick thread calls `latest`,
+    `open` and `begin`.
     """
 
     def __init__(self, store: StateStore, copy_path: Path, writer: Executor | None = None) -> None:
-        """`copy_path`: beside which copies for streams lie. `writer`: who writes, one by one."""
+        """`copy_path`: copies for streams lie beside it. `writer`: writes snapshots one by one."""
         self._store, self._copy_path = store, copy_path
         self._copies = itertools.count(1)
         self._writer = writer or ThreadPoolExecutor(1, thread_name_prefix="snapshot")
@@ -68,7 +69,7 @@ class StateSnapshots:
         self.on_installed: Callable[[], None] = lambda: None
 
     def load(self) -> StateMachine:
-        """The stored state, from which a start replays the journal's tail.
+        """Load the stored state, from which a start replays the journal's tail.
 
         Raises `StateDamaged`, or `CodecError` for a record that this version cannot read.
         """
@@ -80,7 +81,7 @@ class StateSnapshots:
     # --- the loop ---
 
     def note(self, outcome: AppliedEntry, size: int) -> None:
-        """Remember what one entry of `size` bytes added to the event log."""
+        """Keep what one entry of `size` bytes added to the event log."""
         self.tail.add(outcome.records)
         self._dirty += size
 
@@ -113,7 +114,7 @@ class StateSnapshots:
         return machine
 
     async def close(self, machine: StateMachine, term: int) -> None:
-        """Wait for what is under way and take a last snapshot, so that the next start is short."""
+        """Wait for snapshots under way and take a last one, so that the next start is short."""
         if machine.state.applied_index > self._mark.index:
             await self.take_now(machine, term)
         self._writer.shutdown()
@@ -121,7 +122,7 @@ class StateSnapshots:
     # --- the writer's thread ---
 
     def _write(self, image: Image, term: int) -> None:
-        """One transaction: what changed, the event records since, and what that covers.
+        """Write changes, new event records and the meta record in one transaction.
 
         Records leave the tail only when they are durable: a reader of the history finds them at
         any moment, and a snapshot that failed leaves them to the next one. A state that is durable
@@ -158,7 +159,7 @@ class StateSnapshots:
     # --- the tick thread: engine's SnapshotSource ---
 
     def latest(self) -> SnapshotMark:
-        """Return the newest durable local snapshot; (0, 0): none."""
+        """Return the mark of the newest durable snapshot; (0, 0): none."""
         return self._mark
 
     def open(self, index: int) -> Iterator[bytes]:
@@ -179,7 +180,7 @@ class StateSnapshots:
         return self._incoming
 
     def _advance(self, mark: SnapshotMark) -> None:
-        """Writer's or tick thread: an install must not be forgotten for an older snapshot."""
+        """Move the mark forward, never back behind an install. Writer's or tick thread."""
         with self._marking:
             if mark.index > self._mark.index:
                 self._mark = mark
@@ -212,7 +213,7 @@ class _ReadAhead(Iterator[bytes]):
 
 
 class _Pipe:
-    """Between the thread that reads a copy and the tick thread that sends it."""
+    """A bounded queue from the thread that reads a copy to the tick thread that sends it."""
 
     def __init__(self) -> None:
         self.chunks: Queue[bytes | None] = Queue(CHUNKS_AHEAD)
@@ -220,7 +221,7 @@ class _Pipe:
         self.failure = ""
 
     def put(self, chunk: bytes | None) -> bool:
-        """Wait for room; False if nobody wants it any more."""
+        """Wait for room and queue a chunk; False if the reader was dropped."""
         while not self.dropped.is_set():
             try:
                 self.chunks.put(chunk, timeout=1.0)
@@ -257,7 +258,7 @@ def _covered(copy: Path) -> int:
 
 
 class Incoming:
-    """A snapshot on its way in (the engine's `SnapshotSink`), written by a thread of its own."""
+    """A snapshot being received (the engine's `SnapshotSink`); a thread of its own writes it."""
 
     def __init__(
         self,
@@ -267,7 +268,7 @@ class Incoming:
         progressed: Callable[[], None],
         before: Incoming | None = None,
     ) -> None:
-        """Nothing is touched before `before`, which was aborted or installed, has let go."""
+        """Begin once `before`, which was aborted or installed, has ended its thread."""
         self._store, self._mark, self._installed = store, mark, installed
         self._progressed = progressed
         self._taken = 0
@@ -284,28 +285,28 @@ class Incoming:
         self._thread.start()
 
     def join(self, seconds: float) -> None:
-        """Wait until the thread has come to an end: ready, or never."""
+        """Wait at most `seconds` until the thread has ended."""
         self._thread.join(seconds)
 
     def write(self, chunk: bytes) -> bool:
-        """Queue the next bytes, in order; False if the disk is too far behind to (S20)."""
+        """Queue the next bytes, in order; False if the disk is too far behind (S20)."""
         if self._chunks.qsize() >= CHUNKS_AHEAD:
             return False
         self._chunks.put(chunk)
         return True
 
     def taken(self) -> int:
-        """How many bytes were written. Raises SnapshotFailed."""
+        """Return how many bytes are written. Raises SnapshotFailed."""
         if self._failure:
             raise SnapshotFailed(self._failure)
         return self._taken
 
     def seal(self) -> None:
-        """All bytes are there: make them durable beside the present state."""
+        """Begin to make the bytes durable beside the present state: all were queued."""
         self._chunks.put(None)
 
     def ready(self) -> bool:
-        """Tell whether it is durable beside the present state, and nothing is being sealed.
+        """Return whether it is durable beside the present state, and nothing is being sealed.
 
         Raises SnapshotFailed.
         """
@@ -314,14 +315,14 @@ class Incoming:
         return self._prepared is not None and self._prepared.may_install
 
     def install(self) -> None:
-        """Make it what a start would load from now on: a rename. Raises StorageError."""
+        """Make it the snapshot that a start loads, by a rename. Raises StorageError."""
         if self._prepared is None:
             raise SnapshotFailed("it is not ready")
         self._prepared.install()
         self._installed(self._mark)
 
     def abort(self) -> None:
-        """Forget it, sealed or not; it will not be installed."""
+        """Drop the snapshot, sealed or not; it will not be installed."""
         self._aborted.set()
         self._chunks.put(None)
 
@@ -334,7 +335,7 @@ class Incoming:
             self._progressed()
 
     def _take_in(self) -> None:
-        """Whatever fails is told: else acks would stand still, and the leader wait for ever."""
+        """Write the chunks; keep any failure, or the leader would wait for acks for ever."""
         try:
             install = StateInstall(self._store)
         except Exception as error:

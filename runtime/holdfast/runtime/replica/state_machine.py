@@ -1,8 +1,8 @@
-"""Committed payloads, applied to the state: decode, evolve, link the hash chains (S1-S3, S6).
+"""Applies committed payloads to the state: decode, evolve, link the hash chains (S1-S3, S6).
 
-One `StateMachine` belongs to one replica and is used by one thread. It is a pure function of what
-it was given: nodes that were given the same entries have the same state, records and chain heads.
-Beside the state it folds what people are told of rebalances, on which nothing depends. Knows no
+One `StateMachine` belongs to one replica and is used by one thread. It is a pure function of its
+input: nodes that were given the same entries have the same state, records and chain heads. Beside
+the state it builds the rebalance histories for people; nothing depends on them. Knows no
 engine, no clock, no disk.
 """
 
@@ -30,7 +30,7 @@ from holdfast.storage.codec.state_image import Digest
 logger = logging.getLogger(__name__)
 
 ALL: Final = ""
-"""The chain over all records; a deleted group's life stays covered by it (S3)."""
+"""The chain over all records, which covers deleted groups as well (S3)."""
 
 
 class StoredRecord(NamedTuple):
@@ -41,10 +41,11 @@ class StoredRecord(NamedTuple):
 
 
 class AppliedEntry(NamedTuple):
-    """What one entry did. `skipped`: places of the parts not applied, and by which rule."""
+    """What one entry did."""
 
     records: tuple[StoredRecord, ...]
     skipped: Mapping[int, str]
+    """The rule by which a part was not applied, by the part's place in the entry."""
 
 
 class StateMachine:
@@ -56,7 +57,7 @@ class StateMachine:
         heads: Mapping[str, bytes] | None = None,
         histories: Histories | None = None,
     ) -> None:
-        """Begin at a snapshot's state, chain heads and histories, or at nothing."""
+        """Begin with a snapshot's state, chain heads and histories, or with none."""
         self.state = state
         self.heads: PMap[str, bytes] = PMap(heads or {})
         self.histories: Histories = PMap() if histories is None else histories
@@ -64,11 +65,10 @@ class StateMachine:
         self._digest.advance(state)
 
     def digest(self) -> bytes:
-        """The digest of state and records (S3): equal on nodes that were given the same entries.
+        """Return the digest of state and records (S3); nodes given the same entries have the same.
 
-        Rebalance histories are not in it: nobody decides on them.
-
-        Costs time in proportion to what changed since it was last asked for.
+        Rebalance histories are not in it, because nothing is decided on them. Takes time in
+        proportion to what changed since the last call.
         """
         total = self._digest.advance(self.state)
         return total.to_bytes(8, "big") + self.heads.get(ALL, CHAIN_START)
@@ -78,7 +78,7 @@ class StateMachine:
     ) -> AppliedEntry:
         """Apply one entry. An empty payload is the engine's own and changes nothing but the index.
 
-        `known`: the value that the payload was made of, if that was here; it is not decoded again.
+        `known`: the entry that was encoded here into this payload; it is not decoded again.
         Raises `CodecError` for a payload that this version cannot read: the node must stop, since
         what it cannot read its peers may have applied.
         """
@@ -94,7 +94,7 @@ class StateMachine:
         return AppliedEntry(tuple(self._linked(applied.records, raw)), skipped)
 
     def _tell(self, steps: Sequence[Step]) -> None:
-        """Fold records into the histories. One that cannot be told must stop nothing (S6)."""
+        """Add records to the histories. A record that they cannot take must stop nothing (S6)."""
         for step in steps:
             try:
                 self.histories = folded(self.histories, *step)
@@ -103,7 +103,7 @@ class StateMachine:
                 logger.exception("the record at %s is missing in its group's history", position)
 
     def _linked(self, records: Sequence[Record], events: Sequence[bytes]) -> Iterator[StoredRecord]:
-        """Chain each record to the one before it, over all and in its own group."""
+        """Chain each record to the one before it, in the chain over all and in its group's."""
         whole = self.heads.get(ALL) or CHAIN_START
         moved: dict[str, bytes] = {}
         for record, event in zip(records, events, strict=True):

@@ -1,1 +1,1 @@
-"""Events and states as bytes: protobuf messages by reflection, and the image of a state."""
+"""Events and states as bytes: protobuf messages by reflection, and a state as records."""

@@ -34,10 +34,10 @@ from holdfast.storage.codec.shapes import Shape, message_of
 from holdfast.v1 import events_pb2, extras_pb2, group_pb2, state_pb2
 
 SCHEMA_VERSION: Final = 1
-"""Of what is written. Raised by every change of `events.proto` or `state.proto`."""
+"""The version of what is written. Every change of `events.proto` or `state.proto` raises it."""
 
 CHAIN_START: Final = bytes(32)
-"""What the first record of a chain is linked to."""
+"""The hash that the first record of a chain is linked to."""
 
 _CHAIN_BYTES: Final = 32
 _CHAIN_TAG: Final = bytes([15 << 3 | 2, _CHAIN_BYTES])
@@ -54,16 +54,16 @@ Scope: TypeAlias = PMap[str, str]
 StateValue: TypeAlias = (
     State | Group | Member | Offset | TopicSize | Scope | RequestRecord | Rebalance
 )
-"""What one stored record holds. Of State and Group only what is not in records of its own.
+"""The value of one stored record; State and Group without the parts that have their own records.
 
-A Rebalance is no part of the state: the directory keeps it beside.
+A Rebalance is no part of the state; the directory stores it beside the state.
 """
 
 
 class CodecError(Exception):
-    """Bytes that are not what they should be, or a value that has no bytes.
+    """Bytes that cannot be decoded, or a value that cannot be encoded.
 
-    `what` says what is wrong, `where` in what. The caller adds which entry or record it was.
+    `what` says what is wrong, `where` in what kind of bytes. The caller adds which entry or record.
     """
 
     def __init__(self, what: str, where: str) -> None:
@@ -73,24 +73,22 @@ class CodecError(Exception):
 
 
 class StateItem(NamedTuple):
-    """One record of the state.
-
-    `key`: () for the cluster, else the ids in the order that `StateRecord.key` documents; a
-    partition is written as decimal digits.
-    """
+    """One record of the state."""
 
     key: tuple[str, ...]
+    """() for the cluster, else the ids in the order that `StateRecord.key` documents; a partition
+    is written as decimal digits."""
     value: StateValue
 
 
 def encode_entry(entry: LogEntry) -> bytes:
-    """The payload of a Raft entry. Raise CodecError for a value that the schema cannot hold."""
+    """Encode the payload of a Raft entry. Raises CodecError if the schema cannot hold a value."""
     parts = [encode_part(part) for part in entry.parts]
     return join_parts(entry.log_time_ms, entry.wall_time_ms, parts)
 
 
 def encode_part(part: Part) -> bytes:
-    """One group's share of an entry, for `join_parts`. Raise CodecError as `encode_entry` does."""
+    """Encode one part of an entry, for `join_parts`. Raises CodecError as `encode_entry` does."""
     try:
         message = _part_to_message(part)
     except (TypeError, ValueError) as error:
@@ -99,7 +97,7 @@ def encode_part(part: Part) -> bytes:
 
 
 def join_parts(log_time_ms: int, wall_time_ms: int, parts: Iterable[bytes]) -> bytes:
-    """The payload of an entry of these parts: the bytes of its message, without making it."""
+    """Join encoded parts to an entry's payload, without making the whole message."""
     head = events_pb2.LogEntry(
         schema_version=SCHEMA_VERSION, log_time_ms=log_time_ms, wall_time_ms=wall_time_ms
     )
@@ -107,15 +105,15 @@ def join_parts(log_time_ms: int, wall_time_ms: int, parts: Iterable[bytes]) -> b
 
 
 def decode_entry(payload: bytes) -> LogEntry:
-    """The entry of a Raft payload. Raise CodecError if it is none, or is newer than this code."""
+    """Decode a Raft entry's payload. Raises CodecError if it is none, or newer than this code."""
     return read_entry(payload)[0]
 
 
 def read_entry(payload: bytes, known: LogEntry | None = None) -> tuple[LogEntry, list[list[bytes]]]:
-    """An entry, and the bytes of each event of each part, for `encode_record`.
+    """Return an entry, and the bytes of each event of each part, for `encode_record`.
 
-    `known`: the value that these bytes were made of here; it is not made again. Raise CodecError as
-    `decode_entry` does.
+    `known`: the entry that was encoded here into these bytes; it is not made again. Raises
+    CodecError as `decode_entry` does.
     """
     message = _parse(events_pb2.LogEntry, payload, "log entry")
     if known is None:
@@ -125,7 +123,7 @@ def read_entry(payload: bytes, known: LogEntry | None = None) -> tuple[LogEntry,
 
 
 def encode_record(record: Record, event: bytes | None = None) -> bytes:
-    """A record of the event log without its chain hash: the bytes that the chain is over.
+    """Encode a record of the event log without its chain hash: the bytes that the chain covers.
 
     `event`: the bytes of the record's event, if they are at hand from `read_entry`.
     """
@@ -148,7 +146,7 @@ def encode_record(record: Record, event: bytes | None = None) -> bytes:
 
 
 def _nested(tag: bytes, content: bytes) -> bytes:
-    """A message as a field of another one: tag, length, bytes."""
+    """Encode a message as a field of another one: tag, length, bytes."""
     size, length = len(content), b""
     while size > 0x7F:  # noqa: PLR2004 - seven bits a byte
         length += bytes((size & 0x7F | 0x80,))
@@ -157,7 +155,7 @@ def _nested(tag: bytes, content: bytes) -> bytes:
 
 
 def decode_record(payload: bytes) -> Record:
-    """The record of bytes with or without a chain hash. Raise CodecError as `decode_entry` does."""
+    """Decode a record, with or without chain hash. Raises CodecError as `decode_entry` does."""
     message = _parse(events_pb2.EventRecord, payload, "event record")
     event = _event_to_value(message.event, "event record")
     position = Position(message.position.index, message.position.ordinal)
@@ -175,24 +173,24 @@ def decode_record(payload: bytes) -> Record:
 
 
 def event_fields(event: Event) -> dict[str, Any]:
-    """What an event says, by the names and in the order of its message's fields."""
+    """Return an event's values by the names, and in the order, of its message's fields."""
     return _EVENTS_BY_CLASS[type(event)][1].fields(event)
 
 
 def chain_hash(previous: bytes, payload: bytes) -> bytes:
-    """The next hash of a chain (S3): SHA-256 over the hash before it and a record's payload."""
+    """Compute a chain's next hash (S3): SHA-256 over the previous one and a record's payload."""
     return sha256(previous + payload).digest()
 
 
 def append_chain(payload: bytes, chain: bytes) -> bytes:
-    """A whole `EventRecord` message: a payload of `encode_record` and its chain hash."""
+    """Append the chain hash to a payload of `encode_record`: a whole `EventRecord` message."""
     if len(chain) != _CHAIN_BYTES:
         raise CodecError(f"a chain hash has 32 bytes, not {len(chain)}", "event record")
     return payload + _CHAIN_TAG + chain
 
 
 def split_chain(stored: bytes) -> tuple[bytes, bytes]:
-    """Undo `append_chain`. Raise CodecError if the bytes do not end in a chain hash."""
+    """Undo `append_chain`. Raises CodecError if the bytes do not end in a chain hash."""
     cut = len(stored) - len(_CHAIN_TAG) - _CHAIN_BYTES
     if cut < 0 or stored[cut : cut + len(_CHAIN_TAG)] != _CHAIN_TAG:
         raise CodecError("no chain hash at the end", "event record")
@@ -200,10 +198,10 @@ def split_chain(stored: bytes) -> tuple[bytes, bytes]:
 
 
 def decode_assignment(assignment: bytes) -> tuple[TopicPartition, ...]:
-    """The partitions of a member's assignment in a group of protocol type `consumer`.
+    """Decode the partitions of a member's assignment in a group of protocol type `consumer`.
 
-    Raise CodecError if the bytes are no `ConsumerProtocolAssignment`; nobody checks them when they
-    are stored.
+    Raises CodecError if the bytes are no `ConsumerProtocolAssignment`; they are not checked when
+    they are stored.
     """
     try:
         message = group_pb2.ConsumerProtocolAssignment.FromString(assignment)
@@ -217,7 +215,7 @@ def decode_assignment(assignment: bytes) -> tuple[TopicPartition, ...]:
 
 
 def encode_state(item: StateItem) -> bytes:
-    """A record of the state, key and all. Of State and Group the maps are left out."""
+    """Encode a record of the state with its key. The maps of State and Group are left out."""
     body, shape = _state_shape(item.value)
     try:
         message = state_pb2.StateRecord(
@@ -231,7 +229,7 @@ def encode_state(item: StateItem) -> bytes:
 
 
 def decode_state(stored: bytes) -> StateItem:
-    """The item of a state record. The maps of State and Group are empty: their items fill them."""
+    """Decode a state record. The maps of State and Group are empty: other records fill them."""
     message = _parse(state_pb2.StateRecord, stored, "state record")
     body = message.WhichOneof("body")
     if body is None:
@@ -320,7 +318,7 @@ def _bytes(message: Message) -> bytes:
 
 
 def _body_name(event: type[Any]) -> str:
-    """`MemberJoined` -> `member_joined`, its name in the oneof."""
+    """Turn `MemberJoined` into `member_joined`, its name in the oneof."""
     return re.sub(r"(?<!^)(?=[A-Z])", "_", event.__name__).lower()
 
 

@@ -22,10 +22,10 @@ _KIND: Final = "b"
 
 
 def history_changes(before: Histories, after: Histories) -> Iterator[Change]:
-    """What must be written so that a store that holds `before` holds `after`.
+    """Yield the changes that turn a store of `before` into one of `after`.
 
-    A record for each rebalance. Costs time in proportion to the histories that differ, if `after`
-    came from `before`.
+    There is a record for each rebalance. Takes time in proportion to the histories that differ, if
+    `after` came from `before`.
     """
     for group_id in after.changed_since(before):
         yield from _group_changes(group_id, before.get(group_id, ()), after.get(group_id, ()))
@@ -43,12 +43,12 @@ def _group_changes(group_id: str, old: History, new: History) -> Iterator[Change
 
 
 def is_misfiled(database: str, key: bytes) -> bool:
-    """Whether a record is a rebalance where version 0.1.0 filed it, among its group."""
+    """Return whether a record is a rebalance where version 0.1.0 filed it, with its group."""
     return database == GROUPS and key.startswith(_KIND.encode())
 
 
 def restore_histories(contents: Iterable[bytes]) -> Histories:
-    """The histories of some records of rebalances, wherever they were filed; the last of two wins.
+    """Restore histories from records of rebalances, wherever filed; of two, the last wins.
 
     Raises `CodecError` for a record that is none.
     """

@@ -1,9 +1,9 @@
-"""How a value of the core and its protobuf message are turned into each other, by field name.
+"""Turns values of the core into their protobuf messages and back, by field name.
 
 The core's values are dataclasses and NamedTuples; their messages have the same fields by the same
 names. A `Shape` compares the two once, when it is made, and raises if a field is missing on either
 side: a field that was added to a value and forgotten in its message would be lost on the log
-without a sign. After that it only moves tuples of attributes, because each event of each entry
+unnoticed. After that it only moves tuples of attributes, because each event of each entry
 passes here on every node. A field whose class is declared flattened has no message: its own fields
 stand in the message of what holds it. Knows neither events nor files.
 """
@@ -26,31 +26,38 @@ _SCALARS = (str, int, bytes, bool)
 
 _ToMessage = Callable[[Any], Any]
 _ToValue = Callable[[Any, Any], Any]
-"""From (the whole message, the raw field)."""
+"""Makes a value from (the whole message, the raw field)."""
 
 
 class _Turn(NamedTuple):
-    """A field that is not the same on both sides."""
+    """A field that must be converted."""
 
     place: int
+    """Its place among the message's fields."""
     to_message: _ToMessage
     to_value: _ToValue
 
 
 class _Leaf(NamedTuple):
-    """A field of the message: where the value has it (`a.b`), its name there, its type."""
+    """A field of the message."""
 
     path: str
+    """Where the value has it: `a`, or `a.b` in a flattened value."""
     name: str
+    """Its name in the message."""
     hint: Any
+    """The type of the value's field."""
 
 
 class _Flat(NamedTuple):
-    """A flattened value: which of the message's fields, in order, are its own."""
+    """A flattened value."""
 
     start: int
+    """The place of its first field among the message's."""
     end: int
+    """The place after its last field."""
     made: Callable[..., Any]
+    """Its class."""
 
 
 class Shape(Generic[T]):
@@ -64,7 +71,7 @@ class Shape(Generic[T]):
     def __init__(
         self, made: type[T], descriptor: Descriptor, without: tuple[str, ...] = ()
     ) -> None:
-        """Pair a class with a message. Raise TypeError if their fields differ.
+        """Pair a class with a message. Raises TypeError if their fields differ.
 
         Fields in `without` are not part of the message and get their defaults when read.
         """
@@ -85,7 +92,7 @@ class Shape(Generic[T]):
         self._turns = tuple(_Turn(i, *turn) for i, turn in turns if turn is not None)
 
     def to_message(self, value: T) -> Any:  # noqa: ANN401 - a message of the type given at making
-        """The message of a value. Raise TypeError or ValueError if a field does not fit."""
+        """Turn a value into its message. Raises TypeError or ValueError if a field does not fit."""
         parts: Any = value if self._is_tuple else self._get(value)
         if self._turns:
             parts = list(parts)
@@ -94,12 +101,12 @@ class Shape(Generic[T]):
         return self._message(**dict(zip(self._fields, parts, strict=True)))
 
     def fields(self, value: T) -> dict[str, Any]:
-        """What the message's fields would be made of, by their names, in the message's order."""
+        """Return the values of the message's fields by name, in the message's order."""
         found = dict(zip(self._fields, self._get(value), strict=True))
         return {name: found[name] for name in self._order}
 
     def to_value(self, message: Any) -> T:  # noqa: ANN401 - as above
-        """The value of a message."""
+        """Turn a message into its value."""
         parts = self._of_message(message)
         if self._turns or self._flat:
             parts = list(parts)
@@ -113,7 +120,7 @@ class Shape(Generic[T]):
 
 
 def _leaves(hints: Mapping[str, Any]) -> Iterator[_Leaf]:
-    """The fields of the message, in the order of the value's, a flattened value's among them."""
+    """Yield the message's fields in the order of the value's; flattened values are expanded."""
     for name, hint in hints.items():
         if is_flattened(hint):
             yield from (_Leaf(f"{name}.{n}", n, each) for n, each in get_type_hints(hint).items())
@@ -122,7 +129,7 @@ def _leaves(hints: Mapping[str, Any]) -> Iterator[_Leaf]:
 
 
 def _flat(hints: Mapping[str, Any], leaves: tuple[_Leaf, ...]) -> Iterator[_Flat]:
-    """The flattened values, the last one first: putting one together moves what follows it."""
+    """Yield the flattened values, the last one first: joining one moves the fields after it."""
     paths = [leaf.path for leaf in leaves]
     for name, hint in reversed(tuple(hints.items())):
         if is_flattened(hint):
@@ -131,7 +138,7 @@ def _flat(hints: Mapping[str, Any], leaves: tuple[_Leaf, ...]) -> Iterator[_Flat
 
 
 def _compare(made: type[Any], leaves: tuple[_Leaf, ...], descriptor: Descriptor) -> None:
-    """Raise TypeError if a class and its message differ in fields, or a name stands twice."""
+    """Raise TypeError if a class and its message differ in fields, or a name is used twice."""
     ours, theirs = [leaf.name for leaf in leaves], set(descriptor.fields_by_name.keys())
     twice = {name for name in ours if ours.count(name) > 1}
     if twice:
@@ -145,7 +152,7 @@ def _compare(made: type[Any], leaves: tuple[_Leaf, ...], descriptor: Descriptor)
 
 
 def _getter(paths: Iterable[str]) -> Callable[[Any], Any]:
-    """Read all paths of an object at once, as a tuple also where they are fewer than two."""
+    """Make a function that reads all paths of an object as a tuple, also fewer than two."""
     names = tuple(paths)
     if not names:
         return lambda _: ()
@@ -156,7 +163,7 @@ def _getter(paths: Iterable[str]) -> Callable[[Any], Any]:
 
 
 def _turn(hint: Any, field: FieldDescriptor) -> tuple[_ToMessage, _ToValue] | None:  # noqa: ANN401 - a type hint
-    """How to turn one field; None if both sides hold the same plain value."""
+    """Return how to convert one field both ways; None if both sides hold the same plain value."""
     if hint in _SCALARS:
         return None
     if get_origin(hint) in {Union, UnionType}:
@@ -177,7 +184,10 @@ def _many(item: Any, field: FieldDescriptor) -> tuple[_ToMessage, _ToValue]:  # 
 
 
 def _optional(inner: Any, field: FieldDescriptor) -> tuple[_ToMessage, _ToValue]:  # noqa: ANN401 - as above
-    """Absence is an unset field; an optional tuple is a message with the one field `items`."""
+    """Return how to convert an optional field: None is an unset field.
+
+    An optional tuple is a message with the one field `items`.
+    """
     name = field.name
     if inner in _SCALARS:
         return _same, lambda message, raw: raw if message.HasField(name) else None
@@ -195,7 +205,7 @@ def _optional(inner: Any, field: FieldDescriptor) -> tuple[_ToMessage, _ToValue]
 
 
 def message_of(field: FieldDescriptor) -> Descriptor:
-    """The message type of a field. Raise TypeError if it is of a plain type."""
+    """Return the message type of a field. Raises TypeError if the field is of a plain type."""
     if field.message_type is None:
         raise TypeError(f"{field.full_name} is a plain field, but its value has fields of its own")
     return field.message_type

@@ -2,7 +2,7 @@
 
 Because a state is an immutable value that shares what did not change with the one it came from,
 "what changed since the last snapshot" is found by comparing the two, in time proportional to the
-change: nobody has to remember what was touched. Knows the shape of the state and its bytes; no
+change: no list of changed records is needed. Knows the shape of the state and its bytes; no
 files, no LMDB, no Raft.
 """
 
@@ -59,15 +59,16 @@ _KINDS: Final[dict[type, str]] = {
 
 
 class Change(NamedTuple):
-    """One state record that must be written, or, with `content` None, removed."""
+    """One state record to write or remove."""
 
     database: str
     key: bytes
     content: bytes | None
+    """None: remove the record."""
 
 
 class _Item(NamedTuple):
-    """A record's place, and its value before and after (None: not there)."""
+    """A record's place, and its value before and after; None: there is no record."""
 
     database: str
     key: tuple[str, ...]
@@ -76,15 +77,15 @@ class _Item(NamedTuple):
 
 
 def key_bytes(kind: str, key: tuple[str, ...]) -> bytes:
-    """The key of a record: its kind, then each part behind its length, so that no two collide."""
+    """Encode a record's key: its kind, then each part after its length, so that none collide."""
     parts = [part.encode() for part in key]
     return kind.encode() + b"".join(_LENGTH.pack(len(part)) + part for part in parts)
 
 
 def changes(before: State, after: State) -> Iterator[Change]:
-    """What must be written so that a store that holds `before` holds `after`.
+    """Yield the changes that turn a store of `before` into one of `after`.
 
-    Each change belongs to one record; the order means nothing. Costs time in proportion to what
+    Each change belongs to one record; their order has no meaning. Takes time in proportion to what
     differs if `after` came from `before`.
     """
     for item in _items(before, after):
@@ -93,10 +94,10 @@ def changes(before: State, after: State) -> Iterator[Change]:
 
 
 def restore(contents: Iterable[bytes]) -> State:
-    """The state of all the records that `changes(State(), state)` would write, in any order.
+    """Restore the state from all the records that `changes(State(), state)` writes, in any order.
 
-    Rebalances among them, which version 0.1.0 filed with their group, are no part of it. Raises
-    `CodecError` for a record that is none, or that belongs to a group that is not there.
+    Rebalances among them, which version 0.1.0 filed with their group, are skipped. Raises
+    `CodecError` for a record that is none, or that belongs to a group without a record.
     """
     builder = _Builder()
     for content in contents:
@@ -105,10 +106,10 @@ def restore(contents: Iterable[bytes]) -> State:
 
 
 class Digest:
-    """A sum over all records of a state, kept up to date by what changed.
+    """A sum over all records of a state, updated by what changed.
 
-    Equal states have equal digests, whatever way they came about; nodes compare them at equal
-    indexes (S3). It finds accidents; the hash chains are what finds a rewritten past.
+    Equal states have equal digests, however they came about; nodes compare them at equal indexes
+    (S3). It finds accidents; a rewritten past is found by the hash chains.
     """
 
     def __init__(self, state: State | None = None, value: int = 0) -> None:
@@ -117,7 +118,7 @@ class Digest:
         self._value = value if state is not None else _weight(_content((), self._state))
 
     def advance(self, state: State) -> int:
-        """The digest of `state`, which came from the last one given."""
+        """Return the digest of `state`, which came from the state of the last call."""
         total = self._value
         for item in _items(self._state, state):
             total += _weight(_content(item.key, item.after))
@@ -127,7 +128,7 @@ class Digest:
 
 
 def digest_of(state: State) -> int:
-    """The digest of a state, from scratch."""
+    """Compute the digest of a state from scratch."""
     return Digest().advance(state)
 
 
@@ -186,7 +187,7 @@ def _settings_items(old: Settings, new: Settings) -> Iterator[_Item]:
 
 
 class _Builder:
-    """Collects items in any order and puts them together."""
+    """Collects items in any order and builds the state of them."""
 
     def __init__(self) -> None:
         self._cluster = State()

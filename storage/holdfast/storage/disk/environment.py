@@ -87,7 +87,7 @@ def open_databases(environment: lmdb.Environment, names: Sequence[str]) -> Datab
 def open_later_databases(
     environment: lmdb.Environment, names: Sequence[str], *, create: bool
 ) -> Databases:
-    """Handles of databases that an older version did not make: made now, or left out."""
+    """Open databases that an older version lacks: `create` them now, or leave them out."""
     found: Databases = {}
     for name in names:
         try:

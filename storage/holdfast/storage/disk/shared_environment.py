@@ -30,13 +30,14 @@ class _Use(NamedTuple):
 
 @dataclass(slots=True)
 class Opened:
-    """An environment and its databases. `replaced`: writes to it are lost from now on."""
+    """An environment and its databases."""
 
     environment: lmdb.Environment
     databases: Databases
     generation: int
     users: list[_Use] = field(default_factory=list)
     replaced: bool = False
+    """Whether writes to it are lost from now on."""
 
 
 class SharedEnvironment:

@@ -1,7 +1,7 @@
-"""What a snapshot covers, and what it may do to a stored state: pure functions over both.
+"""What a snapshot covers, and the checks that it may follow on a stored state: pure functions.
 
-The store asks before it writes, so that a state that forked, or went back in time, is found while
-the one on disk is still whole. Knows no storage; the journal's rules are in `journal.rules`.
+The store checks before it writes, so that a state that forked, or went back in time, is found while
+the one on disk is still intact. Knows no storage; the journal's rules are in `journal.rules`.
 """
 
 from __future__ import annotations
@@ -13,23 +13,22 @@ from holdfast.storage.errors import StateContradicted, WriteRefused
 
 @dataclass(frozen=True, slots=True)
 class StateMeta:
-    """What the stored state is: all entries up to (`index`, `term`), evolved.
-
-    `log_time_ms` is the log time there (S8), `chain` the hash chain over all entries (S3).
-    """
+    """What a stored state covers: all entries up to (`index`, `term`) are applied."""
 
     index: int
     term: int
     log_time_ms: int
+    """The log time of the last entry (S8)."""
     chain: bytes
+    """The head of the hash chain over all records (S3)."""
 
 
 def check_snapshot(stored: StateMeta | None, new: StateMeta) -> None:
     """Refuse a snapshot that cannot follow on the stored one.
 
     Raises `WriteRefused` for an older one (an install may have come in between), and
-    `StateContradicted` for one that no course of the log leads to: one log has terms and a time
-    that never fall (S8), and one chain of hashes at an index (S3).
+    `StateContradicted` for one that no log leads to: terms and log time never fall (S8), and there
+    is one chain hash at an index (S3).
     """
     if stored is None:
         return
@@ -53,6 +52,6 @@ def check_snapshot(stored: StateMeta | None, new: StateMeta) -> None:
 
 
 def check_event(new: StateMeta, index: int) -> None:
-    """S18: what lies behind a snapshot is not in it. Raises `StateContradicted`."""
+    """Raise `StateContradicted` for an event of an entry after the snapshot's (S18)."""
     if index > new.index:
         raise StateContradicted(f"snapshot {new.index} has an event of entry {index}")

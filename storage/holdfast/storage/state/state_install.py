@@ -1,9 +1,9 @@
 """Installing a streamed snapshot: a new state beside the old one, synced, renamed over it (S18).
 
-Crash-safe at every point by one rule: the new environment grows up in `state.incoming/`, and the
+Crash-safe at every point by one rule: the new environment is built in `state.incoming/`, and the
 rename of its one data file onto `state/data.mdb` is the install. A `state.incoming/` that is found
-at a start was not installed, or was and is empty: either way it is removed. There is no moment
-without a whole state under its own name.
+at a start was not installed, or was and is empty: either way it is removed. At every moment there
+is a complete state under its own name.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 def incoming_path(state: Path) -> Path:
-    """Where a snapshot for the state at `state` grows up."""
+    """Return where a snapshot for the state at `state` is built."""
     return state.with_name(state.name + ".incoming")
 
 
@@ -60,7 +60,10 @@ class StateInstall:
         self._databases = open_databases(self._environment, DATABASE_NAMES)
 
     def add(self, chunk: bytes) -> None:
-        """Store what the chunk completes. Raises `InstallRefused`, `DiskFull`, `StateFailed`."""
+        """Store the records that the chunk completes.
+
+        Raises `InstallRefused`, `DiskFull`, `StateFailed`.
+        """
         records = self._decoder.feed(chunk)
         try:
             with self._environment.begin(write=True) as txn:
@@ -70,9 +73,9 @@ class StateInstall:
             raise state_failure(self._path, "install", error, error_code(error)) from error
 
     def seal(self) -> StateMeta:
-        """Make the snapshot durable beside the state in use, and tell what it covers. Slow.
+        """Make the snapshot durable beside the state in use; return what it covers. Slow.
 
-        Raises `InstallRefused` if it is not whole or older than the state in use, `DiskFull` or
+        Raises `InstallRefused` if it is incomplete or older than the state in use, `DiskFull` or
         `StateFailed` if it cannot be made durable.
         """
         meta = self._checked_meta()
@@ -88,7 +91,7 @@ class StateInstall:
 
     @property
     def may_install(self) -> bool:
-        """Not while the event log in use is being sealed (S22)."""
+        """Return whether the event log in use is not being sealed: else an install waits (S22)."""
         return self._sealed and not self._store.is_kept
 
     def install(self) -> None:
@@ -101,7 +104,7 @@ class StateInstall:
         self._store.adopt(self._path)
 
     def abort(self) -> None:
-        """Give up; the state in use was not touched."""
+        """Drop the snapshot; the state in use stays as it is."""
         self._environment.close()
         remove_tree(self._path)
 
@@ -131,7 +134,7 @@ class StateInstall:
 
 
 def install_from(store: StateStore, chunks: Iterable[bytes]) -> StateMeta:
-    """A whole install; raises as `StateInstall` does, after cleaning up."""
+    """Install a snapshot from its chunks; raises as `StateInstall` does, after cleaning up."""
     install = StateInstall(store)
     try:
         for chunk in chunks:

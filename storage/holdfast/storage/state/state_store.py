@@ -1,8 +1,8 @@
 """The replicated state and the event log on disk (the environment `state/` of S18).
 
 A snapshot is one synced transaction: what changed since the last one, the event records since
-then, and the index up to which all that is true. Knows keys and bytes; what they mean is the
-business of `state_image` and `codec`. Writers are serialised here, readers may be any threads.
+then, and the index that it covers. Knows keys and bytes; `codec` knows what they mean. Writers are
+serialised here; any thread may read.
 """
 
 from __future__ import annotations
@@ -64,14 +64,14 @@ Change = tuple[str, bytes, bytes | None]
 # The order is the numbering of databases in a stream: only ever append to it.
 _FIRST_NAMES = ("groups", "topics", "settings", "requests", EVENTS, "chains", META)
 _LATER_NAMES = (REBALANCES,)
-"""What a directory of version 0.1.0 lacks until a node of this version has opened it."""
+"""Databases that a directory of version 0.1.0 lacks until a node of this version has opened it."""
 DATABASE_NAMES = _FIRST_NAMES + _LATER_NAMES
 STATE_NAMES = tuple(name for name in DATABASE_NAMES if name != EVENTS)
 
 SNAPSHOT = b"snapshot"
 DROP_EVENTS_A_TRANSACTION = 10_000
 CLOSE_SECONDS = 10.0
-"""A page of events takes milliseconds, a copy of a large state seconds."""
+"""How long `close` waits: a page of events takes milliseconds, a copy of a large state seconds."""
 _POSITION = struct.Struct(">QI")
 
 
@@ -111,21 +111,21 @@ class StateStore:
         publish_environment(path, DATABASE_NAMES, {})
 
     def meta(self) -> StateMeta | None:
-        """What the last snapshot covers; None if there was none. Raises `StateDamaged`."""
+        """Read what the last snapshot covers; None if there was none. Raises `StateDamaged`."""
         with self._shared.using("meta") as opened, reading(opened.environment) as txn:
             return read_meta(self.path, txn, opened.databases[META])
 
     def load(self) -> Iterator[StateRecord]:
-        """Every record but the event log's, verified. Raises `StateDamaged`.
+        """Yield every record but the event log's, verified. Raises `StateDamaged`.
 
-        Holds a read transaction until it is exhausted: for a start, not for a node that runs.
+        Holds a read transaction until it is exhausted: for a start, not for a running node.
         """
         with self._shared.using("load") as opened, reading(opened.environment) as txn:
             for name in STATE_NAMES:
                 yield from read_records(self.path, txn, name, opened.databases[name])
 
     def events(self, start: tuple[int, int], limit: int) -> list[EventRecord]:
-        """At most `limit` records of the event log from position `start` on, in order, verified."""
+        """Read at most `limit` records of the event log from position `start` on, verified."""
         with self._shared.using("events") as opened, reading(opened.environment) as txn:
             found: list[EventRecord] = []
             for key, stored in walk(txn, opened.databases[EVENTS], _POSITION.pack(*start)):
@@ -139,7 +139,7 @@ class StateStore:
     def write_snapshot(
         self, changes: Iterable[Change], events: Iterable[EventRecord], meta: StateMeta
     ) -> None:
-        """All of it in one synced transaction, or nothing (S18).
+        """Write a snapshot in one synced transaction, completely or not at all (S18).
 
         Raises `DiskFull` or `StateFailed` with the state as it was, `WriteRefused` if the snapshot
         or an event is older than what is stored, `StateContradicted` if it cannot follow on that,
@@ -157,10 +157,10 @@ class StateStore:
         self._transact("snapshot", write)
 
     def drop_events(self, through: tuple[int, int], *, generation: int | None = None) -> None:
-        """Forget the event log up to and including a position: its segments are durable (S22).
+        """Delete the event log up to and including a position: its segments are durable (S22).
 
-        In transactions of 10,000, so that a snapshot need not wait long. `generation`: that of the
-        state which was sealed; raises `WriteOvertaken` if another one was installed since.
+        Deletes 10,000 records a transaction, so that a snapshot need not wait long. `generation`:
+        that of the sealed state; raises `WriteOvertaken` if another one was installed since.
         """
         end = _POSITION.pack(*through)
         left = True
@@ -174,10 +174,10 @@ class StateStore:
 
     @contextmanager
     def kept(self) -> Iterator[int]:
-        """No install while this lasts: what is sealed is the log that is here (S22).
+        """Allow no install during the body, so that the log being sealed is the one in use (S22).
 
-        Gives the generation that is kept. An install that had already begun to rename may still
-        come in between; `drop_events` tells by the generation.
+        Yields the generation that is kept. An install that had already begun to rename may still
+        come in between; `drop_events` notices by the generation.
         """
         with self._keeping:
             self._kept += 1
@@ -196,7 +196,7 @@ class StateStore:
         """Write a copy of this moment to the new directory `path` on the same disk.
 
         Streams are read from it, never from a long read transaction here (S18). It is not synced:
-        a copy never outlives the process that wanted it (`DataDirectory` removes leftovers).
+        a copy never outlives the process that made it (`DataDirectory` removes leftovers).
         """
         remove_tree(path)
         path.mkdir(mode=0o750)
@@ -210,9 +210,9 @@ class StateStore:
     def adopt(self, incoming: Path) -> None:
         """Put the sealed environment `incoming` in the place of this one; see `StateInstall`.
 
-        Waits for nobody: readers finish on the old environment, and what a writer is still writing
-        there is overtaken. The new one is opened where it grew up; its files keep their identity
-        when they are renamed. Raises `StateFailed` with the state in use as before.
+        Does not wait: readers finish on the old environment, and a write still under way there is
+        overtaken. The new one is opened where it was built; its files keep their identity when they
+        are renamed. Raises `StateFailed` with the state in use as before.
         """
         environment, databases = self._connect(incoming)
         try:
@@ -225,7 +225,7 @@ class StateStore:
         remove_tree(incoming)
 
     def close(self, within_s: float = CLOSE_SECONDS) -> None:
-        """Release the files when nobody reads or writes any more.
+        """Release the files when the last read or write has ended.
 
         Raises `StateBusy` if that takes longer: then they stay open until the process ends.
         """
@@ -293,7 +293,7 @@ def _append_events(
 def read_meta(
     path: Path, txn: lmdb.Transaction[bytes], database: lmdb._Database
 ) -> StateMeta | None:
-    """What the last snapshot covers, verified. Raises `StateDamaged`."""
+    """Read what the last snapshot covers, verified. Raises `StateDamaged`."""
     stored = txn.get(SNAPSHOT, db=database)
     if stored is None:
         return None
@@ -306,7 +306,7 @@ def read_meta(
 def read_records(
     path: Path, txn: lmdb.Transaction[bytes], name: str, database: lmdb._Database
 ) -> Iterator[StateRecord]:
-    """All records of one database, verified, `meta`'s own record aside. Raises `StateDamaged`."""
+    """Yield all records of one database, verified, but `meta`'s own. Raises `StateDamaged`."""
     seen = 0
     try:
         for key, stored in walk(txn, database):
@@ -321,7 +321,7 @@ def read_records(
 
 
 def open_state_databases(environment: lmdb.Environment, *, create: bool) -> Databases:
-    """The databases of a state. `create`: make those that an older version had not; else without.
+    """Open a state's databases. `create`: make those that an older version lacks; else skip them.
 
     Raises `lmdb.Error` if one is missing that every version has made.
     """
@@ -330,9 +330,9 @@ def open_state_databases(environment: lmdb.Environment, *, create: bool) -> Data
 
 
 def read_chunks(copy: Path, size: int) -> Iterator[bytes]:
-    """A copy made by `copy_to` as chunks of at most `size` bytes, for `StateInstall`.
+    """Read a copy made by `copy_to` as chunks of at most `size` bytes, for `StateInstall`.
 
-    Records, not pages, travel: the receiver may have another page size or version of LMDB, and
+    Records are sent, not pages: the receiver may have another page size or version of LMDB, and
     verifies each record before it stores it. Raises `StateDamaged`.
     """
     with open_environment(copy, readonly=True) as environment:

@@ -1,9 +1,9 @@
-"""A whole state as a stream of bytes in bounded chunks, and back. No files, no LMDB.
+"""A state as a stream of bytes in bounded chunks, and back. No files, no LMDB.
 
 A frame is: database number u8, key length u16, value length u32 (big-endian), key, value, both as
 stored, with the record's own checksum inside. The last frame has database number 255, an empty
 key and as value the count of frames before it (u64) and the SHA-256 over their bytes: a stream
-without it is not whole.
+without it is incomplete.
 """
 
 from __future__ import annotations
@@ -27,15 +27,17 @@ _END_BYTES = _COUNT.size + hashlib.sha256().digest_size
 
 
 class StreamedRecord(NamedTuple):
-    """One record as it is stored: number of its database, key and value on disk."""
+    """One record as it is stored."""
 
     database: int
+    """The number of its database."""
     key: bytes
     stored: bytes
+    """The value on disk, with its checksum."""
 
 
 def encode_stream(records: Iterable[StreamedRecord], size: int) -> Iterator[bytes]:
-    """The stream in chunks of exactly `size` bytes; the last one may be shorter."""
+    """Encode records as a stream in chunks of `size` bytes; the last one may be shorter."""
     pending, digest, count = bytearray(), hashlib.sha256(), 0
     for record in records:
         frame = _frame(*record)
@@ -50,7 +52,7 @@ def encode_stream(records: Iterable[StreamedRecord], size: int) -> Iterator[byte
 
 
 class StreamDecoder:
-    """Takes chunks of any size, gives the records that they complete."""
+    """Decodes chunks of any size into the records that they complete."""
 
     def __init__(self) -> None:
         self._pending = bytearray()
@@ -59,7 +61,7 @@ class StreamDecoder:
         self.whole = False
 
     def feed(self, chunk: bytes) -> list[StreamedRecord]:
-        """The records that are complete now. Raises `InstallRefused` for what is no stream."""
+        """Return the records that `chunk` completes. Raises `InstallRefused` if it is no stream."""
         self._pending += chunk
         records: list[StreamedRecord] = []
         start = 0

@@ -1,7 +1,7 @@
 """Collects the history: the files of all processes, and the log as every node has it.
 
-A process that was killed could not write what became of its calls and rights: that is added here,
-at the moment of its death. Knows no checker.
+A process that was killed could not write the end of its calls and rights: that is added here, at
+the moment of its death. Knows no checker.
 """
 
 from __future__ import annotations
@@ -38,16 +38,17 @@ _CALL_S: Final = 30.0
 
 
 class CollectedLog(NamedTuple):
-    """The log of all nodes. `differences`: sentences about nodes that have another one."""
+    """The log of all nodes."""
 
     records: list[EventRecord]
     differences: list[str]
+    """Sentences about nodes that have another log."""
 
 
 async def read_logs(target: Target, first: int) -> CollectedLog:
     """Read the log from entry `first` on from every node. Raises grpc's error of the first node.
 
-    Up to what all of them had when the reading began: sessions of released members still end.
+    It ends at what all had when the reading began, since sessions of released members still end.
     """
     last = min(one.applied_index for one in (await target.seen()).values())
     logs = {name: upto(last, await _log_of(target, name, first)) for name in target.names}
@@ -60,7 +61,7 @@ async def read_logs(target: Target, first: int) -> CollectedLog:
 
 
 async def read_any_log(target: Target, first: int) -> CollectedLog:
-    """What can still be read after a run that went wrong: the longest log of those that answer."""
+    """Read what can be read after a failed run: the longest log of the nodes that answer."""
     found: list[list[EventRecord]] = [[]]
     for name in target.names:
         with contextlib.suppress(
@@ -82,12 +83,12 @@ async def _log_of(target: Target, name: str, first: int) -> list[EventRecord]:
 
 
 def upto(last: int, records: Iterable[EventRecord]) -> list[EventRecord]:
-    """The records of entries up to an index."""
+    """Return the records of entries up to an index."""
     return [record for record in records if record.position.index <= last]
 
 
 def difference(name: str, one: list[EventRecord], other_name: str, other: list[EventRecord]) -> str:
-    """How two nodes' logs differ; empty if they do not (S3)."""
+    """Say how two nodes' logs differ; empty if they do not (S3)."""
     for mine, theirs in zip(one, other, strict=False):
         if mine != theirs:
             place = f"{mine.position.index}.{mine.position.ordinal}"
@@ -98,19 +99,19 @@ def difference(name: str, one: list[EventRecord], other_name: str, other: list[E
 
 
 class Seen(Protocol):
-    """What an observer saw: when a watch brought each record, and terms by applied index."""
+    """What an observer saw."""
 
     @property
     def arrived(self) -> Mapping[tuple[int, int], int]:
-        """Moments by index and ordinal."""
+        """When a watch brought each record, by index and ordinal; microseconds."""
 
     @property
     def terms(self) -> Sequence[tuple[int, int]]:
-        """The term that a node was in when it had applied up to an index."""
+        """Pairs of an applied index and the term that the node was in."""
 
 
 def records_of(log: CollectedLog, observer: Seen, wall_behind_us: int) -> Iterator[Recorded]:
-    """The records as happenings, in order, each at the earliest moment of its commit."""
+    """Yield the records as happenings, in order, each at the earliest moment of its commit."""
     terms = sorted(observer.terms)
     indexes = [index for index, _ in terms]
     last_us = last_term = 0
@@ -128,7 +129,7 @@ def records_of(log: CollectedLog, observer: Seen, wall_behind_us: int) -> Iterat
 
 
 def merged(files: Mapping[Path, int], more: Iterable[Happening]) -> list[Happening]:
-    """All happenings in order of time. `files`: when their process was killed, 0 if it was not."""
+    """Merge all happenings by time. `files`: when each file's process was killed, 0 if never."""
     found = [*more]
     for path, died_us in files.items():
         own = list(_lines(path))
@@ -146,7 +147,7 @@ def _lines(path: Path) -> Iterator[Happening]:
 
 
 def _open_calls(own: list[Happening], end_us: int) -> Iterator[Returned]:
-    """Who dies in a call never learns what became of it (S5)."""
+    """Yield the outcome `unknown` for each call in which its process died (S5)."""
     returned = {each.call for each in own if isinstance(each, Returned)}
     for each in own:
         if isinstance(each, Invoked) and each.call not in returned:
@@ -154,7 +155,7 @@ def _open_calls(own: list[Happening], end_us: int) -> Iterator[Returned]:
 
 
 def _open_rights(own: list[Happening], end_us: int) -> Iterator[Surrendered]:
-    """Who dies acts no more."""
+    """Yield the end of each right that a process held when it died."""
     held: dict[tuple[str, str], Granted] = {}
     for each in own:
         if isinstance(each, Granted):
@@ -167,7 +168,7 @@ def _open_rights(own: list[Happening], end_us: int) -> Iterator[Surrendered]:
 
 
 async def digests_agree(target: Target) -> bool:
-    """Whether all nodes stand at one index, which is all there is, with one digest."""
+    """Return whether all nodes have applied the whole log and have the same digest."""
     seen = await target.seen()
     places = {(one.applied_index, one.digest) for one in seen.values()}
     ends = {one.commit_index for one in seen.values()} | {index for index, _ in places}

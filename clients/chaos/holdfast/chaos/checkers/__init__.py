@@ -1,4 +1,4 @@
-"""Judges of a history: one file per invariant, a catalogue of them, and the judgement of all.
+"""Checkers of a history: one file per invariant, their catalogue, and the judgement by all.
 
 They see a history and nothing else: no client, no process, no clock.
 """

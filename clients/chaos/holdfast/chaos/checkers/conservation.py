@@ -34,7 +34,7 @@ INVARIANT: Final = "I8"
 
 
 def check(history: Sequence[Happening]) -> Verdict:
-    """Nobody has what another has, and nothing is forgotten."""
+    """Find partitions with two owners, or with none and no reason."""
     records = records_of(history)
     counts: Counter[str] = Counter({"assignments": 0, "partitions": 0, "unowned with a reason": 0})
     found = [*_assignments(records, counts), *_at_the_end(history, records, counts)]
@@ -45,7 +45,7 @@ def check(history: Sequence[Happening]) -> Verdict:
 
 
 class _Begun(NamedTuple):
-    """What was so when a generation began."""
+    """The group, topics and owned partitions when a generation began."""
 
     view: View
     sizes: Sizes
@@ -116,7 +116,7 @@ def _given_wrongly(
 def _at_the_end(
     history: Sequence[Happening], records: Sequence[Recorded], counts: Counter[str]
 ) -> Iterator[Violation]:
-    """At the phase `end`; of a history without phases nothing is known to be over."""
+    """Check what members act on at the phase `end`; skip a history without phases."""
     end_us = max(
         (each.at_us for each in history if isinstance(each, Phase) and each.name == "end"),
         default=None,
@@ -150,7 +150,7 @@ def _at_the_end(
 
 
 def _last_beats(calls: Iterable[Call], history: Sequence[Happening]) -> dict[tuple[str, str], int]:
-    """When each member last sent a heartbeat that was answered NONE and did not go afterwards."""
+    """Find when each member that has not gone last sent a heartbeat answered NONE."""
     found: dict[tuple[str, str], int] = {}
     whose: dict[tuple[str, str], tuple[str, str]] = {}
     for call in calls:

@@ -30,7 +30,7 @@ _NO_EFFECT: Final = frozenset({"rejected", "not-applied"})
 
 
 def check(history: Sequence[Happening]) -> Verdict:
-    """One request, one effect, one answer."""
+    """Find requests with more than one effect, or with different answers."""
     tries: dict[Request, list[Call]] = defaultdict(list)
     for call in calls_of(history):
         if call.request_id:
@@ -72,7 +72,7 @@ def _made(record: Recorded) -> str:
 
 
 def _is_gone(request: Request, member_id: str, gone: Gone, before: Recorded | None = None) -> bool:
-    """Whether something else than this request had ended a member, so that it is not found."""
+    """Return whether something other than this request ended a member, so that it is not found."""
     group, request_id = request
     end = gone.get((group, member_id))
     if end is None or request_id in end.request_ids:
@@ -81,7 +81,7 @@ def _is_gone(request: Request, member_id: str, gone: Gone, before: Recorded | No
 
 
 def _is_one_shot(records: Iterable[Recorded]) -> bool:
-    """Whether its answer was stored, also if the one who asked is not in the history."""
+    """Return whether the request's answer was stored, even if its caller is not in the history."""
     return any(record.kind == "RequestRecorded" for record in records)
 
 
@@ -112,7 +112,7 @@ def _answers(tries: Mapping[Request, Sequence[Call]], gone: Gone) -> Iterator[Vi
 
 
 def _told(call: Call) -> dict[str, object]:
-    """What must not differ: of a one-shot call everything, of a join who it is (S14)."""
+    """Return what must be equal in all answers: everything, or of a join the member id (S14)."""
     if call.op == "JoinGroup":
         return {"member_id": call.result.get("member_id")}
     if call.op in ONE_SHOT:
@@ -121,14 +121,14 @@ def _told(call: Call) -> dict[str, object]:
 
 
 def _plain(value: object) -> object:
-    """Lists and tuples alike; nothing and an empty list alike."""
+    """Normalise a value: tuples become lists, None becomes an empty list."""
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return [] if value is None else value
 
 
 def _elsewhere(call: Call) -> bool:
-    """Refused by a node that does not lead: it did not look at the request at all."""
+    """Return whether a node refused that does not lead: it did not look at the request."""
     error = call.returned.error if call.returned else ""
     return any(each in error for each in _NOT_ASKED)
 
@@ -145,7 +145,10 @@ _NOT_ASKED: Final = (
 def _denied(
     tries: Mapping[Request, Sequence[Call]], served: Mapping[Request, Sequence[Recorded]]
 ) -> Iterator[Violation]:
-    """A parked join may be answered NOT_COORDINATOR after it was recorded (S5): not judged."""
+    """Find calls that were surely not applied, but are in the log.
+
+    Joins are not judged: a parked one may be answered NOT_COORDINATOR after it was recorded (S5).
+    """
     for request, calls in tries.items():
         if not all(call.outcome in _NO_EFFECT and call.op in ONE_SHOT for call in calls):
             continue

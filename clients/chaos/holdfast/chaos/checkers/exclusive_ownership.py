@@ -30,7 +30,7 @@ def check(history: Sequence[Happening]) -> Verdict:
 
 
 def _overlaps(timeline: list[Right]) -> Iterator[Violation]:
-    """Sweep one partition in time; nobody may meet the one who holds longest so far."""
+    """Sweep one partition in time; no right may begin before the longest one so far ends."""
     longest: Right | None = None
     for right in sorted(timeline, key=lambda each: (each.start_us, each.end_us)):
         if longest is not None and right.start_us < longest.end_us:

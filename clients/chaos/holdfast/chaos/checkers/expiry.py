@@ -1,4 +1,4 @@
-"""INV-12: no session expires early, and none never (S8-S11).
+"""INV-12: no session expires early, and every silent one expires (S8-S11).
 
 Early: between the last accepted sign of life, or the beginning of the leader that expires it (S9),
 and the expiry lies a whole session timeout, by a clock that may be wrong by the history's
@@ -38,24 +38,28 @@ Span: TypeAlias = tuple[int, int]
 
 
 class Life(NamedTuple):
-    """A membership: since when, until when, how it ended ("" if it did not), its timeout then."""
+    """A membership."""
 
     key: Key
     since_us: int
     until_us: int
     end: Recorded | None
+    """The record that ended it; None: it did not end."""
     session_us: int
+    """Its session timeout at the end."""
 
 
 class Signs(NamedTuple):
-    """A member's signs of life: when each was sent, and when its answer was heard at last."""
+    """A member's signs of life."""
 
     sent: Sequence[int]
+    """When each was sent."""
     spans: Sequence[Span]
+    """From when each was sent until its answer was heard."""
 
 
 def check(history: Sequence[Happening]) -> Verdict:
-    """Neither early nor never."""
+    """Find sessions that expired too early, and silent ones that did not expire."""
     source, error = _conditions(history)
     end_us = history[-1].at_us if history else 0
     lives = list(_lives(records_of(history), end_us))
@@ -107,7 +111,7 @@ def _lives(records: Iterable[Recorded], end_us: int) -> Iterator[Life]:
 
 
 def _signs(calls: Iterable[Call], records: Iterable[Recorded]) -> Mapping[Key, Signs]:
-    """Calls by member; a join that was never answered belongs to the member that it made."""
+    """Sort signs of life by member; an unanswered join belongs to the member that it made."""
     made = {
         (record.group, request_id): record.fields.get("new_member_id") or record.fields["member_id"]
         for record in records
@@ -128,7 +132,10 @@ def _signs(calls: Iterable[Call], records: Iterable[Recorded]) -> Mapping[Key, S
 
 
 def _is_repeated_commit(call: Call) -> bool:
-    """It may have been answered from the table of requests (S14), which renews no session."""
+    """Return whether a commit repeats a request.
+
+    The table of requests may have answered it (S14), which renews no session.
+    """
     return call.op == "OffsetCommit" and bool(call.invoked.arguments.get("duplicate"))
 
 
@@ -136,7 +143,7 @@ _DEAF: Final = frozenset({"rejected", "not-applied"})
 
 
 def _tenures(history: Sequence[Happening], end_us: int) -> list[Span]:
-    """The times in which one leader served; the newest counts where two say so."""
+    """Return the times in which one leader served; of two at once, the newer one counts."""
     found: list[Span] = []
     leader: Role | None = None
     for role in history:
@@ -154,7 +161,7 @@ def _tenures(history: Sequence[Happening], end_us: int) -> list[Span]:
 
 
 def _disturbed(history: Sequence[Happening], end_us: int) -> list[Span]:
-    """When a fault lay on the cluster; clocks and clients may be wrong all the time."""
+    """Return when faults were on the cluster; those of clocks and clients do not count."""
     found: list[Span] = []
     lasting: dict[tuple[str, str], int] = {}
     for fault in history:
@@ -176,7 +183,7 @@ def _disturbed(history: Sequence[Happening], end_us: int) -> list[Span]:
 
 
 def _latest(life: Life, commits: Commits) -> Life:
-    """On a cluster a record's time is the earliest that is possible; here the latest is fair."""
+    """Move a life's end to its latest possible moment; a record's own time may be earlier."""
     proved_us = commits.proved_by(life.end.index) if life.end else NEVER
     return life if proved_us == NEVER else life._replace(until_us=max(life.until_us, proved_us))
 
@@ -236,7 +243,7 @@ def _never(
 
 
 def _silences(life: Life, signs: Signs) -> Iterator[Span]:
-    """The times in a life in which nothing was sent and nothing waited for an answer."""
+    """Yield the times in a life in which nothing was sent and nothing waited for an answer."""
     reached = life.since_us
     for begin, end in sorted(signs.spans):
         if begin > reached:
@@ -248,7 +255,7 @@ def _silences(life: Life, signs: Signs) -> Iterator[Span]:
 
 
 def _covered(span: Span, disturbed: Sequence[Span]) -> int:
-    """How much of a span the disturbances take, counted once where they overlap."""
+    """Return how much of a span the disturbances cover, counting overlaps once."""
     total, reached = 0, span[0]
     for begin, end in disturbed:
         low, high = max(begin, reached), min(end, span[1])

@@ -30,7 +30,7 @@ _SAYS_GENERATION: Final = _SPEAKS_AS_MEMBER - {"JoinGroup"}
 
 
 def check(history: Sequence[Happening]) -> Verdict:
-    """Nothing that is fenced has any effect."""
+    """Find effects of fenced members, and members treated wrongly."""
     writes = [each for each in history if isinstance(each, Wrote)]
     fenced = fences(history)
     speaking = [call for call in calls_of(history) if call.op in _SPEAKS_AS_MEMBER]
@@ -77,7 +77,10 @@ def _misjudged(write: Wrote, top: Wrote | None) -> str:
 
 
 def _is_late(call: Call, fence: Fence, served: Served) -> bool:
-    """Whoever calls after its end is refused; only what was done before may be told again (S14)."""
+    """Return whether a call came after its member's end and was not refused.
+
+    Only the answer of a request served before may be repeated (S14).
+    """
     if not call.alive or call.start_us <= fence.by_us or call.invoked.arguments.get("release"):
         return False
     earlier = min(served.get((call.group, call.request_id), ()), default=fence.index + 1)
@@ -95,7 +98,7 @@ def _answered(call: Call, fence: Fence) -> Violation:
 def _recorded(
     calls: Iterable[Call], fenced: Mapping[tuple[str, str], Fence], served: Served
 ) -> list[Violation]:
-    """Whatever was answered: no request of a member takes effect behind its end in the log."""
+    """Find requests that took effect after their member's end in the log, whatever was answered."""
     found = {}
     for call in calls:
         fence = fenced[call.group, call.member_id]
@@ -114,7 +117,7 @@ def _recorded(
 
 
 def _as_member(call: Call) -> bool:
-    """Whether a call was accepted as a member's.
+    """Return whether a call was accepted as a member's.
 
     A release counts in any generation (S12), and a commit without one is nobody's (K-C11).
     """
@@ -126,7 +129,7 @@ def _as_member(call: Call) -> bool:
 def _outdated(
     calls: Iterable[Call], groups: Mapping[str, MembershipTimeline]
 ) -> Iterator[Violation]:
-    """Calls that were accepted with an identity or a generation that was not current."""
+    """Find calls that were accepted with an identity or a generation that was not current."""
     for call in calls:
         group = groups.get(call.group)
         if group is None:
@@ -143,7 +146,7 @@ def _outdated(
 
 
 def _stands(call: Call, view: View) -> str:
-    """Why a call could not be accepted in this view; "" if it could."""
+    """Say why a call could not be accepted in this view; "" if it could."""
     member = view.members.get(call.member_id)
     if member is None:
         return "there was no such member"
@@ -156,13 +159,13 @@ def _stands(call: Call, view: View) -> str:
 
 
 def _generation(call: Call) -> int | None:
-    """The generation that a call carries; None: it does not say."""
+    """Return the generation that a call carries; None: it carries none."""
     found = call.invoked.arguments.get("generation")
     return None if found is None else int(found)
 
 
 def _served(records: Iterable[Recorded]) -> Served:
-    """The indexes at which a request had an effect."""
+    """Return the indexes at which each request had an effect."""
     found: dict[tuple[str, str], list[int]] = defaultdict(list)
     for record in records:
         for request_id in record.request_ids:

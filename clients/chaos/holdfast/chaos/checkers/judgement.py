@@ -1,4 +1,4 @@
-"""Judges a whole history by every checker, and says so as a table.
+"""Judges a history by every checker, and formats the verdicts as a table.
 
 A checker that had nothing to look at says "nothing to judge", and one that gave up says how often:
 neither is a pass. Knows the checkers, and nothing of how a history came about.
@@ -21,7 +21,7 @@ SHOWN_MAX: Final = 5
 
 
 class Unsound(Exception):
-    """A history that contradicts itself; whoever wrote it must be mended before it is judged."""
+    """A history that contradicts itself; its writer must be fixed before it can be judged."""
 
     def __init__(self, found: Sequence[str]) -> None:
         super().__init__(
@@ -32,19 +32,19 @@ class Unsound(Exception):
 
 
 class Judgement(NamedTuple):
-    """What every checker said, by its invariant."""
+    """The verdict of every checker, by its invariant."""
 
     verdicts: Mapping[str, Verdict]
 
     @property
     def violations(self) -> list[Violation]:
-        """All that was found broken, in order of time."""
+        """All violations, in order of time."""
         found = [each for verdict in self.verdicts.values() for each in verdict.violations]
         return sorted(found, key=lambda violation: violation.at_us)
 
     @property
     def undecided(self) -> list[str]:
-        """All that was given up within its bounds."""
+        """Sentences about everything that was given up within its bounds."""
         return [each for verdict in self.verdicts.values() for each in verdict.undecided]
 
     @property
@@ -54,11 +54,11 @@ class Judgement(NamedTuple):
 
     @property
     def held(self) -> bool:
-        """Whether nothing was found broken and nothing was left undecided."""
+        """Whether there are no violations and nothing is undecided."""
         return not self.violations and not self.undecided
 
     def table(self) -> str:
-        """For people: a line an invariant, then what is wrong."""
+        """Format for people: a line for each invariant, then the violations."""
         lines = [_line(name, verdict) for name, verdict in self.verdicts.items()]
         for name, verdict in self.verdicts.items():
             lines += _details(name, verdict)

@@ -30,7 +30,7 @@ INVARIANT: Final = "I7"
 
 
 def check(history: Sequence[Happening], steps_max: int = STEPS_MAX) -> Verdict:
-    """Each register has an order; each answer about a group was true in time."""
+    """Find registers without an order, and answers about a group that were never true."""
     own = registers(history)
     first = initial(records_of(history))
     found: list[Violation] = []

@@ -46,14 +46,15 @@ Owners: TypeAlias = dict[Partition, str]
 
 
 class Share(NamedTuple):
-    """An assignment: who owned what, and who was there to own."""
+    """An assignment."""
 
     owners: Owners
     identities: frozenset[str]
+    """The members that could own."""
 
 
 def check(history: Sequence[Happening]) -> Verdict:
-    """Nothing moves without need."""
+    """Find rebalances without a cause, and partitions that moved without need."""
     calls = calls_of(history)
     terms = [each for each in history if isinstance(each, Role) and each.role == "leader"]
     counts: Counter[str] = Counter({"rebalances": 0, "moves judged": 0, "swaps": 0})
@@ -106,9 +107,10 @@ def _rebalances(
 
 
 class _Wishes:
-    """What members ask for, what they own included: a follower that changes it begins a rebalance.
+    """What members ask for and own: a follower that changes it begins a rebalance.
 
-    So a cooperative member that joins again without what others wait for (K-A14, KIP-429).
+    So does a cooperative member that joins again without partitions that others wait for (K-A14,
+    KIP-429).
     """
 
     def __init__(self) -> None:
@@ -125,14 +127,14 @@ class _Wishes:
         self._known[member_id] = asked
 
     def changed_for(self, start: Recorded) -> bool:
-        """Whether the entry that opens a rebalance says ahead of it that its member changed."""
+        """Return whether the entry that opens a rebalance says first that its member changed."""
         return self._changed == (start.index, start.fields["member_id"])
 
 
 def _forget_the_gone(served: dict[str, int], made: dict[str, set[str]], record: Recorded) -> None:
-    """A join that is repeated after its member was taken out makes a member anew (S14).
+    """Forget the joins of a member that is gone, since a repetition makes a new member (S14).
 
-    So does one whose member was swapped out, once the last of those that took its place is gone.
+    The joins of a swapped-out member are forgotten when the last of those in its place is gone.
     """
     fields = record.fields
     joined = fields.get("new_member_id") or fields.get("member_id")
@@ -160,7 +162,7 @@ def _group_leader(leader: str, record: Recorded) -> str:
 def _cause(
     before: View, start: Recorded, entry: Sequence[Recorded], calls: Sequence[Call], leader: str
 ) -> bool:
-    """Whether an entry that opens a rebalance says why; `before`: the group ahead of the entry."""
+    """Return whether an opened rebalance has a cause; `before`: the group before its entry."""
     if before.state not in {STABLE, COMPLETING}:
         return True  # the first members of an empty group
     if any(each.kind in _CAUSES for each in entry if each.ordinal > start.ordinal):
@@ -174,7 +176,7 @@ def _cause(
 
 
 def _asks_for_more(view: View, record: Recorded) -> bool:
-    """A swap whose new holder asks for other topics or protocols (K-B6)."""
+    """Return whether a record is a swap whose new holder asks for something else (K-B6)."""
     if record.kind != "StaticMemberReplaced":
         return False
     old = view.members.get(record.fields["old_member_id"])
@@ -188,7 +190,10 @@ def _asks_for_more(view: View, record: Recorded) -> bool:
 
 
 def _wanted(call: Call, start: Recorded, leader: str) -> bool:
-    """An operator's wish, the group leader's return, or a leave before it had joined (K-G13)."""
+    """Return whether a call is a cause of the rebalance.
+
+    An operator's wish, the group leader's return, or a leave before the member had joined (K-G13).
+    """
     if call.op not in {"TriggerRebalance", "LeaveGroup", "JoinGroup"}:
         return False
     if call.op == "JoinGroup" and not (leader == call.member_id == start.fields["member_id"]):
@@ -211,10 +216,12 @@ def _needless(record: Recorded, again: Sequence[str], terms: Sequence[Role]) -> 
 
 
 class _Told(NamedTuple):
-    """What an assignor was told when a generation began: who owns what, and all topics' sizes."""
+    """What an assignor was told when a generation began."""
 
     held: Owners
+    """The owner of each partition."""
     sizes: Sizes
+    """The sizes of all topics."""
 
 
 def _told(view: View, owned: OwnedPartitions, topics: Topics) -> _Told:
@@ -241,10 +248,10 @@ def _too_many(held: Owners, share: Share, view: View, record: Recorded) -> Itera
 
 
 def _moved(held: Owners, share: Share, protocol: str) -> int:
-    """How many partitions leave those who have them.
+    """Count the partitions that leave their owners.
 
-    A cooperative assignor takes them in a first rebalance, in which they are nobody's, and gives
-    them on in the second (KIP-429): so they are counted in the first.
+    A cooperative assignor takes them in a first rebalance, in which they have no owner, and gives
+    them to others in the second (KIP-429): so they are counted in the first.
     """
     taken = None if COOPERATIVE in protocol else ""
     new = {each: share.owners.get(each, taken) for each in held}
@@ -252,10 +259,10 @@ def _moved(held: Owners, share: Share, protocol: str) -> int:
 
 
 def needed(held: Owners, share: Share) -> int:
-    """The least number of partitions that must leave those who have them, for balance within one.
+    """Return how many partitions must leave their owners at least, for balance within one.
 
-    Of the members, as many as there are partitions left over may have one more than the rest; that
-    costs least when it is those who have most.
+    As many members as there are partitions left over may have one more than the rest; that costs
+    least when it is those who have most.
     """
     if not share.identities:
         return 0
@@ -277,16 +284,16 @@ def _share(before: View, after: View) -> Share:
 
 
 def _one_wish(view: View) -> bool:
-    """Whether all members want the same topics, and these can be told."""
+    """Return whether all members want the same topics, and these are known."""
     wishes = {view.members[each].offers.get(view.protocol) for each in view.members}
     return len({frozenset(each) if each else None for each in wishes}) == 1 and None not in wishes
 
 
 def _held(view: View, owned: OwnedPartitions, topics: Topics) -> Owners:
-    """Whom each owned partition belongs to, of those that are there and that its owner wants.
+    """Return the owner of each partition that exists and that its owner wants.
 
-    Of two members that say so the one with the later generation counts, of two with the same the
-    first: static members come by instance id, then dynamic ones by member id.
+    Of two members that claim it, the one with the later generation counts; of two with the same,
+    the first: static members come by instance id, then dynamic ones by member id.
     """
     newest: dict[Partition, tuple[int, str]] = {}
     for member in sorted(view.members.values(), key=lambda m: (not m.instance_id, m.identity)):

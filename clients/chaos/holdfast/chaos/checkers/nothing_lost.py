@@ -23,7 +23,7 @@ Log: TypeAlias = dict[int, list[Recorded]]
 
 
 def check(history: Sequence[Happening]) -> Verdict:
-    """Everything that was acknowledged is there, in its order, and nothing is missing between."""
+    """Find acknowledged changes that are missing or out of order, and holes in the log."""
     records = records_of(history)
     if not records:
         return Verdict({"acknowledged changes": 0, "records": 0})
@@ -58,7 +58,7 @@ def _missing(calls: Iterable[Call], records: Sequence[Recorded]) -> Iterator[Vio
 
 
 def _differs(call: Call, entry: Sequence[Recorded]) -> str:
-    """How the entry is not what was acknowledged; "" if it is."""
+    """Say how the entry differs from what was acknowledged; "" if it does not."""
     if call.op not in ONE_SHOT or not _had_effect(call):
         return ""
     served = [record for record in entry if call.request_id in record.request_ids]
@@ -70,7 +70,7 @@ def _differs(call: Call, entry: Sequence[Recorded]) -> str:
 
 
 def _had_effect(call: Call) -> bool:
-    """Whether something of it was certainly recorded: not if any part of it was refused."""
+    """Return whether something of a call was certainly recorded: not if any part was refused."""
     return call.op == "OffsetCommit" or not call.result.get("errors")
 
 
@@ -90,7 +90,7 @@ def _lost_offsets(call: Call, entry: Iterable[Recorded]) -> list[Any]:
 
 
 def _reordered(calls: Iterable[Call], acknowledged: Sequence[Call]) -> Iterator[Violation]:
-    """A change's place is behind all that was acknowledged before its request was first sent."""
+    """Find changes that stand before one acknowledged before their request was first sent."""
     first_sent: dict[tuple[str, str], int] = {}
     for call in calls:
         if call.request_id:
@@ -131,7 +131,7 @@ def _index(call: Call) -> int:
 
 
 def _holes(records: Sequence[Recorded]) -> Iterator[Violation]:
-    """Consecutive numbers within a life (S3); after its end a group has no numbers to judge."""
+    """Find gaps in a group's numbers within a life (S3); after its end there are none to judge."""
     for group, own in by_group(records).items():
         last: int | None = None
         for record in own:

@@ -20,7 +20,7 @@ _BINDS: Final = {"MemberJoined": "member_id", "StaticMemberReplaced": "new_membe
 
 
 def check(history: Sequence[Happening]) -> Verdict:
-    """Each instance has one member id, each member id one life."""
+    """Find instances with two member ids, and member ids with two lives."""
     records = records_of(history)
     described = [call for call in calls_of(history) if call.op == "DescribeGroups" and call.ok]
     bindings = sum(1 for each in records if each.kind in _BINDS and each.fields.get("instance_id"))
@@ -46,7 +46,7 @@ def _instances(view: View) -> Counter[str]:
 
 
 def _bound(group: str, before: View, record: Recorded, used: set[str]) -> Iterator[Violation]:
-    """A new binding takes a new member id, and a swap replaces the one who is bound."""
+    """Find a binding of a used member id, and a swap that does not replace the bound member."""
     fields = record.fields
     member_id = fields[_BINDS[record.kind]]
     if member_id in used:

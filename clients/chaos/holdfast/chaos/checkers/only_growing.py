@@ -23,7 +23,7 @@ Fences: TypeAlias = Mapping[tuple[str, str], Fence]
 
 
 def check(history: Sequence[Happening]) -> Verdict:
-    """Every number is beyond the one before it."""
+    """Find numbers that do not grow."""
     records = records_of(history)
     grants = [each for each in history if isinstance(each, Granted)]
     found = [
@@ -79,7 +79,7 @@ _GENERATIONS: Final = frozenset({"GenerationStarted", "GroupEmptied"})
 
 
 def _tokens_fall(grants: Iterable[Granted], fenced: Fences) -> Iterator[Violation]:
-    """A partition's grants follow each other with growing tokens, whoever gets them.
+    """Find grants of a partition whose token is below an earlier one's.
 
     An answer may come so late that another member has the partition by then; S11 makes its right
     end before that, unless a swap or removal took it away without waiting (S12).
@@ -103,7 +103,7 @@ def _tokens_fall(grants: Iterable[Granted], fenced: Fences) -> Iterator[Violatio
 
 
 def _tokens_reused(grants: Iterable[Granted]) -> Iterator[Violation]:
-    """A token of a partition belongs to one member."""
+    """Find a partition's token that two members got."""
     owners: dict[tuple[str, str, int, int], str] = {}
     for grant in grants:
         for topic, number, token in grant.shares:
@@ -117,7 +117,7 @@ def _tokens_reused(grants: Iterable[Granted]) -> Iterator[Violation]:
 
 
 def _tokens_invented(grants: Iterable[Granted], records: Sequence[Recorded]) -> Iterator[Violation]:
-    """A token's lower part is the index of an entry that granted something in this group (S13)."""
+    """Find tokens whose lower part is no index of an entry that granted in this group (S13)."""
     if not records:
         return
     granting = {(each.group, each.index) for each in records if each.kind in _GRANTS}

@@ -27,7 +27,7 @@ _HEAD: Final = 2 * len(CHAIN_START)
 
 
 def check(history: Sequence[Happening]) -> Verdict:
-    """One digest for each index."""
+    """Find indexes with different digests."""
     seen: dict[int, list[Applied]] = defaultdict(list)
     for happening in history:
         if isinstance(happening, Applied):
@@ -59,14 +59,14 @@ def _name(applied: Applied) -> str:
 
 
 class _Point(NamedTuple):
-    """Where the fold stands: the state, and the head of the chain over all records."""
+    """The fold at an index: the state, and the head of the chain over all records."""
 
     state: State
     head: bytes
 
 
 class _Refold:
-    """The log, folded here."""
+    """Folds the log once more and compares digests."""
 
     def __init__(self, records: Sequence[Recorded]) -> None:
         self._records = records
@@ -75,7 +75,7 @@ class _Refold:
         self.undecided: list[str] = []
 
     def judge(self, seen: dict[int, list[Applied]]) -> list[Violation]:
-        """What nodes said at an index against the fold up to it."""
+        """Compare what nodes said at each index with the fold up to it."""
         if not self._whole():
             return []
         try:
@@ -88,7 +88,7 @@ class _Refold:
             return []
 
     def _whole(self) -> bool:
-        """Whether the records begin with the cluster's first one and none lacks its bytes."""
+        """Return whether records begin with the cluster's first one and all have their bytes."""
         if not self._records or self._records[0].kind != "ClusterFormed":
             return False
         return all(record.payload for record in self._records)

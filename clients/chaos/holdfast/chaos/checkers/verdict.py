@@ -20,16 +20,14 @@ class Violation(NamedTuple):
 
 
 class Verdict(NamedTuple):
-    """One checker's findings.
-
-    `checked`: how many of each kind of thing were judged, the most telling first. All zero means
-    that the history held nothing to judge, which is no proof of anything. `undecided`: what was
-    given up within its bounds, a sentence each; that is no proof either.
-    """
+    """One checker's findings."""
 
     checked: Mapping[str, int]
+    """How many of each kind of thing were judged, the most telling first. All zero means that the
+    history held nothing to judge, which proves nothing."""
     violations: Sequence[Violation] = ()
     undecided: Sequence[str] = ()
+    """A sentence about each thing given up within its bounds, which proves nothing either."""
 
     @property
     def empty(self) -> bool:

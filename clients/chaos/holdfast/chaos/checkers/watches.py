@@ -1,7 +1,7 @@
 """INV-10: a watch is ordered, without gap and duplicate, and resumable.
 
-Whatever a watch delivers after a position is the log after this position, record by record, as far
-as it wants it (one group, or all). One that is told of a gap begins anew before it goes on.
+A watch delivers the log after its position, record by record, of one group or of all. One that is
+told of a gap begins anew before it goes on.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ INVARIANT: Final = "I10"
 
 
 def check(history: Sequence[Happening]) -> Verdict:
-    """Every watch tells the log."""
+    """Find watches that deliver anything but the log."""
     records = records_of(history)
     groups = {**by_group(records), "": records}
     watches: dict[str, _Watch] = {}
@@ -41,7 +41,7 @@ def check(history: Sequence[Happening]) -> Verdict:
 
 
 class _Watch:
-    """One watch, against the records that it should deliver."""
+    """One watch, with the records that it should deliver."""
 
     def __init__(self, records: Sequence[Recorded], after: tuple[int, int]) -> None:
         self._records = records
@@ -50,7 +50,7 @@ class _Watch:
         self.told_of_gap = False
 
     def deliver(self, at: Watched) -> str:
-        """What is wrong with a delivery; "" if it is the next one."""
+        """Say what is wrong with a delivery; "" if it is the next record."""
         here = (at.index, at.ordinal)
         before, self._last = self._last, max(self._last, here)
         where = f"record {at.index}.{at.ordinal} after {before[0]}.{before[1]}"

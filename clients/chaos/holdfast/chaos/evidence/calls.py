@@ -21,14 +21,14 @@ ONE_SHOT: Final = frozenset(
 
 
 class Call(NamedTuple):
-    """A request and its answer; None: nobody heard one by the end of the history."""
+    """A request and its answer; None: no answer was heard by the end of the history."""
 
     invoked: Invoked
     returned: Returned | None
 
     @property
     def op(self) -> str:
-        """The contract's name of the call."""
+        """The contract's name for the call."""
         return self.invoked.op
 
     @property
@@ -48,7 +48,7 @@ class Call(NamedTuple):
 
     @property
     def alive(self) -> bool:
-        """Whether the member was accepted: also a heartbeat that is told to rejoin is (S11)."""
+        """Whether the member was accepted, as is a heartbeat that is told to rejoin (S11)."""
         if self.returned is None or self.invoked.op != "Heartbeat":
             return self.ok
         return self.ok or self.returned.error == "REBALANCE_IN_PROGRESS"
@@ -75,23 +75,23 @@ class Call(NamedTuple):
 
     @property
     def member_id(self) -> str:
-        """Whom the call says it is from; "" for nobody in the group."""
+        """The member that the call says it is from; "" for none."""
         return str(self.invoked.arguments.get("member_id") or "")
 
     @property
     def position(self) -> tuple[int, int] | None:
-        """Where the log is said to hold it."""
+        """The position in the log that the answer names."""
         found = self.result.get("position")
         return (int(found[0]), int(found[1])) if found else None
 
     def __str__(self) -> str:
-        """For sentences: which call, whose."""
+        """Format the call and its caller for sentences."""
         return f"call {self.invoked.call} ({self.invoked.op} by {self.invoked.who})"
 
 
 @memo
 def calls_of(history: Iterable[Happening]) -> list[Call]:
-    """All calls, in the order in which they were sent."""
+    """Return all calls, in the order in which they were sent."""
     sent: dict[int, Invoked] = {}
     answers: dict[int, Returned] = {}
     for happening in history:
@@ -103,7 +103,7 @@ def calls_of(history: Iterable[Happening]) -> list[Call]:
 
 
 def flaws(history: Sequence[Happening]) -> list[str]:
-    """Why a history cannot be judged: time that runs back, answers without or beyond their call."""
+    """Say why a history cannot be judged: time that runs back, answers without or beyond a call."""
     found, last_us = [], 0
     open_calls: set[int] = set()
     known: set[int] = set()

@@ -1,7 +1,7 @@
-"""By when each index of the log was surely committed, by what anybody was told of it.
+"""By when each index of the log was surely committed, as answers and grants prove.
 
-A run on real processes does not see the commit itself; whoever was answered, granted or shown
-something proves that the log had it by then. Knows no group and no invariant.
+A run on real processes does not see the commit itself; an answer, a grant or a watch that shows an
+entry proves that the log had it by then. Knows no group and no invariant.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from holdfast.chaos.history.happenings import Applied, Began, Granted, Happening
 
 
 class Commits:
-    """By when each index had surely been committed: somebody was told, granted or shown it."""
+    """The moment by which each index was surely committed: it was told, granted or shown."""
 
     def __init__(self, history: Iterable[Happening]) -> None:
         earliest: dict[int, int] = {}
@@ -33,19 +33,19 @@ class Commits:
         self._by_us.reverse()
 
     def proved_by(self, index: int) -> int:
-        """The moment; NEVER if nothing proves it."""
+        """Return the moment, in microseconds; NEVER if nothing proves the commit."""
         at = bisect_left(self._indexes, index)
         return self._by_us[at] if at < len(self._indexes) else NEVER
 
 
 @memo
 def commits_of(history: Iterable[Happening]) -> Commits:
-    """What a history proves about commits."""
+    """Collect what a history proves about commits."""
     return Commits(history)
 
 
 def _shows(each: Happening) -> int:
-    """Up to which index a happening proves that the log was committed; 0: it does not tell."""
+    """Return the index up to which a happening proves that the log was committed; 0: none."""
     if isinstance(each, Granted):
         return each.token % TOKEN_SPAN
     if isinstance(each, Watched | Applied):
@@ -56,5 +56,5 @@ def _shows(each: Happening) -> int:
 
 
 def is_exact(history: Iterable[Happening]) -> bool:
-    """Whether a record's time is when it was applied, not the earliest that is possible."""
+    """Return whether records have the time of their apply, not the earliest that is possible."""
     return not any(isinstance(each, Began) and each.source == "cluster" for each in history)

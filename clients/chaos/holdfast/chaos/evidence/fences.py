@@ -1,6 +1,6 @@
-"""When each member id was thrown out of its group, by the log, and by when everybody can know it.
+"""When each member id was fenced in its group, by the log, and by when that can be known.
 
-Without a log only swaps can be told, by what was granted. Knows no invariant.
+Without a log only swaps are found, by what was granted. Knows no invariant.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from holdfast.chaos.history.happenings import Granted, Happening
 
 
 class Fence(NamedTuple):
-    """A member id's end in the log: at which index, when, and by what.
+    """A member id's end in the log.
 
-    The commit was not before `from_us`, as far as is known, and surely before `by_us`; the two are
-    one in the simulator, where records are seen as they are applied. NEVER: nothing proves it.
+    `from_us` and `by_us` are equal in the simulator, where records are seen as they are applied.
     """
 
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
     from_us: int
+    """The commit was not earlier, as far as is known."""
     by_us: int
+    """The commit was surely earlier; NEVER: nothing proves it."""
     kind: str
+    """The name of the event that ended it."""
 
 
 EVERY_FENCE: Final = frozenset(
@@ -36,7 +38,7 @@ NOT_LEASES: Final = frozenset({"StaticMemberReplaced", "MembersRemoved"})
 def fences(
     history: Sequence[Happening], kinds: Iterable[str] = EVERY_FENCE
 ) -> dict[tuple[str, str], Fence]:
-    """The fenced member ids, by (group, member id)."""
+    """Find the fenced member ids, by (group, member id)."""
     found: dict[tuple[str, str], Fence] = {}
     wanted, records = frozenset(kinds), records_of(history)
     if not records:
@@ -55,7 +57,7 @@ def fences(
 
 
 def _fences_by_grants(history: Iterable[Happening]) -> dict[tuple[str, str], Fence]:
-    """Without a log only swaps can be told: an instance is granted to another member id (S12)."""
+    """Find swaps without a log: an instance is granted to another member id (S12)."""
     found: dict[tuple[str, str], Fence] = {}
     holders: dict[tuple[str, str], Granted] = {}
     for each in history:

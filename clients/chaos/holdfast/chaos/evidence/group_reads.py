@@ -1,8 +1,8 @@
 """What members and operators were told of a group, judged by the order that its log has.
 
 The log gives the one order of all changes to a group, so there is no order to search for: each
-answer must be true of the group after some record, no earlier than whatever had been answered
-before its call was sent, and no later than what had been asked for by the time of the answer. Since
+answer must be true of the group after some record, no earlier than any record answered before its
+call was sent, and no later than any record asked for by the time of the answer. Since
 a group only moves forward, taking the earliest record that fits for each call, in the order in
 which calls were sent, finds a fit for all if there is one. Knows no invariant.
 """
@@ -22,7 +22,7 @@ Fits = Callable[[View], bool]
 
 
 class Answered(NamedTuple):
-    """A call that says something of the group, and whether that is true of a view of it."""
+    """A call that says something of the group, and the check whether that is true of a view."""
 
     call: Call
     fits: Fits | None
@@ -47,16 +47,16 @@ class Log:
         self.whole = not records or records[0].kind == "GroupCreated"
 
     def up_to(self, position: tuple[int, int]) -> int:
-        """How many records stand at or before a position."""
+        """Count the records at or before a position."""
         return bisect_right(self.places, position)
 
     def most(self, heard_us: int) -> int:
-        """How many records there can have been at a moment: none before it was asked for."""
+        """Count the records that can exist at a moment: none before it was asked for."""
         return bisect_right(self._begins, heard_us)
 
 
 def _begins(records: Sequence[Recorded], calls: Iterable[Call]) -> list[int]:
-    """The moment before which each record cannot have been; non-decreasing."""
+    """Return the earliest moment at which each record can exist; non-decreasing."""
     sent: dict[str, int] = {}
     for call in calls:
         if call.request_id:
@@ -69,7 +69,7 @@ def _begins(records: Sequence[Recorded], calls: Iterable[Call]) -> list[int]:
 
 
 def misfits(log: Log, calls: Iterable[Call]) -> tuple[int, list[Misfit]]:
-    """How many answers were judged, and those that fit nowhere."""
+    """Judge all answers; return how many there were, and those that fit nowhere."""
     told = [each for call in calls for each in _answers(log, call)]
     events = [(each.call.start_us, False, number) for number, each in enumerate(told)]
     events += [(each.call.end_us, True, number) for number, each in enumerate(told)]
@@ -119,7 +119,7 @@ _TOLD: Final = ("state", "generation", "members", "member_id", "version", "posit
 
 
 def _answers(log: Log, call: Call) -> list[Answered]:
-    """An answer's effect and what it tells are two facts, which may have been true in any order."""
+    """Return what an answer says: its effect and its content may be true at different moments."""
     if not call.alive:
         return []
     found = []
@@ -169,7 +169,10 @@ def _synced(call: Call) -> Fits:
 
 
 def _named(call: Call) -> Fits:
-    """A release is accepted in any generation: that a process has stopped is true in each (S12)."""
+    """Check member and generation; a release is accepted in any generation (S12).
+
+    That a process has stopped is true in each.
+    """
     asked = call.invoked.arguments
     generation: Any = None if asked.get("release") else asked.get("generation")
 
@@ -188,7 +191,7 @@ _READS: Final[dict[str, Callable[[Call], Fits]]] = {
 
 
 def of_groups(calls: Iterable[Call]) -> dict[str, list[Call]]:
-    """The calls about each group."""
+    """Sort calls by the group that they are about."""
     found: dict[str, list[Call]] = defaultdict(list)
     for call in calls:
         if call.group:

@@ -1,8 +1,8 @@
 """The committed log as the checkers read it: who is in a group, with what, and in which state.
 
 This is a second, much smaller fold than the coordinator's own, written from the rules alone: a
-judge that used `evolve` would share its mistakes. It is total: what cannot be true is folded as far
-as it makes sense, since finding it is the checkers' business. Knows no invariant.
+judge that used `evolve` would share its mistakes. It is total: an impossible record is folded as
+far as it makes sense, since the checkers are to find it. Knows no invariant.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ DEAD: Final = "Dead"
 
 
 class Known(NamedTuple):
-    """A member as the log has it. `offers`: protocols, each with its topics or None."""
+    """A member as the log has it."""
 
     member_id: str
     instance_id: str
     session_timeout_ms: int
     rebalance_timeout_ms: int
     offers: Mapping[str, tuple[str, ...] | None]
+    """Its protocols, each with its topics; None: the topics cannot be read."""
 
     @property
     def identity(self) -> str:
-        """What an assignment sticks to: the instance, or else the member id."""
+        """The identity that an assignment sticks to: the instance id, or else the member id."""
         return self.instance_id or self.member_id
 
 
@@ -56,12 +57,12 @@ NOTHING: Final = View()
 
 @memo
 def records_of(history: Iterable[Happening]) -> list[Recorded]:
-    """All records, in the order of the history."""
+    """Return all records, in the order of the history."""
     return [happening for happening in history if isinstance(happening, Recorded)]
 
 
 def by_group(records: Iterable[Recorded]) -> dict[str, list[Recorded]]:
-    """Each group's records, in the order given; "" has the cluster's own."""
+    """Sort records by group, in the order given; "" has the cluster's own."""
     found: dict[str, list[Recorded]] = defaultdict(list)
     for record in records:
         found[record.group].append(record)
@@ -69,7 +70,7 @@ def by_group(records: Iterable[Recorded]) -> dict[str, list[Recorded]]:
 
 
 def views(records: Iterable[Recorded]) -> Iterator[tuple[View, Recorded, View]]:
-    """Go through one group's records: what was before each, the record, and what is after it."""
+    """Yield, for each of a group's records, the view before it, the record, the view after it."""
     view = NOTHING
     for record in records:
         after = fold(view, record)
@@ -78,7 +79,7 @@ def views(records: Iterable[Recorded]) -> Iterator[tuple[View, Recorded, View]]:
 
 
 def fold(view: View, record: Recorded) -> View:
-    """The group after one record."""
+    """Return the group after one record."""
     fields = record.fields
     changed = _changed(view, record.kind, fields)
     return changed._replace(index=record.index)
@@ -109,7 +110,7 @@ def _emptied(view: View, fields: Fields) -> View:
 
 
 def assigned_by(fields: Fields) -> dict[str, tuple[tuple[str, int], ...]]:
-    """Who got what, of an `AssignmentStored`."""
+    """Return the partitions that each member got by an `AssignmentStored`."""
     return {
         each["member_id"]: tuple((topic, number) for topic, number in each["partitions"])
         for each in fields["assignments"]
@@ -149,7 +150,7 @@ REMOVALS: Final = frozenset({"MembersLeft", "MembersRemoved", "MemberExpired", "
 
 
 def removed_by(kind: str, fields: Fields) -> list[str]:
-    """The member ids that may never be used again after such an event (S12, K-D5, K-I10)."""
+    """Return the member ids that may never be used again after an event (S12, K-D5, K-I10)."""
     match kind:
         case "MembersLeft" | "MembersRemoved":
             return list(fields["member_ids"])
@@ -178,16 +179,16 @@ _CHANGES: Final[Mapping[str, Callable[[View, Fields], View]]] = {
 
 
 def seconds(at_us: int) -> str:
-    """A moment for people."""
+    """Format a moment in seconds, for people."""
     return f"{at_us / 1_000_000:.3f} s"
 
 
 def place(record: Recorded) -> tuple[int, int]:
-    """A record's position."""
+    """Return a record's position."""
     return record.index, record.ordinal
 
 
 def label(partition: Sequence[Any]) -> str:
-    """A partition for people: group, topic and number."""
+    """Format a partition for people: group, topic and number."""
     group, topic, number = partition
     return f"{topic}/{number} of {group!r}"

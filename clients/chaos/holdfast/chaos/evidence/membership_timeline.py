@@ -1,7 +1,7 @@
-"""Who was a member of each group, and in which generation, at a position of the log or in a while.
+"""The members and generation of each group, at a position of the log or during a time.
 
-What is asked without touching the log (a heartbeat) has no position: all that is known is that the
-group was looked at between the call and its answer. Knows no invariant.
+A call that does not touch the log (a heartbeat) has no position: all that is known is that the node
+looked at the group between the call and its answer. Knows no invariant.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from holdfast.chaos.history.happenings import Happening, Recorded
 class MembershipTimeline:
     """One group along its records; only changes of members and generation are kept.
 
-    A view may be what a leader goes by from when its record was committed, as far as is known,
-    until the next one surely was (`Fence` tells the same of member ids).
+    A leader may act by a view from when its record was committed, as far as is known, until the
+    next one surely was (`Fence` says the same of member ids).
     """
 
     def __init__(self, records: Iterable[Recorded], history: Sequence[Happening]) -> None:
@@ -40,17 +40,17 @@ class MembershipTimeline:
         self._over_us.append(NEVER)
 
     def ahead_of(self, position: tuple[int, int]) -> View:
-        """The group as it was just before a record."""
+        """Return the group as it was just before a record."""
         return self._views[bisect_left(self._places, position) - 1]
 
     def between(self, start_us: int, end_us: int) -> Sequence[View]:
-        """All that the group may have been, to a leader, at some moment between the two."""
+        """Return all views that a leader may have acted by at some moment between the two."""
         first = bisect_left(self._over_us, start_us)
         return self._views[first : bisect_right(self._from_us, end_us)]
 
 
 def timelines(history: Sequence[Happening]) -> dict[str, MembershipTimeline]:
-    """Each group whose life the log has from its beginning."""
+    """Build the timeline of each group whose life the log has from its beginning."""
     return {
         group: MembershipTimeline(own, history)
         for group, own in by_group(records_of(history)).items()

@@ -1,4 +1,4 @@
-"""A history that several checkers read: what one has found in it, the next need not search for.
+"""A history that several checkers read, with the results of passes over it.
 
 Most checkers begin with the same few passes over everything: all calls, all records, by when what
 was committed. `judge` hands out `Evidence`, in which each such pass is made once. A plain sequence
@@ -25,14 +25,14 @@ class Evidence(tuple[Happening, ...]):  # noqa: SLOT001 - a tuple can have none 
     found: dict[Any, Any]
 
     def __new__(cls, history: Iterable[Happening]) -> Self:
-        """The same happenings, in the same order."""
+        """Make a copy with the same happenings, in the same order."""
         evidence = super().__new__(cls, history)
         evidence.found = {}
         return evidence
 
 
 def memo(search: Search[T]) -> Search[T]:
-    """Search an `Evidence` only the first time; whoever gets what was found must not change it."""
+    """Search an `Evidence` only the first time; callers must not change what was found."""
 
     @wraps(search)
     def found_in(history: Iterable[Happening]) -> T:

@@ -35,14 +35,14 @@ class Access(NamedTuple):
 
 
 def step(held: int, access: Access) -> int | None:
-    """What a register holds after an access; None: the read cannot have seen that."""
+    """Return what a register holds after an access; None: the read cannot have seen that."""
     if access.kind == "write":
         return access.value
     return access.value if held in {access.value, UNKNOWN} else None
 
 
 def registers(history: Sequence[Happening]) -> dict[Register, list[Operation]]:
-    """The operations on each register that anybody read or wrote."""
+    """Return the operations on each register that was read or written."""
     calls, records = calls_of(history), records_of(history)
     found: dict[Register, list[Operation]] = defaultdict(list)
     for call in calls:
@@ -60,12 +60,12 @@ def registers(history: Sequence[Happening]) -> dict[Register, list[Operation]]:
 
 
 def _of_a_whole_group(write: tuple[str, str, int, Operation]) -> bool:
-    """Last, when all registers of the group are known."""
+    """Sort writes to a whole group last, when all registers of the group are known."""
     return not write[1]
 
 
 def initial(records: Sequence[Recorded]) -> dict[str, int]:
-    """What the registers of each group held at first: nothing, if its creation was recorded."""
+    """Return what each group's registers held at first: nothing, if its creation was recorded."""
     return {
         group: NONE if own[0].kind == "GroupCreated" else UNKNOWN
         for group, own in by_group(records).items()
@@ -76,7 +76,7 @@ def initial(records: Sequence[Recorded]) -> dict[str, int]:
 
 
 def _written(calls: Iterable[Call]) -> Iterator[tuple[str, str, int, Operation]]:
-    """Each write that was asked for; a topic "" stands for every register of the group."""
+    """Yield each write that was asked for; a topic "" stands for every register of the group."""
     for tries in _requests(calls).values():
         first = tries[0]
         heard = [call.end_us for call in tries if call.ok]
@@ -92,7 +92,7 @@ def _written(calls: Iterable[Call]) -> Iterator[tuple[str, str, int, Operation]]
 
 
 def _requests(calls: Iterable[Call]) -> dict[tuple[str, str], list[Call]]:
-    """The tries of each change; a call without a request id is one of its own."""
+    """Sort calls by the change that they try; a call without a request id is its own change."""
     found: dict[tuple[str, str], list[Call]] = defaultdict(list)
     for call in calls:
         if call.op in {"OffsetCommit", "OffsetDelete", "DeleteGroups"}:
@@ -116,10 +116,10 @@ def _rows(call: Call) -> list[tuple[str, int, int]]:
 def _unasked(
     calls: Iterable[Call], records: Iterable[Recorded]
 ) -> Iterator[tuple[str, str, int, Operation]]:
-    """What nobody in the history asked for: retention, deleted topics, strangers.
+    """Yield writes that no call of the history asked for: retention, deleted topics, strangers.
 
-    When it happened is left open, and whether a reader could see it, so it excuses only answers
-    that it really can have caused.
+    It is left open when a write happened and whether a reader could see it, so it excuses only
+    answers that it really can have caused.
     """
     calls = list(calls)
     ids = {(call.group, call.request_id) for call in calls if call.request_id}
@@ -143,10 +143,10 @@ def _effects(record: Recorded) -> list[tuple[str, int, int]]:
 
 
 def _pruned(operations: list[Operation]) -> list[Operation]:
-    """Without writes that may not have happened and whose value nobody read.
+    """Drop writes that may not have happened and whose value was never read.
 
-    They change nothing: in any order that has one, it can be left out, since no read comes right
-    after it. Each that stays doubles what the search may have to try.
+    They change nothing: such a write can be left out of any order, since no read comes right after
+    it. Each one that stays doubles what the search may have to try.
     """
     read = {each.what.value for each in operations if each.what.kind == "read"}
     return [each for each in operations if each.end_us is not None or each.what.value in read]

@@ -31,7 +31,7 @@ ASKS: Final[Mapping[str, str]] = {
 
 
 class OwnedPartitions:
-    """What each member of one group said last that it owns, followed along the group's records."""
+    """The partitions that each member of one group last said it owns, along the group's records."""
 
     def __init__(self) -> None:
         self._of: dict[str, Owned] = {}
@@ -52,11 +52,11 @@ class OwnedPartitions:
             self._given.clear()
 
     def of(self, member_id: str) -> Owned:
-        """What a member said last that it owns."""
+        """Return the partitions that a member last said it owns."""
         return self._of.get(member_id, {})
 
     def confirmed(self, member_ids: Iterable[str]) -> frozenset[Partition]:
-        """What one of these says it owns, and was given by the generation that it names."""
+        """Return what one of these says it owns, if the generation that it names gave it that."""
         return frozenset(
             partition
             for each in member_ids
@@ -65,10 +65,10 @@ class OwnedPartitions:
         )
 
     def _was_given(self, member_id: str, partition: Partition, generation: int) -> bool:
-        """By the last assignment up to a generation; of one that is not known, it may have been.
+        """Return whether the last assignment up to a generation gave a partition to a member.
 
-        Who was no member then says what it had under another member id, which the log does not
-        tell: so whatever was given to anybody may have been its own.
+        True for a generation that is not known. A member that joined later says what it had under
+        another member id, which the log does not tell: so any partition given then may be its own.
         """
         last = max((each for each in self._given if each <= generation), default=None)
         if last is None:

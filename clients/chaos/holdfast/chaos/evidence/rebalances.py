@@ -1,7 +1,7 @@
-"""Rebalances, from the beginning of a generation to its assignment: what was so, what came of it.
+"""Rebalances, each from the beginning of a generation to its assignment.
 
-Each invariant about assignments notes something of its own when a generation begins, and asks for
-it again when the assignment is stored. Knows no invariant.
+Each invariant about assignments notes something of its own when a generation begins, and gets it
+back when the assignment is stored. Knows no invariant.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ Note: TypeAlias = Callable[[View, OwnedPartitions, Topics], Begun]
 
 @dataclass(frozen=True, slots=True)
 class Rebalance(Generic[Begun]):
-    """A generation that got its assignment, by `record`, between `before` and `after`.
-
-    `begun`: what was noted at its beginning. `topics`: as they are now, and only for now.
-    """
+    """A generation that got its assignment."""
 
     begun: Begun
+    """What was noted when the generation began."""
     before: View
     after: View
     record: Recorded
+    """The assignment, which stands between `before` and `after`."""
     topics: Topics
+    """The topics at this record; they change with the next one."""
 
 
 def rebalances(records: Iterable[Recorded], note: Note[Begun]) -> Iterator[Rebalance[Begun]]:
-    """All of them, of all groups, in the order of their assignments."""
+    """Yield the rebalances of all groups, in the order of their assignments."""
     topics = Topics()
     groups: dict[str, View] = {}
     owned: dict[str, OwnedPartitions] = defaultdict(OwnedPartitions)

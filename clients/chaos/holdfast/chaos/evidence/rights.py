@@ -1,4 +1,4 @@
-"""Who might act on each partition, from when until when and under which token.
+"""The intervals in which members might act on each partition, and under which token.
 
 A right begins with the grant that names its partition and token, and goes on over later grants that
 name them again: a cooperative member keeps some partitions while others move. It ends with the
@@ -26,12 +26,10 @@ _UNFENCED: Final = Fence(0, NEVER, NEVER, "")
 
 
 class Right(NamedTuple):
-    """One holder may act on one partition under one token, from `start_us` until before `end_us`.
-
-    `partition`: group, topic and number.
-    """
+    """A holder may act on a partition under a token, from `start_us` until before `end_us`."""
 
     partition: tuple[str, str, int]
+    """Group, topic and number."""
     holder: Holder
     token: int
     start_us: int
@@ -39,7 +37,7 @@ class Right(NamedTuple):
 
 
 def rights(history: Sequence[Happening]) -> Iterator[Right]:
-    """Every interval in which somebody might act."""
+    """Return every interval in which a member might act."""
     fenced = fences(history, NOT_LEASES)
     for right in _granted(history):
         cut_us = min(right.end_us, fenced.get(right.holder[1:], _UNFENCED).from_us)
@@ -48,7 +46,7 @@ def rights(history: Sequence[Happening]) -> Iterator[Right]:
 
 
 def _granted(history: Iterable[Happening]) -> Iterator[Right]:
-    """Rights as the members have said them. One process is one member of a group at a time."""
+    """Return the rights that members wrote down; a process is one member of a group at a time."""
     members: dict[tuple[str, str], _Member] = {}
     for at in history:
         if isinstance(at, Granted):
@@ -65,7 +63,7 @@ def _granted(history: Iterable[Happening]) -> Iterator[Right]:
 
 
 class _Member:
-    """What one member may act on, as far as it has been followed; 0: until when is not known."""
+    """What one member may act on, so far in the history; until 0: its end is not known."""
 
     def __init__(self, first: Granted) -> None:
         self._holder = (first.who, first.group, first.member_id)
@@ -73,7 +71,7 @@ class _Member:
         self._since_us: dict[_Share, int] = {}
 
     def granted(self, at: Granted) -> Iterator[Right]:
-        """Take a grant, which says all that the member has from now on."""
+        """Take a grant, which lists everything that the member has from now on."""
         holder, shares = (at.who, at.group, at.member_id), set(at.shares)
         goes_on = holder == self._holder and not self._lapsed(at.at_us)
         kept = shares & self._since_us.keys() if goes_on else set()
@@ -91,11 +89,11 @@ class _Member:
         self._until_us = at.until_us
 
     def ended(self, at_us: int) -> Iterator[Right]:
-        """Take the end of all."""
+        """Take the end of all its rights."""
         yield from self._end(set(self._since_us), at_us)
 
     def _lapsed(self, at_us: int) -> bool:
-        """Whether the member's own clock had ended its rights before this moment."""
+        """Return whether the member's own clock had ended its rights before this moment."""
         return 0 < self._until_us < at_us
 
     def _end(self, shares: Iterable[_Share], at_us: int) -> Iterator[Right]:

@@ -11,7 +11,7 @@ Sizes: TypeAlias = dict[str, int]
 
 
 class Topics:
-    """Follows the cluster's own records."""
+    """The sizes of topics, along the cluster's own records."""
 
     def __init__(self) -> None:
         self.sizes: Sizes = {}
@@ -19,7 +19,7 @@ class Topics:
         """Of each topic that ever was."""
 
     def follow(self, record: Recorded) -> None:
-        """Take in one record; those of groups change nothing."""
+        """Take in one record; a group's record changes nothing."""
         if record.kind in {"TopicsCreated", "PartitionsAdded"}:
             for topic in record.fields["topics"]:
                 name, size = topic["name"], topic["num_partitions"]
@@ -30,7 +30,7 @@ class Topics:
                 self.sizes.pop(name, None)
 
     def may_have(self, partition: tuple[str, int]) -> bool:
-        """Whether a partition is there now, or of a topic of which the log says nothing."""
+        """Return whether a partition exists, or is of a topic that the log does not mention."""
         topic, number = partition
         return topic not in self.largest or number < self.sizes.get(topic, 0)
 
@@ -38,7 +38,7 @@ class Topics:
 def missing(
     wanted: Iterable[str], sizes: Sizes, given: Iterable[tuple[str, int]]
 ) -> list[tuple[str, int]]:
-    """The partitions of the wanted topics that nobody was given."""
+    """Return the partitions of the wanted topics that no member was given."""
     have = set(given)
     return [
         (topic, number)

@@ -22,27 +22,27 @@ STEPS_MAX: Final = 2_000_000
 
 
 class Operation(NamedTuple):
-    """What was asked and answered between two moments. `end_us` None: it may have no effect.
-
-    `call` says which it was, for people. `reads`: it only tells a state that is known.
-    """
+    """A call between two moments, as the model sees it."""
 
     call: str
+    """Names the call, for people."""
     start_us: int
     end_us: int | None
+    """None: it may never have had an effect."""
     what: Any
+    """What was asked and answered, for the model."""
     reads: bool = False
+    """It only tells a known state."""
 
 
 class Outcome(NamedTuple):
-    """What a search found. `linearizable` None: given up after `steps`.
-
-    If there is no order: `blocked` is an operation that has no place in the longest order found.
-    """
+    """What a search found."""
 
     linearizable: bool | None
+    """None: the search was given up after `steps`."""
     steps: int
     blocked: Operation | None = None
+    """If there is no order: an operation that has no place in the longest order found."""
     placed: Sequence[Operation] = ()
 
 
@@ -94,7 +94,7 @@ class _Search(Generic[State]):
         return Outcome(None if self._unanswered else True, self._steps)
 
     def _after_reads(self) -> _Event | None:
-        """Take every read that fits here; where to go on with the rest."""
+        """Take every read that fits here; return where to continue with the rest."""
         at = self._head.after
         while at is not None and not _is_return(at):
             self._steps += 1
@@ -126,7 +126,10 @@ class _Search(Generic[State]):
             self._unanswered -= 1
 
     def _take_back(self) -> _Event | None:
-        """Undo the last step that was a choice, and the reads behind it; None: there was none."""
+        """Undo the last step that was a choice, and the reads after it.
+
+        Return None if there was none.
+        """
         while self._path:
             call, self._state, free = self._path.pop()
             self._taken &= ~(1 << call.number)
@@ -162,7 +165,7 @@ def search(
 
 
 def _linked(operations: Sequence[Operation]) -> _Event:
-    """All calls and returns in order of time, behind a head; at one moment, calls come first."""
+    """Link all calls and returns in order of time, after a head; calls before returns."""
     timed: list[tuple[int, bool, int, _Event]] = []
     for number, operation in enumerate(operations):
         call = _Event(number, operation)

@@ -37,37 +37,36 @@ Fields: TypeAlias = dict[str, Any]
 
 
 class Began(NamedTuple):
-    """The first line: what is being judged.
-
-    `nodes` are all there are. `clock_error`: how far a clock may be from the true rate in this run
-    (0.1: between 0.9 and 1.1); checkers of durations allow for it. `details`: seed, version, ....
-    """
+    """The first line: the run that is judged."""
 
     at_us: int
     format: int
     source: Literal["simulation", "cluster"]
     nodes: tuple[str, ...]
+    """All nodes of the cluster."""
     clock_error: float
+    """How far a clock may be from the true rate (0.1: between 0.9 and 1.1); checkers of durations
+    allow for it."""
     details: Fields
+    """Seed, version, and the like."""
 
 
 class Invoked(NamedTuple):
-    """A call was sent. `call` is its number, unique in the history; `who` the process that calls.
-
-    A process that starts again is another `who`, and one `who` is one member of a group at a time.
-    A retry on the wire is another call with the same `request_id`.
-    """
+    """A call was sent. A retry on the wire is another call with the same `request_id`."""
 
     at_us: int
     call: int
+    """The call's number, unique in the history."""
     who: str
+    """The process that calls. A process that starts again is another `who`, and one `who` is one
+    member of a group at a time."""
     op: str
     group: str
     arguments: Fields
 
 
 class Returned(NamedTuple):
-    """What a call came to, once for each call; a caller that dies has `unknown` at that moment.
+    """The outcome of a call, once for each call; a caller that dies has `unknown` at that moment.
 
     `ok`: the answer has no error, and `result` has what it says. `rejected`: answered with `error`,
     the name of Kafka's code, and it had no effect. `not-applied`: failed, surely without an effect.
@@ -84,12 +83,9 @@ class Returned(NamedTuple):
 class Granted(NamedTuple):
     """A member may act on these partitions from now on, instead of those it had in this group.
 
-    It says all rights of the member, partition by partition, and is written whenever one begins or
+    It lists all rights of the member, partition by partition, and is written whenever one begins or
     ends and another stays: a right that is named again under its token goes on, one that is not
-    named has ended. `tokens`: of each partition, where a cooperative member kept some from older
-    grants (ADR 10); empty: `token` for all. `token`, `generation` and `predecessor_ms` (how long an
-    old holder may still run, S12) are those of the newest grant. `until_us`: when all of them end
-    by the member's own clock if nothing renews them (S11), on the true clock; 0: not known.
+    named has ended.
     """
 
     at_us: int
@@ -98,15 +94,22 @@ class Granted(NamedTuple):
     member_id: str
     instance_id: str
     generation: int
+    """Of the newest grant."""
     partitions: Partitions
     token: int
+    """Of the newest grant."""
     predecessor_ms: int
+    """How long an old holder may still run (S12), by the newest grant."""
     until_us: int = 0
+    """When all rights end by the member's own clock if nothing renews them (S11), on the true
+    clock; 0: not known."""
     tokens: tuple[int, ...] = ()
+    """The token of each partition, if a cooperative member kept some from older grants (ADR 10);
+    empty: `token` for all."""
 
     @property
     def shares(self) -> Iterable[tuple[str, int, int]]:
-        """Topic, number and token, of each partition."""
+        """Topic, number and token of each partition."""
         tokens = self.tokens or (self.token,) * len(self.partitions)
         return ((*name, token) for name, token in zip(self.partitions, tokens, strict=True))
 
@@ -122,14 +125,12 @@ class Renewed(NamedTuple):
 
 
 class Surrendered(NamedTuple):
-    """A member may not act on anything of the group any more. `crashed`: its process is gone.
-
-    An empty `group` stands for all that `who` is in.
-    """
+    """A member may not act on anything of the group any more. `crashed`: its process is gone."""
 
     at_us: int
     who: str
     group: str
+    """Empty: all groups that `who` is in."""
     member_id: str
     reason: Literal["revoked", "lost", "fenced", "left", "stopped", "crashed"]
 
@@ -149,40 +150,42 @@ class Wrote(NamedTuple):
 class Recorded(NamedTuple):
     """One record of the committed log, when the first node applied it; written once, in log order.
 
-    A run on real processes cannot see that moment: there `at_us` is the earliest that is possible.
-    `kind` is the event's name and `fields` its content, `request_ids` all that it serves, as
-    `records.recorded` makes them. `payload`: the record's bytes in hexadecimal; "" if not kept.
+    `records.recorded` makes it.
     """
 
     at_us: int
+    """A run on real processes cannot see the apply: there it is the earliest possible moment."""
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
     ordinal: int
     term: int
     group: str
     group_seq: int
     kind: str
+    """The event's name."""
     log_time_ms: int
     request_ids: tuple[str, ...]
+    """All requests that it serves."""
     fields: Fields
+    """The event's content."""
     payload: str = ""
+    """The record's bytes in hexadecimal; "" if not kept."""
 
 
 class Applied(NamedTuple):
-    """A node's digest of state and chain (S3), in hexadecimal, when it had applied up to `index`.
-
-    `via`: how it got there. `live` at every so many indexes, the others once when it is done.
-    `replay`: folded by another reader, for example from segments.
-    """
+    """A node's digest of state and chain (S3), when it had applied the log up to `index`."""
 
     at_us: int
     node: str
     index: int  # type: ignore[assignment]  # hides tuple.index, which nobody needs here
     digest: str
+    """In hexadecimal."""
     via: Literal["live", "restart", "install", "replay"] = "live"
+    """How it got there: `live` at every so many indexes, the others once when it is done. `replay`:
+    another reader applied the log, for example from segments."""
 
 
 class Role(NamedTuple):
-    """A node took a role. `leader` from when it serves, after its own no-op; `down`: it stopped."""
+    """A node took a role: `leader` once it serves, after its own no-op; `down`: it stopped."""
 
     at_us: int
     node: str
@@ -213,14 +216,14 @@ class Watched(NamedTuple):
 
 
 class WatchGap(NamedTuple):
-    """A watch was told that what follows its position is not there any more: it must begin anew."""
+    """A watch was told that the records after its position are gone: it must begin anew."""
 
     at_us: int
     watch: str
 
 
 class Fault(NamedTuple):
-    """Something was broken on purpose, or mended. `target`: a node, a link `a-b`, or `client:who`.
+    """A fault was injected, or ended.
 
     A fault that is over at once (a kill) begins only. One that lasts ends with the same kind and
     target.
@@ -229,6 +232,7 @@ class Fault(NamedTuple):
     at_us: int
     kind: str
     target: str
+    """A node, a link `a-b`, or `client:who`."""
     phase: Literal["begin", "end"]
     details: Fields
 
@@ -261,5 +265,5 @@ Happening: TypeAlias = (
 
 
 def in_order(happenings: Iterable[Happening]) -> list[Happening]:
-    """Merge what several observers wrote; of one moment, each keeps its own order."""
+    """Merge what several observers wrote; happenings of one moment keep each observer's order."""
     return sorted(happenings, key=lambda happening: happening.at_us)

@@ -42,7 +42,7 @@ class Writer:
         self._lines.write(line_of(happening) + "\n")
 
     def close(self) -> None:
-        """Nothing can be written any more."""
+        """Close the file; nothing can be written any more."""
         self._lines.close()
 
     def __enter__(self) -> Self:
@@ -82,7 +82,7 @@ def _read(lines: Iterable[str], source: str) -> Iterator[Happening]:
 
 
 def line_of(happening: Happening) -> str:
-    """One happening as a line, without its end. Equal happenings give equal lines."""
+    """Encode a happening as a line, without its end. Equal happenings give equal lines."""
     fields = {"type": type(happening).__name__, **happening._asdict()}
     return _encode(fields)
 

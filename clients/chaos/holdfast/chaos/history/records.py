@@ -27,7 +27,7 @@ from holdfast.v1 import group_pb2
 
 
 def recorded(at_us: int, term: int, record: Record, *, payload: bool = True) -> Recorded:
-    """The happening of a record that was applied at `at_us`; its entry had the Raft term `term`.
+    """Make the happening of a record applied at `at_us`, in an entry of the Raft term `term`.
 
     `payload`: keep the record's bytes too, for the checker that folds the log again (INV-6).
     """
@@ -47,14 +47,14 @@ def recorded(at_us: int, term: int, record: Record, *, payload: bool = True) -> 
 
 
 def record_of(happening: Recorded) -> Record:
-    """The record itself. Raises CodecError, or ValueError if it was recorded without its bytes."""
+    """Decode the record. Raises CodecError, or ValueError if its bytes were not kept."""
     if not happening.payload:
         raise ValueError(f"record {happening.index}.{happening.ordinal} was kept without its bytes")
     return decode_record(bytes.fromhex(happening.payload))
 
 
 def request_ids_of(record: Record) -> tuple[str, ...]:
-    """All requests that a record serves: its own, and the joins that a generation answers (S14)."""
+    """Return all requests that a record serves: its own, joins that a generation answers (S14)."""
     event = record.event
     found = [record.request_id]
     if isinstance(event, MemberJoined | MemberUpdated | StaticMemberReplaced | RequestRecorded):
@@ -65,7 +65,7 @@ def request_ids_of(record: Record) -> tuple[str, ...]:
 
 
 def fields_of(event: Event) -> Fields:
-    """An event's content as JSON has it: bytes in hexadecimal, named tuples as objects.
+    """Convert an event's content to JSON's values: bytes in hexadecimal, named tuples as objects.
 
     Their names and their order are those of the log, so that histories stay the same whatever the
     classes look like. An assignment has `partitions` beside its bytes where these are a
@@ -88,7 +88,7 @@ def _plain(value: object) -> Any:  # noqa: ANN401 - whatever JSON can hold
 
 
 def partitions_of(assignment: bytes) -> list[list[str | int]]:
-    """The partitions of a consumer's assignment; none, if the bytes are something else."""
+    """Decode the partitions of a consumer's assignment; none, if the bytes are something else."""
     message = group_pb2.ConsumerProtocolAssignment()
     try:
         message.ParseFromString(assignment)

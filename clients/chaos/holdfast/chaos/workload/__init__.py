@@ -1,4 +1,4 @@
 """What the clients do while the cluster is broken: members, callers, and the store outside.
 
-Clients as users write them, which write down what they see. Knows no fault and no checker.
+Clients as users write them; they record what they see. Knows no fault and no checker.
 """

@@ -1,4 +1,4 @@
-"""The client's own calls, each written down: what is asked, when, and what it came to.
+"""The client's own calls, each recorded: what is asked, when, and its outcome.
 
 One `call` with its retries is one call of the history, for they share a request id and so one
 effect (S15); a session decides about each attempt itself, so there each attempt is one. Knows no
@@ -43,7 +43,7 @@ class _Open:
         self._answer = _ENDED
 
     def came_to(self, result: object) -> None:
-        """A message of the contract, a `Failure`, or an exception."""
+        """Note the call's result: a message of the contract, a `Failure`, or an exception."""
         if isinstance(result, Failure):
             self._answer = failed(result.error)
         elif isinstance(result, BaseException):
@@ -52,7 +52,7 @@ class _Open:
             self._answer = answered(result)
 
     def close(self) -> None:
-        """Write the outcome; unknown, if nothing is known to the end."""
+        """Record the outcome; unknown, if no result was noted."""
         self._recorder.returned(self._call, self._answer)
 
 
@@ -66,7 +66,7 @@ def _recording(recorder: Recorder, who: str, request: Message) -> Iterator[_Open
 
 
 class RecordedCaller(Caller):
-    """A `Caller` that writes its calls down as those of `who`."""
+    """A `Caller` that records its calls as those of `who`."""
 
     def __init__(
         self, endpoints: Sequence[str], credentials: Credentials, recorder: Recorder, who: str
@@ -79,7 +79,7 @@ class RecordedCaller(Caller):
     async def call(
         self, request: Message, answer: type[AnswerT], *, timeout_ms: int = 30_000
     ) -> AnswerT:
-        """As `Caller.call`; one call of the history, whatever it takes."""
+        """Call as `Caller.call` does; one call of the history, however many attempts it takes."""
         with self.as_one(request) as call:
             try:
                 response = await super().call(request, answer, timeout_ms=timeout_ms)
@@ -92,10 +92,10 @@ class RecordedCaller(Caller):
     async def insist(
         self, request: Message, *, attempt_ms: int, until: Callable[[], bool]
     ) -> Message | None:
-        """Attempt by short attempts until there is an answer; None: `until` came first.
+        """Make short attempts until there is an answer; None: `until` came first.
 
-        A frozen node answers nothing: whoever waits for it as long as a call may take, measures
-        his own patience and not the cluster's.
+        A frozen node answers nothing: a caller that waits as long as a call may take would measure
+        its own patience and not the cluster's.
         """
         unknown = False
         with self.as_one(request) as call:
@@ -111,7 +111,7 @@ class RecordedCaller(Caller):
         return None
 
     async def learn_log_time(self, attempt_ms: int) -> None:
-        """One attempt to hear the log time that request ids need (S15)."""
+        """Make one attempt to learn the log time that request ids need (S15)."""
         await self.attempt(group_pb2.FindCoordinatorRequest(), attempt_ms)
 
     async def attempt(
@@ -122,7 +122,7 @@ class RecordedCaller(Caller):
         elsewhere: bool = False,
         on_sent: Callable[[], None] | None = None,
     ) -> Message | Failure:
-        """As `Caller.attempt`; a call of the history unless it is part of one."""
+        """Attempt as `Caller.attempt` does; a call of the history unless it is part of one."""
         self.attempt_began_us = boot_us()
         if id(request) in self._whole:
             return await super().attempt(request, timeout_ms, elsewhere=elsewhere, on_sent=on_sent)
@@ -135,7 +135,7 @@ class RecordedCaller(Caller):
 
     @contextmanager
     def as_one(self, request: Message) -> Iterator[_Open]:
-        """Write one call, and none of the attempts that it is made of."""
+        """Record one call, and none of the attempts that it is made of."""
         with _recording(self.recorder, self.who, request) as call:
             self._whole.add(id(request))
             try:
@@ -145,7 +145,7 @@ class RecordedCaller(Caller):
 
 
 class RecordedHeartbeats(HeartbeatStream):
-    """The heartbeat stream, written down."""
+    """A heartbeat stream that records its calls."""
 
     def __init__(self, caller: RecordedCaller) -> None:
         super().__init__(caller)
@@ -154,7 +154,7 @@ class RecordedHeartbeats(HeartbeatStream):
     async def attempt(
         self, request: group_pb2.HeartbeatRequest, timeout_ms: int, on_push: OnPush
     ) -> Message | Failure:
-        """As `HeartbeatStream.attempt`."""
+        """Attempt as `HeartbeatStream.attempt` does."""
         with self._recorded.as_one(request) as call:
             result = await super().attempt(request, timeout_ms, on_push)
             call.came_to(result)
@@ -162,7 +162,7 @@ class RecordedHeartbeats(HeartbeatStream):
 
 
 class RecordedConnection(Connection):
-    """A connection whose calls are written down as those of `who`."""
+    """A connection whose calls are recorded as those of `who`."""
 
     def __init__(
         self, endpoints: Sequence[str], credentials: Credentials, recorder: Recorder, who: str
@@ -175,7 +175,7 @@ class RecordedConnection(Connection):
 
 
 class RecordedAdmin(Admin):
-    """An operator's client, written down."""
+    """An operator's client that records its calls."""
 
     def __init__(
         self, endpoints: Sequence[str], credentials: Credentials, recorder: Recorder, who: str

@@ -1,7 +1,7 @@
 """Scripts of members: one joins, writes and commits while it owns, and goes in one of many ways.
 
 What the group refuses is part of the script: the slot's next member begins. An error that is no
-refusal is a defect, and ends the worker. Knows the client and the store, no cluster and no fault.
+refusal is a defect and ends the worker. Knows the client and the store, no cluster and no fault.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class MemberScripts:
         self._counts = {slot.name: itertools.count(1) for slot in task.slots}
 
     def end(self) -> None:
-        """Let everybody leave."""
+        """Let all members leave."""
         self._ending.set()
 
     async def run(self) -> None:
@@ -79,7 +79,7 @@ class MemberScripts:
     # --- members ---
 
     async def _fill(self, slot: Slot, random: Random) -> None:
-        """One member after another; a twin begins while the one before it still goes on."""
+        """Run one member after another; a twin begins while the one before it still goes on."""
         ways = _STATIC_WAYS if slot.kind == "static" else _DYNAMIC_WAYS
         async with asyncio.TaskGroup() as twins:
             while not self._ending.is_set():
@@ -126,7 +126,7 @@ class MemberScripts:
         )
 
     async def _work(self, member: RecordedMember, who: str, turn: int) -> None:
-        """Write to all that is owned, under its token; commit now and then how far it came."""
+        """Write to every owned partition under its token; commit the progress now and then."""
         done: dict[tuple[str, int], int] = {}
         for partition in member.assignment:
             number = await self._write(partition, member.settings.group, who)
@@ -159,7 +159,7 @@ class MemberScripts:
     # --- operators ---
 
     async def _operate(self, slot: Slot, random: Random) -> None:
-        """Look at the group, and now and then remove somebody or ask for a rebalance."""
+        """Describe the group; now and then remove a member or trigger a rebalance."""
         who = self._next_who(slot)
         admin = RecordedAdmin(self._task.endpoints, self._tls, self._recorder, who)
         async with admin:
@@ -185,7 +185,7 @@ class MemberScripts:
             await admin.trigger_rebalance(group, reason="an operator's whim")
 
     async def _wait(self, seconds: float) -> None:
-        """So long, unless all is to end."""
+        """Wait so long, or until the end."""
         try:
             async with asyncio.timeout(seconds):
                 await self._ending.wait()

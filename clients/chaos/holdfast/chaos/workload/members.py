@@ -1,7 +1,7 @@
-"""A member of `holdfast.client` that writes down when it may act, to the microsecond of its lease.
+"""A member of `holdfast.client` that records when it may act, to the microsecond of its lease.
 
-The session itself decides (S11); here its outputs are looked at on their way to the user. What ends
-by the clock is written with the moment at which the lease ended, however late the process woke up.
+The session itself decides (S11); here its outputs are read on their way to the user. A right that
+ends by the clock is recorded with the end of the lease, however late the process woke up.
 Knows a session by the interface of all of them, and no protocol.
 """
 
@@ -29,7 +29,7 @@ Reason = Literal["revoked", "lost", "fenced", "left", "stopped", "crashed"]
 
 
 class RightsLog:
-    """Writes down what one session may act on, partition by partition, as the rights of `who`."""
+    """Records what one session may act on, partition by partition, as the rights of `who`."""
 
     def __init__(self, session: MemberSession, recorder: Recorder, who: str) -> None:
         self._session, self._recorder, self._who = session, recorder, who
@@ -39,9 +39,9 @@ class RightsLog:
         self._until_us = 0
 
     def look(self, outputs: Iterable[Output]) -> None:
-        """Write what has changed. `outputs`: what the session has decided since the last look.
+        """Record what has changed. `outputs`: what the session has decided since the last look.
 
-        They are not performed yet: so it is written before the group can hear of it.
+        They are not performed yet, so the record is written before the group can hear of it.
         """
         for output in outputs:
             if isinstance(output, Lost):
@@ -55,11 +55,14 @@ class RightsLog:
             self._ended("revoked")
 
     def crashed(self) -> None:
-        """Write that its process has died."""
+        """Record that its process has died."""
         self._ended("crashed")
 
     def _granted(self, held: Mapping[TopicPartition, Grant]) -> None:
-        """All that is held from now on; what is kept from an older grant has its token still."""
+        """Record everything held from now on.
+
+        Partitions kept from an older grant keep its token.
+        """
         newest = max(held.values(), key=lambda grant: grant.fencing_token)
         names = sorted(held)
         tokens = tuple(held[name].fencing_token for name in names)
@@ -112,7 +115,7 @@ def _reason(reason: LostReason) -> Reason:
 
 
 class RecordedMember(Member):
-    """A member whose calls and rights are written down as those of `who`."""
+    """A member whose calls and rights are recorded as those of `who`."""
 
     def __init__(
         self,
@@ -133,7 +136,7 @@ class RecordedMember(Member):
         return taken
 
     async def crash(self) -> None:
-        """Vanish without a word: the group has to find out by itself."""
+        """Stop without leaving: the session must expire."""
         self._rights.crashed()
         self._session.abort(HoldfastError("the process died, as was wished"))
         with contextlib.suppress(HoldfastError):  # the end that was wished

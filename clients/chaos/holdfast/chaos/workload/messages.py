@@ -36,7 +36,7 @@ _PLAIN: Final = (
 
 
 class Answer(NamedTuple):
-    """What a call came to, as `history.Returned` has it."""
+    """The outcome of a call, as `history.Returned` has it."""
 
     outcome: Outcome
     error: str
@@ -44,12 +44,12 @@ class Answer(NamedTuple):
 
 
 def operation_of(request: Message) -> str:
-    """The contract's name of the call."""
+    """Return the contract's name for the call."""
     return type(request).__name__.removesuffix("Request")
 
 
 def group_of(request: Any) -> str:  # noqa: ANN401 - any request of the contract
-    """The one group that a call is about; empty if it is about none."""
+    """Return the one group that a call is about; empty if it is about none."""
     match request:
         case offset_pb2.OffsetFetchRequest():
             return str(request.groups[0].group_id) if request.groups else ""
@@ -62,7 +62,7 @@ def group_of(request: Any) -> str:  # noqa: ANN401 - any request of the contract
 
 
 def arguments_of(request: Any) -> Fields:  # noqa: ANN401 - any request of the contract
-    """What was asked, under the names of a history."""
+    """Return a request's arguments under the keys of a history."""
     asked: Fields = {}
     for field, key in _PLAIN:
         if field in request.DESCRIPTOR.fields_by_name and (value := getattr(request, field)):
@@ -114,7 +114,7 @@ def _topics_of(request: group_pb2.JoinGroupRequest) -> list[str]:
 
 
 def answered(response: Any) -> Answer:  # noqa: ANN401 - any response of the contract
-    """An answer of the protocol: done, or refused with a code."""
+    """Convert a response to an answer: done, or refused with a code."""
     result = _plain_result(response)
     result.update(_result_of(response))
     code = _code_of(response)
@@ -136,7 +136,7 @@ def _plain_result(response: Any) -> Fields:  # noqa: ANN401 - any response of th
 
 
 def _code_of(response: Any) -> int:  # noqa: ANN401 - any response of the contract
-    """The top-level code; of a commit whose every partition was refused, the first one's."""
+    """Return the top-level code; of a commit with all partitions refused, the first one's."""
     match response:
         case offset_pb2.OffsetCommitResponse():
             codes = [p.error_code for topic in response.topics for p in topic.partitions]
@@ -200,7 +200,7 @@ def _described(group: admin_pb2.DescribedGroup) -> Fields:
 
 
 def failed(error: BaseException) -> Answer:
-    """A call that ended without an answer: surely not done, or nobody knows (S5)."""
+    """Convert the error of an unanswered call: surely not applied, or unknown (S5)."""
     if isinstance(error, OutcomeUnknown):
         return Answer("unknown", str(error), {})
     if isinstance(error, Unavailable):
@@ -211,6 +211,6 @@ def failed(error: BaseException) -> Answer:
 
 
 def name_of(code: int) -> str:
-    """An error code by Kafka's name."""
+    """Return Kafka's name for an error code."""
     known = ErrorCode.Name(code)  # type: ignore[arg-type]  # a plain number will do
     return known.removeprefix("ERROR_CODE_")

@@ -44,7 +44,7 @@ class Observer:
         self.elections = 0
 
     def start(self, after: int, group: str) -> None:
-        """Begin to look; watch all groups, and one alone, from behind entry `after`."""
+        """Begin to look; watch all groups, and one alone, after the entry `after`."""
         self._tasks = [
             *(asyncio.create_task(self._look_for_ever(name)) for name in self._target.names),
             asyncio.create_task(self._watch("watch-all", "", after)),
@@ -52,7 +52,7 @@ class Observer:
         ]
 
     async def stop(self) -> None:
-        """End; raises what a task failed with, once."""
+        """Stop; raises a task's failure, once."""
         tasks, self._tasks = self._tasks, []
         for task in tasks:
             task.cancel()
@@ -67,13 +67,13 @@ class Observer:
             self.note(name, seen.get(name))
 
     async def _look_for_ever(self, name: str) -> None:
-        """Each node for itself: one that is frozen must not hide what the others do."""
+        """Look at one node again and again; by itself, so that a frozen node hides no other."""
         while True:
             self.note(name, await self._target.describe(name))
             await asyncio.sleep(_LOOK_S)
 
     def note(self, name: str, one: DescribeClusterResponse | None) -> None:
-        """What a node answered, or that it did not."""
+        """Record what a node answered, or that it is down."""
         if one is None:
             if not self._target.alive(name):
                 self._role(name, "down", self._roles.get(name, ("", 0))[1])
@@ -104,7 +104,7 @@ class Observer:
     # --- watches ---
 
     async def _watch(self, watch: str, group: str, after: int) -> None:
-        """Follow the log from node to node, never a record twice and none left out (INV-10)."""
+        """Follow the log from node to node; repeat no record and leave none out (INV-10)."""
         last, start = (after, _ORDINAL_MAX), Position(index=after + 1)
         for name in cycle(self._target.names):
             self._recorder.note(WatchOpened(boot_us(), watch, group, *last))

@@ -1,4 +1,4 @@
-"""Commits and reads offsets without end, so that there is always a change to be accepted or not.
+"""Commits and reads offsets all the time, so that there is always a change to be accepted or not.
 
 Its callers are in no group, so nothing but the cluster decides whether they are served: the time
 from a fault to the first change that was begun after it and accepted is the failover. Knows no
@@ -48,7 +48,7 @@ class Prober:
         self._tasks = [asyncio.create_task(self._probe(number)) for number in range(CALLERS)]
 
     async def stop(self) -> None:
-        """End; raises what a caller failed with, once."""
+        """Stop; raises a caller's failure, once."""
         self._ending.set()
         tasks, self._tasks = self._tasks, []
         results = await asyncio.gather(*tasks, return_exceptions=True)
@@ -60,13 +60,13 @@ class Prober:
 
     @property
     def accepted(self) -> int:
-        """How many changes were."""
+        """How many changes were accepted."""
         return len(self._accepted)
 
     async def accepted_after(self, moment_us: int) -> float:
-        """Wait for a change that was begun after a moment; seconds from it to that. Or NotHealed.
+        """Wait for an accepted change begun after a moment; return the seconds between the two.
 
-        Raises what a caller failed with.
+        Raises NotHealed, or a caller's failure.
         """
         found: list[int] = []
 
@@ -108,7 +108,7 @@ class Prober:
         )
 
     async def _request_id(self, caller: RecordedCaller) -> str:
-        """A fresh id; before the first answer, whoever leads is asked, by short attempts."""
+        """Return a fresh request id; before the first answer, ask the leader by short attempts."""
         while not caller.ids.ready and not self._ending.is_set():
             await caller.learn_log_time(_ATTEMPT_MS)
             await asyncio.sleep(_PAUSE_S)

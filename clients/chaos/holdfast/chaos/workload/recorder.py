@@ -1,7 +1,7 @@
-"""What one process writes down while it runs: every call and its answer, and all else it sees.
+"""Records what one process sees while it runs: every call and its answer, and all else.
 
-A line is on its way to the file as soon as something happened, so that a process that is killed
-leaves everything that came before. `collect.merged` puts the files of all processes together.
+A line goes to the file as soon as something happened, so that a killed process leaves everything
+that came before. `collect.merged` puts the files of all processes together.
 Judges nothing.
 """
 
@@ -29,7 +29,7 @@ _CALLS_A_PROCESS: Final = 1 << 32
 
 
 class Recorder:
-    """Writes one file; `number` is the process's own, so that calls of two never share one."""
+    """Writes one file; `number` is the process's own, so that call numbers are unique."""
 
     def __init__(self, path: Path, number: int) -> None:
         self._writer = Writer(path)
@@ -37,11 +37,11 @@ class Recorder:
         self._requests: set[str] = set()
 
     def note(self, happening: Happening) -> None:
-        """Write one happening."""
+        """Record one happening."""
         self._writer.write(happening)
 
     def invoked(self, who: str, request: Message) -> int | None:
-        """A call is sent; its number, or None if no checker looks at such calls."""
+        """Record that a call is sent; return its number, None if no checker looks at such calls."""
         operation = operation_of(request)
         if operation not in OPERATIONS:
             return None
@@ -55,10 +55,10 @@ class Recorder:
         return call
 
     def returned(self, call: int | None, answer: Answer) -> None:
-        """The call came to this."""
+        """Record the answer of a call."""
         if call is not None:
             self.note(Returned(boot_us(), call, answer.outcome, answer.error, answer.result))
 
     def close(self) -> None:
-        """Nothing more is written."""
+        """Close the file; nothing more is written."""
         self._writer.close()

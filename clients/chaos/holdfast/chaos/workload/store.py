@@ -1,8 +1,8 @@
-"""The storage outside that members write to, and that does what a fencing token needs (S13).
+"""The storage outside that members write to; it checks fencing tokens (S13).
 
 It holds the highest token of each (group, topic, partition), never one for the whole store, and
 refuses a lower one. It lives in the process that judges and is reached over a Unix socket, so that
-a worker which is frozen in the middle of a write holds up nobody. Knows nothing of Holdfast.
+a worker frozen in the middle of a write blocks no other. Knows nothing of Holdfast.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ class Write(NamedTuple):
 
 
 class Tokens:
-    """The comparison: of each partition, the highest token that was ever shown, and its writes."""
+    """The comparison: each partition's highest token ever shown, and its number of writes."""
 
     def __init__(self) -> None:
         self._highest: dict[tuple[str, str, int], int] = {}
         self._writes: dict[tuple[str, str, int], int] = {}
 
     def write(self, asked: Write) -> int:
-        """The number of this write in its partition, from 1; 0: its token is too old."""
+        """Accept a write; return its number in its partition, from 1; 0: its token is too old."""
         place = (asked.group, asked.topic, asked.partition)
         if asked.token < self._highest.get(place, 0):
             return 0
@@ -45,7 +45,7 @@ class Tokens:
 
 
 class Store:
-    """Serves writes on a socket, and writes each down as it decided it."""
+    """Serves writes on a socket, and records each with its decision."""
 
     def __init__(self, path: Path, recorder: Recorder) -> None:
         self._path, self._recorder = path, recorder
@@ -91,7 +91,7 @@ class StoreClient:
         self._streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def write(self, asked: Write) -> int:
-        """As `Tokens.write`. Raises ConnectionError when the store is gone."""
+        """Write as `Tokens.write` does. Raises ConnectionError when the store is gone."""
         async with self._turn:
             if self._streams is None:
                 self._streams = await asyncio.open_unix_connection(str(self._path))

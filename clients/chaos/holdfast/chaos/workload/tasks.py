@@ -39,39 +39,39 @@ class Times:
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """A place in a group, for one member after another. `name`: its instance id, if static.
-
-    `cooperative`: its members have the cooperative assignor; else the client's defaults, which are
-    eager. All members of a group have the same.
-    """
+    """A place in a group, for one member after another."""
 
     name: str
+    """Its instance id, if static."""
     group: str
     topic: str
     kind: Literal["static", "dynamic", "operator"]
     cooperative: bool = False
+    """Whether its members have the cooperative assignor; else the client's defaults, which are
+    eager. All members of a group have the same."""
 
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """All that one worker process needs to know; `tls` are three paths, or none."""
+    """All that one worker process needs to know."""
 
     number: int
     seed: int
     endpoints: tuple[str, ...]
     tls: tuple[str, str, str] | None
+    """Three paths; None: no TLS."""
     store: str
     history: str
     slots: tuple[Slot, ...]
     times: Times
 
     def write(self, path: Path) -> None:
-        """Into a file, for the process."""
+        """Write the task into a file, for the process."""
         path.write_text(json.dumps(asdict(self)))
 
     @classmethod
     def read(cls, path: Path) -> Task:
-        """From its file."""
+        """Read a task from its file."""
         raw: dict[str, Any] = json.loads(path.read_text())
         raw["slots"] = tuple(Slot(**slot) for slot in raw["slots"])
         raw["times"] = Times(**raw["times"])
@@ -86,12 +86,12 @@ def group_name(prefix: str, kind: str) -> str:
 
 
 def groups(prefix: str) -> tuple[str, ...]:
-    """Every group of the run."""
+    """Return every group of the run."""
     return tuple(group_name(prefix, kind) for kind in (*_SIZES, OFFSETS))
 
 
 def slots(prefix: str) -> list[Slot]:
-    """Everybody, an operator for each group with members included."""
+    """Return all slots; each group with members has an operator, too."""
     found = []
     for kind, (static, dynamic) in _SIZES.items():
         group, keeps = group_name(prefix, kind), kind == COOPERATIVE

@@ -1,4 +1,4 @@
-"""The worker processes: started, frozen, killed and replaced, asked to leave at the end.
+"""Starts the worker processes, freezes, kills and replaces them, and lets them leave at the end.
 
 Knows tasks, and not what a worker does with one.
 """
@@ -33,12 +33,13 @@ class WorkerFailed(Exception):
 
 @dataclass(slots=True)
 class Worker:
-    """One process. `died_us`: when we killed it, 0 while it lives."""
+    """One process."""
 
     task: Task
     process: subprocess.Popen[bytes]
     log: Path
     died_us: int = 0
+    """When it was killed; 0 while it lives."""
 
 
 @dataclass(slots=True)
@@ -51,7 +52,7 @@ class Workers:
 
     @property
     def running(self) -> list[Worker]:
-        """Those that were not killed."""
+        """The workers that were not killed."""
         return [worker for worker in self.all if not worker.died_us]
 
     def start(self, task: Task) -> Worker:
@@ -81,7 +82,7 @@ class Workers:
                 raise _failure(worker)
 
     async def freeze(self, worker: Worker, seconds: float) -> None:
-        """Stop a process where it is, for so long."""
+        """Stop a process with SIGSTOP for so long."""
         os.kill(worker.process.pid, signal.SIGSTOP)
         try:
             await asyncio.sleep(seconds)
@@ -89,7 +90,7 @@ class Workers:
             os.kill(worker.process.pid, signal.SIGCONT)
 
     async def kill(self, worker: Worker) -> None:
-        """Kill -9, and start another one in its place: the same slots, other members."""
+        """Kill a process with SIGKILL; start another with the same slots and other members."""
         worker.died_us = boot_us()
         worker.process.kill()
         await until(lambda: worker.process.poll() is not None, "a killed worker ended")
@@ -97,7 +98,7 @@ class Workers:
         self.start(replace(worker.task, seed=seed))
 
     async def stop(self) -> None:
-        """Let everybody leave. Raises WorkerFailed if one does not end well."""
+        """Let all members leave. Raises WorkerFailed if a worker does not end well."""
         for worker in self.running:
             worker.process.send_signal(signal.SIGTERM)
         for worker in self.running:
@@ -114,7 +115,7 @@ class Workers:
                 raise _failure(worker)
 
     def kill_all(self) -> None:
-        """End what still runs, whatever happened."""
+        """Kill all workers that still run."""
         for worker in self.all:
             if worker.process.poll() is None:
                 worker.died_us = boot_us()

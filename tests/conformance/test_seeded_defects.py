@@ -13,6 +13,7 @@ from harness.stories import differences
 from holdfast.coordinator.classic import (
     deadlines,
     heartbeat,
+    identity,
     join,
     leave,
     parked_calls,
@@ -21,7 +22,6 @@ from holdfast.coordinator.classic import (
     rejoin,
     sync,
 )
-from holdfast.coordinator.groups import identity
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.rejections import FencedInstanceId
 from stories.language import Teller

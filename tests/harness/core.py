@@ -13,11 +13,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from harness.members import contradictions
+from holdfast.coordinator.groups import usage
 from holdfast.coordinator.groups.draft import NOBODY
 from holdfast.coordinator.kernel import invariants
 from holdfast.coordinator.kernel.apply import apply_entry, replay
 from holdfast.coordinator.kernel.decide import decide, group_of, on_leading
-from holdfast.coordinator.model import usage
+from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.commands import Command, DeadlineFired
 from holdfast.coordinator.model.effects import Answer, Decision, settled
 from holdfast.coordinator.model.events import Event, LogEntry, Part, Record
@@ -26,6 +27,7 @@ from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import NotCoordinator
 from holdfast.coordinator.model.replies import JoinReply, Reply, SyncReply
 from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.usage import NOTHING, Usage
 from holdfast.coordinator.model.volatile import Volatile
 from holdfast.coordinator.projections.history import Histories
 from holdfast.coordinator.projections.rebalances import followed
@@ -80,19 +82,19 @@ class Core:
         self._check_deadlines()
         return events
 
-    def used(self) -> usage.Usage:
+    def used(self) -> Usage:
         """What the state takes up, as a leader keeps it; equal to a count of the whole state."""
         used = self.tally.used(self.state)
         handed_out = sum(len(each.pending) for each in self.volatile.values())
-        pending = usage.Usage(members=handed_out, state_bytes=handed_out * usage.PENDING_BYTES)
-        assert used == usage.of(self.state).plus(pending), "the tally has gone astray"
+        pending = Usage(members=handed_out, state_bytes=handed_out * usage.PENDING_BYTES)
+        assert used == usage.of(self.state, TYPES).plus(pending), "the tally has gone astray"
         return used
 
     def _adopt(self, group_id: GroupId, decision: Decision) -> tuple[Event, ...]:
         if decision.events:
             self._commit(group_id, decision)
         self.volatile[group_id] = decision.volatile
-        self.tally.claim(group_id, usage.NOTHING, len(decision.volatile.pending))
+        self.tally.claim(group_id, NOTHING, len(decision.volatile.pending))
         token = fencing_token(self.state.recovery_number, self.state.applied_index)
         for effect in settled(decision.effects, token):
             if isinstance(effect, Answer):
@@ -112,7 +114,7 @@ class Core:
             index, self.term, entry, self.state, applied.state, applied.records, self.histories
         )
         self.log.append(made)
-        self.histories = followed(self.histories, applied.steps)
+        self.histories = followed(self.histories, TYPES, applied.steps)
         assert contradictions(self.state, applied.records) == []
         self.state = applied.state
         assert invariants.check(self.state) == []
@@ -178,7 +180,7 @@ class Core:
                 again = apply_entry(state, applied.index, applied.term, applied.entry)
                 assert (again.records, again.skipped) == (applied.records, ())
                 state = again.state
-                told = followed(told, again.steps)
+                told = followed(told, TYPES, again.steps)
                 by_records = replay(by_records, applied.records)
             assert state == self.state
             assert by_records == self.state

@@ -11,6 +11,7 @@ from conformance.replayer import replay
 from conformance.test_seeded_defects import no, nothing
 from holdfast.coordinator.classic import (
     deadlines,
+    identity,
     join,
     leave,
     protocol_votes,
@@ -18,7 +19,6 @@ from holdfast.coordinator.classic import (
     rejoin,
     sync,
 )
-from holdfast.coordinator.groups import identity
 from holdfast.coordinator.groups.draft import Draft
 from property.walk import Walk
 

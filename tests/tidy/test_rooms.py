@@ -28,7 +28,7 @@ ORDER = {
     "coordinator": {
         "model": [],
         "assignors": [],
-        "projections": ["model"],
+        "projections": ["model", "groups"],
         "groups": ["model"],
         "classic": ["model", "groups", "cluster.settings"],
         "offsets": ["model", "groups", "cluster.settings"],

@@ -11,6 +11,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator.kernel.apply import apply_entry
+from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.events import Cause, LogEntry, Part, Proposed
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.pmap import PMap
@@ -107,7 +108,7 @@ class FakeReplica:
         index = self.state.applied_index + 1
         done = apply_entry(self.state, index, self.leading_term or part.term, entry)
         self.state = done.state
-        self.histories = followed(self.histories, done.steps)
+        self.histories = followed(self.histories, TYPES, done.steps)
         self.records.extend(done.records)
         if done.records:
             self.callbacks.applied(done.records, index)

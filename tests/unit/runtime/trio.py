@@ -11,6 +11,7 @@ import asyncio
 from typing import TYPE_CHECKING, cast
 
 from holdfast.coordinator.kernel.apply import apply_entry
+from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.commands import (
     AlterSettings,
     Caller,
@@ -58,7 +59,7 @@ class SharedReplica(FakeReplica):
         index = self.state.applied_index + 1
         done = apply_entry(self.state, index, term, entry)
         self.state, self._now_ms = done.state, entry.log_time_ms
-        self.histories = followed(self.histories, done.steps)
+        self.histories = followed(self.histories, TYPES, done.steps)
         self.records.extend(done.records)
         if done.records:
             self.callbacks.applied(done.records, index)

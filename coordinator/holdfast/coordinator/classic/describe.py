@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.coordinator.model.described import DescribedBody, DescribedMember
+from holdfast.coordinator.model.described import DescribedBody, DescribedMember, Identity
 from holdfast.coordinator.model.ids import fencing_token
 from holdfast.coordinator.model.state import STABLE
 
@@ -27,6 +27,16 @@ def _protocol_in_force(group: Group) -> str | None:
 def seniority(member: Member) -> int:
     """In this order members are told: the oldest first."""
     return member.joined_seq
+
+
+def identify(member: Member) -> Identity:
+    """Who a member is."""
+    return Identity(member.member_id, member.instance_id, member.profile.client_id)
+
+
+def held(member: Member) -> bytes:
+    """What a member holds, or held until that was abandoned (K-D10)."""
+    return member.assignment or member.abandoned
 
 
 def describe_member(state: State, group: Group, member: Member) -> DescribedMember:

@@ -12,6 +12,7 @@ from holdfast.coordinator.classic import (
     evolve,
     failover,
     heartbeat,
+    identity,
     join,
     leave,
     parked_calls,
@@ -19,9 +20,9 @@ from holdfast.coordinator.classic import (
     subscriptions,
     sync,
     transitions,
+    usage,
 )
 from holdfast.coordinator.classic.transitions import COMPLETING
-from holdfast.coordinator.groups import identity
 from holdfast.coordinator.groups.group_type import GroupType
 from holdfast.coordinator.model.commands import (
     Heartbeat,
@@ -169,6 +170,8 @@ CLASSIC: GroupType[Draft] = GroupType(
     had_members=_had_members,
     heard=_heard,
     session_ms=_session_ms,
+    weigh_member=usage.of_member,
+    growth=usage.growth,
     is_empty=_is_empty,
     may_commit=_may_commit,
     may_fetch=_may_fetch,
@@ -179,4 +182,6 @@ CLASSIC: GroupType[Draft] = GroupType(
     describe=describe.describe,
     describe_member=describe.describe_member,
     seniority=describe.seniority,
+    identify=describe.identify,
+    held=describe.held,
 )

@@ -9,6 +9,7 @@ from typing import Final
 
 from holdfast.coordinator.classic import (
     answers,
+    identity,
     parked_calls,
     protocol_votes,
     rebalance,
@@ -17,7 +18,6 @@ from holdfast.coordinator.classic import (
 )
 from holdfast.coordinator.classic.transitions import PREPARING
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.groups import identity
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import JoinGroup
 from holdfast.coordinator.model.events import GroupCreated, MemberJoined, MemberRefused

@@ -5,9 +5,8 @@ Rules K-F9 to K-F11, K-G4 to K-G20, K-E10 to K-E12.
 
 from __future__ import annotations
 
-from holdfast.coordinator.classic import parked_calls, rebalance
+from holdfast.coordinator.classic import identity, parked_calls, rebalance
 from holdfast.coordinator.classic.join import drop_pending
-from holdfast.coordinator.groups import identity
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.lifecycle import invalid_group_id
 from holdfast.coordinator.model.commands import LeaveGroup, LeavingMember, TriggerRebalance

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from holdfast.coordinator.classic import (
     answers,
+    identity,
     parked_calls,
     protocol_votes,
     rebalance,
     validation,
 )
 from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
-from holdfast.coordinator.groups import identity
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import JoinGroup
 from holdfast.coordinator.model.events import MemberUpdated, StaticMemberReplaced

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.coordinator.classic import answers, parked_calls, validation
+from holdfast.coordinator.classic import answers, identity, parked_calls, validation
 from holdfast.coordinator.classic.transitions import PREPARING
-from holdfast.coordinator.groups import identity
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.lifecycle import invalid_group_id
 from holdfast.coordinator.model.commands import SyncGroup

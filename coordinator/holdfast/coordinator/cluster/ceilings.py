@@ -18,22 +18,22 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.groups.usage import PENDING_BYTES, difference
 from holdfast.coordinator.model.commands import (
     AlterSettings,
     CommitOffsets,
     CreatePartitions,
     CreateTopics,
     Growing,
-    JoinGroup,
-    SyncGroup,
 )
 from holdfast.coordinator.model.rejections import PolicyViolation
-from holdfast.coordinator.model.usage import PENDING_BYTES, Usage, difference, of_protocols
+from holdfast.coordinator.model.usage import MORE, NEW, SAME, Usage
 
 if TYPE_CHECKING:
-    from holdfast.coordinator.groups.draft import Draft, Mark
-    from holdfast.coordinator.model.state import Group
+    from collections.abc import Mapping
 
+    from holdfast.coordinator.groups.draft import Draft, Mark
+    from holdfast.coordinator.model.usage import Growth
 
 LITTLE_BYTES: Final = 4_096
 """What a call that frees something may leave behind: the record of a rebalance, a stored answer."""
@@ -48,6 +48,8 @@ _COUNTS: Final = (
     ("members", "cluster.members_max"),
 )
 _BYTES: Final = "cluster.state_bytes_max"
+_EXTRAS: Final[Mapping[Growth, int | None]] = {NEW: 0, MORE: HALVES, SAME: None}
+"""How many halves of the reserve a call of a type may use; None: as many bytes as it takes."""
 
 
 def exceeded(draft: Draft, since: Mark, command: Growing) -> PolicyViolation | None:
@@ -56,7 +58,7 @@ def exceeded(draft: Draft, since: Mark, command: Growing) -> PolicyViolation | N
     `draft.used` is what everything took up at the mark. If no ceiling stands in the way, it is
     moved on by what was chosen; a member id that was handed out counts as a member.
     """
-    grown = difference(since.state, draft.state, draft.group_id)
+    grown = difference(since.state, draft.state, draft.rules.types, draft.group_id)
     handed_out = len(draft.volatile.pending) - len(since.volatile.pending)
     more = grown.plus(Usage(members=handed_out, state_bytes=handed_out * PENDING_BYTES))
     over = _over_in_number(draft, more) or _over_in_bytes(draft, since, command, more)
@@ -97,39 +99,22 @@ def _extra(draft: Draft, since: Mark, command: Growing, grown: Usage) -> int | N
             return 0
         case AlterSettings(group_id=group_id):
             return 0 if group_id else None  # it is how a ceiling is raised
-        case JoinGroup():
-            return _extra_of_join(since, command, grown)
-        case SyncGroup():
-            return HALVES if _assigned(draft.found) > _assigned(since.found) else None
         case CommitOffsets():
             return 0 if _offsets_grew(draft, since) else 1
+        case _ if _is_call(draft, command):
+            return _EXTRAS[draft.group_type.growth(since.found, draft.found, command)]
         case _:
             frees = min(grown.groups, grown.topics, grown.members) < 0
             return None if frees or grown.state_bytes <= LITTLE_BYTES else HALVES
 
 
-def _extra_of_join(since: Mark, command: JoinGroup, grown: Usage) -> int | None:
-    """A newcomer has none. Who is a member may always come back with no more than it had."""
-    if grown.members > 0 or grown.groups > 0 or since.found is None:
-        return 0
-    group = since.found
-    holder = command.member_id or group.instances.get(command.instance_id or "", "")
-    member = group.members.get(holder)
-    if member is None:
-        return 0  # it was handed its id, and becomes a member now
-    return (
-        HALVES if of_protocols(command.protocols) > of_protocols(member.profile.protocols) else None
-    )
-
-
-def _assigned(group: Group | None) -> int:
-    """Bytes of what the members have been given, also if that was abandoned (K-D10)."""
-    members = group.members.values() if group else ()
-    return sum(len(each.assignment) + len(each.abandoned) for each in members)
+def _is_call(draft: Draft, command: Growing) -> bool:
+    """Whether it is a call that the group's type decides, and can say what it makes larger."""
+    return draft.found is not None and isinstance(command, draft.group_type.calls)
 
 
 def _offsets_grew(draft: Draft, since: Mark) -> bool:
     """Whether the group itself takes more than before, beside the record of the request."""
     after, before = draft.state, since.state
     alone = after._replace(requests=before.requests)
-    return difference(before, alone, draft.group_id).state_bytes > 0
+    return difference(before, alone, draft.rules.types, draft.group_id).state_bytes > 0

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
-from holdfast.coordinator.model.described import DescribedBody, DescribedMember
+from holdfast.coordinator.model.described import DescribedBody, DescribedMember, Identity
 from holdfast.coordinator.model.events import Event, GroupEvent, Record
 from holdfast.coordinator.model.ids import CallId, InstanceId, MemberId, TopicName
 from holdfast.coordinator.model.pmap import PMap
@@ -19,6 +19,7 @@ from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import Group, State
 from holdfast.coordinator.model.stored_replies import StoredReply
 from holdfast.coordinator.model.subscriptions import Subscribed
+from holdfast.coordinator.model.usage import Growth
 from holdfast.coordinator.model.volatile import Volatile
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class GroupType(NamedTuple, Generic[D]):
     Members, whose class is the type's own. `members`: by their ids. `holder`: the member that is an
     instance now. `had_members`: whether there ever was one, unlike in a group of simple commits.
     `heard`: a commit of a member that was accepted is a sign of life (K-F12). `session_ms`: how
-    long a member may be silent.
+    long a member may be silent. `weigh_member`: about how many bytes one takes (S23). `growth`:
+    what one of `calls` has made larger that made the state larger, given the group before and now.
 
     Asking. `is_empty`: it has no members and forms no generation, so it may be deleted.
     `may_commit`: why a caller may not commit offsets now (K-J1 to K-J8). `may_fetch`: why a caller
@@ -68,7 +70,9 @@ class GroupType(NamedTuple, Generic[D]):
     of some topics that a member names.
 
     Telling. `describe`: what is shown of the group beside what all groups have (K-K2);
-    `describe_member`: of a member; `seniority`: in which order members are told.
+    `describe_member`: of a member; `seniority`: in which order members are told. `identify`: who a
+    member is; `held`: its assignment as bytes, or the last one, if that was abandoned (K-D10): what
+    moved in a rebalance is told by these.
     """
 
     name: str
@@ -94,6 +98,8 @@ class GroupType(NamedTuple, Generic[D]):
     had_members: Callable[[Group], bool]
     heard: Callable[[D, CommitOffsets], None]
     session_ms: Callable[[D, MemberId], int]
+    weigh_member: Callable[[Any], int]
+    growth: Callable[[Group | None, Group | None, Any], Growth]
 
     is_empty: Callable[[Group], bool]
     may_commit: Callable[[Group, CommitOffsets], Rejection | None]
@@ -106,6 +112,8 @@ class GroupType(NamedTuple, Generic[D]):
     describe: Callable[[Group], DescribedBody]
     describe_member: Callable[[State, Group, Any], DescribedMember]
     seniority: Callable[[Any], int]
+    identify: Callable[[Any], Identity]
+    held: Callable[[Any], bytes]
 
     def takes(self, command: object) -> bool:
         """Whether the type decides commands of this class."""

@@ -18,6 +18,20 @@ class DescribedBody(NamedTuple):
     leader: MemberId = ""
 
 
+class Identity(NamedTuple):
+    """Who a member is to people."""
+
+    member_id: MemberId
+    instance_id: InstanceId | None
+    client_id: str
+    """What its process calls itself."""
+
+    @property
+    def name(self) -> str:
+        """What people know it by, and what outlives a swap: its instance id, else its id."""
+        return self.member_id if self.instance_id is None else self.instance_id
+
+
 @dataclass(frozen=True, slots=True)
 class DescribedMember:
     """One member of a described group.

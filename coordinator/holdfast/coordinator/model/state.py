@@ -63,11 +63,6 @@ class Member(NamedTuple):
     abandoned: bytes = b""
     replaced_requests: tuple[RequestId, ...] = ()
 
-    @property
-    def name(self) -> str:
-        """What people know it by, and what outlives a swap: its instance id, else its id."""
-        return self.member_id if self.instance_id is None else self.instance_id
-
 
 class Offset(NamedTuple):
     """A committed offset and the log time of its commit."""

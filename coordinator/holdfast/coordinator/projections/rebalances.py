@@ -4,14 +4,15 @@ Nothing is decided on it. A rebalance stays small whatever the group's size: of 
 the first few are kept, the rest is counted, and assignments are compared only up to a number of
 bytes, so that the largest group's rebalance does not hold up the fold. Total: it is given only
 records that `evolve` has taken, and never raises. Knows no type of group: what an event did to
-members is in the table of `model.membership`, and what they held in the states around it.
+members is in the table of `model.membership`; who they are and what they held, their type says.
 """
 
 from __future__ import annotations
 
 from heapq import nsmallest
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from holdfast.coordinator.groups.usage import REBALANCES_MAX
 from holdfast.coordinator.model.events import (
     AssignmentStored,
     GenerationStarted,
@@ -30,16 +31,16 @@ from holdfast.coordinator.model.membership import (
     line_of,
 )
 from holdfast.coordinator.model.subscriptions import CONSUMER
-from holdfast.coordinator.model.usage import REBALANCES_MAX
 from holdfast.coordinator.projections.assignment_bytes import partitions
 from holdfast.coordinator.projections.history import Change, Move, Parted, Rebalance, weight
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from holdfast.coordinator.groups.group_type import GroupType, Types
     from holdfast.coordinator.model.events import Event, Record
     from holdfast.coordinator.model.ids import MemberId, TopicPartition
-    from holdfast.coordinator.model.state import Group, Member, State
+    from holdfast.coordinator.model.state import Group, State
     from holdfast.coordinator.projections.history import Histories, History
 
 KEPT_MAX: Final = REBALANCES_MAX
@@ -65,7 +66,9 @@ _DEPARTURES: Final[Mapping[str, str | None]] = {
 """How a member went, in the words of `Change`."""
 
 
-def folded(histories: Histories, before: State, record: Record, after: State) -> Histories:
+def folded(
+    histories: Histories, types: Types, before: State, record: Record, after: State
+) -> Histories:
     """The histories after a record, which `evolve` has folded from `before` to `after`."""
     event, group_id = record.event, record.group_id
     line = line_of(event)
@@ -77,36 +80,44 @@ def folded(histories: Histories, before: State, record: Record, after: State) ->
     if old is None or new is None:
         return histories
     history = histories.get(group_id, ())
-    told = noted(history, old, record, new)
+    told = noted(history, types[new.group_type], old, record, new)
     return histories if told is history else histories.set(group_id, told)
 
 
-def followed(histories: Histories, steps: Iterable[tuple[State, Record, State]]) -> Histories:
+def followed(
+    histories: Histories, types: Types, steps: Iterable[tuple[State, Record, State]]
+) -> Histories:
     """The histories after some records, each between the states on both sides of it."""
     for before, record, after in steps:
-        histories = folded(histories, before, record, after)
+        histories = folded(histories, types, before, record, after)
     return histories
 
 
-def noted(history: History, before: Group, record: Record, after: Group) -> History:
-    """A group's history after one of its records."""
+def noted(
+    history: History, kind: GroupType[Any], before: Group, record: Record, after: Group
+) -> History:
+    """The history of a group of this type after one of its records."""
     event = record.event
     if isinstance(event, RebalanceStarted):
-        return opened(history, before, event, record)
+        return opened(history, kind, before, event, record)
     if not history:
         return history
     match event:
         case GenerationStarted() | GroupEmptied():
-            return changed(closed(history, after, record), before, event)
+            return changed(closed(history, after, record), kind, before, event)
         case AssignmentStored():
-            return assigned(history, before, record, after)
-    return changed(history, before, event)
+            return assigned(history, kind, before, record, after)
+    return changed(history, kind, before, event)
 
 
-def opened(history: History, group: Group, event: RebalanceStarted, record: Record) -> History:
+def opened(
+    history: History, kind: GroupType[Any], group: Group, event: RebalanceStarted, record: Record
+) -> History:
     """A join phase opens: begin a rebalance. Who caused it may be a member that comes with it."""
     last = history[-1] if history else None
-    cause = group.members.get(event.member_id)
+    members = kind.members(group)
+    found = members.get(event.member_id)
+    cause = None if found is None else kind.identify(found)
     begun = Rebalance(
         number=last.number + 1 if last else 1,
         reason=event.reason,
@@ -118,8 +129,8 @@ def opened(history: History, group: Group, event: RebalanceStarted, record: Reco
         command=record.cause.command,
         principal=record.principal,
         instance_id=cause.instance_id if cause else None,
-        client_id=cause.profile.client_id if cause else "",
-        members=len(group.members),
+        client_id=cause.client_id if cause else "",
+        members=len(members),
         from_generation=group.generation,
         parted=last.parted if last else (),
     )
@@ -138,14 +149,14 @@ def _kept(history: History) -> History:
     return history
 
 
-def changed(history: History, before: Group, event: Event) -> History:
+def changed(history: History, kind: GroupType[Any], before: Group, event: Event) -> History:
     """Members came or went: note who, in the rebalance that this belongs to."""
     if isinstance(event, MemberJoined):
         return _joined(history, event)
     line = line_of(event)
     how = _DEPARTURES.get(line.kind)
     gone = () if how is None else line.went(event)
-    return _went(history, before, gone, how) if gone and how else history
+    return _went(history, kind, _those(kind, before, gone), how) if gone and how else history
 
 
 def closed(history: History, after: Group, record: Record) -> History:
@@ -155,9 +166,11 @@ def closed(history: History, after: Group, record: Record) -> History:
     return _with_last(history, over)
 
 
-def assigned(history: History, before: Group, record: Record, after: Group) -> History:
+def assigned(
+    history: History, kind: GroupType[Any], before: Group, record: Record, after: Group
+) -> History:
     """The assignment is stored: tell what moved, against the last one that was."""
-    done = _told(history[-1], before, after)
+    done = _told(history[-1], kind, before, after)
     return _with_last(history, done._replace(assigned_ms=record.log_time_ms, parted=()))
 
 
@@ -176,14 +189,19 @@ def _joined(history: History, event: MemberJoined) -> History:
     return _with_last(history, joined)
 
 
-def _went(history: History, before: Group, gone: Sequence[MemberId], how: str) -> History:
+def _those(kind: GroupType[Any], group: Group, member_ids: Iterable[MemberId]) -> list[Any]:
+    """The members with these ids, as far as they are any."""
+    members = kind.members(group)
+    return [members[member_id] for member_id in member_ids if member_id in members]
+
+
+def _went(history: History, kind: GroupType[Any], members: Sequence[Any], how: str) -> History:
     last = history[-1]
-    members = [before.members[member_id] for member_id in gone if member_id in before.members]
-    names = [member.name for member in members[:LISTED_MAX]]
+    names = [kind.identify(member).name for member in members[:LISTED_MAX]]
     went = last._replace(
         went=last.went + len(members),
         changes=_listed(last, names, how),
-        parted=_parted(last.parted, members),
+        parted=_parted(last.parted, kind, members),
     )
     return _with_last(history, went)
 
@@ -194,18 +212,20 @@ def _listed(last: Rebalance, names: Iterable[str], how: str) -> tuple[Change, ..
     return (*last.changes, *(Change(name, how) for name in names))[:LISTED_MAX]
 
 
-def _parted(kept: tuple[Parted, ...], members: Sequence[Member]) -> tuple[Parted, ...]:
+def _parted(
+    kept: tuple[Parted, ...], kind: GroupType[Any], members: Sequence[Any]
+) -> tuple[Parted, ...]:
     if len(kept) >= PARTED_MAX:
         return kept
     size = sum(len(each.assignment) for each in kept)
     found = list(kept)
     for member in members[:PARTED_MAX]:
-        held = member.assignment or member.abandoned
+        held = kind.held(member)
         size += len(held)
         if size > PARTED_BYTES_MAX or len(found) >= PARTED_MAX:
             break
         if held:
-            found.append(Parted(member.name, held))
+            found.append(Parted(kind.identify(member).name, held))
     return tuple(found)
 
 
@@ -220,22 +240,22 @@ class _Difference(NamedTuple):
     after: bytes
 
 
-def _told(last: Rebalance, before: Group, after: Group) -> Rebalance:
+def _told(last: Rebalance, kind: GroupType[Any], before: Group, after: Group) -> Rebalance:
     """The record with what differs between the two last assignments."""
     differences = [_Difference(each.name, each.assignment, b"") for each in last.parted]
+    was = kind.members(before)
     staying = [
-        _Difference(new.name, old.assignment or old.abandoned, new.assignment)
-        for member_id, new in after.members.items()
-        if (old := before.members.get(member_id, new)).assignment != new.assignment or old.abandoned
+        _Difference(kind.identify(new).name, had, has)
+        for member_id, new in kind.members(after).items()
+        if (had := kind.held(was.get(member_id, new))) != (has := kind.held(new))
     ]
-    staying = [each for each in staying if each.before != each.after]
     told = last._replace(
         reassigned=len(staying),
         reassigned_names=tuple(nsmallest(LISTED_MAX, (each.name for each in staying))),
     )
     differences += staying
     size = sum(len(each.before) + len(each.after) for each in differences)
-    if after.protocol_type != CONSUMER or size > COMPARED_BYTES_MAX:
+    if kind.describe(after).protocol_type != CONSUMER or size > COMPARED_BYTES_MAX:
         return told
     owners = _owners(sorted(differences))
     return told if owners is None else _with_moves(told, *owners)

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from holdfast.coordinator.groups.usage import PENDING_BYTES, difference
+from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.state import State
-from holdfast.coordinator.model.usage import NOTHING, PENDING_BYTES, Usage, difference
+from holdfast.coordinator.model.usage import NOTHING, Usage
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.ids import GroupId
@@ -54,7 +56,7 @@ class Tally:
 
     def follow(self, state: State) -> None:
         """Count what has changed since the last state that was followed."""
-        self._counted = self._counted.plus(difference(self._state, state))
+        self._counted = self._counted.plus(difference(self._state, state, TYPES))
         self._state, self._landed, self._entries = state, NOTHING, 0
 
     def used(self, state: State, ceilings: Usage = NOTHING) -> Usage:

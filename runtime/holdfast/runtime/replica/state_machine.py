@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.kernel.apply import Step, apply_entry
+from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.events import LogEntry, Record
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import State
@@ -97,7 +98,7 @@ class StateMachine:
         """Add records to the histories. A record that they cannot take must stop nothing (S6)."""
         for step in steps:
             try:
-                self.histories = folded(self.histories, *step)
+                self.histories = folded(self.histories, TYPES, *step)
             except Exception:
                 position = step.record.position
                 logger.exception("the record at %s is missing in its group's history", position)

@@ -10,7 +10,7 @@ import pytest
 
 from harness.calls import Calls, P
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.model import usage
+from holdfast.coordinator.groups import usage
 from holdfast.coordinator.model.commands import (
     AlterSettings,
     CommitOffsets,
@@ -35,6 +35,7 @@ from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.rejections import MemberIdRequired, PolicyViolation, Rejection
 from holdfast.coordinator.model.replies import JoinReply, NamedReply, OffsetsReply, SyncReply
 from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.usage import Usage
 
 LARGE = (Protocol("p", bytes(4_000_000)),)
 
@@ -83,7 +84,7 @@ class Cluster(Calls):
         return self.error()
 
     @property
-    def used(self) -> usage.Usage:
+    def used(self) -> Usage:
         return self.core.used()
 
     def fill(self, beyond: int = 0) -> None:

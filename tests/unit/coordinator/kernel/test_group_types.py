@@ -102,6 +102,8 @@ def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
         had_members=lambda _group: False,
         heard=lambda _draft, _command: None,
         session_ms=_never,
+        weigh_member=lambda _member: 100,
+        growth=_never,
         is_empty=lambda group: group.state == IDLE,
         may_commit=lambda _group, _command: None,
         may_fetch=lambda _group, _fetcher: None,
@@ -112,6 +114,8 @@ def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
         describe=lambda _group: DescribedBody(),
         describe_member=_never,
         seniority=_never,
+        identify=_never,
+        held=_never,
     )
     return silent._replace(**answers)  # type: ignore[arg-type]  # each fits its field
 

@@ -10,7 +10,8 @@ import pytest
 
 from harness.calls import Calls
 from harness.consumers import READS_T, Consumers, owning
-from holdfast.coordinator.model import usage
+from holdfast.coordinator.groups import usage
+from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.commands import DeleteGroup, LeavingMember, TriggerRebalance
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.projections.history import Change, Move, Rebalance, newest, weight
@@ -261,5 +262,5 @@ def test_memory_is_counted_for_as_many_rebalances_as_are_told_of(calls: Calls) -
         calls.submit(TriggerRebalance(calls.caller(), "g", "again"))
         calls.join("i1", "i1-1")
         calls.sync("i1-1", {"i1-1": b"i1-1"})
-        grown = usage.difference(before, calls.core.state, "g").state_bytes
+        grown = usage.difference(before, calls.core.state, TYPES, "g").state_bytes
         assert grown == (len(calls.history) - known) * usage.REBALANCE_BYTES

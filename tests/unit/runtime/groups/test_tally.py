@@ -12,7 +12,8 @@ import random
 import pytest
 
 from harness.core import Core
-from holdfast.coordinator.model import usage
+from holdfast.coordinator.groups import usage
+from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.model.usage import NOTHING, Usage
 from holdfast.runtime.groups.tally import ENTRIES_MAX, Tally
@@ -43,8 +44,8 @@ def test_s7_the_tally_is_what_a_count_of_the_state_gives(seed: int) -> None:
     for state in [*rng.choices(states, k=60), State(), states[-1]]:
         tally.follow(state)
 
-        assert tally.used(state) == usage.of(state)
-    assert usage.of(states[-1]).members == sum(
+        assert tally.used(state) == usage.of(state, TYPES)
+    assert usage.of(states[-1], TYPES).members == sum(
         len(group.members) for group in states[-1].groups.values()
     )
 
@@ -74,12 +75,12 @@ def test_s7_far_below_the_ceilings_a_landed_claim_stands_for_what_it_became() ->
     tally.follow(first)
     tally.claim("g", Usage(members=3), handed_out=0)
     tally.landed("g")
-    estimate = usage.of(first).plus(Usage(members=3))
+    estimate = usage.of(first, TYPES).plus(Usage(members=3))
     assert tally.used(last, far) == estimate
-    assert tally.used(last, near) == usage.of(last)
+    assert tally.used(last, near) == usage.of(last, TYPES)
     for _ in range(ENTRIES_MAX):
         tally.applied(first)
-    assert tally.used(first, far) == usage.of(first)
+    assert tally.used(first, far) == usage.of(first, TYPES)
 
 
 def test_s7_nothing_is_on_its_way_on_a_node_that_does_not_lead() -> None:

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, cast
 
 import pytest
 
+from holdfast.coordinator.groups import usage
+from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model import commands as c
-from holdfast.coordinator.model import usage
 from holdfast.coordinator.model.events import GroupCreated, SettingChange
 from holdfast.coordinator.model.rejections import PolicyViolation
 from holdfast.raft.api import Overloaded
@@ -70,7 +71,7 @@ def test_s7_what_was_not_committed_takes_no_room() -> None:
         answers = [await world.ask(committing(f"h{number}", 1)) for number in range(MOST)]
 
         assert refused(answers) == []
-        assert world.actors.used() == usage.of(world.replica.state)
+        assert world.actors.used() == usage.of(world.replica.state, TYPES)
 
     asyncio.run(script())
 
@@ -84,13 +85,13 @@ def test_s7_what_another_leader_has_made_counts() -> None:
         world.ask(joining("i1", group="g0"))
         await world.settle()
         world.replica.step_down()
-        assert world.actors.used() == usage.of(world.replica.state)
+        assert world.actors.used() == usage.of(world.replica.state, TYPES)
         world.replica.leading_term = 2
         world.replica.slip_in("other", GroupCreated())
         world.replica.leading_term = 0
         world.replica.lead(term=3)
 
-        assert world.actors.used() == usage.of(world.replica.state)
+        assert world.actors.used() == usage.of(world.replica.state, TYPES)
         assert refused([await world.ask(committing("one-more", 1))]) != []
 
     asyncio.run(script())

@@ -14,7 +14,7 @@ from holdfast.cli.ending import fail, print_json
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say
 from holdfast.cli.target import check_addresses, find_target
-from holdfast.coordinator.model.text import CUT_TO, abbreviate, readable
+from holdfast.coordinator.model.text import CUT_TO, readable, truncate
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 
@@ -99,7 +99,7 @@ def _check_text(values: Iterable[object]) -> None:
         for text in value if isinstance(value, tuple) else (value,):
             if isinstance(text, str) and text != _encodable(text):
                 raise click.UsageError(
-                    f"{abbreviate(text)!r} is not UTF-8, so it can name nothing here"
+                    f"{truncate(text)!r} is not UTF-8, so it can name nothing here"
                 )
 
 
@@ -145,7 +145,7 @@ def refuse_any(results: Iterable[tuple[str, int, str]]) -> None:
 def about(name: str, sentence: str, subject: str | None = None) -> str:
     """Put the subject before a sentence, unless the sentence names it."""
     begins = repr(name[:CUT_TO])[:-1] if len(name) > CUT_TO else repr(name)
-    return sentence if begins in sentence else f"{abbreviate(subject or name)}: {sentence}"
+    return sentence if begins in sentence else f"{truncate(subject or name)}: {sentence}"
 
 
 def require_group(cluster: Cluster, group_id: str) -> None:

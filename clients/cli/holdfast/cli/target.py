@@ -13,7 +13,7 @@ import click
 from holdfast.cli.ending import fail
 from holdfast.client import Tls
 from holdfast.client._rpc.endpoints import problem_of
-from holdfast.coordinator.model.text import abbreviate
+from holdfast.coordinator.model.text import truncate
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ def check_addresses(source: str, addresses: tuple[str, ...]) -> None:
     """Raise UsageError for an invalid address: it is a typo, not a node that is down."""
     for address in addresses:
         if problem := problem_of(address):
-            raise click.UsageError(f"{source} {abbreviate(address)!r} {problem}")
+            raise click.UsageError(f"{source} {truncate(address)!r} {problem}")
 
 
 def _no_cluster(path: Path, error: OSError, *, named: bool) -> str:

@@ -23,7 +23,7 @@ from holdfast.client._translate.offset_messages import (
     named,
     outside_commit_requests,
 )
-from holdfast.coordinator.model.text import abbreviate
+from holdfast.coordinator.model.text import truncate
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import offset_pb2 as o
@@ -96,7 +96,7 @@ def _named(text: str) -> tuple[str, frozenset[int]]:
     try:
         return topic, frozenset(int(n) for n in numbers.split(",") if numbers)
     except ValueError:
-        raise click.UsageError(f"{abbreviate(text)}: write TOPIC or TOPIC:0,1,2") from None
+        raise click.UsageError(f"{truncate(text)}: write TOPIC or TOPIC:0,1,2") from None
 
 
 def parse_change(text: str) -> tuple[Place, int]:
@@ -106,14 +106,14 @@ def parse_change(text: str) -> tuple[Place, int]:
     try:
         place, value = Place(topic, int(number)), int(offset)
     except ValueError:
-        raise click.UsageError(f"{abbreviate(text)}: write TOPIC:PARTITION=OFFSET") from None
+        raise click.UsageError(f"{truncate(text)}: write TOPIC:PARTITION=OFFSET") from None
     if not topic or place.partition < 0 or value < 0:
         raise click.UsageError(
-            f"{abbreviate(text)}: write TOPIC:PARTITION=OFFSET, with numbers from 0"
+            f"{truncate(text)}: write TOPIC:PARTITION=OFFSET, with numbers from 0"
         )
     if place.partition > INT32_MAX or value > INT64_MAX:
         raise click.UsageError(
-            f"{abbreviate(text)}: a partition's number is at most {INT32_MAX}, an offset at most "
+            f"{truncate(text)}: a partition's number is at most {INT32_MAX}, an offset at most "
             f"{INT64_MAX}"
         )
     return place, value

@@ -16,7 +16,7 @@ from holdfast.cli.options import (
 )
 from holdfast.cli.render.speaking import say
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
-from holdfast.coordinator.model.text import abbreviate
+from holdfast.coordinator.model.text import truncate
 from holdfast.v1 import admin_pb2 as a
 
 _group = click.option(
@@ -94,5 +94,5 @@ def _note_absent(cluster: Cluster, group_id: str | None) -> None:
 def _change(text: str) -> a.SettingToAlter:
     name, equals, value = text.partition("=")
     if not equals:
-        raise click.UsageError(f"{abbreviate(text)}: write NAME=VALUE, or NAME= to go back")
+        raise click.UsageError(f"{truncate(text)}: write NAME=VALUE, or NAME= to go back")
     return a.SettingToAlter(name=name, value=value or None)

@@ -13,7 +13,7 @@ from tidy.repository import ROOT, import_roots, module_name, plant, syntax
 from tidy.test_layers import ALLOWED, imports, under
 
 PAGE = "ARCHITECTURE.md"
-LINES_MAX = 130
+LINES_MAX = 140
 WIDTH_MAX = 190
 LINKED_FROM = ("README.md", "CONTRIBUTING.md")
 PATHS = 3

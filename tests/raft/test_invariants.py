@@ -15,7 +15,7 @@ import pytest
 from harness.cluster import HEARTBEAT, Cluster
 from harness.journal import Snapshot
 from holdfast.raft.api import EngineInvariantBroken, EngineStopped, SnapshotMark
-from holdfast.raft.core.invariants import LEADING, NAMES, POSITIONS, STANDING
+from holdfast.raft.core.invariants import CLOCK, LEADING, NAMES, POSITIONS, STANDING
 from holdfast.raft.core.learners import _Learner
 from holdfast.raft.core.switches import ALL, Switch
 from holdfast.raft.messages import Append, TermNotice
@@ -239,9 +239,9 @@ BREAKS: dict[str, tuple[Callable[[Broken], None], str]] = {
     "candidate_has_its_own_vote": (leads_by_anothers_vote, "stands in term 2, and its vote is B's"),
     "only_a_voter_stands": (leads_without_a_vote, "stands in term 2 and has no vote"),
     "one_leader_in_a_term": (hears_another_leader, "term 2 has two leaders: A and C"),
-    "leader_only_appends": (leader_cuts_its_log, "the leader of 2 fell from 6 to 5"),
     "leader_began_its_term": (leads_with_an_old_log, "leader of term 2 has a log of term 1"),
-    "log_of_no_later_term": (log_from_the_future, "entry 6 is of term 3, this node's is 2"),
+    "log_of_no_later_term": (log_from_the_future, "newest entry is of term 3, this node's is 2"),
+    "leader_only_appends": (leader_cuts_its_log, "the leader of 2 fell from 6 to 5"),
     "lease_of_this_leader": (lease_of_another_term, "a lease of term 1 in term 2, in which this"),
     "serves_after_its_own_entry": (serves_too_early, "first entry is 6, and the state says 5"),
     "ledger_never_below_zero": (pays_back_too_much, "own proposals in the log have -1 bytes"),
@@ -289,7 +289,9 @@ def test_a_stopped_node_is_not_ticked_again() -> None:
             broken.look()
 
 
-@pytest.mark.parametrize("invariant", [*POSITIONS, *STANDING, *LEADING], ids=lambda each: each.name)
+@pytest.mark.parametrize(
+    "invariant", [*POSITIONS, *CLOCK, *STANDING, *LEADING], ids=lambda each: each.name
+)
 def test_each_names_the_rules_that_it_guards(invariant: object) -> None:
     """The ids are looked up by tests/tidy/test_rule_ids.py, as everywhere."""
     rules = str(getattr(invariant, "rules", ""))

@@ -52,8 +52,6 @@ class Positions(NamedTuple):
 class Standing(NamedTuple):
     """This node's part in the present term."""
 
-    at: float
-    """When this was read: seconds of the boot clock."""
     node: str
     term: int
     stored_term: int
@@ -66,7 +64,6 @@ class Standing(NamedTuple):
     may_stand: bool
     """Whether its disk has a vote and owes no silence to an earlier start."""
     is_rebuilding: bool
-    last: int
     last_term: int
 
 
@@ -91,18 +88,22 @@ class Leading(NamedTuple):
     ready_term: int
     stamped_bytes: int
     """Bytes of own proposals that are in the log and not yet handed over."""
-    no_op: int
-    last: int
-    commit: int
-    commit_term: int | None
-    evolved: int
-    majority: int
-    peers: tuple[PeerPlace, ...]
+    no_op: int = 0
+    last: int = 0
+    commit: int = 0
+    commit_term: int | None = None
+    evolved: int = 0
+    majority: int = 0
+    peers: tuple[PeerPlace, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Invariant(Generic[M]):
-    """A rule; `holds` and `says` get the earlier values and the present ones."""
+    """A rule; `holds` and `says` get the earlier values and the present ones.
+
+    What held at a moment holds as long as nothing of it changes: so `holds(now, now)` may not be
+    false where `holds(was, now)` is true, and equal moments need not be judged again.
+    """
 
     name: str
     rules: str
@@ -221,13 +222,16 @@ POSITIONS: Final[tuple[Invariant[Positions], ...]] = (
     ),
 )
 
-STANDING: Final[tuple[Invariant[Standing], ...]] = (
+CLOCK: Final[tuple[Invariant[float], ...]] = (
     Invariant(
         "clock_never_goes_back",
         "S10 c",
-        lambda was, now: now.at >= was.at,
-        lambda was, now: f"the boot clock went back from {was.at} s to {now.at} s",
+        lambda was, now: now >= was,
+        lambda was, now: f"the boot clock went back from {was} s to {now} s",
     ),
+)
+
+STANDING: Final[tuple[Invariant[Standing], ...]] = (
     Invariant(
         "term_never_falls",
         "S10 c; Raft thesis 3.3",
@@ -267,14 +271,6 @@ STANDING: Final[tuple[Invariant[Standing], ...]] = (
         lambda was, now: f"term {now.term} has two leaders: {was.led_by[1]} and {now.led_by[1]}",
     ),
     Invariant(
-        "leader_only_appends",
-        "E-1; Raft thesis 3.5",
-        lambda was, now: (
-            not (was.leads and now.leads and now.term == was.term) or now.last >= was.last
-        ),
-        lambda was, now: f"the log of the leader of {now.term} fell from {was.last} to {now.last}",
-    ),
-    Invariant(
         "leader_began_its_term",
         "S10 d; Raft thesis 3.6",
         lambda _, now: not now.leads or now.last_term == now.term,
@@ -284,7 +280,7 @@ STANDING: Final[tuple[Invariant[Standing], ...]] = (
         "log_of_no_later_term",
         "S1; Raft thesis 3.5",
         lambda _, now: now.last_term <= now.term or now.is_rebuilding,
-        lambda _, now: f"entry {now.last} is of term {now.last_term}, this node's is {now.term}",
+        lambda _, now: f"the newest entry is of term {now.last_term}, this node's is {now.term}",
     ),
 )
 
@@ -299,6 +295,14 @@ def _is_possible(now: Leading, place: PeerPlace) -> bool:
 
 
 LEADING: Final[tuple[Invariant[Leading], ...]] = (
+    Invariant(
+        "leader_only_appends",
+        "E-1; Raft thesis 3.5",
+        lambda was, now: (
+            not (was.leads and now.leads and now.term == was.term) or now.last >= was.last
+        ),
+        lambda was, now: f"the log of the leader of {now.term} fell from {was.last} to {now.last}",
+    ),
     Invariant(
         "lease_of_this_leader",
         "S10 c; Raft thesis 6.4",
@@ -365,6 +369,7 @@ LEADING: Final[tuple[Invariant[Leading], ...]] = (
 
 NAMES: Final = (
     *(each.name for each in POSITIONS),
+    *(each.name for each in CLOCK),
     *(each.name for each in STANDING),
     *(each.name for each in LEADING),
 )

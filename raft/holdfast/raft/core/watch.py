@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.raft.core.invariants import (
+    CLOCK,
     LEADING,
     POSITIONS,
     STANDING,
@@ -55,77 +56,94 @@ class Watch:
         self._delivery, self._proposals = delivery, proposals
         self._replication, self._learners, self._snapshots = replication, learners, snapshots
         self._is_on = ctx.switches == ALL
-        self._before: tuple[Positions, Standing, Leading] | None = None
+        self._before: tuple[float, Positions, Standing, Leading] | None = None
 
     def look(self, *, leaving: bool = False) -> None:
-        """Raise EngineInvariantBroken if one does not hold. `leaving`: messages go out next."""
+        """Raise EngineInvariantBroken if one does not hold. `leaving`: messages go out next.
+
+        What is as it was at the last look held then, and is not judged again.
+        """
         if not self._is_on:
             return
-        positions, standing, leading = self._positions(leaving), self._standing(), self._leading()
-        was = self._before or (positions, standing, leading)
-        self._before = positions, standing, leading
-        judge(POSITIONS, was[0], positions)
-        judge(STANDING, was[1], standing)
-        judge(LEADING, was[2], leading)
+        at, leads = self._ctx.now(), self._ctx.state.is_leader
+        positions, standing = self._positions(leaving), self._standing(leads)
+        leading = self._leading(leads)
+        before = self._before
+        was = before or (at, positions, standing, leading)
+        judge(CLOCK, was[0], at)
+        if before is None or was[1] != positions:
+            judge(POSITIONS, was[1], positions)
+        if before is None or was[2] != standing:
+            judge(STANDING, was[2], standing)
+        if before is None or was[3] != leading:
+            judge(LEADING, was[3], leading)
+        self._before = at, positions, standing, leading
+
+    # Positional, because keywords would cost as much as the judging. Each field's own break in the
+    # tests of the invariants shows that it is in its place.
 
     def _positions(self, leaving: bool) -> Positions:  # noqa: FBT001 - private
         mark = self._snapshots.latest()  # first: it may grow meanwhile, and so may `evolved`
         evolved = self._delivery.evolved_index
         journal, state = self._ctx.journal, self._ctx.state
-        commit, last = state.commit_index, journal.last_index
-        earlier = self._before[0].commit if self._before else commit
+        commit, term_at = state.commit_index, journal.term_at
+        commit_term = term_at(commit)
+        earlier = self._before[1].commit if self._before else commit
+        earlier_commit_term = commit_term if earlier == commit else term_at(earlier)
         return Positions(
-            mark=mark,
-            mark_term=journal.term_at(mark.index),
-            anchor=journal.anchor_index,
-            durable=journal.durable_index,
-            waiting=journal.waiting,
-            last=last,
-            leaving=leaving,
-            is_flushed=journal.is_flushed,
-            commit=commit,
-            noted_commit=journal.commit_index,
-            commit_term=journal.term_at(commit),
-            earlier_commit_term=journal.term_at(earlier),
-            handed=state.handed_index,
-            evolved=evolved,
+            mark,
+            term_at(mark.index),
+            journal.anchor_index,
+            journal.durable_index,
+            journal.waiting,
+            journal.last_index,
+            leaving,
+            journal.is_flushed,
+            commit,
+            journal.commit_index,
+            commit_term,
+            earlier_commit_term,
+            state.handed_index,
+            evolved,
         )
 
-    def _standing(self) -> Standing:
+    def _standing(self, leads: bool) -> Standing:  # noqa: FBT001 - private
         state, journal, identity = self._ctx.state, self._ctx.journal, self._identity
-        term, leader, leads = state.term, state.leader, state.is_leader
+        term, leader = state.term, state.leader
         stands = leads or state.is_candidate
-        led_by = self._before[1].led_by if self._before else (0, "")
+        led_by = self._before[2].led_by if self._before else (0, "")
+        may_stand = not stands or (identity.is_member and not identity.is_silent)
         return Standing(
-            at=self._ctx.now(),
-            node=self._ctx.node_id,
-            term=term,
-            stored_term=journal.stored_term,
-            vote=journal.vote,
-            led_by=led_by if leader is None else (term, leader),
-            leads=leads,
-            stands=stands,
-            may_stand=not stands or (identity.is_member and not identity.is_silent),
-            is_rebuilding=identity.stage == "rebuilding",
-            last=journal.last_index,
-            last_term=journal.last_term,
+            self._ctx.node_id,
+            term,
+            journal.stored_term,
+            journal.vote,
+            led_by if leader is None else (term, leader),
+            leads,
+            stands,
+            may_stand,
+            identity.stage == "rebuilding",
+            journal.last_term,
         )
 
-    def _leading(self) -> Leading:
-        state, journal, leads = self._ctx.state, self._ctx.journal, self._ctx.state.is_leader
+    def _leading(self, leads: bool) -> Leading:  # noqa: FBT001 - private
+        state, lease, stamped = self._ctx.state, self._lease, self._proposals.stamped_bytes
+        if not leads:
+            return Leading(leads, state.term, lease.term, lease.ready_term, stamped)
+        journal, commit = self._ctx.journal, state.commit_index
         return Leading(
-            leads=leads,
-            term=state.term,
-            lease_term=self._lease.term,
-            ready_term=self._lease.ready_term,
-            stamped_bytes=self._proposals.stamped_bytes,
-            no_op=(state.own_no_op or 0) if leads else 0,
-            last=journal.last_index,
-            commit=state.commit_index if leads else 0,
-            commit_term=journal.term_at(state.commit_index) if leads else None,
-            evolved=self._delivery.evolved_index,
-            majority=state.majority,
-            peers=tuple(map(self._place, state.peers)) if leads else (),
+            leads,
+            state.term,
+            lease.term,
+            lease.ready_term,
+            stamped,
+            state.own_no_op or 0,
+            journal.last_index,
+            commit,
+            journal.term_at(commit),
+            self._delivery.evolved_index,
+            state.majority,
+            tuple(map(self._place, state.peers)),
         )
 
     def _place(self, peer: str) -> PeerPlace:

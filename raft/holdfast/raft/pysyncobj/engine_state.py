@@ -26,9 +26,14 @@ FOLLOWER, CANDIDATE, LEADER = 0, 1, 2
 class Peer(Node):
     """A node whose place in the engine's sets does not depend on PYTHONHASHSEED."""
 
+    def __init__(self, node_id: str) -> None:
+        """The hash is computed once: the engine and the watch look peers up all the time."""
+        super().__init__(node_id)
+        self._hash = zlib.crc32(node_id.encode())
+
     def __hash__(self) -> int:
         """Hash the id alike in every process."""
-        return zlib.crc32(self.id.encode())
+        return self._hash
 
     def __eq__(self, other: object) -> bool:
         """Compare by id, as the engine does."""

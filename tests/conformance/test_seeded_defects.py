@@ -53,7 +53,7 @@ DEFECTS = [
     ("fences nobody (C4, C5)", identity, "check", never_fence(identity.check)),
     ("a heartbeat does not renew (F7)", Draft, "renew", nothing),
     ("a swap leaves old calls parked (B11)", parked_calls, "refuse", nothing),
-    ("a changed vote goes unnoticed (B8)", rejoin, "_vote", lambda group: group.protocol_name),
+    ("a changed vote goes unnoticed (B8)", rejoin, "_vote", lambda group: group.body.protocol_name),
     ("other topics go unnoticed (B6)", rejoin, "_topics", nothing),
     ("a retry is taken for a twin (S14)", rejoin, "_is_retry", no),
     ("everything is a retry (S14)", rejoin, "_is_retry", yes),

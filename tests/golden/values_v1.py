@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from holdfast.coordinator.classic.state import ClassicBody, Member
 from holdfast.coordinator.model.events import (
     Assigned,
     AssignmentStored,
@@ -47,7 +48,7 @@ from holdfast.coordinator.model.events import (
 from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
 from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.state import Group, Member, Offset, RequestRecord, State
+from holdfast.coordinator.model.state import Group, Offset, RequestRecord, State
 from holdfast.coordinator.projections.history import Change, Move, Parted, Rebalance
 from holdfast.storage.codec.event_codec import StateItem
 
@@ -172,20 +173,23 @@ STATE: Final[tuple[StateItem, ...]] = (
         ("indexers",),
         Group(
             group_id="indexers",
+            group_type="classic",
+            body=ClassicBody(
+                protocol_type="consumer",
+                protocol_name="sticky",
+                leader="indexer-1-c",
+                rejoined=("indexer-1-c", "indexer-2-d"),
+                initial=True,
+                round_timeout_ms=15_000,
+            ),
             state="Stable",
-            protocol_type="consumer",
-            protocol_name="sticky",
             generation=7,
-            leader="indexer-1-c",
-            rejoined=("indexer-1-c", "indexer-2-d"),
-            initial=True,
-            round_timeout_ms=15_000,
             version=42,
             seq=9,
             state_since_ms=1_700_000_000_001,
         ),
     ),
-    StateItem(("new",), Group(group_id="new")),
+    StateItem(("new",), Group("new", "classic", ClassicBody())),
     StateItem(
         ("indexers", "indexer-0-b"),
         Member(

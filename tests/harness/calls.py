@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from harness.core import Core
+from holdfast.coordinator.classic.state import ClassicGroup, Member
 from holdfast.coordinator.model.commands import (
     Caller,
     Command,
@@ -26,7 +27,6 @@ from holdfast.coordinator.model.replies import (
     Reply,
     SyncReply,
 )
-from holdfast.coordinator.model.state import Group, Member
 from holdfast.coordinator.model.volatile import DeadlineKey, Volatile
 from holdfast.coordinator.projections.history import History
 
@@ -49,7 +49,7 @@ class Calls:
         self.core.submit(FormCluster("test", (no_delay,)))
 
     @property
-    def group(self) -> Group:
+    def group(self) -> ClassicGroup:
         return self.core.state.groups[GROUP]
 
     @property
@@ -62,7 +62,7 @@ class Calls:
         return self.core.volatile[GROUP]
 
     def member(self, member_id: MemberId) -> Member:
-        return self.group.members[member_id]
+        return self.group.body.members[member_id]
 
     def caller(self, request_id: str = "", client_id: str = "c") -> Caller:
         self.last += 1

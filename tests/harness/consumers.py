@@ -41,7 +41,7 @@ class Consumers:
     def rejoin(self) -> None:
         """Everyone who is not parked joins the open phase."""
         parked = set(self.calls.volatile.joins)
-        for member_id, member in sorted(self.calls.group.members.items()):
+        for member_id, member in sorted(self.calls.group.body.members.items()):
             if member_id not in parked:
                 self.join(str(member.instance_id), member_id)
         self.calls.core.advance(0)
@@ -50,12 +50,12 @@ class Consumers:
         """Everybody syncs; the leader last, with these assignments by instance id."""
         group = self.calls.group
         assert group.state == "CompletingRebalance"
-        given = {group.instances[name]: bytes_ for name, bytes_ in owned.items()}
+        given = {group.body.instances[name]: bytes_ for name, bytes_ in owned.items()}
         kind = {"protocol_type": "consumer"}
-        for member_id in group.members:
-            if member_id != group.leader:
+        for member_id in group.body.members:
+            if member_id != group.body.leader:
                 self.calls.sync(member_id, **kind)  # type: ignore[arg-type]  # one known keyword
-        self.calls.sync(str(group.leader), given, **kind)  # type: ignore[arg-type]  # as above
+        self.calls.sync(str(group.body.leader), given, **kind)  # type: ignore[arg-type]  # as above
 
     def form(self, **owned: bytes) -> None:
         """A first generation of these members."""

@@ -127,7 +127,7 @@ class Core:
     def _check_leader_local(self, group_id: GroupId) -> None:
         """What is kept beside the state speaks of members that are there (S16)."""
         volatile, group = self.volatile[group_id], self.state.groups.get(group_id)
-        members = group.members if group else {}
+        members = group.body.members if group else {}
         for kept in (volatile.joins, volatile.syncs, volatile.awaiting_sync, volatile.renewals):
             assert set(kept) <= set(members)
         sessions = {key.member_id for key in volatile.armed if key.kind == "session"}

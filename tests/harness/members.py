@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple
 
+from holdfast.coordinator.classic.state import ClassicGroup
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.membership import (
     ENDED,
@@ -17,8 +18,9 @@ from holdfast.coordinator.model.membership import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+    from holdfast.coordinator.classic.state import Member
     from holdfast.coordinator.model.events import Event, Record
-    from holdfast.coordinator.model.state import Group, Member, State
+    from holdfast.coordinator.model.state import State
 
 
 class Step(NamedTuple):
@@ -52,9 +54,9 @@ def contradictions(state: State, records: Iterable[Record]) -> list[str]:
     return found
 
 
-def _step(before: Group | None, after: Group | None, event: Event) -> Step:
+def _step(before: ClassicGroup | None, after: ClassicGroup | None, event: Event) -> Step:
     generations = after.generation - before.generation if before and after else 0
-    old, new = before.members if before else {}, after.members if after else {}
+    old, new = before.body.members if before else {}, after.body.members if after else {}
     return Step(dict(old), dict(new), line_of(event), event, generations)
 
 

@@ -45,7 +45,7 @@ def test_the_core_answers_as_the_rules_say(seed: int) -> None:
 DEFECTS = [
     ("nobody is fenced (C4)", identity, "check", nothing),
     ("a heartbeat does not renew (F7)", Draft, "renew", nothing),
-    ("a changed vote goes unnoticed (B8)", rejoin, "_vote", lambda group: group.protocol_name),
+    ("a changed vote goes unnoticed (B8)", rejoin, "_vote", lambda group: group.body.protocol_name),
     ("other topics go unnoticed (B6)", rejoin, "_topics", nothing),
     ("a full group has no room for its own (I12)", join, "_has_room", no),
     ("nothing is in common (I1)", protocol_votes, "in_common", no),

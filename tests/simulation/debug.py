@@ -133,8 +133,10 @@ class Debugger(cmd.Cmd):
         if group is None:
             self._say(f"no group {name!r}; there are {', '.join(self.moment.state.groups)}")
             return
-        self._say(f"{name}: {group.state}, generation {group.generation}, leader {group.leader}")
-        for member in group.members.values():
+        self._say(
+            f"{name}: {group.state}, generation {group.generation}, leader {group.body.leader}"
+        )
+        for member in group.body.members.values():
             instance = f" ({member.instance_id})" if member.instance_id else ""
             self._say(f"  {member.member_id}{instance}, granted at {member.granted_index}")
         for (who, of), granted in self.moment.owners.items():

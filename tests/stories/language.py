@@ -199,12 +199,12 @@ class Teller:
         group = self.core.state.groups.get(GROUP)
         if group is None:
             return ["no group"]
-        head = f"{group.state} generation={group.generation} leader={group.leader or 'nobody'}"
+        head = f"{group.state} generation={group.generation} leader={group.body.leader or 'nobody'}"
         lines = [
             f"  {m.member_id} holds {m.assignment.decode() or 'nothing'}"
             + (f" predecessor={m.predecessor_ms}ms" if m.predecessor_ms else "")
             + (" released" if m.released else "")
-            for m in sorted(group.members.values(), key=lambda member: member.joined_seq)
+            for m in sorted(group.body.members.values(), key=lambda member: member.joined_seq)
         ]
         return [head, *lines]
 

@@ -37,7 +37,12 @@ ALLOWED_MORE = {
     "cli.target": ["server.config.cluster_file"],
     "cli.commands.node": ["server", "raft.api"],
     "cli.commands.stopped_log": ["runtime.event_log.offline", "storage"],
-    "cli.commands.replay": ["replay", "storage.codec.event_codec", "coordinator.model"],
+    "cli.commands.replay": [
+        "replay",
+        "storage.codec.event_codec",
+        "coordinator.model",
+        "coordinator.kernel.queries",
+    ],
     "cli.commands.chaos": ["chaos"],
     "cli.local_cluster": [
         "server.config",
@@ -54,7 +59,7 @@ LAZY = ["replay", "chaos"]
 # extra.
 CLI_SERVING = ["cli.commands.node", "cli.commands.stopped_log", "cli.local_cluster"]
 CLI_LAZY = [*LAZY, *CLI_SERVING, "server", "runtime", "raft", "storage"]
-CLI_LAZY += ["coordinator.model.ids", "coordinator.model.state"]
+CLI_LAZY += ["coordinator.kernel", "coordinator.model.ids", "coordinator.model.state"]
 
 IMPURE = {
     *("asyncio", "concurrent", "ctypes", "datetime", "io", "logging", "multiprocessing", "os"),

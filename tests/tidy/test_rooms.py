@@ -229,7 +229,26 @@ def check_classic_states(root: Path) -> list[str]:
     ]
 
 
-CHECKS = [check_order, check_pure, check_stores, check_rooms, check_classic_states]
+KNOW_BODIES = [
+    "holdfast.coordinator.classic",
+    "holdfast.coordinator.kernel.group_types",  # makes a new group's
+    "holdfast.storage.codec",  # stores it, by the class that the type names
+    "holdfast.replay.verify.group_fold",  # says what `sql_state` says, which knows the rules
+]
+
+
+def check_bodies(root: Path) -> list[str]:
+    """A group's body is its type's own: generic code asks the type (`groups.group_type`)."""
+    return [
+        f"{where(root, path, node)}: {module_name(root, path)} looks into a group's body"
+        for path in sources(root)
+        if not under(module_name(root, path), KNOW_BODIES)
+        for node in ast.walk(syntax(path))
+        if isinstance(node, ast.Attribute) and node.attr == "body"
+    ]
+
+
+CHECKS = [check_order, check_pure, check_stores, check_rooms, check_classic_states, check_bodies]
 BAD = [
     (check_stores, "storage/holdfast/storage/segments/x.py", "import lmdb"),
     (check_stores, "storage/holdfast/storage/state/x.py", "from pyarrow import parquet"),
@@ -319,6 +338,8 @@ BAD = [
         "raft/holdfast/raft/transport/x.py",
         "from holdfast.raft.wire import peer_pb2",
     ),
+    (check_bodies, "coordinator/holdfast/coordinator/offsets/x.py", "n = len(group.body.members)"),
+    (check_bodies, "server/holdfast/server/rpc/x.py", "leader = state.groups[g].body.leader"),
     (check_classic_states, "runtime/holdfast/runtime/x.py", 'S = "CompletingRebalance"'),
     (check_classic_states, "coordinator/holdfast/coordinator/offsets/x.py", "s = t.PREPARING"),
     (

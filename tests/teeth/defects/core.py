@@ -49,7 +49,7 @@ def member_id_check_skipped() -> Iterator[None]:
     def as_the_holder(draft: Draft, command: Any) -> None:
         named: str = getattr(command, "instance_id", None) or ""
         speaks: str = getattr(command, "member_id", "")
-        holder = draft.found.instances.get(named) if draft.found else None
+        holder = draft.found.body.instances.get(named) if draft.found else None
         if holder is not None and speaks:
             command = replace(command, member_id=holder)
         decided(draft, command)
@@ -93,8 +93,9 @@ def swap_keeps_the_old_id() -> Iterator[None]:
 
     def keep(group: Any, event: Any, record: Any) -> Any:
         after = swapped(group, event, record)
-        old = group.members[event.old_member_id]
-        return after._replace(members=after.members.set(old.member_id, old))
+        old = group.body.members[event.old_member_id]
+        members = after.body.members.set(old.member_id, old)
+        return after._replace(body=after.body._replace(members=members))
 
     with replaced(evolve_members, "_replaced", keep):
         yield

@@ -11,9 +11,9 @@ from click.testing import CliRunner
 
 from holdfast.cli import connect
 from holdfast.cli.main import main
+from holdfast.coordinator.kernel.group_types import new_group
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.state import Group
 from unit.server.nodes import served
 
 NAMES = [f"n-{n}" for n in range(5)]
@@ -24,7 +24,7 @@ def shown(*words: str) -> str:
 
     async def story() -> str:
         async with served() as node:
-            groups = PMap({name: Group(name, state="Empty") for name in NAMES})
+            groups = PMap({name: new_group(name) for name in NAMES})
             topics = PMap({name: TopicSize(name, 3) for name in NAMES})
             node.replica.state = node.replica.state._replace(groups=groups, topics=topics)
             command = [*words, "--address", node.address]

@@ -87,7 +87,7 @@ class Desk:
     def completing(self, group_id: str) -> None:
         """The join phase closed; everybody rejoined."""
         group = self.state.groups[group_id]
-        names = sorted(group.members)
+        names = sorted(group.body.members)
         rejoined = tuple(Rejoin(name, "") for name in names)
         started = GenerationStarted(group.generation + 1, "p", names[0], rejoined, (), ())
         self.happened(group_id, started)

@@ -142,7 +142,7 @@ def test_f13_the_deadline_of_a_member_that_is_gone_does_nothing(calls: Calls) ->
     )
 
     assert calls.fire(SESSION, "i2-1") == ()
-    assert set(calls.group.members) == {"i1-1"}
+    assert set(calls.group.body.members) == {"i1-1"}
 
 
 def test_g3_a_leave_names_its_group(calls: Calls) -> None:
@@ -260,9 +260,9 @@ def test_f12_a_repeated_commit_keeps_the_session_too(calls: Calls) -> None:
     calls.core.advance(6_000)
     assert commit_with_id(calls, 6) == first
     calls.core.advance(9_999)
-    assert "i1-1" in calls.group.members
+    assert "i1-1" in calls.group.body.members
     calls.core.advance(1)
-    assert "i1-1" not in calls.group.members, "one session after the repeat"
+    assert "i1-1" not in calls.group.body.members, "one session after the repeat"
 
 
 def test_f12_a_repeat_that_would_be_refused_now_keeps_no_session(calls: Calls) -> None:
@@ -291,8 +291,8 @@ def test_f12_a_commit_that_names_nothing_that_exists_keeps_no_session(calls: Cal
     calls.core.advance(6_000)
     commit("t")
     calls.core.advance(6_000)
-    assert "i1-1" in calls.group.members
+    assert "i1-1" in calls.group.body.members
     commit("none")
     calls.core.advance(4_000)
 
-    assert "i1-1" not in calls.group.members
+    assert "i1-1" not in calls.group.body.members

@@ -13,6 +13,7 @@ from collections.abc import Callable
 import pytest
 
 from harness.calls import Calls, P
+from holdfast.coordinator.classic.state import ClassicGroup
 from holdfast.coordinator.model.commands import (
     AlterSettings,
     CallBroken,
@@ -45,15 +46,15 @@ class Chaos:
     def known(self) -> list[MemberId]:
         group = self.calls.core.state.groups.get("g")
         pending = self.calls.core.volatile.get("g", Volatile()).pending
-        return [*(group.members if group else ()), *pending]
+        return [*(group.body.members if group else ()), *pending]
 
     def pick(self) -> MemberId:
         return self.rng.choice([*self.known() * 4, "ghost", ""])
 
     def instance_of(self, member_id: MemberId) -> str | None:
-        group = self.calls.core.state.groups.get("g")
-        if group and member_id in group.members and self.rng.random() < 0.9:
-            return group.members[member_id].instance_id
+        group: ClassicGroup | None = self.calls.core.state.groups.get("g")
+        if group and member_id in group.body.members and self.rng.random() < 0.9:
+            return group.body.members[member_id].instance_id
         return self.rng.choice([None, "i1", "i2", "i3"])
 
     def join(self) -> None:
@@ -71,11 +72,11 @@ class Chaos:
         group = self.calls.core.state.groups.get("g")
         if group is None:
             return
-        member_id = (group.leader or "") if self.rng.random() < 0.5 else self.pick()
+        member_id = (group.body.leader or "") if self.rng.random() < 0.5 else self.pick()
         self.calls.sync(
             member_id,
             {each: each.encode() for each in self.known() if self.rng.random() < 0.9},
-            protocol_name=group.protocol_name or "p",
+            protocol_name=group.body.protocol_name or "p",
         )
 
     def heartbeat(self) -> None:
@@ -98,7 +99,7 @@ class Chaos:
         group = self.calls.core.state.groups.get("g")
         meant = {
             member.member_id
-            for member in (group.members.values() if group else ())
+            for member in (group.body.members.values() if group else ())
             if not prefix or (member.instance_id or "").startswith(prefix)
         }
         self.calls.remove(everyone=not prefix, prefix=prefix)
@@ -158,5 +159,5 @@ def test_whatever_is_called_no_rule_breaks(seed: int) -> None:
     core = chaos.calls.core
     assert not core.parked, "a call was never answered"
     assert len(core.deadlines) == 0
-    assert all(not group.members for group in core.state.groups.values())
+    assert all(not group.body.members for group in core.state.groups.values())
     core.check_replays()

@@ -57,7 +57,7 @@ async def stable(trio: Trio) -> tuple[JoinReply, JoinReply]:
     refused = await joined(trio.ask(joining(None)))
     assert isinstance(refused.error, MemberIdRequired)
     follower = await trio.sent(joining(None, refused.member_id))
-    again = await joined(trio.ask(joining("i1", trio.group.leader or "", protocols="pq")))
+    again = await joined(trio.ask(joining("i1", trio.group.body.leader or "", protocols="pq")))
     second = await joined(follower)
     assert (await synced(trio.ask(syncing(again)))).error is None
     assert (await synced(trio.ask(syncing(second)))).error is None
@@ -72,7 +72,7 @@ def test_parked_joins_are_sent_again_and_are_the_same_joins() -> None:
         leader, follower = await stable(trio)
         await trio.sent(joining("i3", request_id="mine"))
         await trio.sent(joining("i1", leader.member_id, "again", "pq"))
-        [newcomer] = [m for m in trio.group.members.values() if m.instance_id == "i3"]
+        [newcomer] = [m for m in trio.group.body.members.values() if m.instance_id == "i3"]
         await trio.fail_over()
 
         assert isinstance((await heard(trio.ask(beating(follower)))).error, RebalanceInProgress)
@@ -179,10 +179,10 @@ def test_a_new_leader_gives_every_session_in_full_and_no_more() -> None:
         await trio.fail_over()
         await trio.advance(SESSION_MS - 200)
         assert (await heard(trio.ask(beating(leader)))).error is None
-        assert follower.member_id in trio.group.members
+        assert follower.member_id in trio.group.body.members
         await trio.advance(400)
 
-        assert set(trio.group.members) == {leader.member_id}
+        assert set(trio.group.body.members) == {leader.member_id}
 
     play(story)
 
@@ -199,11 +199,11 @@ def test_an_open_join_phase_has_its_time_again() -> None:
         for _ in range(2):
             await alive(trio, follower, REBALANCE_MS // 2 - 200)
         assert not first.done()
-        assert follower.member_id in trio.group.members
+        assert follower.member_id in trio.group.body.members
         await trio.advance(500)
 
         assert (await joined(first)).generation == leader.generation + 1
-        assert follower.member_id not in trio.group.members
+        assert follower.member_id not in trio.group.body.members
 
     play(story)
 
@@ -228,7 +228,7 @@ def test_a_sync_that_is_owed_is_owed_to_the_new_leader_too() -> None:
             assert (await heard(trio.ask(beating(follower)))).error is None
         await trio.advance(500)
 
-        assert set(trio.group.members) == {leader.member_id}
+        assert set(trio.group.body.members) == {leader.member_id}
         assert trio.group.generation == leader.generation
 
     play(story)
@@ -244,9 +244,9 @@ def test_what_was_not_committed_never_happened() -> None:
         await trio.fail_over()
 
         assert (await heard(trio.ask(beating(leader)))).error is None
-        assert set(trio.group.instances) == {"i1"}
+        assert set(trio.group.body.instances) == {"i1"}
         await trio.sent(joining("i3", request_id="mine"))
-        assert set(trio.group.instances) == {"i1", "i3"}
+        assert set(trio.group.body.instances) == {"i1", "i3"}
         assert trio.count("MemberJoined") == 3
 
     play(story)
@@ -263,7 +263,7 @@ def test_a_swap_whose_answer_was_lost_is_found_again() -> None:
         await trio.fail_over()
         again = await joined(trio.ask(joining("i1", request_id="swap", protocols="pq")))
 
-        assert again.member_id == trio.group.leader != leader.member_id
+        assert again.member_id == trio.group.body.leader != leader.member_id
         assert (again.skip_assignment, again.generation) == (True, leader.generation)
         assert trio.count("StaticMemberReplaced") == 1
 

@@ -28,7 +28,7 @@ def test_s9_late_a_dead_member_does_not_outlive_the_rebalance_of_another() -> No
             await world.at(now_ms)
         await world.until(other.done)
 
-        assert dead.member_id not in world.replica.state.groups["g"].members
+        assert dead.member_id not in world.replica.state.groups["g"].body.members
 
     asyncio.run(story())
 

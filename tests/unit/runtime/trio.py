@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
+from holdfast.coordinator.classic.state import ClassicGroup
 from holdfast.coordinator.kernel.apply import apply_entry
 from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.commands import (
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.events import Record
     from holdfast.coordinator.model.ids import CallId, MemberId
     from holdfast.coordinator.model.replies import HeartbeatReply, JoinReply, LeaveReply, SyncReply
-    from holdfast.coordinator.model.state import Group
     from holdfast.runtime.groups.pending_calls import Answered
 
 SESSION_MS = 10_000
@@ -96,7 +96,7 @@ class Trio:
         return next(node for node in self.nodes if node.replica.leading_term)
 
     @property
-    def group(self) -> Group:
+    def group(self) -> ClassicGroup:
         return self.leader.replica.state.groups["g"]
 
     @property

@@ -198,7 +198,7 @@ def test_s5_a_stop_does_not_tell_a_parked_join_that_nothing_happened() -> None:
         await world.member("i1")
         parked = world.offer(joining("i2"))
         await world.settle()
-        assert len(world.replica.state.groups["g"].members) == 2
+        assert len(world.replica.state.groups["g"].body.members) == 2
         world.actors.stop()
         told = parked.future.exception()
 

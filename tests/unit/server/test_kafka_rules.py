@@ -162,7 +162,7 @@ def test_a_swap_that_could_not_be_written_leaves_the_old_process(
 
             assert await code(node.group.JoinGroup(join())) == said
             assert await code(node.group.Heartbeat(beat(old))) == "NONE"
-            assert list(node.replica.state.groups["g"].members) == [old.member_id]
+            assert list(node.replica.state.groups["g"].body.members) == [old.member_id]
 
     asyncio.run(story())
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from holdfast.coordinator.classic.state import ClassicGroup, Member
 from holdfast.coordinator.model.ids import UNCOMMITTED, MemberId, fencing_token
 from holdfast.coordinator.model.rejections import Rejection
 from holdfast.coordinator.model.replies import Grant, JoinedMember, JoinReply, SyncReply
-from holdfast.coordinator.model.state import Group, Member, State
+from holdfast.coordinator.model.state import State
 
 
 def refused_join(error: Rejection, member_id: MemberId = "") -> JoinReply:
@@ -15,7 +16,7 @@ def refused_join(error: Rejection, member_id: MemberId = "") -> JoinReply:
 
 def joined(
     state: State,
-    group: Group,
+    group: ClassicGroup,
     member_id: MemberId,
     *,
     members: tuple[JoinedMember, ...] = (),
@@ -25,31 +26,31 @@ def joined(
     return JoinReply(
         None,
         generation=group.generation,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
-        leader=group.leader or "",
+        protocol_type=group.body.protocol_type,
+        protocol_name=group.body.protocol_name,
+        leader=group.body.leader or "",
         skip_assignment=skip_assignment,
         member_id=member_id,
         members=members,
-        grant=grant(state, group.members[member_id]),
+        grant=grant(state, group.body.members[member_id]),
     )
 
 
-def synced(state: State, group: Group, member: Member) -> SyncReply:
+def synced(state: State, group: ClassicGroup, member: Member) -> SyncReply:
     """The answer of a sync: what this member holds in the present generation."""
     return SyncReply(
         None,
-        protocol_type=group.protocol_type,
-        protocol_name=group.protocol_name,
+        protocol_type=group.body.protocol_type,
+        protocol_name=group.body.protocol_name,
         assignment=member.assignment,
         grant=grant(state, member),
     )
 
 
-def member_list(group: Group) -> tuple[JoinedMember, ...]:
+def member_list(group: ClassicGroup) -> tuple[JoinedMember, ...]:
     """All members, absent static ones too (K-D6), in the order of their joining; for the leader."""
-    name = group.protocol_name or ""
-    ordered = sorted(group.members.values(), key=lambda member: member.joined_seq)
+    name = group.body.protocol_name or ""
+    ordered = sorted(group.body.members.values(), key=lambda member: member.joined_seq)
     return tuple(
         JoinedMember(member.member_id, member.instance_id, member.profile.metadata(name))
         for member in ordered

@@ -28,7 +28,7 @@ def fired(draft: Draft, command: DeadlineFired) -> None:
     if key.kind == SESSION:
         _session_over(draft, key.member_id, heard=seen != command.renewals)
     elif key.kind == JOIN_GUARD:
-        if key.member_id in draft.group.members:
+        if key.member_id in draft.group.body.members:
             leave.expire(draft, (key.member_id,), JOIN_GUARD, "A21")
     elif key.kind == PENDING:
         if key.member_id in draft.volatile.pending:
@@ -44,7 +44,7 @@ def fired(draft: Draft, command: DeadlineFired) -> None:
 
 def _session_over(draft: Draft, member_id: MemberId, *, heard: bool) -> None:
     """A member that was heard since the deadline fired gets a full session again (S9)."""
-    if member_id not in draft.group.members:
+    if member_id not in draft.group.body.members:
         return  # K-F13
     if heard:
         draft.arm_session(member_id)

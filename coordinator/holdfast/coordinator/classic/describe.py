@@ -9,19 +9,20 @@ from holdfast.coordinator.model.ids import fencing_token
 from holdfast.coordinator.model.state import STABLE
 
 if TYPE_CHECKING:
-    from holdfast.coordinator.model.state import Group, Member, State
+    from holdfast.coordinator.classic.state import ClassicGroup, Member
+    from holdfast.coordinator.model.state import State
 
 
-def describe(group: Group) -> DescribedBody:
+def describe(group: ClassicGroup) -> DescribedBody:
     """The protocol and who leads."""
     return DescribedBody(
-        group.protocol_type or "", _protocol_in_force(group) or "", group.leader or ""
+        group.body.protocol_type or "", _protocol_in_force(group) or "", group.body.leader or ""
     )
 
 
-def _protocol_in_force(group: Group) -> str | None:
+def _protocol_in_force(group: ClassicGroup) -> str | None:
     """The protocol whose data is shown; None while there is none."""
-    return group.protocol_name if group.state == STABLE else None
+    return group.body.protocol_name if group.state == STABLE else None
 
 
 def seniority(member: Member) -> int:
@@ -39,7 +40,7 @@ def held(member: Member) -> bytes:
     return member.assignment or member.abandoned
 
 
-def describe_member(state: State, group: Group, member: Member) -> DescribedMember:
+def describe_member(state: State, group: ClassicGroup, member: Member) -> DescribedMember:
     """One member of the group."""
     name = _protocol_in_force(group)
     return DescribedMember(

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TypeAlias, cast
 
+from holdfast.coordinator.classic.state import ClassicGroup, Member
 from holdfast.coordinator.classic.transitions import COMPLETING
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
@@ -27,7 +28,6 @@ from holdfast.coordinator.model.events import (
     StaticMemberReplaced,
 )
 from holdfast.coordinator.model.ids import MemberId, RequestId
-from holdfast.coordinator.model.state import Group, Member
 
 MemberEvent: TypeAlias = (
     MemberJoined
@@ -44,7 +44,7 @@ REPLACED_REQUESTS_MAX: Final = 8
 """So many joins of earlier processes are remembered for each static member (S14)."""
 
 
-def evolve(group: Group, event: GroupEvent, record: Record) -> Group:
+def evolve(group: ClassicGroup, event: GroupEvent, record: Record) -> ClassicGroup:
     """The group after an event of the classic protocol; InvariantBroken if it cannot be true."""
     match event:
         case RebalanceStarted():
@@ -59,7 +59,7 @@ def evolve(group: Group, event: GroupEvent, record: Record) -> Group:
             return _members(group, cast("MemberEvent", event), record)
 
 
-def _members(group: Group, event: MemberEvent, record: Record) -> Group:
+def _members(group: ClassicGroup, event: MemberEvent, record: Record) -> ClassicGroup:
     match event:
         case MemberJoined():
             return _joined(group, event, record)
@@ -78,17 +78,18 @@ def _members(group: Group, event: MemberEvent, record: Record) -> Group:
             return without(group, (event.member_id,))
 
 
-def known(group: Group, member_id: MemberId) -> Member:
+def known(group: ClassicGroup, member_id: MemberId) -> Member:
     """The member that an event speaks of; raise InvariantBroken if there is none."""
-    member = group.members.get(member_id)
+    member = group.body.members.get(member_id)
     if member is None:
         raise InvariantBroken("S6", f"no member {member_id!r} in group {group.group_id!r}")
     return member
 
 
-def without(group: Group, member_ids: Iterable[MemberId]) -> Group:
+def without(group: ClassicGroup, member_ids: Iterable[MemberId]) -> ClassicGroup:
     """The group without these members, their instances, and their leadership."""
-    members, instances, leader = group.members, group.instances, group.leader
+    body = group.body
+    members, instances, leader = body.members, body.instances, body.leader
     for member_id in member_ids:
         if member_id not in members:
             raise InvariantBroken("S6", f"no member {member_id!r} in group {group.group_id!r}")
@@ -96,33 +97,39 @@ def without(group: Group, member_ids: Iterable[MemberId]) -> Group:
         members = members.remove(member_id)
         instances = instances if instance_id is None else instances.remove(instance_id)
         leader = None if leader == member_id else leader
-    return group._replace(members=members, instances=instances, leader=leader)
+    left = body._replace(members=members, instances=instances, leader=leader)
+    return group._replace(body=left)
 
 
-def _put(group: Group, member: Member) -> Group:
-    return group._replace(members=group.members.set(member.member_id, member))
+def _put(group: ClassicGroup, member: Member) -> ClassicGroup:
+    members = group.body.members.set(member.member_id, member)
+    return group._replace(body=group.body._replace(members=members))
 
 
-def _joined(group: Group, event: MemberJoined, record: Record) -> Group:
-    if event.member_id in group.members:
+def _joined(group: ClassicGroup, event: MemberJoined, record: Record) -> ClassicGroup:
+    body, instance_id = group.body, event.instance_id
+    if event.member_id in body.members:
         raise InvariantBroken("S6", f"member {event.member_id!r} joined twice")
-    if event.instance_id is not None and event.instance_id in group.instances:
-        raise InvariantBroken("C15", f"instance {event.instance_id!r} is held already")
+    if instance_id is not None and instance_id in body.instances:
+        raise InvariantBroken("C15", f"instance {instance_id!r} is held already")
     member = Member(
         member_id=event.member_id,
-        instance_id=event.instance_id,
+        instance_id=instance_id,
         profile=event.profile,
         request_id=event.request_id,
         joined_seq=record.group_seq,
         since_ms=record.log_time_ms,
     )
-    made = _put(group, member)
-    if event.instance_id is not None:
-        made = made._replace(instances=made.instances.set(event.instance_id, event.member_id))
-    return made if group.members else made._replace(protocol_type=event.protocol_type)
+    instances = body.instances
+    made = body._replace(
+        members=body.members.set(event.member_id, member),
+        instances=instances if instance_id is None else instances.set(instance_id, event.member_id),
+        protocol_type=body.protocol_type if body.members else event.protocol_type,
+    )
+    return group._replace(body=made)
 
 
-def _updated(group: Group, event: MemberUpdated) -> Group:
+def _updated(group: ClassicGroup, event: MemberUpdated) -> ClassicGroup:
     member = known(group, event.member_id)
     return _put(group, member._replace(profile=event.profile, request_id=event.request_id))
 
@@ -133,13 +140,13 @@ def _replaced_requests(old: Member) -> tuple[RequestId, ...]:
     return (*old.replaced_requests, old.request_id)[-REPLACED_REQUESTS_MAX:]
 
 
-def _replaced(group: Group, event: StaticMemberReplaced, record: Record) -> Group:
+def _replaced(group: ClassicGroup, event: StaticMemberReplaced, record: Record) -> ClassicGroup:
     """The whole swap (K-B3): assignment, place in the order and leadership go with the instance.
 
     Who was never granted anything hands nothing over, so that is no grant (S13).
     """
-    old = known(group, event.old_member_id)
-    if old.instance_id != event.instance_id or event.new_member_id in group.members:
+    body, old = group.body, known(group, event.old_member_id)
+    if old.instance_id != event.instance_id or event.new_member_id in body.members:
         raise InvariantBroken("C14", f"{event.old_member_id!r} cannot become what the event says")
     new = old._replace(
         member_id=event.new_member_id,
@@ -152,15 +159,16 @@ def _replaced(group: Group, event: StaticMemberReplaced, record: Record) -> Grou
         replaced_requests=_replaced_requests(old),
     )
     until_ms = record.log_time_ms + event.predecessor_ms
-    return group._replace(
-        members=group.members.remove(old.member_id).set(new.member_id, new),
-        instances=group.instances.set(event.instance_id, new.member_id),
-        leader=new.member_id if group.leader == old.member_id else group.leader,
-        predecessors_until_ms=max(group.predecessors_until_ms, until_ms),
+    swapped = body._replace(
+        members=body.members.remove(old.member_id).set(new.member_id, new),
+        instances=body.instances.set(event.instance_id, new.member_id),
+        leader=new.member_id if body.leader == old.member_id else body.leader,
+        predecessors_until_ms=max(body.predecessors_until_ms, until_ms),
     )
+    return group._replace(body=swapped)
 
 
-def _removed(group: Group, event: MembersRemoved, record: Record) -> Group:
+def _removed(group: ClassicGroup, event: MembersRemoved, record: Record) -> ClassicGroup:
     """Who was removed by an operator may act until its session would have ended (S12)."""
     sessions = (
         known(group, member_id).profile.session_timeout_ms
@@ -168,24 +176,25 @@ def _removed(group: Group, event: MembersRemoved, record: Record) -> Group:
         if not known(group, member_id).released
     )
     until_ms = record.log_time_ms + max(sessions, default=0)
-    return without(group, event.member_ids)._replace(
-        predecessors_until_ms=max(group.predecessors_until_ms, until_ms)
-    )
+    left = without(group, event.member_ids)
+    until_ms = max(left.body.predecessors_until_ms, until_ms)
+    return left._replace(body=left.body._replace(predecessors_until_ms=until_ms))
 
 
 # --- join phases and assignments ---
 
 
-def _rebalance_started(group: Group, event: RebalanceStarted) -> Group:
-    members = group.members
+def _rebalance_started(group: ClassicGroup, event: RebalanceStarted) -> ClassicGroup:
+    members = group.body.members
     if group.state == COMPLETING:  # K-D10: what was handed out before is abandoned
         members = members.map_values(_abandon)
-    return group._replace(
+    opened = group.body._replace(
         members=members,
         rejoined=(),
         initial=event.initial,
         round_timeout_ms=event.timeout_ms,
     )
+    return group._replace(body=opened)
 
 
 def _abandon(member: Member) -> Member:
@@ -194,10 +203,10 @@ def _abandon(member: Member) -> Member:
     return member._replace(assignment=b"", abandoned=held)
 
 
-def _generation_started(group: Group, event: GenerationStarted) -> Group:
+def _generation_started(group: ClassicGroup, event: GenerationStarted) -> ClassicGroup:
     _next_generation(group, event.generation)
     left = without(group, event.removed)
-    members = left.members
+    members = left.body.members
     for rejoin in event.rejoined:
         member = known(left, rejoin.member_id)
         if member.request_id != rejoin.request_id:
@@ -205,54 +214,54 @@ def _generation_started(group: Group, event: GenerationStarted) -> Group:
     known(left, event.leader)
     if len(event.rejoined) + len(event.absent) != len(members):
         raise InvariantBroken("S16", f"generation {event.generation} does not name every member")
-    return left._replace(
+    started = left.body._replace(
         members=members,
-        generation=event.generation,
         protocol_name=event.protocol_name,
         leader=event.leader,
         rejoined=tuple(rejoin.member_id for rejoin in event.rejoined),
         initial=False,
         round_timeout_ms=0,
     )
+    return left._replace(generation=event.generation, body=started)
 
 
-def _assignment_stored(group: Group, event: AssignmentStored, record: Record) -> Group:
+def _assignment_stored(
+    group: ClassicGroup, event: AssignmentStored, record: Record
+) -> ClassicGroup:
     if event.generation != group.generation:
         raise InvariantBroken(
             "E5", f"assignment of generation {event.generation} in {group.generation}"
         )
-    given = dict(event.assignments)
-    if not given.keys() <= group.members.keys():
-        raise InvariantBroken("E5", f"assigned to strangers: {given.keys() - set(group.members)}")
-    left_ms = max(0, group.predecessors_until_ms - record.log_time_ms)
-    return group._replace(
-        rejoined=(),
-        members=group.members.map_values(
-            lambda member: member._replace(
-                assignment=given.get(member.member_id, b""),
-                abandoned=b"",
-                granted_index=record.position.index,
-                predecessor_ms=left_ms,
-            )
-        ),
+    body, given = group.body, dict(event.assignments)
+    if not given.keys() <= body.members.keys():
+        raise InvariantBroken("E5", f"assigned to strangers: {given.keys() - set(body.members)}")
+    left_ms = max(0, body.predecessors_until_ms - record.log_time_ms)
+    members = body.members.map_values(
+        lambda member: member._replace(
+            assignment=given.get(member.member_id, b""),
+            abandoned=b"",
+            granted_index=record.position.index,
+            predecessor_ms=left_ms,
+        )
     )
+    return group._replace(body=body._replace(rejoined=(), members=members))
 
 
-def _group_emptied(group: Group, event: GroupEmptied) -> Group:
+def _group_emptied(group: ClassicGroup, event: GroupEmptied) -> ClassicGroup:
     _next_generation(group, event.generation)
-    if group.members:
-        raise InvariantBroken("D9", f"emptied with {len(group.members)} members")
-    return group._replace(
-        generation=event.generation,
+    if group.body.members:
+        raise InvariantBroken("D9", f"emptied with {len(group.body.members)} members")
+    emptied = group.body._replace(
         protocol_name=None,
         leader=None,
         rejoined=(),
         initial=False,
         round_timeout_ms=0,
     )
+    return group._replace(generation=event.generation, body=emptied)
 
 
-def _next_generation(group: Group, generation: int) -> None:
+def _next_generation(group: ClassicGroup, generation: int) -> None:
     """Each closed join phase adds exactly one, and no number is issued twice (K-A25, S13)."""
     if generation != group.generation + 1:
         raise InvariantBroken("A25", f"generation {generation} follows {group.generation}")

@@ -19,14 +19,16 @@ def take_over(draft: Draft) -> None:
     are there, even if an initial delay was running before.
     """
     group = draft.group
-    for member_id in group.members:
+    for member_id in group.body.members:
         draft.arm_session(member_id)
     if group.state == PREPARING:
-        draft.arm(DeadlineKey(JOIN_PHASE), group.round_timeout_ms)
+        draft.arm(DeadlineKey(JOIN_PHASE), group.body.round_timeout_ms)
     elif group.state == COMPLETING:
-        awaiting = PMap((each, True) for each in group.rejoined if each in group.members)
+        awaiting = PMap((each, True) for each in group.body.rejoined if each in group.body.members)
         draft.volatile = draft.volatile._replace(awaiting_sync=awaiting)
-        longest_ms = max(member.profile.rebalance_timeout_ms for member in group.members.values())
+        longest_ms = max(
+            member.profile.rebalance_timeout_ms for member in group.body.members.values()
+        )
         draft.arm(DeadlineKey(SYNC), longest_ms)
     if rebalance.too_large(draft):
         draft.arm(DeadlineKey(OVERSIZE), 0)

@@ -22,6 +22,7 @@ from holdfast.coordinator.classic import (
     transitions,
     usage,
 )
+from holdfast.coordinator.classic.state import ClassicBody, restored
 from holdfast.coordinator.classic.transitions import COMPLETING
 from holdfast.coordinator.groups.group_type import GroupType
 from holdfast.coordinator.model.commands import (
@@ -37,10 +38,10 @@ from holdfast.coordinator.model.rejections import (
     UnknownMemberId,
 )
 from holdfast.coordinator.model.replies import HeartbeatReply, SyncReply
-from holdfast.coordinator.model.state import CLASSIC as NAME
 from holdfast.coordinator.model.state import EMPTY, STABLE
 
 if TYPE_CHECKING:
+    from holdfast.coordinator.classic.state import ClassicGroup, Member
     from holdfast.coordinator.groups.draft import Draft
     from holdfast.coordinator.groups.group_type import Fetcher
     from holdfast.coordinator.model.commands import CommitOffsets, DeadlineFired
@@ -49,7 +50,6 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.pmap import PMap
     from holdfast.coordinator.model.rejections import Rejection
     from holdfast.coordinator.model.replies import Reply
-    from holdfast.coordinator.model.state import Group, Member
     from holdfast.coordinator.model.stored_replies import StoredReply
     from holdfast.coordinator.model.volatile import Volatile
 
@@ -94,22 +94,22 @@ def _on_leading(draft: Draft) -> None:
     failover.take_over(draft)
 
 
-def _follow(volatile: Volatile, before: Group | None, event: Event) -> Volatile:
+def _follow(volatile: Volatile, before: ClassicGroup | None, event: Event) -> Volatile:
     """Keep the counts of protocols up, instead of counting anew (K-I1)."""
     counts = protocol_votes.after(volatile.support, before, event)
     return volatile if counts is volatile.support else volatile._replace(support=counts)
 
 
-def _members(group: Group) -> PMap[MemberId, Member]:
-    return group.members
+def _members(group: ClassicGroup) -> PMap[MemberId, Member]:
+    return group.body.members
 
 
-def _holder(group: Group, instance_id: InstanceId) -> MemberId | None:
-    return group.instances.get(instance_id)
+def _holder(group: ClassicGroup, instance_id: InstanceId) -> MemberId | None:
+    return group.body.instances.get(instance_id)
 
 
-def _had_members(group: Group) -> bool:
-    return group.protocol_type is not None
+def _had_members(group: ClassicGroup) -> bool:
+    return group.body.protocol_type is not None
 
 
 def _heard(draft: Draft, command: CommitOffsets) -> None:
@@ -117,14 +117,15 @@ def _heard(draft: Draft, command: CommitOffsets) -> None:
 
 
 def _session_ms(draft: Draft, member_id: MemberId) -> int:
-    return draft.group.members[member_id].profile.session_timeout_ms
+    group: ClassicGroup = draft.group
+    return group.body.members[member_id].profile.session_timeout_ms
 
 
-def _is_empty(group: Group) -> bool:
+def _is_empty(group: ClassicGroup) -> bool:
     return group.state == EMPTY
 
 
-def _may_commit(group: Group, command: CommitOffsets) -> Rejection | None:
+def _may_commit(group: ClassicGroup, command: CommitOffsets) -> Rejection | None:
     """Why this caller may not commit to this group now; the order is Kafka's."""
     if command.generation < 0 and group.state == EMPTY:
         return None  # K-C11: the ids are not looked at at all
@@ -138,11 +139,11 @@ def _may_commit(group: Group, command: CommitOffsets) -> Rejection | None:
     return RebalanceInProgress() if group.state == COMPLETING else None
 
 
-def _may_fetch(_group: Group, _fetcher: Fetcher) -> None:
+def _may_fetch(_group: ClassicGroup, _fetcher: Fetcher) -> None:
     """Everybody may: members of this protocol have no epochs, so who asks is not looked at."""
 
 
-def _expiry_rule(group: Group) -> str:
+def _expiry_rule(group: ClassicGroup) -> str:
     """None while the group rebalances or its topics are unknown (K-J29)."""
     if group.state == EMPTY:
         return "J27" if _had_members(group) else "J30"
@@ -150,7 +151,9 @@ def _expiry_rule(group: Group) -> str:
 
 
 CLASSIC: GroupType[Draft] = GroupType(
-    name=NAME,
+    name="classic",
+    body=ClassicBody,
+    restore=restored,
     heartbeats=(Heartbeat,),
     calls=(JoinGroup, SyncGroup),
     one_shots=(LeaveGroup, TriggerRebalance),

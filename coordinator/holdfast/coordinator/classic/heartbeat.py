@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.coordinator.classic import answers, identity, parked_calls
+from holdfast.coordinator.classic.state import Member
 from holdfast.coordinator.classic.transitions import PREPARING
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.lifecycle import invalid_group_id
@@ -15,7 +16,6 @@ from holdfast.coordinator.model.rejections import (
     Rejection,
 )
 from holdfast.coordinator.model.replies import HeartbeatReply
-from holdfast.coordinator.model.state import Member
 from holdfast.coordinator.model.volatile import SYNC, DeadlineKey
 
 
@@ -28,7 +28,7 @@ def heartbeat(draft: Draft, command: Heartbeat) -> None:
     if error is not None or group is None:
         draft.answer(command.caller.call, HeartbeatReply(error))
         return
-    member = group.members[command.member_id]
+    member = group.body.members[command.member_id]
     if command.release:
         _release(draft, command, member)
         return
@@ -59,11 +59,11 @@ def _release(draft: Draft, command: Heartbeat, member: Member) -> None:
     fenced = identity.fenced(group, member.instance_id)
     parked_calls.refuse(draft, member.member_id, fenced, member.member_id)
     awaiting = draft.volatile.awaiting_sync
-    if member.member_id in awaiting and not group.is_leader(member.member_id):
+    if member.member_id in awaiting and not group.body.is_leader(member.member_id):
         awaiting = awaiting.remove(member.member_id)
         draft.volatile = draft.volatile._replace(awaiting_sync=awaiting)
         if not awaiting:
             draft.cancel(DeadlineKey(SYNC))
     draft.arm_session(member.member_id)
-    grant = answers.grant(draft.state, group.members[member.member_id])
+    grant = answers.grant(draft.state, group.body.members[member.member_id])
     draft.answer(command.caller.call, HeartbeatReply(None, grant))

@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from holdfast.coordinator.classic.state import ClassicGroup
 from holdfast.coordinator.model.ids import InstanceId, MemberId
 from holdfast.coordinator.model.rejections import FencedInstanceId, Rejection, UnknownMemberId
-from holdfast.coordinator.model.state import Group
 
-Check: TypeAlias = Callable[[Group | None, MemberId, InstanceId | None], Rejection | None]
+Check: TypeAlias = Callable[[ClassicGroup | None, MemberId, InstanceId | None], Rejection | None]
 
 
 def check(
-    group: Group | None, member_id: MemberId, instance_id: InstanceId | None
+    group: ClassicGroup | None, member_id: MemberId, instance_id: InstanceId | None
 ) -> Rejection | None:
     """None if `member_id` is a member and may speak, as `instance_id` if one is named.
 
     A member id that was released is fenced like one that was replaced (S12).
     """
     error = named(group, member_id, instance_id)
-    if error is None and group is not None and group.members[member_id].released:
+    if error is None and group is not None and group.body.members[member_id].released:
         return UnknownMemberId(member_id) if instance_id is None else fenced(group, instance_id)
     return error
 
 
 def named(
-    group: Group | None, member_id: MemberId, instance_id: InstanceId | None
+    group: ClassicGroup | None, member_id: MemberId, instance_id: InstanceId | None
 ) -> Rejection | None:
     """None if `member_id` is a member, and the one that holds `instance_id` if one is named.
 
@@ -36,17 +36,17 @@ def named(
     if group is None:
         return UnknownMemberId(member_id)
     if instance_id is not None:
-        holder = group.instances.get(instance_id)
+        holder = group.body.instances.get(instance_id)
         if holder is None:
             return UnknownMemberId(member_id)
         if holder != member_id:
             return fenced(group, instance_id)
-    return None if member_id in group.members else UnknownMemberId(member_id)
+    return None if member_id in group.body.members else UnknownMemberId(member_id)
 
 
-def fenced(group: Group, instance_id: InstanceId) -> FencedInstanceId:
+def fenced(group: ClassicGroup, instance_id: InstanceId) -> FencedInstanceId:
     """The refusal of an older holder; it names the present one, so that twins are found."""
-    holder = group.members[group.instances[instance_id]]
+    holder = group.body.members[group.body.instances[instance_id]]
     return FencedInstanceId(
         instance_id, holder.member_id, holder.profile.client_id, holder.since_ms
     )

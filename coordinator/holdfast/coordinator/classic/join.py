@@ -16,6 +16,7 @@ from holdfast.coordinator.classic import (
     rejoin,
     validation,
 )
+from holdfast.coordinator.classic.state import ClassicGroup
 from holdfast.coordinator.classic.transitions import PREPARING
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.groups.draft import Draft
@@ -30,7 +31,7 @@ from holdfast.coordinator.model.rejections import (
     UnknownMemberId,
     UnknownServerError,
 )
-from holdfast.coordinator.model.state import EMPTY, Group
+from holdfast.coordinator.model.state import EMPTY
 from holdfast.coordinator.model.volatile import PENDING, DeadlineKey, Pending, Support
 
 _INCONSISTENT: Final = "the group's members and this one have no protocol of one type in common"
@@ -78,13 +79,13 @@ def _has_room(draft: Draft, command: JoinGroup) -> bool:
     holder = _holder(group, command)
     if group.state == PREPARING:
         return holder in draft.volatile.joins or len(draft.volatile.joins) < most
-    return holder in group.members or len(group.members) < most
+    return holder in group.body.members or len(group.body.members) < most
 
 
-def _holder(group: Group, command: JoinGroup) -> MemberId:
+def _holder(group: ClassicGroup, command: JoinGroup) -> MemberId:
     if command.member_id or command.instance_id is None:
         return command.member_id
-    return group.instances.get(command.instance_id, "")
+    return group.body.instances.get(command.instance_id, "")
 
 
 def _refuse_for_size(draft: Draft, command: JoinGroup) -> None:
@@ -107,17 +108,17 @@ def _inconsistent(draft: Draft, command: JoinGroup) -> str | None:
     group = draft.found
     if group is None or group.state == EMPTY:
         return None if command.protocol_type and command.protocols else _NAMELESS
-    if command.protocol_type != group.protocol_type:
-        return f"the group's protocol type is {group.protocol_type!r}"
+    if command.protocol_type != group.body.protocol_type:
+        return f"the group's protocol type is {group.body.protocol_type!r}"
     counts = _counts(draft, group)
-    fits = protocol_votes.in_common(counts, command.protocols, len(group.members))
+    fits = protocol_votes.in_common(counts, command.protocols, len(group.body.members))
     return None if fits else _INCONSISTENT
 
 
-def _counts(draft: Draft, group: Group) -> Support:
+def _counts(draft: Draft, group: ClassicGroup) -> Support:
     counts = draft.volatile.support
     if counts is None:
-        counts = protocol_votes.count(group.members.values())
+        counts = protocol_votes.count(group.body.members.values())
         draft.volatile = draft.volatile._replace(support=counts)
     return counts
 
@@ -169,7 +170,7 @@ def _join_with_id(draft: Draft, command: JoinGroup) -> None:
     if error is not None:
         _refuse(draft, command, error)
     else:
-        rejoin.known(draft, command, draft.group.members[member_id])
+        rejoin.known(draft, command, draft.group.body.members[member_id])
 
 
 def _join_pending(draft: Draft, command: JoinGroup) -> None:
@@ -184,9 +185,9 @@ def _join_pending(draft: Draft, command: JoinGroup) -> None:
 def _join_static(draft: Draft, command: JoinGroup) -> None:
     instance_id = command.instance_id
     group = draft.found
-    holder = None if group is None or instance_id is None else group.instances.get(instance_id)
+    holder = None if group is None or instance_id is None else group.body.instances.get(instance_id)
     if group is not None and holder is not None:
-        rejoin.returning(draft, command, group.members[holder])
+        rejoin.returning(draft, command, group.body.members[holder])
         return
     if group is None:
         draft.emit(GroupCreated(), "B1")

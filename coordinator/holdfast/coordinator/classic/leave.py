@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from holdfast.coordinator.classic import identity, parked_calls, rebalance
 from holdfast.coordinator.classic.join import drop_pending
+from holdfast.coordinator.classic.state import ClassicGroup
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.lifecycle import invalid_group_id
 from holdfast.coordinator.model.commands import LeaveGroup, LeavingMember, TriggerRebalance
@@ -19,7 +20,6 @@ from holdfast.coordinator.model.rejections import (
     UnknownMemberId,
 )
 from holdfast.coordinator.model.replies import DoneReply, LeaveReply, MemberResult
-from holdfast.coordinator.model.state import Group
 from holdfast.coordinator.model.volatile import SYNC
 
 _REASON_MAX = 255
@@ -45,13 +45,13 @@ def leave(draft: Draft, command: LeaveGroup) -> LeaveReply:
 
 
 def _unnamed(
-    group: Group | None, command: LeaveGroup, going: dict[MemberId, bool]
+    group: ClassicGroup | None, command: LeaveGroup, going: dict[MemberId, bool]
 ) -> tuple[MemberResult, ...]:
     """Take out who is meant without a name (K-G24), the oldest member first.
 
     That is whoever is bound now, live or released (S12), so nobody's identity is checked.
     """
-    members = sorted(group.members.values(), key=lambda each: each.joined_seq) if group else ()
+    members = sorted(group.body.members.values(), key=lambda each: each.joined_seq) if group else ()
     meant = [
         each
         for each in members
@@ -76,7 +76,10 @@ def _leave_one(
 
 
 def _meant(
-    group: Group | None, entry: LeavingMember, going: dict[MemberId, bool], check: identity.Check
+    group: ClassicGroup | None,
+    entry: LeavingMember,
+    going: dict[MemberId, bool],
+    check: identity.Check,
 ) -> tuple[MemberId, Rejection | None]:
     """Who is to go: by instance id alone whoever holds it, else as `check` says.
 
@@ -85,7 +88,7 @@ def _meant(
     unknown = UnknownMemberId(entry.member_id)
     holder = None
     if group is not None and entry.instance_id is not None:
-        holder = group.instances.get(entry.instance_id)
+        holder = group.body.instances.get(entry.instance_id)
     if holder in going:
         return "", unknown
     if not entry.member_id:
@@ -98,7 +101,7 @@ def _meant(
 
 def _pending_left(draft: Draft) -> None:
     """Only ids that were never used have left: Kafka opens a join phase even so."""
-    if draft.group.members:
+    if draft.group.body.members:
         rebalance.open_join_phase(draft, "G13", "a member left before it joined")
     rebalance.close_if_complete(draft)
 
@@ -140,7 +143,7 @@ def take_out(
 
 def sync_overdue(draft: Draft) -> None:
     """Who was answered and never synced goes, static or not (K-E10 to K-E12)."""
-    late = tuple(m for m in draft.volatile.awaiting_sync if m in draft.group.members)
+    late = tuple(m for m in draft.volatile.awaiting_sync if m in draft.group.body.members)
     if late:
         expire(draft, late, SYNC, "E10")
 
@@ -150,7 +153,7 @@ def trigger(draft: Draft, command: TriggerRebalance) -> DoneReply:
     group = draft.found
     if group is None:
         return DoneReply(GroupIdNotFound(command.group_id))
-    if not group.members:
+    if not group.body.members:
         problem = "the group has no members, so there is nothing to rebalance"
         return DoneReply(InvalidRequest("group_id", problem))
     rebalance.open_join_phase(draft, "operator", command.reason or "an operator asked for it")

@@ -11,17 +11,17 @@ from collections import Counter
 from collections.abc import Collection, Iterable
 from typing import TypeAlias
 
+from holdfast.coordinator.classic.state import ClassicGroup, Member
 from holdfast.coordinator.model.events import Event
 from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.membership import UPDATED, line_of
 from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.state import Group, Member
 from holdfast.coordinator.model.volatile import Support
 
 Protocols: TypeAlias = tuple[Protocol, ...]
 
 
-def after(counts: Support | None, before: Group | None, event: Event) -> Support | None:
+def after(counts: Support | None, before: ClassicGroup | None, event: Event) -> Support | None:
     """The counts after `event` happened to the group `before`; None if they must be counted."""
     if counts is None or before is None:
         return None
@@ -29,7 +29,7 @@ def after(counts: Support | None, before: Group | None, event: Event) -> Support
     if not line.kind:
         return counts
     dropped = line.named(event) if line.kind == UPDATED else line.went(event)
-    old = [before.members[member_id].profile.protocols for member_id in dropped]
+    old = [before.body.members[member_id].profile.protocols for member_id in dropped]
     new = line.protocols(event)
     return _drop(counts, old) if new is None else _swap(counts, old, new)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 from holdfast.coordinator.classic import answers, parked_calls, protocol_votes
+from holdfast.coordinator.classic.state import ClassicGroup, Member
 from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.groups.draft import NOBODY, Draft
@@ -19,7 +20,7 @@ from holdfast.coordinator.model.ids import MemberId
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import RebalanceInProgress
 from holdfast.coordinator.model.replies import SyncReply
-from holdfast.coordinator.model.state import EMPTY, STABLE, Group, Member
+from holdfast.coordinator.model.state import EMPTY, STABLE
 from holdfast.coordinator.model.volatile import (
     JOIN_PHASE,
     SYNC,
@@ -69,7 +70,7 @@ def open_join_phase(
 def too_large(draft: Draft) -> bool:
     """Whether the group has more members than a limit that was lowered since allows (K-I13)."""
     most = settings.of(draft.state, draft.group_id).max_size
-    return draft.group.state in {COMPLETING, STABLE} and len(draft.group.members) > most
+    return draft.group.state in {COMPLETING, STABLE} and len(draft.group.body.members) > most
 
 
 def shrink(draft: Draft) -> None:
@@ -79,11 +80,11 @@ def shrink(draft: Draft) -> None:
         close_if_complete(draft)
 
 
-def _longest_ms(group: Group, leaving: Collection[MemberId]) -> int:
+def _longest_ms(group: ClassicGroup, leaving: Collection[MemberId]) -> int:
     return max(
         (
             m.profile.rebalance_timeout_ms
-            for m in group.members.values()
+            for m in group.body.members.values()
             if m.member_id not in leaving
         ),
         default=0,
@@ -103,10 +104,10 @@ def close_if_complete(draft: Draft) -> None:
     group, volatile = draft.group, draft.volatile
     if group.state != PREPARING or volatile.initial_delay is not None:
         return
-    if len(volatile.joins) == len(group.members) and not volatile.pending:
+    if len(volatile.joins) == len(group.body.members) and not volatile.pending:
         close(draft, "D4")
     elif _KEY not in volatile.armed:
-        draft.arm(_KEY, group.round_timeout_ms)
+        draft.arm(_KEY, group.body.round_timeout_ms)
 
 
 def fired(draft: Draft) -> None:
@@ -126,7 +127,7 @@ def fired(draft: Draft) -> None:
 
 def close(draft: Draft, rule: str) -> None:
     """End the join phase with whoever rejoined; static members stay without it (K-D5 to K-D9)."""
-    joins, members = draft.volatile.joins, draft.group.members
+    joins, members = draft.volatile.joins, draft.group.body.members
     absent = [m for m in members.values() if m.member_id not in joins]
     removed = [m.member_id for m in absent if m.instance_id is None]
     draft.cancel(_KEY)
@@ -135,8 +136,8 @@ def close(draft: Draft, rule: str) -> None:
         _start_generation(draft, rule, removed, [m.member_id for m in absent if m.instance_id])
         return
     _expire(draft, removed)
-    if draft.group.members:  # K-D8: only static members, and none came
-        draft.arm(_KEY, max(draft.group.round_timeout_ms, _AGAIN_MS))
+    if draft.group.body.members:  # K-D8: only static members, and none came
+        draft.arm(_KEY, max(draft.group.body.round_timeout_ms, _AGAIN_MS))
     else:
         draft.emit(GroupEmptied(draft.group.generation + 1), "D9")
 
@@ -152,7 +153,7 @@ def _start_generation(
 ) -> None:
     joins = draft.volatile.joins
     gone = frozenset(removed)
-    staying = [m for m in draft.group.members.values() if m.member_id not in gone]
+    staying = [m for m in draft.group.body.members.values() if m.member_id not in gone]
     event = GenerationStarted(
         generation=draft.group.generation + 1,
         protocol_name=protocol_votes.vote(staying, protocol_votes.count(staying)),
@@ -170,10 +171,12 @@ def _start_generation(
     draft.arm(_SYNC_KEY, _longest_ms(draft.group, ()))
 
 
-def _elect(group: Group, staying: list[Member], joins: PMap[MemberId, ParkedJoin]) -> MemberId:
+def _elect(
+    group: ClassicGroup, staying: list[Member], joins: PMap[MemberId, ParkedJoin]
+) -> MemberId:
     """The leader stays if it rejoined (K-D13), else who is longest in the group leads (K-D7)."""
-    if group.leader is not None and group.leader in joins:
-        return group.leader
+    if group.body.leader is not None and group.body.leader in joins:
+        return group.body.leader
     rejoined = (member for member in staying if member.member_id in joins)
     return min(rejoined, key=lambda member: member.joined_seq).member_id
 
@@ -185,6 +188,6 @@ def _answer_all(draft: Draft) -> None:
         join = parked_calls.take_join(draft, member_id)
         if join is None or join.call == NOBODY:
             continue
-        members = answers.member_list(group) if group.is_leader(member_id) else ()
+        members = answers.member_list(group) if group.body.is_leader(member_id) else ()
         draft.answer(join.call, answers.joined(draft.state, group, member_id, members=members))
         draft.arm_session(member_id)

@@ -13,13 +13,14 @@ from holdfast.coordinator.classic import (
     rebalance,
     validation,
 )
+from holdfast.coordinator.classic.state import ClassicGroup, Member
 from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import JoinGroup
 from holdfast.coordinator.model.events import MemberUpdated, StaticMemberReplaced
 from holdfast.coordinator.model.ids import MemberId
 from holdfast.coordinator.model.member_profile import Protocol
-from holdfast.coordinator.model.state import STABLE, Group, Member
+from holdfast.coordinator.model.state import STABLE
 from holdfast.coordinator.model.volatile import SYNC, DeadlineKey
 
 
@@ -31,7 +32,7 @@ def known(draft: Draft, command: JoinGroup, member: Member) -> None:
         _park(draft, command, member.member_id)
     elif unchanged and (group.state == COMPLETING or _is_retry(command, member)):
         _answer_again(draft, command, member, "A17")
-    elif unchanged and not group.is_leader(member.member_id):
+    elif unchanged and not group.body.is_leader(member.member_id):
         _answer_again(draft, command, member, "A14")
     else:
         rule = "A15" if unchanged else "A16" if group.state == STABLE else "A18"
@@ -76,7 +77,7 @@ def _answer_again(draft: Draft, command: JoinGroup, member: Member, rule: str) -
     """
     _update(draft, command, member, rule)
     group = draft.group
-    leads = group.is_leader(member.member_id)
+    leads = group.body.is_leader(member.member_id)
     reply = answers.joined(
         draft.state,
         group,
@@ -153,37 +154,37 @@ def _predecessor_ms(draft: Draft, old: Member) -> int:
     return max(own_ms, old.predecessor_ms - since_ms, 0)
 
 
-def _rebalance_needed(draft: Draft, before: Group, old: Member) -> tuple[str, str] | None:
+def _rebalance_needed(draft: Draft, before: ClassicGroup, old: Member) -> tuple[str, str] | None:
     """Whether the swap must start a rebalance: the rule, and the reason for people."""
     group = draft.group
     if group.state == COMPLETING:
         return "B12", "a static member came back while the assignment was awaited"
     if group.state != STABLE:
         return None
-    new_id = group.instances[old.instance_id or ""]
-    new = group.members[new_id]
+    new_id = group.body.instances[old.instance_id or ""]
+    new = group.body.members[new_id]
     if (
         not protocol_votes.same_names(old.profile.protocols, new.profile.protocols)
-        and _vote(group) != group.protocol_name
+        and _vote(group) != group.body.protocol_name
     ):
         return "B8", "a static member came back, and another protocol wins the vote"
-    if not before.is_leader(old.member_id) and _topics(group, old) != _topics(group, new):
+    if not before.body.is_leader(old.member_id) and _topics(group, old) != _topics(group, new):
         return "B6", "a static member came back with other topics"
     return None
 
 
-def _vote(group: Group) -> str:
-    members = tuple(group.members.values())
+def _vote(group: ClassicGroup) -> str:
+    members = tuple(group.body.members.values())
     return protocol_votes.vote(members, protocol_votes.count(members))
 
 
-def _topics(group: Group, member: Member) -> frozenset[str] | None:
+def _topics(group: ClassicGroup, member: Member) -> frozenset[str] | None:
     """The topics that a member subscribes to; None unless the type is `consumer`.
 
     A leader that comes back sees all subscriptions and asks for a rebalance itself (KIP-814).
     """
     chosen: Protocol | None = next(
-        (p for p in member.profile.protocols if p.name == group.protocol_name), None
+        (p for p in member.profile.protocols if p.name == group.body.protocol_name), None
     )
     return None if chosen is None or chosen.topics is None else frozenset(chosen.topics)
 
@@ -191,7 +192,7 @@ def _topics(group: Group, member: Member) -> frozenset[str] | None:
 def _hand_over(draft: Draft, command: JoinGroup, member_id: MemberId) -> None:
     """Nothing moves: the new process holds what the old one did (K-B3, K-B4)."""
     group = draft.group
-    leads = group.is_leader(member_id)
+    leads = group.body.is_leader(member_id)
     reply = answers.joined(
         draft.state,
         group,

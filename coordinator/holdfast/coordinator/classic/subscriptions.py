@@ -14,16 +14,16 @@ from holdfast.coordinator.model.subscriptions import CONSUMER, Subscribed
 if TYPE_CHECKING:
     from collections.abc import Container
 
+    from holdfast.coordinator.classic.state import ClassicGroup, Member
     from holdfast.coordinator.model.ids import TopicName
-    from holdfast.coordinator.model.state import Group, Member
 
 
-def known(group: Group) -> bool:
+def known(group: ClassicGroup) -> bool:
     """Whether the group's type tells its topics at all (K-J23)."""
-    return group.protocol_type == CONSUMER
+    return group.body.protocol_type == CONSUMER
 
 
-def of(group: Group) -> Subscribed:
+def of(group: ClassicGroup) -> Subscribed:
     """What the group subscribes to (K-J24); nothing, for a type that does not tell.
 
     Who cannot be read, and everybody before the first protocol is chosen, counts as subscribed to
@@ -31,7 +31,7 @@ def of(group: Group) -> Subscribed:
     """
     if not known(group):
         return Subscribed(frozenset())
-    found = [_topics(member, group.protocol_name) for member in group.members.values()]
+    found = [_topics(member, group.body.protocol_name) for member in group.body.members.values()]
     readable = [topics for topics in found if topics is not None]
     everything = len(readable) < len(found)
     return Subscribed(frozenset(chain.from_iterable(readable)), everything)
@@ -41,7 +41,7 @@ def _topics(member: Member, protocol_name: str | None) -> tuple[TopicName, ...] 
     return next((p.topics for p in member.profile.protocols if p.name == protocol_name), None)
 
 
-def named(group: Group, topics: Container[TopicName]) -> frozenset[TopicName]:
+def named(group: ClassicGroup, topics: Container[TopicName]) -> frozenset[TopicName]:
     """Those of `topics` that a member's metadata names, whichever of its protocols is chosen.
 
     What cannot be read names nothing here, unlike in `of`: one member with unreadable bytes must
@@ -49,5 +49,7 @@ def named(group: Group, topics: Container[TopicName]) -> frozenset[TopicName]:
     """
     if not known(group):
         return frozenset()
-    offered = chain.from_iterable(member.profile.protocols for member in group.members.values())
+    offered = chain.from_iterable(
+        member.profile.protocols for member in group.body.members.values()
+    )
     return frozenset(topic for each in offered for topic in each.topics or () if topic in topics)

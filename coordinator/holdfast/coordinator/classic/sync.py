@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from holdfast.coordinator.classic import answers, identity, parked_calls, validation
+from holdfast.coordinator.classic.state import ClassicGroup
 from holdfast.coordinator.classic.transitions import PREPARING
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.lifecycle import invalid_group_id
@@ -16,7 +17,7 @@ from holdfast.coordinator.model.rejections import (
     Rejection,
 )
 from holdfast.coordinator.model.replies import SyncReply
-from holdfast.coordinator.model.state import STABLE, Group
+from holdfast.coordinator.model.state import STABLE
 from holdfast.coordinator.model.volatile import SYNC, DeadlineKey
 
 
@@ -30,12 +31,12 @@ def sync(draft: Draft, command: SyncGroup) -> None:
     _synced(draft, member_id)
     group = draft.group
     if group.state == STABLE:
-        member = group.members[member_id]
+        member = group.body.members[member_id]
         draft.answer(command.caller.call, answers.synced(draft.state, group, member))  # K-E7
         draft.renew(member_id)
         return
     parked_calls.park_sync(draft, command.caller, member_id)
-    if group.is_leader(member_id):
+    if group.body.is_leader(member_id):
         _store(draft, command)
 
 
@@ -51,18 +52,18 @@ def _refusal(draft: Draft, command: SyncGroup) -> Rejection | None:
     if command.generation != group.generation:
         return IllegalGeneration(command.generation, group.generation)
     if not _agrees(group, command):
-        current = f"{group.protocol_type!r}, {group.protocol_name!r}"
+        current = f"{group.body.protocol_type!r}, {group.body.protocol_name!r}"
         return InconsistentGroupProtocol(f"the group has protocol type and name {current}")
     if group.state == PREPARING:
         return RebalanceInProgress()
-    leads = group.state != STABLE and group.is_leader(command.member_id)
+    leads = group.state != STABLE and group.body.is_leader(command.member_id)
     return validation.of_assignments(draft, command) if leads else None
 
 
-def _agrees(group: Group, command: SyncGroup) -> bool:
+def _agrees(group: ClassicGroup, command: SyncGroup) -> bool:
     """Whether the caller speaks the group's protocol (K-E8, K-E9); a first round has none yet."""
     chosen = (None, command.protocol_name)
-    return command.protocol_type == group.protocol_type and group.protocol_name in chosen
+    return command.protocol_type == group.body.protocol_type and group.body.protocol_name in chosen
 
 
 def _synced(draft: Draft, member_id: MemberId) -> None:
@@ -80,7 +81,7 @@ def _store(draft: Draft, command: SyncGroup) -> None:
     """Whom the leader left out gets nothing; strangers are dropped silently (K-E5)."""
     group = draft.group
     given = {
-        each.member_id: each for each in command.assignments if each.member_id in group.members
+        each.member_id: each for each in command.assignments if each.member_id in group.body.members
     }
     ordered: tuple[Assigned, ...] = tuple(given.values())
     draft.emit(AssignmentStored(group.generation, ordered), "E5")
@@ -88,6 +89,6 @@ def _store(draft: Draft, command: SyncGroup) -> None:
     for member_id in tuple(draft.volatile.syncs):
         parked = parked_calls.take_sync(draft, member_id)
         if parked is not None:
-            member = group.members[member_id]
+            member = group.body.members[member_id]
             draft.answer(parked.call, answers.synced(draft.state, group, member))
             draft.arm_session(member_id)

@@ -12,8 +12,8 @@ from holdfast.coordinator.model.commands import JoinGroup, SyncGroup
 from holdfast.coordinator.model.usage import MORE, NEW, SAME, Growth
 
 if TYPE_CHECKING:
+    from holdfast.coordinator.classic.state import ClassicGroup, Member
     from holdfast.coordinator.model.member_profile import Protocol
-    from holdfast.coordinator.model.state import Group, Member
 
 PROTOCOL_BYTES: Final = 150
 
@@ -32,7 +32,9 @@ def of_protocols(protocols: tuple[Protocol, ...]) -> int:
     )
 
 
-def growth(before: Group | None, after: Group | None, command: JoinGroup | SyncGroup) -> Growth:
+def growth(
+    before: ClassicGroup | None, after: ClassicGroup | None, command: JoinGroup | SyncGroup
+) -> Growth:
     """What a join or a sync has made larger that made the state larger.
 
     A member may always come back with no more than it had, and a leader may always assign no more
@@ -45,18 +47,18 @@ def growth(before: Group | None, after: Group | None, command: JoinGroup | SyncG
             return MORE if _assigned(after) > _assigned(before) else SAME
 
 
-def _growth_by_join(before: Group | None, command: JoinGroup) -> Growth:
+def _growth_by_join(before: ClassicGroup | None, command: JoinGroup) -> Growth:
     if before is None:
         return NEW
-    holder = command.member_id or before.instances.get(command.instance_id or "", "")
-    member = before.members.get(holder)
+    holder = command.member_id or before.body.instances.get(command.instance_id or "", "")
+    member = before.body.members.get(holder)
     if member is None:
         return NEW  # it is handed an id, or was handed its id and becomes a member now
     known = of_protocols(member.profile.protocols)
     return MORE if of_protocols(command.protocols) > known else SAME
 
 
-def _assigned(group: Group | None) -> int:
+def _assigned(group: ClassicGroup | None) -> int:
     """Bytes of what the members have been given, also if that was abandoned (K-D10)."""
-    members = group.members.values() if group else ()
+    members = group.body.members.values() if group else ()
     return sum(len(each.assignment) + len(each.abandoned) for each in members)

@@ -6,7 +6,7 @@ Total: an event on the log is a fact. Knows no rules of who may change what; tho
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.model.request_ids import made_at_ms
@@ -93,7 +93,7 @@ def request_recorded(state: State, event: RequestRecorded, record: Record) -> St
     return _forget(state, record.log_time_ms)
 
 
-def _counted(state: State, record: Record) -> PMap[GroupId, Group]:
+def _counted(state: State, record: Record) -> PMap[GroupId, Group[Any]]:
     """A group that is still there counts the record as one of its own (S3)."""
     group = state.groups.get(record.group_id)
     if group is None:

@@ -7,7 +7,7 @@ before it did. Here are no rules, only the ways to write a decision down.
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from holdfast.coordinator.groups.group_type import GroupType, Rules
 from holdfast.coordinator.model.effects import Answer, Arm, Cancel, Decision, Effect, Renew
@@ -36,7 +36,7 @@ class Mark(NamedTuple):
 
     state: State
     volatile: Volatile
-    found: Group | None
+    found: Group[Any] | None
     proposed: int
     effects: int
 
@@ -105,7 +105,7 @@ class Draft:
         del self.effects[mark.effects :]
 
     @property
-    def group(self) -> Group:
+    def group(self) -> Group[Any]:
         """The group as it is now; raise KeyError if it does not exist."""
         if self.found is None:
             raise KeyError(self.group_id)
@@ -127,7 +127,7 @@ class Draft:
             follow = self.rules.types[group.group_type].follow
             self.volatile = follow(self.volatile, before, event)
 
-    def _fold(self, proposed: Proposed, before: Group | None) -> None:
+    def _fold(self, proposed: Proposed, before: Group[Any] | None) -> None:
         """As every replica will, but for the index that is not known yet."""
         state = self.state
         seq = (before.seq if before else 0 if self.group_id else state.cluster_seq) + 1

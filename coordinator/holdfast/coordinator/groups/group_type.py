@@ -41,6 +41,10 @@ class Fetcher(NamedTuple):
 class GroupType(NamedTuple, Generic[D]):
     """One type of group. `D`: the draft of a decision (`groups.draft`).
 
+    Storing. `body`: the class of what its groups have beside the head (`model.state.Group`); it can
+    be made without arguments, for a new group. Members are stored one by one, and maps of a body
+    are not stored: `restore` makes them, given the rest of the body and all members in any order.
+
     Commands, by their classes. `heartbeats`: signs of life, which never make the state larger;
     `calls`: all others that the type answers, or parks, by itself; `one_shots`: those whose answer
     is kept for a repetition (S15).
@@ -76,6 +80,8 @@ class GroupType(NamedTuple, Generic[D]):
     """
 
     name: str
+    body: type[Any]
+    restore: Callable[[Any, Iterable[Any]], Any]
     heartbeats: tuple[type, ...]
     calls: tuple[type, ...]
     one_shots: tuple[type, ...]
@@ -86,31 +92,31 @@ class GroupType(NamedTuple, Generic[D]):
     fired: Callable[[D, DeadlineFired], None]
     call_broken: Callable[[D, CallId], None]
     on_leading: Callable[[D], None]
-    follow: Callable[[Volatile, Group | None, Event], Volatile]
+    follow: Callable[[Volatile, Group[Any] | None, Event], Volatile]
 
     target: Callable[[str, GroupEvent], str]
-    evolve: Callable[[Group, GroupEvent, Record], Group]
-    check: Callable[[Group], Iterable[str]]
-    check_touched: Callable[[Group | None, Group, Iterable[MemberId]], Iterable[str]]
+    evolve: Callable[[Group[Any], GroupEvent, Record], Group[Any]]
+    check: Callable[[Group[Any]], Iterable[str]]
+    check_touched: Callable[[Group[Any] | None, Group[Any], Iterable[MemberId]], Iterable[str]]
 
-    members: Callable[[Group], PMap[MemberId, Any]]
-    holder: Callable[[Group, InstanceId], MemberId | None]
-    had_members: Callable[[Group], bool]
+    members: Callable[[Group[Any]], PMap[MemberId, Any]]
+    holder: Callable[[Group[Any], InstanceId], MemberId | None]
+    had_members: Callable[[Group[Any]], bool]
     heard: Callable[[D, CommitOffsets], None]
     session_ms: Callable[[D, MemberId], int]
     weigh_member: Callable[[Any], int]
-    growth: Callable[[Group | None, Group | None, Any], Growth]
+    growth: Callable[[Group[Any] | None, Group[Any] | None, Any], Growth]
 
-    is_empty: Callable[[Group], bool]
-    may_commit: Callable[[Group, CommitOffsets], Rejection | None]
-    may_fetch: Callable[[Group, Fetcher], Rejection | None]
-    expiry_rule: Callable[[Group], str]
-    tells_topics: Callable[[Group], bool]
-    subscribed: Callable[[Group], Subscribed]
-    names: Callable[[Group, Container[TopicName]], frozenset[TopicName]]
+    is_empty: Callable[[Group[Any]], bool]
+    may_commit: Callable[[Group[Any], CommitOffsets], Rejection | None]
+    may_fetch: Callable[[Group[Any], Fetcher], Rejection | None]
+    expiry_rule: Callable[[Group[Any]], str]
+    tells_topics: Callable[[Group[Any]], bool]
+    subscribed: Callable[[Group[Any]], Subscribed]
+    names: Callable[[Group[Any], Container[TopicName]], frozenset[TopicName]]
 
-    describe: Callable[[Group], DescribedBody]
-    describe_member: Callable[[State, Group, Any], DescribedMember]
+    describe: Callable[[Group[Any]], DescribedBody]
+    describe_member: Callable[[State, Group[Any], Any], DescribedMember]
     seniority: Callable[[Any], int]
     identify: Callable[[Any], Identity]
     held: Callable[[Any], bytes]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Container
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def of_topics(
-    types: Types, groups: PMap[GroupId, Group], topics: Container[TopicName], survey: Survey
+    types: Types, groups: PMap[GroupId, Group[Any]], topics: Container[TopicName], survey: Survey
 ) -> dict[TopicName, list[GroupId]]:
     """Which groups subscribe to each of these topics, sorted; a topic without any is left out.
 

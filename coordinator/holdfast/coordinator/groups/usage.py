@@ -87,11 +87,11 @@ def difference(before: State, after: State, types: Types, group_id: GroupId | No
     )
 
 
-def _count(group: Group | None, types: Types) -> int:
+def _count(group: Group[Any] | None, types: Types) -> int:
     return 0 if group is None else len(types[group.group_type].members(group))
 
 
-def _of_group(old: Group | None, new: Group | None, types: Types) -> int:
+def _of_group(old: Group[Any] | None, new: Group[Any] | None, types: Types) -> int:
     if old is None or new is None or old.group_type != new.group_type:
         was = 0 if old is None else _whole(old, types[old.group_type])
         return (0 if new is None else _whole(new, types[new.group_type])) - was
@@ -103,7 +103,7 @@ def _of_group(old: Group | None, new: Group | None, types: Types) -> int:
     return size
 
 
-def _whole(group: Group, kind: GroupType[Any]) -> int:
+def _whole(group: Group[Any], kind: GroupType[Any]) -> int:
     size = _weight_of_group(group) + sum(map(kind.weigh_member, kind.members(group).values()))
     return size + sum(_offset(*each) for each in group.offsets.items())
 
@@ -132,7 +132,7 @@ def of_texts(texts: Iterable[str]) -> int:
     return sum(LISTED_BYTES + of_text(text) for text in texts)
 
 
-def _weight_of_group(group: Group) -> int:
+def _weight_of_group(group: Group[Any]) -> int:
     """A group without its members and offsets."""
     told = min(group.generation, REBALANCES_MAX) * REBALANCE_BYTES
     return GROUP_BYTES + of_text(group.group_id) + told

@@ -9,10 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from holdfast.coordinator.kernel.evolve import evolve
+from holdfast.coordinator.kernel.group_types import new_group
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import GroupCreated, LogEntry, Part, Record
 from holdfast.coordinator.model.ids import GroupId, Position
-from holdfast.coordinator.model.state import Group, State
+from holdfast.coordinator.model.state import State
 
 
 class Skipped(NamedTuple):
@@ -84,7 +85,7 @@ def _quarantine(state: State, index: int, group_id: GroupId, error: Exception) -
     """
     if not group_id:
         return state
-    group = state.groups.get(group_id) or Group(group_id)
+    group = state.groups.get(group_id) or new_group(group_id)
     why = f"entry {index} cannot be applied: {error}"
     return state._replace(
         groups=state.groups.set(group_id, group._replace(quarantined=why, version=index))

@@ -7,10 +7,10 @@ that cannot be true of the state that it meets raises InvariantBroken (S6).
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from holdfast.coordinator.cluster import evolve as evolve_cluster
-from holdfast.coordinator.kernel.group_types import type_of
+from holdfast.coordinator.kernel.group_types import new_group, type_of
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
     ClusterEvent,
@@ -74,18 +74,15 @@ def _evolve_cluster(state: State, event: ClusterEvent | RequestRecorded, record:
             return evolve_cluster.segment_sealed(state, event, record)
 
 
-def evolve_group(group: Group | None, event: GroupEvent, record: Record) -> Group | None:
+def evolve_group(group: Group[Any] | None, event: GroupEvent, record: Record) -> Group[Any] | None:
     """The group after its event; None if it is gone. Raise InvariantBroken as `evolve` does."""
     if group is not None and group.quarantined and isinstance(event, GroupDeleted):
         return None  # an operator ends the quarantine, whatever state it caught the group in (S6)
     to = type_of(group).target(group.state if group else ABSENT, event)
     index = record.position.index
     if group is None:
-        return Group(
-            record.group_id,
-            version=index,
-            seq=record.group_seq,
-            state_since_ms=record.log_time_ms,
+        return new_group(record.group_id)._replace(
+            version=index, seq=record.group_seq, state_since_ms=record.log_time_ms
         )
     if record.group_seq != group.seq + 1:
         raise InvariantBroken("S3", f"record {record.group_seq} follows {group.seq}")
@@ -99,7 +96,7 @@ def evolve_group(group: Group | None, event: GroupEvent, record: Record) -> Grou
     )
 
 
-def _changed(group: Group, event: GroupEvent, record: Record) -> Group:
+def _changed(group: Group[Any], event: GroupEvent, record: Record) -> Group[Any]:
     match event:
         case OffsetsCommitted():
             return evolve_offsets.offsets_committed(group, event, record)

@@ -6,24 +6,30 @@ says nothing of a type, so it is classic.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.coordinator.classic.group_type import CLASSIC
+from holdfast.coordinator.model.state import Group
 
 if TYPE_CHECKING:
     from holdfast.coordinator.groups.draft import Draft
     from holdfast.coordinator.groups.group_type import GroupType
-    from holdfast.coordinator.model.state import Group
+    from holdfast.coordinator.model.ids import GroupId
 
 TYPES: dict[str, GroupType[Draft]] = {CLASSIC.name: CLASSIC}
 
 
-def type_of(group: Group | None) -> GroupType[Draft]:
+def type_of(group: Group[Any] | None) -> GroupType[Draft]:
     """The type of a group; of none: the type that the first commit or join makes one of."""
     return CLASSIC if group is None else TYPES[group.group_type]
 
 
-def for_command(group: Group | None, command: object) -> GroupType[Draft] | None:
+def new_group(group_id: GroupId) -> Group[Any]:
+    """A group as the first commit or join makes it."""
+    return Group(group_id, CLASSIC.name, CLASSIC.body())
+
+
+def for_command(group: Group[Any] | None, command: object) -> GroupType[Draft] | None:
     """Who decides a member's or an operator's command; None: not in a group of this type."""
     if group is not None:
         found = TYPES[group.group_type]

@@ -8,7 +8,7 @@ follow upon each other rightly is the business of `transitions` and `evolve`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.kernel.group_types import type_of
@@ -32,12 +32,14 @@ def check(state: State) -> list[str]:
     return found
 
 
-def check_group(group: Group) -> list[str]:
+def check_group(group: Group[Any]) -> list[str]:
     """Every broken invariant of a group, in time proportional to its size."""
     return _told(group, type_of(group).check(group))
 
 
-def check_touched(before: Group | None, group: Group, member_ids: Iterable[MemberId]) -> list[str]:
+def check_touched(
+    before: Group[Any] | None, group: Group[Any], member_ids: Iterable[MemberId]
+) -> list[str]:
     """Broken invariants of a group and of these members, in time that does not follow its size.
 
     `before`: the group before the events that touched them.
@@ -45,18 +47,18 @@ def check_touched(before: Group | None, group: Group, member_ids: Iterable[Membe
     return _told(group, type_of(group).check_touched(before, group, member_ids))
 
 
-def _told(group: Group, of_type: Iterable[str]) -> list[str]:
+def _told(group: Group[Any], of_type: Iterable[str]) -> list[str]:
     return [f"{problem} (group {group.group_id!r})" for problem in (*_life(group), *of_type)]
 
 
-def _life(group: Group) -> Iterator[str]:
+def _life(group: Group[Any]) -> Iterator[str]:
     if not group.group_id:
         yield "I6: a group has the empty id, which is the cluster's own"
     if group.seq < 1 or group.generation < 0 or group.version < UNCOMMITTED:
         yield f"S3: seq {group.seq}, generation {group.generation}, version {group.version}"
 
 
-def _times(state: State, group: Group) -> Iterator[str]:
+def _times(state: State, group: Group[Any]) -> Iterator[str]:
     where = f"(group {group.group_id!r})"
     if group.version > state.applied_index:
         yield f"S2: version {group.version} is after the last entry {state.applied_index} {where}"

@@ -7,7 +7,7 @@ function of it alone. Nothing of the leader-local part is ever shown, so any nod
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.cluster.settings_catalogue import GROUP, REGISTRY
@@ -109,7 +109,7 @@ def list_groups(
     return tuple(sorted(found, key=lambda listed: listed.group_id))
 
 
-def list_group(group: Group) -> ListedGroup:
+def list_group(group: Group[Any]) -> ListedGroup:
     """The line of one group."""
     kind = type_of(group).describe(group).protocol_type
     return ListedGroup(group.group_id, kind, group.state, group.group_type)
@@ -127,7 +127,7 @@ class Wanted:
         """Filters do not mind case; an unknown name fits nothing."""
         return cls(frozenset(map(str.casefold, states)), frozenset(map(str.casefold, types)))
 
-    def takes(self, group: Group) -> bool:
+    def takes(self, group: Group[Any]) -> bool:
         """Whether the group is among them."""
         return (not self.states or group.state.casefold() in self.states) and (
             not self.types or group.group_type.casefold() in self.types
@@ -157,13 +157,15 @@ def fetch_offsets(
     return tuple(fetch_offset(state, group, partition) for partition in partitions)
 
 
-def committed(state: State, group: Group | None) -> Iterator[TopicPartition]:
+def committed(state: State, group: Group[Any] | None) -> Iterator[TopicPartition]:
     """Partitions that the group has offsets of, in no order."""
     if group is not None:
         yield from (place for place in group.offsets if place.topic in state.topics)
 
 
-def fetch_offset(state: State, group: Group | None, partition: TopicPartition) -> FetchedOffset:
+def fetch_offset(
+    state: State, group: Group[Any] | None, partition: TopicPartition
+) -> FetchedOffset:
     """One of `fetch_offsets`."""
     found = group.offsets.get(partition) if group else None
     if found is None or partition.topic not in state.topics:

@@ -6,20 +6,17 @@ Durations are milliseconds; times are log time in milliseconds (S8).
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import (
     GroupId,
-    InstanceId,
-    MemberId,
     Position,
     Principal,
     RequestId,
     TopicName,
     TopicPartition,
 )
-from holdfast.coordinator.model.member_profile import MemberProfile
 from holdfast.coordinator.model.pmap import PMap
 
 EMPTY: Final = "Empty"
@@ -33,35 +30,8 @@ Each type has some of its own, in its room.
 ABSENT: Final = "-"
 """Stands for the state of a group that does not exist."""
 
-CLASSIC: Final = "classic"
-"""The group type of the classic protocol."""
-
-
-class Member(NamedTuple):
-    """One member. `instance_id` makes it static (KIP-345).
-
-    `joined_seq`: the group_seq of its joining, the order that breaks ties; a swap keeps it.
-    `granted_index`: entry of the event that last granted its assignment (S13), 0 before the first.
-    `released`: its id is fenced by a planned restart (S12). `predecessor_ms`: how long an older
-    holder may still act on the present grant (S12). `request_id`: of the join last served (S14).
-    `since_ms`: log time at which this member id took its place. `abandoned`: what it held until its
-    assignment was abandoned (K-D10), until the next one: it counts like an assignment (S23), and
-    projections tell by it what moved.
-    `replaced_requests`: of the joins whose members this one has replaced, the last ones (S14).
-    """
-
-    member_id: MemberId
-    instance_id: InstanceId | None
-    profile: MemberProfile
-    request_id: RequestId
-    joined_seq: int
-    since_ms: int
-    assignment: bytes = b""
-    granted_index: int = 0
-    predecessor_ms: int = 0
-    released: bool = False
-    abandoned: bytes = b""
-    replaced_requests: tuple[RequestId, ...] = ()
+B = TypeVar("B")
+"""The body of a group."""
 
 
 class Offset(NamedTuple):
@@ -73,41 +43,26 @@ class Offset(NamedTuple):
     committed_ms: int
 
 
-class Group(NamedTuple):
-    """One group. `version`: index of the last entry that changed it (S2). `seq`: of its last one.
+class Group(NamedTuple, Generic[B]):
+    """The head of a group: what every type of group has; and its body, which is its type's own.
 
-    `initial`: the open join phase began from Empty (K-D4). `round_timeout_ms`: how long it may
-    last. `rejoined`: until the assignment is stored, who was answered when the generation began
-    (S16).
-    `state_since_ms`: log time of the last change of state. `predecessors_until_ms`: until when, in
-    log time, a member that was replaced or removed may still act on an old grant (S12). Ids of
-    replaced members are not kept: an unknown id is simply unknown, an instance id tells whom it
-    belongs to now.
-    `quarantined`: why nothing but its deletion is decided for it any more (S6); "" as a rule.
+    `body`: of the class that the type names, and read by nothing but the type (`groups.group_type`
+    is the table that everything else asks). `generation`: the number of the last one, or the epoch.
+    `version`: index of the last entry that changed the group (S2). `seq`: of its last record.
+    `state_since_ms`: log time of the last change of state. `quarantined`: why nothing but its
+    deletion is decided for it any more (S6); "" as a rule.
     """
 
     group_id: GroupId
+    group_type: str
+    body: B
     state: str = EMPTY
-    protocol_type: str | None = None
-    protocol_name: str | None = None
     generation: int = 0
-    leader: MemberId | None = None
-    members: PMap[MemberId, Member] = PMap()
-    instances: PMap[InstanceId, MemberId] = PMap()
     offsets: PMap[TopicPartition, Offset] = PMap()
-    rejoined: tuple[MemberId, ...] = ()
-    initial: bool = False
-    round_timeout_ms: int = 0
     version: int = 0
     seq: int = 0
     state_since_ms: int = 0
-    group_type: str = CLASSIC
-    predecessors_until_ms: int = 0
     quarantined: str = ""
-
-    def is_leader(self, member_id: MemberId) -> bool:
-        """Whether this member assigns in the present generation."""
-        return self.leader == member_id
 
 
 class RequestKey(NamedTuple):
@@ -152,7 +107,7 @@ class State(NamedTuple):
     """
 
     cluster_id: str = ""
-    groups: PMap[GroupId, Group] = PMap()
+    groups: PMap[GroupId, Group[Any]] = PMap()
     topics: PMap[TopicName, TopicSize] = PMap()
     settings: Settings = Settings()
     requests: PMap[RequestKey, RequestRecord] = PMap()

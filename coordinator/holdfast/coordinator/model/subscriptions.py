@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.coordinator.model.ids import GroupId
 from holdfast.coordinator.model.pmap import PMap
@@ -34,7 +34,7 @@ class Survey(NamedTuple):
     With no `groups` nobody has looked yet.
     """
 
-    groups: PMap[GroupId, Group] = PMap()
+    groups: PMap[GroupId, Group[Any]] = PMap()
     subscribed: frozenset[GroupId] = frozenset()
 
 

@@ -7,7 +7,7 @@ Knows nothing of how members join; only who is a member now, and at which genera
 from __future__ import annotations
 
 from itertools import islice
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.groups.lifecycle import delete_empty, invalid_group_id
@@ -210,7 +210,7 @@ def _forget(draft: Draft, places: Iterator[TopicPartition], room: int, rule: str
     return min(size, room)
 
 
-def _of_gone_topics(state: State, group: Group) -> Iterator[TopicPartition]:
+def _of_gone_topics(state: State, group: Group[Any]) -> Iterator[TopicPartition]:
     return (place for place in group.offsets if place.topic not in state.topics)
 
 
@@ -224,7 +224,7 @@ def _expired(draft: Draft, too_old_ms: int) -> Iterator[TopicPartition]:
             yield place
 
 
-def _base_ms(group: Group, offset: Offset, *, left: bool) -> int:
+def _base_ms(group: Group[Any], offset: Offset, *, left: bool) -> int:
     """Since when an offset grows old; `left`: the group had members and has none any more.
 
     K-J27: with its last member gone, the whole group starts to age together. A commit from outside

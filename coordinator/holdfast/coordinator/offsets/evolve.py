@@ -5,7 +5,7 @@ Knows no rules of who may commit or delete; those are in `decide.offsets`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.state import Offset
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.state import Group
 
 
-def offsets_committed(group: Group, event: OffsetsCommitted, record: Record) -> Group:
+def offsets_committed(group: Group[Any], event: OffsetsCommitted, record: Record) -> Group[Any]:
     """Offsets are set, and may go backwards; the commit time is log time (S8)."""
     fresh = (
         (
@@ -27,7 +27,7 @@ def offsets_committed(group: Group, event: OffsetsCommitted, record: Record) -> 
     return group._replace(offsets=group.offsets.update_all(fresh))
 
 
-def offsets_deleted(group: Group, event: OffsetsDeleted, _record: Record) -> Group:
+def offsets_deleted(group: Group[Any], event: OffsetsDeleted, _record: Record) -> Group[Any]:
     """Offsets are gone; one that was not there stays so."""
     offsets = group.offsets
     for place in event.partitions:

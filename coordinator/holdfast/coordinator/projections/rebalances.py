@@ -94,7 +94,7 @@ def followed(
 
 
 def noted(
-    history: History, kind: GroupType[Any], before: Group, record: Record, after: Group
+    history: History, kind: GroupType[Any], before: Group[Any], record: Record, after: Group[Any]
 ) -> History:
     """The history of a group of this type after one of its records."""
     event = record.event
@@ -111,7 +111,11 @@ def noted(
 
 
 def opened(
-    history: History, kind: GroupType[Any], group: Group, event: RebalanceStarted, record: Record
+    history: History,
+    kind: GroupType[Any],
+    group: Group[Any],
+    event: RebalanceStarted,
+    record: Record,
 ) -> History:
     """A join phase opens: begin a rebalance. Who caused it may be a member that comes with it."""
     last = history[-1] if history else None
@@ -149,7 +153,7 @@ def _kept(history: History) -> History:
     return history
 
 
-def changed(history: History, kind: GroupType[Any], before: Group, event: Event) -> History:
+def changed(history: History, kind: GroupType[Any], before: Group[Any], event: Event) -> History:
     """Members came or went: note who, in the rebalance that this belongs to."""
     if isinstance(event, MemberJoined):
         return _joined(history, event)
@@ -159,7 +163,7 @@ def changed(history: History, kind: GroupType[Any], before: Group, event: Event)
     return _went(history, kind, _those(kind, before, gone), how) if gone and how else history
 
 
-def closed(history: History, after: Group, record: Record) -> History:
+def closed(history: History, after: Group[Any], record: Record) -> History:
     """The join phase is over."""
     last = history[-1]
     over = last._replace(generation=after.generation, closed_ms=record.log_time_ms)
@@ -167,7 +171,7 @@ def closed(history: History, after: Group, record: Record) -> History:
 
 
 def assigned(
-    history: History, kind: GroupType[Any], before: Group, record: Record, after: Group
+    history: History, kind: GroupType[Any], before: Group[Any], record: Record, after: Group[Any]
 ) -> History:
     """The assignment is stored: tell what moved, against the last one that was."""
     done = _told(history[-1], kind, before, after)
@@ -189,7 +193,7 @@ def _joined(history: History, event: MemberJoined) -> History:
     return _with_last(history, joined)
 
 
-def _those(kind: GroupType[Any], group: Group, member_ids: Iterable[MemberId]) -> list[Any]:
+def _those(kind: GroupType[Any], group: Group[Any], member_ids: Iterable[MemberId]) -> list[Any]:
     """The members with these ids, as far as they are any."""
     members = kind.members(group)
     return [members[member_id] for member_id in member_ids if member_id in members]
@@ -240,7 +244,9 @@ class _Difference(NamedTuple):
     after: bytes
 
 
-def _told(last: Rebalance, kind: GroupType[Any], before: Group, after: Group) -> Rebalance:
+def _told(
+    last: Rebalance, kind: GroupType[Any], before: Group[Any], after: Group[Any]
+) -> Rebalance:
     """The record with what differs between the two last assignments."""
     differences = [_Difference(each.name, each.assignment, b"") for each in last.parted]
     was = kind.members(before)

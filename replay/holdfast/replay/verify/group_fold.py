@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.errors import InvariantBroken
@@ -49,7 +50,7 @@ def fold_bucket(sources: Sequence[Source], cut: Cut) -> Iterator[ResultRow]:
             yield from entries_of(group)
 
 
-def _records_of(group: Group) -> Iterator[ResultRow]:
+def _records_of(group: Group[Any]) -> Iterator[ResultRow]:
     """Yield the state records of a group: the digest of a state is the sum over them."""
     alone = State(groups=PMap([(group.group_id, group)]))
     for change in changes(State(), alone):
@@ -57,15 +58,15 @@ def _records_of(group: Group) -> Iterator[ResultRow]:
             yield ResultRow(RECORD, group.group_id, key=change.database, content=change.content)
 
 
-def entries_of(group: Group) -> Iterator[ResultRow]:
+def entries_of(group: Group[Any]) -> Iterator[ResultRow]:
     """Yield a group as keys and values as text, as `sql_state` computes them independently."""
     name = group.group_id
     yield ResultRow(ENTRY, name, "generation", "", str(group.generation))
-    for member in group.members.values():
+    for member in group.body.members.values():
         yield ResultRow(ENTRY, name, "member", member.member_id, member.instance_id or "")
         granted = f"{member.granted_index}:{member.assignment.hex()}"
         yield ResultRow(ENTRY, name, "grant", member.member_id, granted)
-    for instance_id, member_id in group.instances.items():
+    for instance_id, member_id in group.body.instances.items():
         yield ResultRow(ENTRY, name, "instance", instance_id, member_id)
     for place, offset in group.offsets.items():
         yield ResultRow(

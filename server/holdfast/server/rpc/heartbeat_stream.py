@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from typing import TYPE_CHECKING, Final, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 import grpc
 
@@ -324,7 +324,7 @@ def failed(error: CallFailed, code: Code) -> g.HeartbeatResponse:
     return g.HeartbeatResponse(error_code=code, holdfast=x.ResponseExtras(message=error.sentence))
 
 
-def _news(event: Event, group: Group | None) -> Iterator[tuple[MemberId, Code, str]]:
+def _news(event: Event, group: Group[Any] | None) -> Iterator[tuple[MemberId, Code, str]]:
     """Yield the members that must hear of an event now, each with a code and a reason."""
     line = line_of(event)
     reason = line.reason(event) or ""

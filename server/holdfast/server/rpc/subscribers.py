@@ -7,7 +7,7 @@ it looks again at each group that has changed since.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.subscriptions import Survey
@@ -23,7 +23,7 @@ MEMBERS_A_TURN: Final = 1_000
 """Members that are examined in one turn of the loop: about a millisecond."""
 
 
-async def survey(groups: PMap[GroupId, Group], topics: Container[TopicName]) -> Survey:
+async def survey(groups: PMap[GroupId, Group[Any]], topics: Container[TopicName]) -> Survey:
     """Find the groups with a member that names one of the topics."""
     subscribed: set[GroupId] = set()
     looked_at = 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
@@ -140,7 +140,7 @@ def _assigned(
         return ()
 
 
-def listed(group: Group) -> a.ListedGroup:
+def listed(group: Group[Any]) -> a.ListedGroup:
     """Make a group's line of ListGroups (K-K8)."""
     found = queries.list_group(group)
     return a.ListedGroup(

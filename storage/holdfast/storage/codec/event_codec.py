@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
 from google.protobuf.message import DecodeError, Message
 
+from holdfast.coordinator.classic.state import ClassicBody, Member
 from holdfast.coordinator.model.events import (
     Cause,
     Event,
@@ -28,7 +29,7 @@ from holdfast.coordinator.model.events import (
 )
 from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.state import Group, Member, Offset, RequestRecord, State
+from holdfast.coordinator.model.state import Group, Offset, RequestRecord, State
 from holdfast.coordinator.projections.history import Rebalance
 from holdfast.storage.codec.shapes import Shape, message_of
 from holdfast.v1 import events_pb2, extras_pb2, group_pb2, state_pb2
@@ -52,7 +53,7 @@ Scope: TypeAlias = PMap[str, str]
 """The settings of the cluster or of one group."""
 
 StateValue: TypeAlias = (
-    State | Group | Member | Offset | TopicSize | Scope | RequestRecord | Rebalance
+    State | Group[Any] | Member | Offset | TopicSize | Scope | RequestRecord | Rebalance
 )
 """The value of one stored record; State and Group without the parts that have their own records.
 
@@ -238,6 +239,8 @@ def decode_state(stored: bytes) -> StateItem:
     value = shape.to_value(getattr(message, body))
     if isinstance(value, _Settings):
         value = PMap((key, text) for key, text in value.settings if text is not None)
+    if isinstance(value, _FlatGroup):
+        value = _group(value)
     return StateItem(tuple(message.key), value)
 
 
@@ -247,10 +250,42 @@ class _Settings(NamedTuple):
     settings: tuple[SettingChange, ...]
 
 
+class _FlatGroup(NamedTuple):
+    """A classic group as it is stored: its head and its body, without maps."""
+
+    group_id: str
+    state: str
+    protocol_type: str | None
+    protocol_name: str | None
+    generation: int
+    leader: str | None
+    rejoined: tuple[str, ...]
+    initial: bool
+    round_timeout_ms: int
+    version: int
+    seq: int
+    state_since_ms: int
+    group_type: str
+    predecessors_until_ms: int
+    quarantined: str
+
+
+_IN_BODY: Final = frozenset(_FlatGroup._fields) & frozenset(ClassicBody._fields)
+_IN_HEAD: Final = frozenset(_FlatGroup._fields) - _IN_BODY
+
+
 def _flat(value: StateValue) -> object:
     if isinstance(value, PMap):
         return _Settings(tuple(SettingChange(k, v) for k, v in sorted(value.items())))
+    if isinstance(value, Group):
+        head = {name: getattr(value, name) for name in _IN_HEAD}
+        return _FlatGroup(**head, **{name: getattr(value.body, name) for name in _IN_BODY})
     return value
+
+
+def _group(flat: _FlatGroup) -> Group[Any]:
+    body = ClassicBody(**{name: getattr(flat, name) for name in _IN_BODY})
+    return Group(body=body, **{name: getattr(flat, name) for name in _IN_HEAD})
 
 
 def _state_shape(value: StateValue) -> tuple[str, Shape[Any]]:
@@ -336,7 +371,7 @@ _EVENTS_BY_BODY: Final[dict[str, Shape[Any]]] = dict(_EVENTS_BY_CLASS.values())
 
 _STATE_KINDS: Final[tuple[tuple[str, type[Any], type[Any], tuple[str, ...]], ...]] = (
     ("cluster", State, State, ("groups", "topics", "settings", "requests", "requests_by_number")),
-    ("group", Group, Group, ("members", "instances", "offsets")),
+    ("group", Group, _FlatGroup, ()),
     ("member", Member, Member, ()),
     ("offset", Offset, Offset, ()),
     ("topic", TopicSize, TopicSize, ()),

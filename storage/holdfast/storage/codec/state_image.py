@@ -12,14 +12,15 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from holdfast.coordinator.classic.state import Member
+from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.events import TopicSize
-from holdfast.coordinator.model.ids import TopicPartition
+from holdfast.coordinator.model.ids import MemberId, TopicPartition
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import (
     Group,
-    Member,
     Offset,
     RequestKey,
     RequestRecord,
@@ -162,15 +163,19 @@ def _items(before: State, after: State) -> Iterator[_Item]:
     yield from _settings_items(before.settings, after.settings)
 
 
-def _group_items(group_id: str, old: Group | None, new: Group | None) -> Iterator[_Item]:
+def _group_items(group_id: str, old: Group[Any] | None, new: Group[Any] | None) -> Iterator[_Item]:
     yield _Item(GROUPS, (group_id,), old, new)
-    was, now = old or Group(group_id), new or Group(group_id)
-    for member_id in now.members.changed_since(was.members):
-        key = (group_id, member_id)
-        yield _Item(GROUPS, key, was.members.get(member_id), now.members.get(member_id))
-    for place in now.offsets.changed_since(was.offsets):
-        key3 = (group_id, place.topic, str(place.partition))
-        yield _Item(GROUPS, key3, was.offsets.get(place), now.offsets.get(place))
+    were, are = _members(old), _members(new)
+    for member_id in are.changed_since(were):
+        yield _Item(GROUPS, (group_id, member_id), were.get(member_id), are.get(member_id))
+    had, has = old.offsets if old else PMap(), new.offsets if new else PMap()
+    for place in has.changed_since(had):
+        key = (group_id, place.topic, str(place.partition))
+        yield _Item(GROUPS, key, had.get(place), has.get(place))
+
+
+def _members(group: Group[Any] | None) -> PMap[MemberId, Any]:
+    return PMap() if group is None else type_of(group).members(group)
 
 
 def _settings_items(old: Settings, new: Settings) -> Iterator[_Item]:
@@ -191,7 +196,7 @@ class _Builder:
 
     def __init__(self) -> None:
         self._cluster = State()
-        self._groups: dict[str, Group] = {}
+        self._groups: dict[str, Group[Any]] = {}
         self._members: defaultdict[str, list[Member]] = defaultdict(list)
         self._offsets: defaultdict[str, list[tuple[TopicPartition, Offset]]] = defaultdict(list)
         self._topics: list[tuple[str, TopicSize]] = []
@@ -234,10 +239,10 @@ class _Builder:
             settings=Settings(cluster_settings, PMap(self._settings)),
         )
 
-    def _group(self, group_id: str) -> Group:
-        members = self._members[group_id]
-        return self._groups[group_id]._replace(
-            members=PMap((member.member_id, member) for member in members),
-            instances=PMap((m.instance_id, m.member_id) for m in members if m.instance_id),
+    def _group(self, group_id: str) -> Group[Any]:
+        group = self._groups[group_id]
+        restore = type_of(group).restore
+        return group._replace(
+            body=restore(group.body, self._members[group_id]),
             offsets=PMap(self._offsets[group_id]),
         )

@@ -10,10 +10,11 @@ import pytest
 from click.testing import CliRunner, Result
 
 from holdfast.cli.main import main
+from holdfast.coordinator.kernel.group_types import new_group
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.state import Group, Offset
+from holdfast.coordinator.model.state import Offset
 from holdfast.server.guard import item_bounds
 from unit.server.nodes import served
 
@@ -30,7 +31,7 @@ def changed(*words: str) -> tuple[Result, list[int]]:
             offsets = PMap[TopicPartition, Offset]((place, offset) for place in places)
             state = node.replica.state
             node.replica.state = state._replace(
-                groups=PMap({"g": Group("g", state="Empty", offsets=offsets)}),
+                groups=PMap({"g": new_group("g")._replace(offsets=offsets)}),
                 topics=PMap({"t": TopicSize("t", MANY)}),
             )
             command = ["offsets", *words, "--address", node.address]

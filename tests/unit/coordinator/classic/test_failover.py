@@ -66,7 +66,7 @@ def test_s16_a_sync_is_expected_of_everyone_who_rejoined(calls: Calls) -> None:
     assert dict(calls.volatile.awaiting_sync) == {"i1-1": True}, "i2 was absent (D16 bettered)"
     assert DeadlineKey(SYNC) in calls.volatile.armed
     assert MemberExpired("i1-1", SYNC) in calls.core.advance(REBALANCE_MS)
-    assert "i2-1" in calls.group.members
+    assert "i2-1" in calls.group.body.members
 
 
 def test_l6_pending_ids_are_forgotten(calls: Calls) -> None:

@@ -59,7 +59,7 @@ def test_g4_to_g17_each_entry_has_its_result(calls: Calls) -> None:
         *(unknown, ok, ok, unknown, unknown),
     ]
     assert calls.left().members[0].member_id == "", "G4: the answer repeats what was asked"
-    assert set(calls.group.members) == {"i1-1"}
+    assert set(calls.group.body.members) == {"i1-1"}
 
 
 def test_g1_an_absent_group_is_no_error(calls: Calls) -> None:
@@ -110,8 +110,8 @@ def test_g20_the_last_leave_empties_the_group(calls: Calls) -> None:
     events = calls.leave(LeavingMember("i1-1", "i1"))
 
     assert events[-1] == GroupEmptied(2)
-    assert calls.group.protocol_type == "app", "D9: kept"
-    assert (calls.group.protocol_name, calls.group.leader) == (None, None)
+    assert calls.group.body.protocol_type == "app", "D9: kept"
+    assert (calls.group.body.protocol_name, calls.group.body.leader) == (None, None)
 
 
 def test_g23_by_instance_alone_is_a_removal(calls: Calls) -> None:
@@ -139,8 +139,8 @@ def test_g24_a_static_member_is_removed_in_every_state_of_its_binding(
     assert events[0] == MembersRemoved(("i1-1", "i2-1", "i3-2", "i4-1"), "node retired")
     assert isinstance(events[1], GroupEmptied)
     assert calls.joined(parked).error == UnknownMemberId("i4-1")
-    assert not calls.group.members
-    assert not calls.group.instances
+    assert not calls.group.body.members
+    assert not calls.group.body.instances
     calls.core.check_replays()
 
 
@@ -152,7 +152,7 @@ def test_g24_a_prefix_means_those_alone(calls: Calls) -> None:
     events = calls.remove(prefix="a-")
 
     assert [type(event) for event in events] == [RebalanceStarted, MembersRemoved]
-    assert set(calls.group.instances) == {"b-1"}
+    assert set(calls.group.body.instances) == {"b-1"}
     assert calls.member("b-1-1").released
 
 
@@ -166,7 +166,7 @@ def test_s12_an_operator_removes_a_released_member_by_its_id_too(calls: Calls) -
     assert errors(calls) == [UnknownMemberId, FencedInstanceId]
     calls.leave(LeavingMember("i2-1", None), LeavingMember("i3-1", "i3"), operator=True)
     assert errors(calls) == [type(None), type(None)]
-    assert set(calls.group.members) == {"i1-1"}
+    assert set(calls.group.body.members) == {"i1-1"}
 
 
 def test_g8_an_operator_who_names_an_earlier_holder_does_not_hit_the_present_one(
@@ -179,7 +179,7 @@ def test_g8_an_operator_who_names_an_earlier_holder_does_not_hit_the_present_one
     calls.leave(LeavingMember("i2-1", "i2"), LeavingMember("i2-1", None), operator=True)
 
     assert errors(calls) == [FencedInstanceId, UnknownMemberId]
-    assert set(calls.group.members) == {"i1-1", "i2-2"}
+    assert set(calls.group.body.members) == {"i1-1", "i2-2"}
 
 
 def test_g13_pending_ids_that_leave_open_a_round_as_in_kafka(calls: Calls) -> None:

@@ -129,7 +129,7 @@ def test_s7_a_group_above_the_ceiling_is_refused_and_nothing_is_recorded(cluster
     assert cluster.joins("made-up") == refused
     assert cluster.commits("made-up") == refused
     cluster.join("i1")
-    assert "i1" in cluster.group.instances, "a group that is there takes members"
+    assert "i1" in cluster.group.body.instances, "a group that is there takes members"
     assert cluster.core.state.topics is before.topics
     assert set(cluster.core.state.groups) == {"g", "h"}
     assert "made-up" not in {applied.entry.parts[0].group_id for applied in cluster.core.log}
@@ -176,7 +176,7 @@ def test_s7_a_member_above_the_ceiling_is_refused_and_who_is_one_comes_back(
     assert cluster.group.generation == 2, "members that are there rebalance"
     cluster.leave(LeavingMember("i2-9", "i2"))
     cluster.join("i3")
-    assert "i3" in cluster.group.instances
+    assert "i3" in cluster.group.body.instances
 
 
 def test_s7_a_member_id_that_was_handed_out_counts_until_it_is_used_or_forgotten(
@@ -189,7 +189,7 @@ def test_s7_a_member_id_that_was_handed_out_counts_until_it_is_used_or_forgotten
     (member_id,) = cluster.volatile.pending
     cluster.join(None, member_id)
     cluster.core.advance(0)
-    assert cluster.group.members.keys() == {member_id}, "its bearer is not counted twice"
+    assert cluster.group.body.members.keys() == {member_id}, "its bearer is not counted twice"
     cluster.leave(LeavingMember(member_id, None))
     assert isinstance(cluster.joins("h"), MemberIdRequired)
     cluster.core.advance(10_000)
@@ -295,7 +295,7 @@ def test_s7_the_reserve_has_an_end_and_a_restart_needs_none(cluster: Cluster) ->
     cluster.sync("i1-9", {"i1-9": b""}, instance_id="i1")
     assert cluster.error() is None
     cluster.leave(LeavingMember("i1-9", "i1"))
-    assert not cluster.group.members
+    assert not cluster.group.body.members
 
 
 def test_s15_stored_answers_count_and_do_not_fill_the_node(cluster: Cluster) -> None:
@@ -363,4 +363,4 @@ def test_s7_a_call_that_removes_somebody_is_never_refused(cluster: Cluster) -> N
     command = LeaveGroup(cluster.caller(_request_id(1, 1)), "g", everybody, operator=True)
     cluster.submit(command)
 
-    assert not cluster.group.members
+    assert not cluster.group.body.members

@@ -123,7 +123,7 @@ def test_nothing_uncommitted_reaches_the_log_or_an_answer(calls: Calls) -> None:
     calls.join("i1")
     calls.sync("i2-1")
 
-    assert str(UNCOMMITTED) not in {str(m.granted_index) for m in calls.group.members.values()}
+    assert str(UNCOMMITTED) not in {str(m.granted_index) for m in calls.group.body.members.values()}
     for reply in calls.core.answers.values():
         grant = getattr(reply, "grant", None)
         assert grant is None or grant.fencing_token >= 0

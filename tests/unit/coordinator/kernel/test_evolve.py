@@ -109,7 +109,7 @@ def test_d10_an_abandoned_round_takes_the_assignments_with_it(calls: Calls) -> N
     assert calls.member("i1-1").assignment == b"i1-1", "while the new one is awaited"
     calls.join("i3")
 
-    assert {member.assignment for member in calls.group.members.values()} == {b""}
+    assert {member.assignment for member in calls.group.body.members.values()} == {b""}
 
 
 def test_members_change_in_the_join_phase_only() -> None:

@@ -6,7 +6,7 @@ The type here does nothing: it answers one call, and says of its groups whatever
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
 
 import pytest
 
@@ -39,7 +39,6 @@ from holdfast.coordinator.model.events import (
     TopicSize,
 )
 from holdfast.coordinator.model.ids import TopicPartition
-from holdfast.coordinator.model.member_profile import MemberProfile
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import (
     InconsistentGroupProtocol,
@@ -48,7 +47,7 @@ from holdfast.coordinator.model.rejections import (
     UnknownMemberId,
 )
 from holdfast.coordinator.model.replies import HeartbeatReply, NamedReply
-from holdfast.coordinator.model.state import Group, Member, Offset, State
+from holdfast.coordinator.model.state import Group, Offset, State
 from holdfast.coordinator.model.subscriptions import Subscribed
 from holdfast.coordinator.model.volatile import SESSION, DeadlineKey, Volatile
 
@@ -61,6 +60,19 @@ if TYPE_CHECKING:
 
 BUSY, IDLE = "Assigning", "Idle"
 """States that no classic group has."""
+
+
+class ProbeMember(NamedTuple):
+    """A member of the type, unlike any other type's."""
+
+    name: str
+
+
+class ProbeBody(NamedTuple):
+    """What a group of the type has beside its head."""
+
+    note: str = ""
+    probes: PMap[str, ProbeMember] = PMap()
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +95,10 @@ def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
     """A type that answers as little as it may; `answers` replace what it says."""
     silent: GroupType[Draft] = GroupType(
         name="probe",
+        body=ProbeBody,
+        restore=lambda body, members: body._replace(
+            probes=PMap((each.name, each) for each in members)
+        ),
         heartbeats=(),
         calls=(Probe,),
         one_shots=(),
@@ -97,7 +113,7 @@ def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
         evolve=lambda group, _event, _record: group,
         check=lambda _group: (),
         check_touched=lambda _before, _group, _member_ids: (),
-        members=lambda _group: PMap(),
+        members=lambda group: group.body.probes,
         holder=lambda _group, _instance_id: None,
         had_members=lambda _group: False,
         heard=lambda _draft, _command: None,
@@ -120,20 +136,17 @@ def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
     return silent._replace(**answers)  # type: ignore[arg-type]  # each fits its field
 
 
-MEMBER = Member("m", None, MemberProfile("c", "/h", 10_000, 10_000, ()), "", 1, 0)
-
-
 def state_of(kind: GroupType[Draft], monkeypatch: pytest.MonkeyPatch, state: str = BUSY) -> State:
     """A cluster with one group of this type; its line in the table is all that is changed."""
     monkeypatch.setitem(TYPES, kind.name, kind)
+    probes = PMap({"m": ProbeMember("m")}) if state == BUSY else PMap()
     group = Group(
         "g",
+        kind.name,
+        ProbeBody("epoch 7", probes),
         state=state,
-        protocol_type="probe",
-        members=PMap({"m": MEMBER}) if state == BUSY else PMap(),
         version=1,
         seq=1,
-        group_type=kind.name,
         offsets=PMap({TopicPartition("t", 0): Offset(5, -1, "", 0)}),
     )
     topics = PMap({"t": TopicSize("t", 3)})
@@ -245,7 +258,7 @@ def test_the_type_says_who_may_read_offsets(monkeypatch: pytest.MonkeyPatch) -> 
     """K-J16: only a group that is there is asked, and it is told who wants to know."""
     asked: list[object] = []
 
-    def stranger(_group: Group, fetcher: Fetcher) -> UnknownMemberId:
+    def stranger(_group: Group[Any], fetcher: Fetcher) -> UnknownMemberId:
         asked.append(fetcher)
         return UnknownMemberId("m")
 

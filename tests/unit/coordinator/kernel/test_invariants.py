@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from holdfast.coordinator.classic.state import ClassicGroup, Member
 from holdfast.coordinator.classic.transitions import PREPARING
 from holdfast.coordinator.kernel import invariants
 from holdfast.coordinator.model.events import (
@@ -16,7 +17,7 @@ from holdfast.coordinator.model.events import (
 )
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.state import EMPTY, Group, Member, Offset, RequestKey, State
+from holdfast.coordinator.model.state import EMPTY, Offset, RequestKey, State
 from unit.coordinator.desk import Desk, member
 
 
@@ -35,26 +36,36 @@ def test_a_sound_state_breaks_nothing() -> None:
     assert invariants.check(sound()) == []
 
 
-def with_member(group: Group, member_id: str, **changes: object) -> Group:
-    changed: Member = group.members[member_id]._replace(**changes)  # type: ignore[arg-type]  # any field
-    return group._replace(members=group.members.set(member_id, changed))
+def with_body(group: ClassicGroup, **changes: object) -> ClassicGroup:
+    return group._replace(body=group.body._replace(**changes))  # type: ignore[arg-type]  # any field
 
 
-BROKEN_GROUPS: dict[str, tuple[str, Callable[[Group], Group]]] = {
+def with_member(group: ClassicGroup, member_id: str, **changes: object) -> ClassicGroup:
+    changed: Member = group.body.members[member_id]._replace(**changes)  # type: ignore[arg-type]  # any field
+    return with_body(group, members=group.body.members.set(member_id, changed))
+
+
+BROKEN_GROUPS: dict[str, tuple[str, Callable[[ClassicGroup], ClassicGroup]]] = {
     "empty id": ("I6", lambda g: g._replace(group_id="")),
     "no such state": ("transitions", lambda g: g._replace(state="Dead")),
     "no event yet": ("S3", lambda g: g._replace(seq=0)),
-    "members in Empty": ("D9", lambda g: g._replace(state=EMPTY, leader=None, protocol_name=None)),
-    "no type": ("I2", lambda g: g._replace(protocol_type=None)),
-    "left-over round": ("D1", lambda g: g._replace(round_timeout_ms=5)),
-    "leader is no member": ("D13", lambda g: g._replace(leader="ghost")),
-    "no leader": ("S16", lambda g: g._replace(leader=None)),
+    "members in Empty": (
+        "D9",
+        lambda g: with_body(g._replace(state=EMPTY), leader=None, protocol_name=None),
+    ),
+    "no type": ("I2", lambda g: with_body(g, protocol_type=None)),
+    "left-over round": ("D1", lambda g: with_body(g, round_timeout_ms=5)),
+    "leader is no member": ("D13", lambda g: with_body(g, leader="ghost")),
+    "no leader": ("S16", lambda g: with_body(g, leader=None)),
     "no generation": ("S16", lambda g: g._replace(generation=0)),
-    "no protocol": ("D11", lambda g: g._replace(protocol_name=None)),
-    "rejoined twice": ("S16", lambda g: g._replace(rejoined=("a", "a"))),
-    "protocol nobody has": ("I1", lambda g: g._replace(protocol_name="q")),
-    "other key": ("S6", lambda g: g._replace(members=g.members.set("c", g.members["b"]))),
-    "same place": ("S6", lambda g: with_member(g, "b", joined_seq=g.members["a"].joined_seq)),
+    "no protocol": ("D11", lambda g: with_body(g, protocol_name=None)),
+    "rejoined twice": ("S16", lambda g: with_body(g, rejoined=("a", "a"))),
+    "protocol nobody has": ("I1", lambda g: with_body(g, protocol_name="q")),
+    "other key": (
+        "S6",
+        lambda g: with_body(g, members=g.body.members.set("c", g.body.members["b"])),
+    ),
+    "same place": ("S6", lambda g: with_member(g, "b", joined_seq=g.body.members["a"].joined_seq)),
     "joined later": ("S3", lambda g: with_member(g, "b", joined_seq=g.seq + 1)),
     "no grant": ("E5", lambda g: with_member(g, "b", granted_index=0)),
     "assigned without grant": (
@@ -64,9 +75,9 @@ BROKEN_GROUPS: dict[str, tuple[str, Callable[[Group], Group]]] = {
     "negative predecessor": ("S13", lambda g: with_member(g, "b", predecessor_ms=-1)),
     "released dynamic member": ("S12", lambda g: with_member(g, "b", released=True)),
     "identity held twice": ("C1", lambda g: with_member(g, "b", instance_id="i")),
-    "instance of nobody": ("C1", lambda g: g._replace(instances=g.instances.set("j", "b"))),
-    "instance forgotten": ("C1", lambda g: g._replace(instances=PMap())),
-    "instance of another": ("C1", lambda g: g._replace(instances=PMap([("i", "b")]))),
+    "instance of nobody": ("C1", lambda g: with_body(g, instances=g.body.instances.set("j", "b"))),
+    "instance forgotten": ("C1", lambda g: with_body(g, instances=PMap())),
+    "instance of another": ("C1", lambda g: with_body(g, instances=PMap([("i", "b")]))),
 }
 
 
@@ -86,7 +97,7 @@ def test_s6_what_a_batch_has_broken_is_found_where_it_touched(name: str) -> None
     rule, harm = BROKEN_GROUPS[name]
     before = sound().groups["g"]
     harmed = harm(before)
-    everyone = [*before.members, *harmed.members]
+    everyone = [*before.body.members, *harmed.body.members]
     found = invariants.check_touched(before, harmed, everyone)
     assert any(problem.startswith(f"{rule}: ") for problem in found), found
 
@@ -94,8 +105,8 @@ def test_s6_what_a_batch_has_broken_is_found_where_it_touched(name: str) -> None
 def test_s6_nobody_who_left_leaves_an_instance_behind() -> None:
     """K-C1: it could never be taken over again."""
     before = sound().groups["g"]
-    (holder,) = [m for m in before.members.values() if m.instance_id]
-    after = before._replace(members=before.members.remove(holder.member_id))
+    (holder,) = [m for m in before.body.members.values() if m.instance_id]
+    after = with_body(before, members=before.body.members.remove(holder.member_id))
     touched = [holder.member_id]
 
     assert invariants.check_touched(before, before, touched) == []

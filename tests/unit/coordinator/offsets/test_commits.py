@@ -106,7 +106,7 @@ def test_j1_commit_from_outside_makes_a_simple_group(desk: Desk) -> None:
     errors, events = commit(desk, place("t", 0), place("t", 1, "note"))
     assert errors == [None, None]
     assert events == (GroupCreated(), OffsetsCommitted((place("t", 0), place("t", 1, "note"))))
-    assert desk.state.groups["g"].protocol_type is None
+    assert desk.state.groups["g"].body.protocol_type is None
     assert desk.state.groups["g"].offsets[TopicPartition("t", 1)].metadata == "note"
 
 

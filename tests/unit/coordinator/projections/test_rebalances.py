@@ -99,7 +99,7 @@ def test_who_missed_the_join_phase_has_expired(calls: Calls) -> None:
         calls.join(fresh=name)
         calls.join(member_id=name)
     calls.core.advance(0)
-    leader = str(calls.group.leader)
+    leader = str(calls.group.body.leader)
     other = "m1" if leader == "m2" else "m2"
     calls.sync(other)
     calls.sync(leader, {})

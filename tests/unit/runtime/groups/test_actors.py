@@ -112,7 +112,7 @@ def test_s11_a_rebalance_timer_runs_from_the_commit() -> None:
         world.replica.release()
         await world.settle()
 
-        timeout_ms = world.replica.state.groups["g"].round_timeout_ms
+        timeout_ms = world.replica.state.groups["g"].body.round_timeout_ms
         assert timeout_ms == 10_000
         assert world.timers.left_ms("g", DeadlineKey(JOIN_PHASE)) == timeout_ms
         newcomer.cancel()

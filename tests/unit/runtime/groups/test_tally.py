@@ -46,7 +46,7 @@ def test_s7_the_tally_is_what_a_count_of_the_state_gives(seed: int) -> None:
 
         assert tally.used(state) == usage.of(state, TYPES)
     assert usage.of(states[-1], TYPES).members == sum(
-        len(group.members) for group in states[-1].groups.values()
+        len(group.body.members) for group in states[-1].groups.values()
     )
 
 

@@ -97,7 +97,7 @@ def test_an_old_directory_is_sound_and_tells_its_rebalances(old: Path) -> None:
     store, _, machine = opened(old)
     store.close()
 
-    assert machine.state.groups["g"].members["a-1"].instance_id == "a"
+    assert machine.state.groups["g"].body.members["a-1"].instance_id == "a"
     assert reasons(machine) == REASONS
     last, before = machine.histories["g"][::-1][:2]
     assert before.moves == (Move("t", 0, "a", "b"), Move("t", 1, "b", "a"))
@@ -127,7 +127,9 @@ def finish(machine: StateMachine, snapshots: StateSnapshots) -> None:
     """Member `a` rejoins and is given both partitions."""
     group = machine.state.groups["g"]
     events = (
-        GenerationStarted(4, "p", "a-1", (Rejoin("a-1", group.members["a-1"].request_id),), (), ()),
+        GenerationStarted(
+            4, "p", "a-1", (Rejoin("a-1", group.body.members["a-1"].request_id),), (), ()
+        ),
         AssignmentStored(4, (Assigned("a-1", owning(0, 1)),)),
     )
     proposed = tuple(Proposed(event, Cause("D3", "JoinGroup")) for event in events)

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
+from holdfast.coordinator.kernel.group_types import new_group
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.state import Group
 from holdfast.server.guard import answer_size
 from holdfast.server.rpc import pages
 from holdfast.v1 import admin_pb2 as a
@@ -29,7 +29,7 @@ NAMES = [f"g-{n:02}" for n in range(10)]
 def fill(node: Served, names: Iterable[str]) -> None:
     """The cluster has groups and topics of these names; every second group is Stable."""
     groups = {
-        name: Group(name, state="Stable" if number % 2 else "Empty")
+        name: new_group(name)._replace(state="Stable" if number % 2 else "Empty")
         for number, name in enumerate(names)
     }
     topics = {name: TopicSize(name, 1) for name in names}

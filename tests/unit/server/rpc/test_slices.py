@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING
 import grpc
 import pytest
 
+from holdfast.coordinator.classic.state import ClassicBody, Member
+from holdfast.coordinator.kernel.group_types import new_group
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.member_profile import MemberProfile
 from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.state import Group, Member, Offset, State
+from holdfast.coordinator.model.state import Group, Offset, State
 from holdfast.server.guard import answer_size
 from holdfast.server.guard.item_bounds import LEAVING_MAX
 from holdfast.server.rpc import listing, slices
@@ -48,8 +50,8 @@ def large(state: State) -> State:
     """A state with much of everything."""
     members = PMap((f"m-{n:05}", member(f"m-{n:05}", MEMBERS - n)) for n in range(MEMBERS))
     offsets = PMap((TopicPartition("t-0", n), Offset(n, -1, "", 0)) for n in range(OFFSETS))
-    named = {f"g-{n:05}": Group(f"g-{n:05}") for n in range(GROUPS)}
-    named["crowd"] = Group("crowd", members=members, offsets=offsets)
+    named = {f"g-{n:05}": new_group(f"g-{n:05}") for n in range(GROUPS)}
+    named["crowd"] = Group("crowd", "classic", ClassicBody(members=members), offsets=offsets)
     topics = PMap((f"t-{n}", TopicSize(f"t-{n}", OFFSETS)) for n in range(TOPICS))
     return state._replace(groups=PMap(named), topics=topics)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from holdfast.coordinator.classic.group_type import CLASSIC
 from holdfast.coordinator.groups.group_type import Fetcher
-from holdfast.coordinator.kernel.group_types import TYPES
+from holdfast.coordinator.kernel.group_types import TYPES, new_group
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.pmap import PMap
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.rejections import Rejection
 
 STATE = State(
-    groups=PMap({"g": Group("g", offsets=PMap({TopicPartition("t", 0): Offset(5, -1, "", 0)}))}),
+    groups=PMap(
+        {"g": new_group("g")._replace(offsets=PMap({TopicPartition("t", 0): Offset(5, -1, "", 0)}))}
+    ),
     topics=PMap({"t": TopicSize("t", 1)}),
 )
 
@@ -40,7 +42,7 @@ def test_a_group_whose_type_refuses_a_fetch_is_answered_with_the_error_alone(
 ) -> None:
     """KIP-848: a type may want to know who reads; the one that says nothing is an onlooker."""
 
-    def stranger(_group: Group, fetcher: Fetcher) -> Rejection | None:
+    def stranger(_group: Group[Any], fetcher: Fetcher) -> Rejection | None:
         return None if fetcher == Fetcher() else UnknownMemberId(str(fetcher))
 
     monkeypatch.setitem(TYPES, CLASSIC.name, CLASSIC._replace(may_fetch=stranger))

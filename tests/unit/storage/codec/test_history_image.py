@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast.coordinator.kernel.group_types import new_group
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.state import Group
 from holdfast.coordinator.projections.history import Histories, Rebalance
 from holdfast.storage.codec.event_codec import CodecError, StateItem, encode_state
 from holdfast.storage.codec.history_image import history_changes, is_misfiled, restore_histories
@@ -78,7 +78,7 @@ def test_only_rebalances_among_their_group_are_misfiled() -> None:
 
 def test_a_record_of_something_else_is_refused() -> None:
     with pytest.raises(CodecError, match="is no rebalance"):
-        restore_histories([encode_state(StateItem(("g",), Group("g")))])
+        restore_histories([encode_state(StateItem(("g",), new_group("g")))])
 
 
 def test_of_two_records_of_a_rebalance_the_last_counts() -> None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import pytest
 
+from holdfast.coordinator.classic.state import ClassicBody, Member
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import (
     Group,
-    Member,
     Offset,
     RequestKey,
     RequestRecord,
@@ -31,14 +32,14 @@ def member(name: str, assignment: bytes = b"") -> Member:
     )
 
 
-def group(name: str, members: int) -> Group:
+def group(name: str, members: int) -> Group[Any]:
     made = [member(f"{name}-{i}") for i in range(members)]
-    return Group(
-        name,
+    body = ClassicBody(
         members=PMap((m.member_id, m) for m in made),
         instances=PMap((str(m.instance_id), m.member_id) for m in made),
-        offsets=PMap({TopicPartition("t", 0): Offset(5, -1, "x", 9)}),
     )
+    offsets: PMap[TopicPartition, Offset] = PMap({TopicPartition("t", 0): Offset(5, -1, "x", 9)})
+    return Group(name, "classic", body, offsets=offsets)
 
 
 def full_state() -> State:
@@ -87,7 +88,8 @@ def test_a_change_costs_the_records_that_changed_and_no_others() -> None:
     """S18: a change in a group dirties its own record, not the group's members."""
     before = full_state()
     old = before.groups["g"]
-    new = old._replace(members=old.members.set("g-7", member("g-7", b"work")), version=13)
+    body = old.body._replace(members=old.body.members.set("g-7", member("g-7", b"work")))
+    new = old._replace(body=body, version=13)
     after = before._replace(groups=before.groups.set("g", new), applied_index=13)
 
     # The counters of the cluster, the group's head, one member.

@@ -35,11 +35,11 @@ def values_of(kind: type[T], message: Descriptor, **known: Strategy) -> st.Searc
 def parts_of(
     kind: type[Any], message: Descriptor, **known: Strategy
 ) -> st.SearchStrategy[dict[str, Any]]:
-    """Keyword arguments of one class, without its maps."""
+    """Keyword arguments of one class, without its maps, and without what may be of any class."""
     hints = {
         name: hint
         for name, hint in get_type_hints(kind).items()
-        if get_origin(hint) is not PMap and hint is not Settings
+        if get_origin(hint) is not PMap and hint is not Settings and not isinstance(hint, TypeVar)
     }
     fields = message.fields_by_name
     return st.fixed_dictionaries(

@@ -6,6 +6,7 @@ Spark comes with an extra of its own, so `holdfast.replay` is imported when a co
 from __future__ import annotations
 
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -18,8 +19,9 @@ from holdfast.cli.render.speaking import say, say_lines
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.coordinator.kernel.queries import DescribedGroup
     from holdfast.coordinator.model.ids import Position
-    from holdfast.coordinator.model.state import Group, State
+    from holdfast.coordinator.model.state import State
 
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 USAGE: Final = 2
@@ -121,30 +123,32 @@ def _place(text: str) -> Position:
 
 
 def _told(found: State) -> dict[str, Any]:
+    from holdfast.coordinator.kernel.queries import describe_group  # noqa: PLC0415 - for this command alone
+
     return {
         "applied_index": found.applied_index,
         "log_time_ms": found.log_time_ms,
         "topics": {name: size.num_partitions for name, size in sorted(found.topics.items())},
-        "groups": {name: _group(group) for name, group in sorted(found.groups.items())},
+        "groups": {name: _group(describe_group(found, name)) for name in sorted(found.groups)},
     }
 
 
-def _group(group: Group) -> dict[str, Any]:
+def _group(group: DescribedGroup) -> dict[str, Any]:
     return {
         "state": group.state,
         "generation": group.generation,
-        "leader": group.leader,
+        "leader": group.leader or None,
         "members": {
-            member_id: {
+            member.member_id: {
                 "instance_id": member.instance_id,
                 "assignment": _assignment(group, member.assignment),
             }
-            for member_id, member in sorted(group.members.items())
+            for member in sorted(group.members, key=attrgetter("member_id"))
         },
     }
 
 
-def _assignment(group: Group, assignment: bytes) -> str | dict[str, list[int]]:
+def _assignment(group: DescribedGroup, assignment: bytes) -> str | dict[str, list[int]]:
     """Return partitions by topic if the group's type tells how to read the bytes, else hex."""
     from holdfast.storage.codec.event_codec import CodecError, decode_assignment  # noqa: PLC0415 - for this command alone
 

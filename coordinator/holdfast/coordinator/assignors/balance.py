@@ -58,7 +58,7 @@ def _costs(member_ids: Sequence[str], weights: Mapping[str, int]) -> dict[str, i
 def _cut_and_fill(
     claims: Mapping[str, list[Slot]], free: Sequence[Slot], costs: Mapping[str, int]
 ) -> dict[str, list[Slot]]:
-    """Cut every member to its share, then fill up; O(partitions log members)."""
+    """Cut every member to its share, then fill up, in O(partitions log members)."""
     total = len(free) + sum(map(len, claims.values()))
     owned = {member_id: len(slots) for member_id, slots in claims.items()}
     shares = _shares(owned, total, costs)
@@ -73,9 +73,9 @@ def _cut_and_fill(
 
 
 def _shares(owned: Mapping[str, int], total: int, costs: Mapping[str, int]) -> dict[str, int]:
-    """Each partition in turn to the member whose burden it would raise to the least.
+    """Give each partition in turn to the member whose burden it would raise to the least.
 
-    Of equals one that owns more than it has so far comes first: its share then saves a move. No
+    Of equals, one that owns more than it has so far comes first: its share then saves a move. No
     other choice saves more, because a member meets each burden once.
     """
     shares = dict.fromkeys(owned, 0)
@@ -98,7 +98,7 @@ def _place_and_even_out(
     free: Sequence[Slot],
     costs: Mapping[str, int],
 ) -> dict[str, list[Slot]]:
-    """Place what is free where the burden stays least, even out, and give back what can be."""
+    """Place free partitions where the burden stays least, even out, then give back."""
     wanting = {topic: [m.member_id for m in members] for topic, members in subscribers.items()}
     loads = {member_id: len(slots) for member_id, slots in claims.items()}
     held = {member_id: list(slots) for member_id, slots in claims.items()}
@@ -124,7 +124,7 @@ def _place_and_even_out(
 def _least_burdened(
     queue: list[tuple[int, int, str]], loads: Mapping[str, int], costs: Mapping[str, int]
 ) -> str:
-    """The front of a queue whose entries may be old: loads only rise meanwhile."""
+    """Return the front of a queue whose entries may be out of date: loads only rise meanwhile."""
     while True:
         burden, place, member_id = queue[0]
         true = (loads[member_id] + 1) * costs[member_id]

@@ -22,19 +22,18 @@ GENERATION_UNKNOWN = -1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MemberSubscription:
-    """One member as the group leader sees it.
-
-    `owned` is what the member says that it owned, `generation` the generation of that claim
-    (GENERATION_UNKNOWN when it did not say): of two claims on one partition the newer one counts.
-    `weight` is how much it can carry beside others; only the weighted assignor asks.
-    """
+    """One member as the group leader sees it."""
 
     member_id: str
     topics: frozenset[str]
     instance_id: str | None = None
     owned: Mapping[str, Sequence[int]] = field(default_factory=dict, hash=False)
+    """What the member says that it owned, by topic."""
     generation: int = GENERATION_UNKNOWN
+    """The generation of that claim, GENERATION_UNKNOWN if it did not say: of two claims on one
+    partition the newer one counts."""
     weight: int = 1
+    """How much it can carry relative to others; only the weighted assignor uses it."""
 
 
 @runtime_checkable
@@ -50,8 +49,8 @@ class Assignor(Protocol):
     def uses_owned(self) -> bool:
         """Whether members must say what they owned.
 
-        Those that need not keep silent: a changed claim is a changed subscription, and for a known
-        follower that means a rebalance (K-A16).
+        Members that need not say it do not: a changed claim is a changed subscription, and for a
+        known follower that means a rebalance (K-A16).
         """
         ...
 
@@ -59,7 +58,7 @@ class Assignor(Protocol):
     def cooperative(self) -> bool:
         """Whether members keep working during a rebalance and let go only of what moves (KIP-429).
 
-        Such an assignor gives nobody a partition that another member still says it owns.
+        Such an assignor gives no member a partition that another member still says it owns.
         """
         ...
 
@@ -78,21 +77,21 @@ class Assignor(Protocol):
 def in_member_order(members: Iterable[MemberSubscription]) -> list[MemberSubscription]:
     """Sort as Kafka's clients do: static members by instance id, then dynamic ones by member id.
 
-    The order hangs on the instance id and not on the member id, which changes at each restart: so
+    The order depends on the instance id and not on the member id, which changes at each restart: so
     a static member that comes back under a new member id keeps its place (KIP-345).
     """
     return sorted(members, key=_member_key)
 
 
 def identity(member: MemberSubscription) -> str:
-    """The name that outlives a restart: the instance id, else the member id."""
+    """Return the name that outlives a restart: the instance id, else the member id."""
     return member.member_id if member.instance_id is None else member.instance_id
 
 
 def subscribers_by_topic(
     members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
 ) -> dict[str, list[MemberSubscription]]:
-    """Each existing, subscribed topic (sorted) with its subscribers, in the order of `members`."""
+    """Return each existing, subscribed topic (sorted) with its subscribers, in members' order."""
     by_topic: dict[str, list[MemberSubscription]] = {
         topic: [] for topic in sorted(partition_counts, key=_utf16) if partition_counts[topic] > 0
     }

@@ -1,9 +1,9 @@
-"""The by-instance assignor: where a partition lives hangs on the set of instance ids alone.
+"""The by-instance assignor: the place of a partition depends on the set of instance ids alone.
 
 No memory is needed: the same instances get the same partitions in every generation, in every
 process and after a loss of all state, so warm disks stay warm. Instances lie on a ring of hashed
 points, a partition goes to the next instance on the ring that has room; when an instance comes or
-goes, mostly its own partitions move. A dynamic member stands in with its member id.
+goes, mostly its own partitions move. A dynamic member is placed by its member id.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class _Ring:
         return owner
 
     def _close_all_at_quota(self) -> None:
-        """The shares of quota + 1 are given out: from here quota is the limit for everyone."""
+        """Close all members at the quota, because the shares of quota + 1 are given out."""
         for member_id, load in self._load.items():
             if load == self._quota:
                 self._close(member_id)

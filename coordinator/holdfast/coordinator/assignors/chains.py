@@ -1,4 +1,4 @@
-"""Evening out mixed subscriptions along chains of moves: a gives to b, b gives to c.
+"""Evens out mixed subscriptions along chains of moves: a gives to b, b gives to c.
 
 Where members want different topics, a member with too much may be able to give only to one that has
 enough itself; but that one can hand something else on.
@@ -25,10 +25,10 @@ def even_out(holdings: Holdings) -> None:
 
 
 def _pass(holdings: Holdings) -> bool:
-    """Whether anything was shifted, the most burdened first.
+    """Shift from every member, the most burdened first; return whether anything was shifted.
 
-    Whoever a vain search has reached and that carries no more than its start would search in vain
-    as well; who carries more had its turn before.
+    A member that a vain search has reached, and that carries no more than its start, would search
+    in vain as well; one that carries more had its turn before.
     """
     shifted, vain = False, 0
     for member in sorted(holdings.members, key=lambda m: -holdings.burden(m)):
@@ -42,7 +42,7 @@ def _pass(holdings: Holdings) -> bool:
 
 
 def _chain_from(holdings: Holdings, start: int) -> tuple[list[Move], int]:
-    """A shortest chain from `start` to a lower burden; without one, whoever can be reached."""
+    """Find a shortest chain from `start` to a lower burden; return it and the members reached."""
     burden = holdings.burden(start)
     low = 0
     for next_burden, members in holdings.at_next.items():

@@ -1,4 +1,4 @@
-"""What members may keep: claims on partitions, checked against each other and against what exists.
+"""Members' claims on partitions, checked against each other and against what exists.
 
 Shared by the assignors that keep partitions in place. Knows nothing of how loads are balanced.
 """
@@ -21,7 +21,7 @@ class Slot(NamedTuple):
 
 
 def owners_by_claim(members: Iterable[MemberSubscription]) -> dict[Slot, MemberSubscription]:
-    """Whom each claimed partition belongs to: of two claims the newer one counts.
+    """Return the owner of each claimed partition: of two claims the newer one counts.
 
     Of two equally new ones the first in the order of `members` counts.
     """
@@ -39,7 +39,7 @@ def owners_by_claim(members: Iterable[MemberSubscription]) -> dict[Slot, MemberS
 def valid_claims(
     ordered: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
 ) -> dict[str, list[Slot]]:
-    """What each member may keep, sorted: it still wants the topic, and the partition is there."""
+    """Return what each member may keep, sorted: it still wants the topic, the partition exists."""
     claims: dict[str, list[Slot]] = {member.member_id: [] for member in ordered}
     for slot, owner in sorted(_wanted(ordered, partition_counts).items()):
         claims[owner.member_id].append(slot)
@@ -51,14 +51,14 @@ def unclaimed(
     partition_counts: Mapping[str, int],
     claims: Mapping[str, Sequence[Slot]],
 ) -> list[Slot]:
-    """The partitions of these topics that nobody may keep, in the order of the topics."""
+    """Return the partitions of these topics that no member may keep, in the order of the topics."""
     taken = {slot for slots in claims.values() for slot in slots}
     every = (Slot(topic, number) for topic in topics for number in range(partition_counts[topic]))
     return [slot for slot in every if slot not in taken]
 
 
 def by_topic(slots: Iterable[Slot]) -> dict[str, list[int]]:
-    """Partitions in rising order by topic."""
+    """Sort partitions by topic, each topic's in rising order."""
     numbers: dict[str, list[int]] = {}
     for slot in sorted(slots):
         numbers.setdefault(slot.topic, []).append(slot.partition)

@@ -1,8 +1,8 @@
-"""Cooperative assignment (KIP-429): nobody gets a partition before its owner has let go of it.
+"""Cooperative assignment (KIP-429): a partition is given only after its owner has let go of it.
 
-A rebalance takes two rounds. In the first, what is to move is taken from its owner and given to
-nobody; the owner lets go of it and joins again. In the second it is free, and goes where it is
-wanted. Members work on, all the time, on whatever does not move.
+A move takes two rebalances. In the first, a partition that is to move is taken from its owner and
+given to no member; the owner lets go of it and joins again. In the second it is free, and goes
+where it is wanted. Members keep working, all the time, on everything that does not move.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class CooperativeAssignor:
-    """Another assignor, in two rounds; by itself Kafka's cooperative-sticky.
+    """Another assignor, in two rebalances; by default Kafka's cooperative-sticky.
 
-    Its name is `cooperative-` and the name of the assignor that it asks: it decides where
-    partitions should end up, and should keep most of them in place.
+    Its name is `cooperative-` and the name of the assignor `toward`, which decides where partitions
+    should end up, and should keep most of them in place.
     """
 
     toward: Assignor = field(default_factory=StickyAssignor)
@@ -40,7 +40,7 @@ class CooperativeAssignor:
     def assign(
         self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
     ) -> Assignment:
-        """Where partitions should end up, without those that another member still claims."""
+        """Assign as `toward` does, without partitions that another member still claims."""
         owners = owners_by_claim(in_member_order(members))
         return {
             member_id: _without_claims_of_others(member_id, topics, owners)

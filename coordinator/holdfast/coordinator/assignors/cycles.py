@@ -1,4 +1,4 @@
-"""The last of stickiness: circles of moves that keep one partition more in place than they disturb.
+"""Exchanges along circles of moves that keep one partition more in place than they disturb.
 
 What returns.py cannot give back alone may come back together with another one, at the price of one
 that stays now. Every such exchange is a circle of members, each of which hands one partition to the
@@ -45,7 +45,7 @@ class _Search:
             self._displaced[holder].append(Move(holder, slot.topic, holdings.owner[slot]))
 
     def circle(self) -> list[Move]:
-        """A circle that is worth it; empty: there is none."""
+        """Find a circle that is worth it; empty: there is none."""
         for moves in self._displaced.values():
             for move in moves:
                 self._reach(move, -1)

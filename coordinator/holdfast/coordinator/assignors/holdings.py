@@ -1,4 +1,4 @@
-"""Who holds what of whom, while loads are evened out: the common ground of chains and returns.
+"""The members' partitions while loads are evened out, shared by chains, returns and cycles.
 
 Members are numbers, and sets of members whole numbers with one bit a member, so that a search looks
 at a topic with all its subscribers in one step.
@@ -19,13 +19,11 @@ _TOPICS_EACH = 8
 
 
 class Step(NamedTuple):
-    """One stage of a search: from any of `givers` to all of `takers`.
-
-    `topic`: by a partition of it; None: without one, because the two would only trade loads.
-    """
+    """One stage of a search: from any of `givers` to all of `takers`."""
 
     givers: int
     topic: str | None
+    """The topic of the partition that moves; None: none, because the two only trade loads."""
     takers: int
 
 
@@ -38,7 +36,7 @@ class Move(NamedTuple):
 
 
 class Holdings:
-    """Partitions by member. `owner`: whose claim on a partition counts."""
+    """Partitions by member. `owner`: the member whose claim on a partition counts."""
 
     def __init__(
         self,
@@ -74,24 +72,27 @@ class Holdings:
         return range(len(self._ids))
 
     def burden(self, member: int) -> int:
-        """What a member carries, in the whole numbers of balance.py."""
+        """Return a member's burden, in the whole numbers of balance.py."""
         return self._load[member] * self._cost[member]
 
     def topics_of(self, members: int) -> Iterable[str]:
-        """Topics that these members may hold something of; all of them, if that is quicker."""
+        """Return topics that these members may hold something of.
+
+        All topics, if that is quicker.
+        """
         if members.bit_count() * _TOPICS_EACH > len(self.wanting):
             return self.wanting
         return dict.fromkeys(topic for member in bits(members) for topic in self._held[member])
 
     def slots(self) -> dict[str, list[Slot]]:
-        """Every member's partitions, by member id."""
+        """Return every member's partitions, by member id."""
         return {
             member_id: [Slot(topic, n) for topic, ns in self._held[number].items() for n in ns]
             for number, member_id in enumerate(self._ids)
         }
 
     def hand_on(self, move: Move) -> None:
-        """Hand on what the taker had before, else what the giver had not, else anything."""
+        """Move a partition that the taker had before, else one that the giver had not, else any."""
         giver, topic, taker = move
         if topic is None:
             return
@@ -147,7 +148,7 @@ class Holdings:
 
 
 def trace(steps: Sequence[Step], start: int, end: int) -> list[Move]:
-    """The links that lead from `start` to `end`, the last one first."""
+    """Return the links that lead from `start` to `end`, the last one first."""
     chain: list[Move] = []
     while end != start:
         step = next(step for step in steps if step.takers >> end & 1)
@@ -158,12 +159,12 @@ def trace(steps: Sequence[Step], start: int, end: int) -> list[Move]:
 
 
 def bits(members: int) -> Iterator[int]:
-    """Each of a set of members."""
+    """Yield each of a set of members."""
     while members:
         yield lowest(members)
         members &= members - 1
 
 
 def lowest(members: int) -> int:
-    """One of a set of members."""
+    """Return the lowest of a set of members."""
     return (members & -members).bit_length() - 1

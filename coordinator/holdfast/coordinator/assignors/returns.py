@@ -1,4 +1,4 @@
-"""Giving partitions back to those who had them, at no cost to balance.
+"""Gives partitions back to members that had them, at no cost to balance.
 
 Evening out looks for short chains, and may move a partition although another one could have gone. A
 member that lost a partition gets it back if somebody else can make up for the load: the way leads
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def give_back(holdings: Holdings) -> None:
-    """Give back until nothing can be; each round keeps at least one partition more in place."""
+    """Give back while something can be; each pass keeps at least one partition more in place."""
     while _round(holdings):
         pass
 
@@ -41,7 +41,10 @@ def _round(holdings: Holdings) -> bool:
 
 
 def _way(holdings: Holdings, start: int, end: int) -> tuple[list[Move] | None, int]:
-    """How `start` can make up for one partition more and `end` for one less; None: not at all."""
+    """Find moves by which `start` makes up for one partition more and `end` for one less.
+
+    None if there are none.
+    """
     goal = 1 << end
     reached = edge = 1 << start
     steps: list[Step] = []

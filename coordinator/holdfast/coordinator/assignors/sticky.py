@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class StickyAssignor:
-    """Members keep what they own unless balance asks for it."""
+    """Members keep what they own unless balance requires a move."""
 
     name: str = "sticky"
     uses_owned: bool = True

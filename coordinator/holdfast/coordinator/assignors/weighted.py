@@ -1,4 +1,4 @@
-"""The weighted assignor: who can carry more gets more.
+"""The weighted assignor: a member that can carry more gets more.
 
 Each member states a weight, 1 or more (Member(weight=3)); all partitions count alike. The result is
 balanced by weight in the sense of balance.py: no partition could be handed on to a member that
@@ -31,6 +31,6 @@ class WeightedAssignor:
     def assign(
         self, members: Sequence[MemberSubscription], partition_counts: Mapping[str, int]
     ) -> Assignment:
-        """Shares in proportion to weights; a weight below 1, which no client sends, counts as 1."""
+        """Assign in proportion to weights; a weight below 1, which no client sends, counts as 1."""
         weights = {member.member_id: max(1, member.weight) for member in members}
         return assign_balanced(members, partition_counts, weights)

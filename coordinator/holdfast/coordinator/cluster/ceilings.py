@@ -53,10 +53,10 @@ _EXTRAS: Final[Mapping[Growth, int | None]] = {NEW: 0, MORE: HALVES, SAME: None}
 
 
 def exceeded(draft: Draft, since: Mark, command: Growing) -> PolicyViolation | None:
-    """Which ceiling the draft would go above by what it chose since the mark; None if none.
+    """Return the ceiling that the draft exceeds by what it chose since the mark; None if none.
 
-    `draft.used` is what everything took up at the mark. If no ceiling stands in the way, it is
-    moved on by what was chosen; a member id that was handed out counts as a member.
+    `draft.used` is what everything took at the mark. If no ceiling is exceeded, it is increased by
+    what was chosen; a member id that was given out counts as a member.
     """
     grown = difference(since.state, draft.state, draft.rules.types, draft.group_id)
     handed_out = len(draft.volatile.pending) - len(since.volatile.pending)
@@ -90,9 +90,9 @@ def _over_in_bytes(
 
 
 def _extra(draft: Draft, since: Mark, command: Growing, grown: Usage) -> int | None:
-    """How many halves of the reserve it may use; None: as many bytes as it takes.
+    """Return how many halves of the reserve a command may use; None: as many bytes as it takes.
 
-    That is never more than a record of a rebalance, of which a group keeps few.
+    None is for what is never more than a record of a rebalance, of which a group keeps few.
     """
     match command:
         case CreateTopics() | CreatePartitions():
@@ -109,12 +109,12 @@ def _extra(draft: Draft, since: Mark, command: Growing, grown: Usage) -> int | N
 
 
 def _is_call(draft: Draft, command: Growing) -> bool:
-    """Whether it is a call that the group's type decides, and can say what it makes larger."""
+    """Return whether the group's type decides a command, and can say what it enlarges."""
     return draft.found is not None and isinstance(command, draft.group_type.calls)
 
 
 def _offsets_grew(draft: Draft, since: Mark) -> bool:
-    """Whether the group itself takes more than before, beside the record of the request."""
+    """Return whether the group itself takes more than before, beside the record of the request."""
     after, before = draft.state, since.state
     alone = after._replace(requests=before.requests)
     return difference(before, alone, draft.rules.types, draft.group_id).state_bytes > 0

@@ -1,7 +1,7 @@
-"""What the cluster's own events do to the state, and how served requests are remembered.
+"""How the cluster's own events change the state, and how served requests are stored.
 
 Total: an event on the log is a fact. Knows no rules of who may change what; those are in
-`decide.cluster` and `decide.requests`.
+`cluster.topics` and `cluster.requests`.
 """
 
 from __future__ import annotations
@@ -37,24 +37,24 @@ ahead of log time by up to a window is refused as too old before its answer is f
 
 
 def cluster_formed(state: State, event: ClusterFormed, _record: Record) -> State:
-    """The cluster has a name, and its first settings (S23)."""
+    """Set the cluster's name and its first settings (S23)."""
     chosen = settings.applied(state.settings, "", event.settings)
     return state._replace(cluster_id=event.cluster_id, settings=chosen)
 
 
 def settings_changed(state: State, event: SettingsChanged, _record: Record) -> State:
-    """Settings of the cluster or of one group hold from the next decision on (S23)."""
+    """Change settings of the cluster or of one group, from the next decision on (S23)."""
     chosen = settings.applied(state.settings, event.group_id, event.changes)
     return state._replace(settings=chosen)
 
 
 def topics_created(state: State, event: TopicsCreated, _record: Record) -> State:
-    """Topics exist."""
+    """Add topics."""
     return _with_sizes(state, event.topics)
 
 
 def partitions_added(state: State, event: PartitionsAdded, _record: Record) -> State:
-    """Topics have their new sizes."""
+    """Set the new sizes of topics."""
     return _with_sizes(state, event.topics)
 
 
@@ -63,7 +63,7 @@ def _with_sizes(state: State, sizes: tuple[TopicSize, ...]) -> State:
 
 
 def topics_deleted(state: State, event: TopicsDeleted, _record: Record) -> State:
-    """Topics are gone; groups' offsets of them go by own events, group by group (K-J34)."""
+    """Remove topics; groups' offsets of them are removed by own events of the groups (K-J34)."""
     topics = state.topics
     for name in event.names:
         topics = topics.remove(name)
@@ -71,7 +71,7 @@ def topics_deleted(state: State, event: TopicsDeleted, _record: Record) -> State
 
 
 def segment_sealed(state: State, event: SegmentSealed, _record: Record) -> State:
-    """All records up to a position belong to sealed segments (S22)."""
+    """Note that all records up to a position belong to sealed segments (S22)."""
     return state._replace(sealed=event.last)
 
 
@@ -79,7 +79,7 @@ def segment_sealed(state: State, event: SegmentSealed, _record: Record) -> State
 
 
 def request_recorded(state: State, event: RequestRecorded, record: Record) -> State:
-    """A served request is remembered, and some old ones are forgotten. Outlives its group."""
+    """Store a served request, which outlives its group, and forget some old ones."""
     key = RequestKey(record.principal, record.group_id, event.request_id)
     known = state.requests.get(key)
     number = state.requests_next if known is None else known.number
@@ -94,7 +94,7 @@ def request_recorded(state: State, event: RequestRecorded, record: Record) -> St
 
 
 def _counted(state: State, record: Record) -> PMap[GroupId, Group[Any]]:
-    """A group that is still there counts the record as one of its own (S3)."""
+    """Count the record as one of its group's, if that still exists (S3)."""
     group = state.groups.get(record.group_id)
     if group is None:
         return state.groups
@@ -103,7 +103,7 @@ def _counted(state: State, record: Record) -> PMap[GroupId, Group[Any]]:
 
 
 def _forget(state: State, log_time_ms: int) -> State:
-    """Drop the oldest while they are too old or too many."""
+    """Drop the oldest requests while they are too old or too many."""
     bounds = settings.of_cluster(state)
     too_old_ms = log_time_ms - WINDOWS_KEPT * bounds.dedupe_window_ms
     for _ in range(FORGOTTEN_AT_ONCE_MAX):
@@ -120,10 +120,10 @@ def _forget(state: State, log_time_ms: int) -> State:
 
 
 def _floor(key: RequestKey, served_ms: int, window_ms: int) -> int:
-    """What is older cannot be told any more once this request is forgotten.
+    """Return the time before which nothing is known of requests once this one is forgotten.
 
     An id may have been made ahead of the log time at which it was served: log time falls back when
-    an idle leader fails over. By a window at most, or one stray clock would refuse everybody.
+    an idle leader fails over. By a window at most, or one wrong clock would make all be refused.
     """
     made_ms = made_at_ms(key.request_id) or 0
     return max(served_ms, min(made_ms, served_ms + window_ms))

@@ -1,4 +1,4 @@
-"""Repeated requests (S14, S15): what was done once is answered again, and not done again.
+"""Repeated requests (S14, S15): a repetition gets the stored answer and has no effect.
 
 One-shot effects only: leave, commit, administration. Joins, syncs and heartbeats are answered anew
 from current state each time; a request id only finds their member. A call that changed nothing is
@@ -60,10 +60,10 @@ def once(
     rule: Callable[[Draft, C], StoredReply],
     heard: Callable[[Draft, C], None] | None = None,
 ) -> StoredReply:
-    """The stored answer of a repeated request; else what `rule` answers, remembered (S15).
+    """Return the stored answer of a repeated request; else call `rule` and store its answer (S15).
 
     The record is the last event of the command, in the same part: either both are on the log or
-    neither is. `heard`: what the repeat is a sign of, on this leader alone; it decides no event.
+    neither is. `heard` is called for a repetition, on this leader alone; it decides no event.
     """
     match _served(draft.state, command):
         case RequestRecord() as served:
@@ -87,7 +87,7 @@ def _serve(draft: Draft, command: C, rule: Callable[[Draft, C], StoredReply]) ->
 
 
 def group_of(command: OneShot) -> GroupId:
-    """Whose part of the log the command changes: "" for the cluster's own.
+    """Return the group whose part of the log the command changes; "" for the cluster's own.
 
     A group's settings belong to the cluster's part, because they may be set before the group exists
     and outlive it.
@@ -96,7 +96,7 @@ def group_of(command: OneShot) -> GroupId:
 
 
 def refusal(command: OneShot, rejection: Rejection) -> StoredReply:
-    """The refusal of a whole call, in the form that the call is answered in."""
+    """Return the refusal of a whole call, in the form of the call's answer."""
     match command:
         case CommitOffsets() | DeleteOffsets():
             return OffsetsReply(rejection)
@@ -121,7 +121,10 @@ def _names(command: DeleteGroup | _ClusterOneShot) -> tuple[str, ...]:
 
 
 def _served(state: State, command: OneShot) -> RequestRecord | Rejection | None:
-    """What was done for this request; why it cannot be told or told to this caller; None: new."""
+    """Return the record of a served request, or why it is unknown or not for this caller.
+
+    None: new.
+    """
     caller = command.caller
     if not caller.request_id:
         return None
@@ -132,7 +135,7 @@ def _served(state: State, command: OneShot) -> RequestRecord | Rejection | None:
 
 
 def _untellable(state: State, caller: Caller) -> Rejection | None:
-    """Why nobody can tell whether this request was served before; None if it surely was not."""
+    """Say why it is unknown whether this request was served before; None if it surely was not."""
     made_ms = made_at_ms(caller.request_id)
     if made_ms is None:
         return InvalidRequest("holdfast.request_id", "is no UUIDv7; send one, or none")

@@ -63,10 +63,7 @@ class GroupSettings(NamedTuple):
 
 
 class ClusterSettings(NamedTuple):
-    """The settings in force for the cluster as a whole.
-
-    `ceilings`: what everything may take up together.
-    """
+    """The settings in force for the cluster as a whole."""
 
     retention_check_interval_ms: int
     dedupe_window_ms: int
@@ -77,20 +74,22 @@ class ClusterSettings(NamedTuple):
     segment_events_max: int
     segment_age_ms_max: int
     ceilings: Usage
+    """What everything may take together."""
 
 
 class InForce(NamedTuple):
-    """A setting with its value in force, and where that comes from."""
+    """A setting with its value in force."""
 
     setting: Setting
     value: int
     source: str
+    """Where the value comes from."""
 
 
 class _Views:
-    """The views made last. Settings change seldom and every command asks for them.
+    """The views made last. Settings change seldom and every command reads them.
 
-    Kept by identity of an immutable value, so that it can be stale never and wrong never.
+    They are kept by identity of an immutable value, so they are never stale.
     """
 
     __slots__ = ("cluster", "groups", "largest_group", "of")
@@ -112,7 +111,7 @@ def _views(settings: Settings) -> _Views:
 
 
 def of(state: State, group_id: GroupId) -> GroupSettings:
-    """What holds for a group: its own values on top of the cluster's on top of the defaults."""
+    """Return a group's settings: its own values on top of the cluster's on top of the defaults."""
     views = _views(state.settings)
     scope = group_id if group_id in state.settings.groups else ""
     if scope not in views.groups:
@@ -121,12 +120,12 @@ def of(state: State, group_id: GroupId) -> GroupSettings:
 
 
 def of_cluster(state: State) -> ClusterSettings:
-    """What holds for the cluster as a whole."""
+    """Return the settings of the cluster as a whole."""
     return _views(state.settings).cluster
 
 
 def largest_group(state: State) -> int:
-    """The largest `group.max_size` of any group, looked for once for each value of the settings."""
+    """Return the largest `group.max_size` of any group; searched once for each settings value."""
     views = _views(state.settings)
     if not views.largest_group:
         groups = ("", *state.settings.groups)
@@ -175,7 +174,7 @@ def _cluster_view(settings: Settings) -> ClusterSettings:
 
 
 def in_force(settings: Settings, group_id: GroupId, name: str) -> InForce:
-    """A setting's value for a group ("": for the cluster). Raise KeyError for an unknown name."""
+    """Return a setting in force for a group ("": the cluster). Raises KeyError if it is unknown."""
     setting = REGISTRY[name]
     own = settings.groups.get(group_id, _NOTHING).get(name) if group_id else None
     if own is not None:
@@ -193,7 +192,7 @@ _NOTHING: Final[PMap[str, str]] = PMap()
 
 
 def applied(settings: Settings, group_id: GroupId, changes: Iterable[SettingChange]) -> Settings:
-    """The settings after the changes; a value of None goes back to what is inherited."""
+    """Return the settings after the changes; a value of None restores the inherited one."""
     scope = settings.groups.get(group_id, _NOTHING) if group_id else settings.cluster
     for key, value in changes:
         scope = scope.remove(key) if value is None else scope.set(key, value)
@@ -206,7 +205,7 @@ def applied(settings: Settings, group_id: GroupId, changes: Iterable[SettingChan
 def check(
     settings: Settings, group_id: GroupId, changes: tuple[SettingChange, ...]
 ) -> tuple[InvalidConfig | None, ...]:
-    """One result a change: None, or why it is refused. If one is refused, none may be made."""
+    """Check changes; one result each: None, or its refusal. If one is refused, none may be made."""
     alone = tuple(_check_alone(change, group_id) for change in changes)
     if any(alone):
         return alone
@@ -217,7 +216,7 @@ def check(
 
 
 def unfit(settings: Settings, group_id: GroupId) -> list[str]:
-    """Every relation between settings that does not hold for a group ("": for the cluster)."""
+    """Return every relation between settings that does not hold for a group ("": the cluster)."""
     return [broken.problem for broken in _check_together(settings, group_id)]
 
 
@@ -258,7 +257,7 @@ def _number(text: str) -> int | None:
 
 
 class _Broken(NamedTuple):
-    """Settings that do not go together."""
+    """Settings whose values do not fit together."""
 
     names: tuple[str, ...]
     problem: str
@@ -305,6 +304,6 @@ _SIZES: Final = (
 
 
 def _blame(broken: Iterable[_Broken], key: str) -> InvalidConfig | None:
-    """Whoever takes part in what does not fit is named; the others in the call are not."""
+    """Refuse a change that takes part in a relation that does not hold; else return None."""
     problem = next((found.problem for found in broken if key in found.names), None)
     return None if problem is None else InvalidConfig(key, problem)

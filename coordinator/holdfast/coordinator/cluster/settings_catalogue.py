@@ -23,13 +23,15 @@ _DAY_MS: Final = 24 * 3_600_000
 
 
 class Setting(NamedTuple):
-    """One setting: name, scope, default, bounds (both allowed), unit, Kafka's name, and words."""
+    """One setting."""
 
     name: str
     scope: str
     default: int
     least: int
+    """The smallest value that is allowed."""
     most: int
+    """The largest value that is allowed."""
     unit: str
     kafka_name: str
     documentation: str

@@ -1,7 +1,7 @@
 """The cluster's own part of the log: topics, settings, and how it begins (S23).
 
 A deletion of topics says only that they are gone. Offsets belong to their groups' parts of the log,
-so each group lists in an event of its own which of them went along (K-J34): `offsets.expire` does
+so each group lists in an event of its own which of them are removed (K-J34): `offsets.expire` does
 it, which the node runs over the groups right after, and again at each sweep. Until then a fetch
 does not show them. Knows nothing of groups but their ids, and which topics they subscribe to.
 """
@@ -59,9 +59,9 @@ _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
 def form(draft: Draft, command: FormCluster) -> None:
-    """Begin a cluster's life, once. Raise InvariantBroken for settings that cannot be.
+    """Begin a cluster's life, once. Raises InvariantBroken for settings that are not allowed.
 
-    The node checks them with `settings.check` before it bootstraps, so nobody sees that.
+    The node checks them with `settings.check` before it bootstraps, so that never happens.
     """
     if draft.state.cluster_id:
         return
@@ -73,14 +73,14 @@ def form(draft: Draft, command: FormCluster) -> None:
 
 
 def seal(draft: Draft, command: SealSegment) -> None:
-    """Set a boundary behind the last one, and never beyond what is applied (S22)."""
+    """Set a boundary after the last one, and never beyond what is applied (S22)."""
     last = command.last
     if draft.state.sealed < last and last.index <= draft.state.applied_index:
         draft.emit(SegmentSealed(last), "S22")
 
 
 def create_topics(draft: Draft, command: CreateTopics) -> NamedReply:
-    """Create the topics that can be; one result each."""
+    """Create the topics that are allowed; one result each."""
     twice = _named_twice(topic.name for topic in command.topics)
     results = tuple(
         NamedResult(topic.name, twice.get(topic.name) or _not_creatable(draft.state, topic))
@@ -93,7 +93,7 @@ def create_topics(draft: Draft, command: CreateTopics) -> NamedReply:
 
 
 def create_partitions(draft: Draft, command: CreatePartitions) -> NamedReply:
-    """Let the topics grow that can; one result each."""
+    """Enlarge the topics whose new size is allowed; one result each."""
     twice = _named_twice(topic.name for topic in command.topics)
     results = tuple(
         NamedResult(topic.name, twice.get(topic.name) or _not_growable(draft.state, topic))
@@ -147,7 +147,7 @@ def _alter_errors(state: State, command: AlterSettings) -> tuple[Rejection | Non
 
 
 def _named_twice(names: Iterable[str]) -> dict[str, Rejection]:
-    """Names that stand more than once in a call: which of them was meant cannot be known."""
+    """Return the names that a call has more than once: it is not known which is meant."""
     counts = Counter(names)
     return {
         name: InvalidRequest("name", f"{name!r} stands {count} times in the call")
@@ -197,7 +197,7 @@ def _unknown(state: State, name: str) -> Rejection | None:
 
 
 def _in_use(draft: Draft, command: DeleteTopics) -> dict[str, Rejection]:
-    """Topics of the call that groups of type `consumer` with members subscribe to."""
+    """Return the call's topics that groups of type `consumer` with members subscribe to."""
     wanted = frozenset(command.names) & draft.state.topics.keys()
     found = subscribers.of_topics(draft.rules.types, draft.state.groups, wanted, command.survey)
     return {

@@ -1,4 +1,4 @@
-"""Apply a committed entry: guard each part, give its events their positions, fold them (S1-S3, S8).
+"""Applies a committed entry: guard each part, give events positions, fold them (S1-S3, S8).
 
 Every replica does this alike, from the log alone. A part that was decided in another term, or on
 another version of its group, is skipped whole; the leader decides it again.
@@ -17,18 +17,17 @@ from holdfast.coordinator.model.state import State
 
 
 class Skipped(NamedTuple):
-    """A part that was not applied, and why: `S1` (term), `S2` (version) or `S6` (impossible).
-
-    `place`: its place in the entry, from 0.
-    """
+    """A part that was not applied."""
 
     place: int
+    """Its place in the entry, from 0."""
     group_id: GroupId
     rule: str
+    """Why: `S1` (term), `S2` (version) or `S6` (impossible)."""
 
 
 class Step(NamedTuple):
-    """One record that was folded, between the states on both sides of it."""
+    """One record that was applied, between the states before and after it."""
 
     before: State
     record: Record
@@ -36,15 +35,13 @@ class Step(NamedTuple):
 
 
 class Applied(NamedTuple):
-    """What an entry did, record by record, so that projections can follow it.
-
-    `parts`: the places in the entry of those parts that were applied, in order.
-    """
+    """What an entry did, record by record, so that projections can follow it."""
 
     state: State
     steps: tuple[Step, ...]
     skipped: tuple[Skipped, ...]
     parts: tuple[int, ...] = ()
+    """The places in the entry of the parts that were applied, in order."""
 
     @property
     def records(self) -> tuple[Record, ...]:
@@ -53,7 +50,7 @@ class Applied(NamedTuple):
 
 
 def apply_entry(state: State, index: int, term: int, entry: LogEntry) -> Applied:
-    """The state after the entry at `index`, whose Raft term is `term`.
+    """Apply the entry at `index`, whose Raft term is `term`.
 
     A part with an event that cannot be true is skipped and its group quarantined, on every node
     alike: one bad event must not stop all three (S6).
@@ -79,9 +76,9 @@ def apply_entry(state: State, index: int, term: int, entry: LogEntry) -> Applied
 
 
 def _quarantine(state: State, index: int, group_id: GroupId, error: Exception) -> State:
-    """Serve the group no more until an operator deletes it; the rest of the cluster goes on.
+    """Quarantine a group until an operator deletes it; the rest of the cluster goes on.
 
-    The cluster's own part has no quarantine: what could not be applied of it is only skipped.
+    The cluster's own part has no quarantine: a part that could not be applied is only skipped.
     """
     if not group_id:
         return state
@@ -93,7 +90,7 @@ def _quarantine(state: State, index: int, group_id: GroupId, error: Exception) -
 
 
 def begin_entry(state: State, index: int, entry: LogEntry) -> State:
-    """The state at the start of an entry; log time never runs backwards (S8)."""
+    """Return the state at the start of an entry; log time never runs backwards (S8)."""
     if index <= state.applied_index:
         raise InvariantBroken("S4", f"entry {index} after {state.applied_index}")
     log_time_ms = max(state.log_time_ms, entry.log_time_ms)
@@ -101,7 +98,7 @@ def begin_entry(state: State, index: int, entry: LogEntry) -> State:
 
 
 def guard(state: State, term: int, part: Part) -> str | None:
-    """The rule by which a part is skipped, None if it holds."""
+    """Return the rule by which a part must be skipped; None: apply it."""
     if part.term != term:
         return "S1"
     return "S2" if part.expected_version != state.version_of(part.group_id) else None
@@ -110,9 +107,9 @@ def guard(state: State, term: int, part: Part) -> str | None:
 def apply_part(
     state: State, first: Position, entry: LogEntry, part: Part
 ) -> tuple[State, tuple[Step, ...]]:
-    """Fold one part that the guard lets through; `first` is the position of its first record.
+    """Apply one part that the guard lets through; `first` is the position of its first record.
 
-    The group's version becomes the entry's index (S2). Raise InvariantBroken as `evolve` does.
+    The group's version becomes the entry's index (S2). Raises InvariantBroken as `evolve` does.
     """
     steps: list[Step] = []
     seq = _seq(state, part.group_id)
@@ -136,7 +133,7 @@ def apply_part(
 
 
 def replay(state: State, records: tuple[Record, ...]) -> State:
-    """Fold records that were applied before, as the event log keeps them, onto a snapshot."""
+    """Apply records of the event log, which were applied before, to a snapshot."""
     for record in records:
         if record.position.index > state.applied_index:
             state = state._replace(applied_index=record.position.index)
@@ -154,5 +151,5 @@ def _seq(state: State, group_id: GroupId) -> int:
 
 
 def _counted(state: State, group_id: GroupId, index: int, seq: int) -> State:
-    """The cluster's own part counts its records here; a group does with each event."""
+    """Count the records of the cluster's own part; a group counts its own with each event."""
     return state if group_id else state._replace(cluster_version=index, cluster_seq=seq)

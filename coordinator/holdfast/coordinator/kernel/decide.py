@@ -1,4 +1,4 @@
-"""`decide`: what is to happen, given the state, the leader-local part, and a command. Pure.
+"""`decide` chooses what happens, given the state, the leader-local part, and a command. Pure.
 
 How the modules share the work: a decider of a one-shot effect (`commits.commit`, `commits.delete`,
 `lifecycle.delete`, `topics.*`, a type's leave) takes `(draft, command)`, emits its events on the
@@ -81,8 +81,8 @@ def decide_all(
     """Decide a batch of commands of one group, each on the state that the ones before it left.
 
     `log_time_ms`: the log time now (S8), which the entry will carry or exceed. It never runs back,
-    so an older one counts as that of the state. `used`: what the whole cluster takes up now, with
-    what other groups have on their way; ceilings are held against it.
+    so an older one counts as that of the state. `used`: what the whole cluster takes now, with what
+    other groups have under way; ceilings limit it.
     """
     if log_time_ms > state.log_time_ms:
         state = state._replace(log_time_ms=log_time_ms)
@@ -95,17 +95,17 @@ def decide_all(
 
 
 def group_of(command: Command) -> GroupId:
-    """Whose part of the log a command changes: a group's, or "" for the cluster's own."""
+    """Return the group whose part of the log a command changes; "" for the cluster's own."""
     return "" if isinstance(command, ClusterCommand) else command.group_id
 
 
 def new_draft(state: State, volatile: Volatile, group_id: GroupId, used: Usage = NOTHING) -> Draft:
-    """An empty draft over this state, by the fold and the group types that there are."""
+    """Make an empty draft over this state, with the fold and the group types that there are."""
     return Draft(state, volatile, group_id, RULES, used)
 
 
 def on_leading(state: State, group_id: GroupId) -> Decision:
-    """What a new leader does with a group before it serves it: every deadline anew (S9, S16)."""
+    """Decide what a new leader does before it serves a group: every deadline anew (S9, S16)."""
     draft = new_draft(state, Volatile(), group_id)
     draft.serve("Leading")
     if draft.found is not None and draft.found.quarantined:
@@ -137,7 +137,7 @@ def _decide(draft: Draft, command: Command) -> None:
 
 
 def _decide_growing(draft: Draft, command: Growing, kind: GroupType[Draft] | None) -> None:
-    """What may make the cluster's state larger, by the group's type or for a group of any."""
+    """Decide a command that may enlarge the state, by the group's type or for a group of any."""
     before, call = draft.mark(), command.caller.call
     if kind is not None and isinstance(command, kind.calls):
         kind.call(draft, command)
@@ -153,7 +153,7 @@ def _decide_growing(draft: Draft, command: Growing, kind: GroupType[Draft] | Non
 
 
 def _decide_internal(draft: Draft, command: _Unasked) -> None:
-    """What nobody waits for."""
+    """Decide a command that no caller waits for."""
     match command:
         case DeadlineFired():
             type_of(draft.found).fired(draft, command)

@@ -1,6 +1,6 @@
-"""Fold one recorded event into the state. Pure, and total over all events that can be true.
+"""Folds one recorded event into the state. Pure, and total over all events that can be true.
 
-Nothing is decided here: an event says all that there is to know. `evolve` takes the record, not the
+Nothing is decided here: an event is complete. `evolve` takes the record, not the
 bare event, since an entry's index becomes a fencing token (S13) and log time is kept (S8). An event
 that cannot be true of the state that it meets raises InvariantBroken (S6).
 """
@@ -43,7 +43,7 @@ _CLUSTER: Final = (
 
 
 def evolve(state: State, record: Record) -> State:
-    """The state after this record; raise InvariantBroken if it cannot be true of `state`.
+    """Return the state after this record. Raises InvariantBroken if it cannot be true of `state`.
 
     A group's version becomes the index of the record's entry (S2).
     """
@@ -75,7 +75,7 @@ def _evolve_cluster(state: State, event: ClusterEvent | RequestRecorded, record:
 
 
 def evolve_group(group: Group[Any] | None, event: GroupEvent, record: Record) -> Group[Any] | None:
-    """The group after its event; None if it is gone. Raise InvariantBroken as `evolve` does."""
+    """Return the group after its event; None if it is gone. Raises as `evolve` does."""
     if group is not None and group.quarantined and isinstance(event, GroupDeleted):
         return None  # an operator ends the quarantine, whatever state it caught the group in (S6)
     to = type_of(group).target(group.state if group else ABSENT, event)

@@ -1,7 +1,7 @@
 """The table of group types: the only place that knows which there are.
 
-A group's events and commands are its type's; of a group that does not exist yet, the first event
-says nothing of a type, so it is classic.
+A group's events and commands belong to its type. The first event of a group names no type, so a
+group that does not exist yet is classic.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ TYPES: dict[str, GroupType[Draft]] = {CLASSIC.name: CLASSIC}
 
 
 def type_of(group: Group[Any] | None) -> GroupType[Draft]:
-    """The type of a group; of none: the type that the first commit or join makes one of."""
+    """Return the type of a group; for None, the type that the first commit or join gives it."""
     return CLASSIC if group is None else TYPES[group.group_type]
 
 
 def new_group(group_id: GroupId) -> Group[Any]:
-    """A group as the first commit or join makes it."""
+    """Return a new group, as the first commit or join makes it."""
     return Group(group_id, CLASSIC.name, CLASSIC.body())
 
 
 def for_command(group: Group[Any] | None, command: object) -> GroupType[Draft] | None:
-    """Who decides a member's or an operator's command; None: not in a group of this type."""
+    """Return the type that decides a command; None: not in a group of this type."""
     if group is not None:
         found = TYPES[group.group_type]
         return found if found.takes(command) else None
@@ -38,11 +38,11 @@ def for_command(group: Group[Any] | None, command: object) -> GroupType[Draft] |
 
 
 def answering(command: object) -> GroupType[Draft] | None:
-    """Whose call or heartbeat this is; None for what is answered alike for groups of all types."""
+    """Return the type that a call belongs to; None if groups of all types answer it alike."""
     found = (each for each in TYPES.values() if isinstance(command, each.heartbeats + each.calls))
     return next(found, None)
 
 
 def is_of_a_type(command: object) -> bool:
-    """Whether only groups of some type take it; all others any group takes, or the cluster."""
+    """Return whether only groups of some type take a command, not any group or the cluster."""
     return any(each.takes(command) for each in TYPES.values())

@@ -2,8 +2,8 @@
 
 `check` looks at everything, for tests and for a node that starts; `check_group` looks at one group;
 `check_touched` at what a batch touched of one, before it is proposed. Each sentence begins with the
-rule's id. What must hold of members is said by their group's type. Knows the state only; that facts
-follow upon each other rightly is the business of `transitions` and `evolve`.
+rule's id. A group's type says what must hold of its members. Knows the state only; `transitions`
+and `evolve` check the order of events.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def check(state: State) -> list[str]:
-    """Every broken invariant of the state."""
+    """Return every broken invariant of the state."""
     found = list(_cluster(state))
     for group_id, group in state.groups.items():
         if group.group_id != group_id:
@@ -33,14 +33,14 @@ def check(state: State) -> list[str]:
 
 
 def check_group(group: Group[Any]) -> list[str]:
-    """Every broken invariant of a group, in time proportional to its size."""
+    """Return every broken invariant of a group, in time proportional to its size."""
     return _told(group, type_of(group).check(group))
 
 
 def check_touched(
     before: Group[Any] | None, group: Group[Any], member_ids: Iterable[MemberId]
 ) -> list[str]:
-    """Broken invariants of a group and of these members, in time that does not follow its size.
+    """Return broken invariants of a group and these members, in time independent of its size.
 
     `before`: the group before the events that touched them.
     """
@@ -78,7 +78,7 @@ def _cluster(state: State) -> Iterator[str]:
 
 
 def _requests(state: State) -> Iterator[str]:
-    """The dedupe table and its order are one, without gaps (S15)."""
+    """Check that the dedupe table and its order agree, without gaps (S15)."""
     table, by_number = state.requests, state.requests_by_number
     oldest = state.requests_next - len(table)
     if len(by_number) != len(table):

@@ -1,7 +1,7 @@
-"""Commands for a group that is quarantined (S6): all are refused, but the one that ends it.
+"""Commands for a quarantined group (S6): all are refused, but the one that ends the quarantine.
 
 Its state was left as it was before the event that could not be applied, so nothing that builds on
-it may be decided; deleting the group is what an operator can do, and says so to everybody.
+it may be decided. An operator can delete the group; the refusals say so.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from holdfast.coordinator.model.state import Group
 
 
 def holds(group: Group[Any] | None, command: GroupCommand | OneShot) -> bool:
-    """Whether a command must be refused for the group's quarantine."""
+    """Return whether a command must be refused because the group is quarantined."""
     return group is not None and bool(group.quarantined) and not isinstance(command, DeleteGroup)
 
 
 def refusal(group: Group[Any], command: Asked) -> Reply:
-    """The answer of a refused command, in the form that the call is answered in."""
+    """Return the answer of a refused command, in the form of the call's answer."""
     error = UnknownServerError(
         f"group {group.group_id!r} is quarantined ({group.quarantined}); "
         "delete it to begin anew, and report this with the node's log"

@@ -1,7 +1,7 @@
-"""What can be read of the state: groups, offsets, topics, settings. Pure views, no effects.
+"""Reads of the state: groups, offsets, topics, settings. Pure views, no effects.
 
-Whether a read is linearizable is the server's matter; here a state is given, and its answer is a
-function of it alone. Nothing of the leader-local part is ever shown, so any node can answer.
+The server makes a read linearizable; here an answer is a function of the given state alone. Nothing
+of the leader-local part is ever shown, so any node can answer.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
-    """One described group (K-K1 to K-K3). With an error the state is Dead and the rest is empty.
-
-    `quarantined`: why it is not served any more (S6), "" as a rule.
-    """
+    """One described group (K-K1 to K-K3). With an error the state is Dead and the rest is empty."""
 
     error: Rejection | None
     group_id: GroupId
@@ -45,6 +42,7 @@ class DescribedGroup:
     seq: int = 0
     state_since_ms: int = 0
     quarantined: str = ""
+    """Why it is not served any more (S6); "" as a rule."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +67,7 @@ class FetchedOffset:
 
 
 def describe_group(state: State, group_id: GroupId) -> DescribedGroup:
-    """A group with its members, the oldest first; unknown: GroupIdNotFound and Dead (K-K3)."""
+    """Describe a group and its members, oldest first; unknown: GroupIdNotFound and Dead (K-K3)."""
     found = describe_head(state, group_id)
     group = state.groups.get(group_id)
     if group is None:
@@ -80,7 +78,7 @@ def describe_group(state: State, group_id: GroupId) -> DescribedGroup:
 
 
 def describe_head(state: State, group_id: GroupId) -> DescribedGroup:
-    """As `describe_group`, without the members, of whom there may be many."""
+    """Describe a group without its members, of which there may be many."""
     group = state.groups.get(group_id)
     if group is None:
         return DescribedGroup(GroupIdNotFound(group_id), group_id)
@@ -103,41 +101,41 @@ def describe_head(state: State, group_id: GroupId) -> DescribedGroup:
 def list_groups(
     state: State, states: Iterable[str] = (), types: Iterable[str] = ()
 ) -> tuple[ListedGroup, ...]:
-    """Groups by id. No filter: all. Case does not matter; an unknown name fits nothing (K-K8)."""
+    """List groups by id. No filter: all. Case is ignored; an unknown name fits nothing (K-K8)."""
     wanted = Wanted.of(states, types)
     found = (list_group(group) for group in state.groups.values() if wanted.takes(group))
     return tuple(sorted(found, key=lambda listed: listed.group_id))
 
 
 def list_group(group: Group[Any]) -> ListedGroup:
-    """The line of one group."""
+    """Return the line of one group."""
     kind = type_of(group).describe(group).protocol_type
     return ListedGroup(group.group_id, kind, group.state, group.group_type)
 
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Which groups a list is asked for (K-K8): words in lower case, none: all."""
+    """The filters of a list of groups (K-K8): words in lower case; none: all."""
 
     states: frozenset[str]
     types: frozenset[str]
 
     @classmethod
     def of(cls, states: Iterable[str], types: Iterable[str]) -> Wanted:
-        """Filters do not mind case; an unknown name fits nothing."""
+        """Make the filters, which ignore case; an unknown name fits nothing."""
         return cls(frozenset(map(str.casefold, states)), frozenset(map(str.casefold, types)))
 
     def takes(self, group: Group[Any]) -> bool:
-        """Whether the group is among them."""
+        """Return whether the group fits the filters."""
         return (not self.states or group.state.casefold() in self.states) and (
             not self.types or group.group_type.casefold() in self.types
         )
 
 
 def fetch_refusal(state: State, group_id: GroupId, fetcher: Fetcher) -> Rejection | None:
-    """Why somebody may not read a group's offsets: its type decides.
+    """Say why a caller may not read a group's offsets: its type decides.
 
-    A group that is not there refuses nobody (K-J16).
+    A group that does not exist refuses no caller (K-J16).
     """
     group = state.groups.get(group_id)
     return None if group is None else type_of(group).may_fetch(group, fetcher)
@@ -146,10 +144,10 @@ def fetch_refusal(state: State, group_id: GroupId, fetcher: Fetcher) -> Rejectio
 def fetch_offsets(
     state: State, group_id: GroupId, partitions: tuple[TopicPartition, ...] = ()
 ) -> tuple[FetchedOffset, ...]:
-    """Offsets of the given partitions, in their order; none given: all that the group has, sorted.
+    """Return offsets of the given partitions, in their order; none given: all, sorted.
 
-    An unknown group is no error (K-J16, K-J19); whether the caller may, `fetch_refusal` says.
-    Offsets of a topic that is gone are not shown, though they may still be there (K-J34).
+    An unknown group is no error (K-J16, K-J19); `fetch_refusal` says whether the caller may read.
+    Offsets of a deleted topic are not shown, though they may still be stored (K-J34).
     """
     group = state.groups.get(group_id)
     if not partitions:
@@ -158,7 +156,7 @@ def fetch_offsets(
 
 
 def committed(state: State, group: Group[Any] | None) -> Iterator[TopicPartition]:
-    """Partitions that the group has offsets of, in no order."""
+    """Yield the partitions that the group has offsets of, in no order."""
     if group is not None:
         yield from (place for place in group.offsets if place.topic in state.topics)
 
@@ -166,7 +164,7 @@ def committed(state: State, group: Group[Any] | None) -> Iterator[TopicPartition
 def fetch_offset(
     state: State, group: Group[Any] | None, partition: TopicPartition
 ) -> FetchedOffset:
-    """One of `fetch_offsets`."""
+    """Return one offset, as `fetch_offsets` does."""
     found = group.offsets.get(partition) if group else None
     if found is None or partition.topic not in state.topics:
         return FetchedOffset(partition)
@@ -176,7 +174,7 @@ def fetch_offset(
 
 
 def list_topics(state: State, names: Iterable[TopicName] = ()) -> tuple[TopicSize, ...]:
-    """Topics by name; of those named, the ones that exist. No name: all."""
+    """List topics by name; of those named, the ones that exist. No name: all."""
     wanted = set(names)
     found = (size for name, size in state.topics.items() if not wanted or name in wanted)
     return tuple(sorted(found))
@@ -185,9 +183,9 @@ def list_topics(state: State, names: Iterable[TopicName] = ()) -> tuple[TopicSiz
 def describe_settings(
     state: State, group_id: GroupId = "", names: Iterable[str] = ()
 ) -> tuple[InForce, ...] | InvalidConfig:
-    """Settings in force for a group ("": the cluster), by name; InvalidConfig for an unknown name.
+    """Return a group's settings in force ("": the cluster's); InvalidConfig for an unknown name.
 
-    For a group: those that can be set for one. No name: all.
+    They are sorted by name. For a group: those that can be set for one. No name: all.
     """
     wanted = sorted(set(names)) or sorted(
         name for name, setting in REGISTRY.items() if not group_id or setting.scope == GROUP

@@ -1,4 +1,4 @@
-"""The refusal of a whole call, in the form in which each call is answered. No rules."""
+"""The refusal of a whole call, in the form of the call's answer. No rules."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def of_call(command: Asked, error: Rejection) -> Reply:
-    """The answer of a call that is refused whole."""
+    """Return the answer of a call that is refused whole."""
     kind = group_types.answering(command)
     if kind is not None:
         return kind.refused(command, error)

@@ -1,4 +1,4 @@
-"""What somebody wants of a group or of the cluster. Imperatives; plain values; no rules.
+"""Commands: what a caller wants of a group or of the cluster. Plain values; no rules.
 
 Time, new ids and everything random come in here, made by the server, so that a decision is a pure
 function. `call` names the waiting call on this node. Durations are milliseconds.
@@ -32,7 +32,7 @@ from holdfast.coordinator.model.volatile import DeadlineKey
 
 
 class Caller(NamedTuple):
-    """Who calls, and as what. `digest`: of the body, for S15; empty without a request id."""
+    """The caller of a command."""
 
     call: CallId
     principal: Principal = ""
@@ -40,11 +40,12 @@ class Caller(NamedTuple):
     client_host: str = ""
     request_id: RequestId = ""
     digest: bytes = b""
+    """The digest of the request's body, for S15; empty without a request id."""
 
 
 @dataclass(frozen=True, slots=True)
 class JoinGroup:
-    """JoinGroup v9. `fresh_member_id`: an id never used before, if one is needed.
+    """JoinGroup v9.
 
     A protocol of type `consumer` whose bytes cannot be read has `topics` None.
     """
@@ -58,6 +59,7 @@ class JoinGroup:
     protocol_type: str
     protocols: tuple[Protocol, ...]
     fresh_member_id: MemberId
+    """An id never used before, in case one is needed."""
     reason: str = ""
 
 
@@ -77,7 +79,7 @@ class SyncGroup:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Heartbeat v4; `release` makes it the last one before a planned restart (S12)."""
+    """Heartbeat v4."""
 
     caller: Caller
     group_id: GroupId
@@ -85,6 +87,7 @@ class Heartbeat:
     member_id: MemberId
     instance_id: InstanceId | None
     release: bool = False
+    """It is the last one before a planned restart (S12)."""
 
 
 class LeavingMember(NamedTuple):
@@ -97,20 +100,21 @@ class LeavingMember(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LeaveGroup:
-    """LeaveGroup v5; `operator` marks AdminService.RemoveMembers (KIP-345).
+    """LeaveGroup v5, and AdminService.RemoveMembers (KIP-345).
 
     An operator may name no members, but mean `everyone`, or every static member whose instance id
-    begins with `prefix`: who that is, is seen when it is decided (K-G24). `reason` is for these
-    two.
+    begins with `prefix`: the decision finds these members (K-G24).
     """
 
     caller: Caller
     group_id: GroupId
     members: tuple[LeavingMember, ...]
     operator: bool = False
+    """It is RemoveMembers."""
     everyone: bool = False
     prefix: InstanceId = ""
     reason: str = ""
+    """Of `everyone` or `prefix`; a named member has its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +175,7 @@ class DeleteGroup:
 
 @dataclass(frozen=True, slots=True)
 class ExpireOffsets:
-    """A sweep over one group at `log_time_ms` (K-J26 to K-J33); the events list what goes."""
+    """A sweep over one group at `log_time_ms` (K-J26 to K-J33); the events list what is removed."""
 
     group_id: GroupId
     log_time_ms: int
@@ -197,14 +201,14 @@ class CreatePartitions:
 class DeleteTopics:
     """AdminService.DeleteTopics.
 
-    A topic that groups with members subscribe to is kept, unless it is meant by `force`. `survey`:
-    which groups to look at, beside those that have changed since; it spares a look at all of them.
+    A topic that groups with members subscribe to is kept, unless `force` is set.
     """
 
     caller: Caller
     names: tuple[TopicName, ...]
     force: bool = False
     survey: Survey = UNSURVEYED
+    """The groups to look at, beside those that have changed since; it spares looking at all."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What a type of group tells of its groups and members, for people and tools. Plain values."""
+"""How a type of group describes its groups and members, for people and tools. Plain values."""
 
 from __future__ import annotations
 
@@ -34,18 +34,16 @@ class Identity(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class DescribedMember:
-    """One member of a described group.
-
-    `metadata` is that of the chosen protocol, and empty unless the group is Stable (K-K2).
-    `assignment` is the last one that was handed out and not abandoned (K-K2, K-D10).
-    `fencing_token` is None before the first grant.
-    """
+    """One member of a described group."""
 
     member_id: MemberId
     instance_id: InstanceId | None
     profile: MemberProfile
     metadata: bytes
+    """That of the chosen protocol; empty unless the group is Stable (K-K2)."""
     assignment: bytes
+    """The last one that was given out and not abandoned (K-K2, K-D10)."""
     fencing_token: int | None
+    """None before the first grant."""
     released: bool
     since_ms: int

@@ -44,21 +44,19 @@ class Cancel:
 
 @dataclass(frozen=True, slots=True)
 class Renew:
-    """The member was heard: its session runs from now, in full. Cheap, and the commonest effect.
-
-    `renewals` is the new count; a deadline that fires carries the count that it saw (S9).
-    """
+    """Restart a member's session in full, because it was heard. The most frequent effect."""
 
     member_id: MemberId
     session_timeout_ms: int
     renewals: int
+    """The new count; a deadline that fires carries the count that it saw (S9)."""
 
 
 Effect: TypeAlias = Answer | Arm | Cancel | Renew
 
 
 def settled(effects: tuple[Effect, ...], token: int) -> tuple[Effect, ...]:
-    """The effects of a committed decision: grants of the decision itself have their token (S13).
+    """Return the effects of a committed decision: its own grants get their token (S13).
 
     `token` is `ids.fencing_token` of the entry that holds the decision's events. Answers without
     a grant, or with an older one, stay as they are.
@@ -72,15 +70,13 @@ def settled(effects: tuple[Effect, ...], token: int) -> tuple[Effect, ...]:
 
 
 class Decision(NamedTuple):
-    """What `decide` chose: facts for the log, the leader-local part to adopt, and effects.
-
-    `state`: the one that was decided on with the events in it, ahead of their commit: what they
-    grant has the entry index `UNCOMMITTED`. Further commands of a batch are decided on it.
-    `growth`: by what the events make the state larger, as far as ceilings are held against it.
-    """
+    """What `decide` chose: events for the log, the leader-local part to adopt, and effects."""
 
     events: tuple[Proposed, ...]
     volatile: Volatile
     effects: tuple[Effect, ...]
     state: State
+    """The state with the events in it, before their commit: what they grant has the entry index
+    `UNCOMMITTED`. Further commands of a batch are decided on it."""
     growth: Usage = NOTHING
+    """By how much the events enlarge the state, as far as ceilings limit it."""

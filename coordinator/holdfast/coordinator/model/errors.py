@@ -1,4 +1,4 @@
-"""The one exception of the core: something that no rule allows has happened (S6).
+"""The one exception of the core: an event or a state breaks a rule (S6).
 
 Raised by `evolve` for an event that cannot be true of the state that it meets, and by the checks
 of `invariants`. The replica quarantines the group; the leader never proposes such a batch.

@@ -1,6 +1,6 @@
-"""The recorded facts. Each is past tense, complete, and enough for `evolve`; nothing is looked up.
+"""Events: recorded facts in the past tense, each complete, so that `evolve` needs nothing else.
 
-What was decided once is a fact: a new version of the code replays old logs to the same state. The
+A decision, once made, is a fact: a new version of the code replays old logs to the same state. The
 wire form of each event is in `holdfast.v1.events`; add fields there, never renumber. Durations are
 milliseconds. This file knows no rules.
 """
@@ -55,7 +55,7 @@ class TopicSize(NamedTuple):
 
 
 class SettingChange(NamedTuple):
-    """A setting and its new value; None goes back to the value it inherits."""
+    """A setting and its new value; None restores the inherited value."""
 
     key: str
     value: str | None
@@ -93,8 +93,7 @@ class MemberUpdated:
 class StaticMemberReplaced:
     """The whole swap in one event (KIP-345, K-B3): the old id is fenced, the new one bound.
 
-    The assignment goes with the instance. `predecessor_ms`: how long the old holder may still act
-    on what it was granted (S12); 0 after a release.
+    The assignment goes with the instance.
     """
 
     instance_id: InstanceId
@@ -103,6 +102,7 @@ class StaticMemberReplaced:
     profile: MemberProfile
     request_id: RequestId
     predecessor_ms: int
+    """How long the old holder may still act on its grant (S12); 0 after a release."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,37 +115,34 @@ class InstanceReleased:
 
 @dataclass(frozen=True, slots=True)
 class RebalanceStarted:
-    """A join phase opened. `member_id`: who caused it, empty if nobody in particular.
-
-    `initial`: the round opened from Empty, so it waits out the initial delay (K-D1, K-D4).
-    `timeout_ms`: how long the phase may last at most.
-    """
+    """A join phase opened."""
 
     reason: str
     member_id: MemberId
+    """The member that caused it; "" for none."""
     initial: bool
+    """The group was Empty, so the phase waits out the initial delay (K-D1, K-D4)."""
     timeout_ms: int
+    """How long the phase may last at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class GenerationStarted:
-    """A join phase closed with members; the number is on the log before anyone is told (S16).
-
-    `absent` are static members that did not rejoin and stay (K-D6); `removed` are dynamic ones that
-    were thrown out at the rebalance timeout (K-D5).
-    """
+    """A join phase closed with members; the number is on the log before a member is told (S16)."""
 
     generation: int
     protocol_name: str
     leader: MemberId
     rejoined: tuple[Rejoin, ...]
     absent: tuple[MemberId, ...]
+    """Static members that did not rejoin and stay (K-D6)."""
     removed: tuple[MemberId, ...]
+    """Dynamic members that were removed at the rebalance timeout (K-D5)."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupEmptied:
-    """A join phase closed with nobody left (K-D9); the generation grows, protocol and leader go."""
+    """A join phase closed without members (K-D9); the generation grows, protocol and leader end."""
 
     generation: int
 
@@ -176,15 +173,16 @@ class MembersRemoved:
 
 @dataclass(frozen=True, slots=True)
 class MemberExpired:
-    """A member was too late. `deadline`: `session`, `sync`, `join` (K-F9, K-E10, K-A21)."""
+    """A member was too late."""
 
     member_id: MemberId
     deadline: str
+    """`session`, `sync` or `join` (K-F9, K-E10, K-A21)."""
 
 
 @dataclass(frozen=True, slots=True)
 class MemberRefused:
-    """A known member was thrown out because the group is full (K-I10)."""
+    """A known member was removed because the group is full (K-I10)."""
 
     member_id: MemberId
 
@@ -249,7 +247,7 @@ class PartitionsAdded:
 
 @dataclass(frozen=True, slots=True)
 class TopicsDeleted:
-    """Topics are gone; the offsets that went with them are listed per group in own events."""
+    """Topics are gone; each group lists in an event of its own the offsets that went with them."""
 
     names: tuple[TopicName, ...]
 
@@ -311,22 +309,23 @@ class Proposed(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One group's share of an entry; applied whole, or skipped by every replica alike (S1, S2).
-
-    `term`: in which it was decided. `expected_version`: the group's version then (0: no group).
-    """
+    """One group's share of an entry; applied whole, or skipped by every replica alike (S1, S2)."""
 
     group_id: GroupId
     term: int
+    """The term in which it was decided."""
     expected_version: int
+    """The group's version when it was decided; 0: no group."""
     events: tuple[Proposed, ...]
 
 
 class LogEntry(NamedTuple):
-    """What one Raft entry holds. `log_time_ms` rules (S8); `wall_time_ms` is for people."""
+    """The content of one Raft entry."""
 
     log_time_ms: int
+    """The time that counts (S8)."""
     wall_time_ms: int
+    """For people."""
     parts: tuple[Part, ...]
 
 

@@ -1,4 +1,4 @@
-"""How a value says that its fields belong to whatever holds it, wherever it is written down.
+"""How a class declares that its fields are stored among those of the value that holds it.
 
 Some fields always go together, so the core keeps them in a value of its own; but on the log and in
 the state they stand among the fields of the event or the record that holds the value, by the same
@@ -21,5 +21,5 @@ def flattened(kind: type[T]) -> type[T]:
 
 
 def is_flattened(kind: object) -> bool:
-    """Whether a class has declared that."""
+    """Return whether a class has declared that."""
     return getattr(kind, _MARK, False)

@@ -32,7 +32,7 @@ TOKEN_SPAN = 1 << 48
 
 
 def fencing_token(recovery_number: int, grant_index: int) -> int:
-    """The token of a grant (S13): grows over the whole life of the cluster, restores included."""
+    """Compute a grant's token (S13), which grows over the cluster's whole life and its restores."""
     return recovery_number * TOKEN_SPAN + grant_index
 
 

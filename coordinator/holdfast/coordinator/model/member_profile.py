@@ -13,15 +13,13 @@ from holdfast.coordinator.model.ids import TopicName
 
 
 class Protocol(NamedTuple):
-    """One protocol that a member supports.
-
-    `topics` are the topics that the metadata subscribes to, read by the server for the protocol
-    type `consumer`; None for every other type, whose metadata is opaque.
-    """
+    """One protocol that a member supports."""
 
     name: str
     metadata: bytes
     topics: tuple[TopicName, ...] | None = None
+    """The topics that the metadata subscribes to, read by the server for the protocol type
+    `consumer`; None for every other type, whose metadata is opaque."""
 
 
 @flattened
@@ -43,5 +41,5 @@ class MemberProfile(NamedTuple):
     """What it can do, the most wanted first."""
 
     def metadata(self, protocol_name: str) -> bytes:
-        """The metadata for one protocol; empty if the member does not support it."""
+        """Return the metadata for one protocol; empty if the member does not support it."""
         return next((p.metadata for p in self.protocols if p.name == protocol_name), b"")

@@ -1,6 +1,6 @@
 """What each event does to a group's members: who came, who went, who was fenced, what is granted.
 
-One table for everybody who follows members from event to event: a batch that is being decided, the
+One table for all code that follows members from event to event: a batch that is being decided, the
 counts of protocols, the story of rebalances, pushes on heartbeat streams, the analyses of `replay`.
 A new event gets a line here, or `tests/tidy/test_membership.py` fails. The fold of a group is its
 type's `evolve`; a unit test holds this table against it. The fold in SQL and the checkers of chaos
@@ -73,8 +73,8 @@ def _nothing(_event: object) -> None:
 class Line(NamedTuple):
     """What events of one class do to members; what depends on the event is a function of it.
 
-    Whoever went or is fenced loses what it was granted. Whoever comes by a swap is granted what the
-    old id held; all others that come are granted nothing before `everyone` is.
+    A member that went or is fenced loses its grant. A member that comes by a swap is granted what
+    the old id held; any other member that comes is granted nothing before `everyone` is.
     """
 
     kind: Kind = ""
@@ -84,7 +84,7 @@ class Line(NamedTuple):
     went: Callable[[Any], Ids] = _nobody
     """Ids that are none any more, and never will be again."""
     fenced: Callable[[Any], Ids] = _nobody
-    """Ids that nobody may act under any more, although the static member stays (S12)."""
+    """Ids that no process may act under any more, although the static member stays (S12)."""
     named: Callable[[Any], Ids] = _nobody
     """Other ids that the event speaks of, members or not; they do not come or go by it."""
     instance_id: Callable[[Any], InstanceId | None] = _nothing
@@ -101,7 +101,7 @@ _OfOne: TypeAlias = (
 
 
 def line_of(event: ev.Event) -> Line:
-    """What an event does to members."""
+    """Return what an event does to members."""
     return TABLE[type(event)]
 
 

@@ -32,9 +32,9 @@ _Node = Any
 
 @lru_cache(maxsize=_CODES_KEPT)
 def _hash(key: object) -> int:
-    """Equal on every node and in every process; tuples are hashed by their printed parts.
+    """Hash a key, equally on every node and in every process; tuples by their printed parts.
 
-    Remembered for the keys last used: each change looks the same few keys up many times.
+    Hashes of the keys last used are kept: each change looks the same few keys up many times.
     """
     if type(key) is str:
         return crc32(key.encode())
@@ -48,7 +48,7 @@ def _slot(code: int, shift: int) -> int:
 
 
 def _fit(leaf: dict[Any, Any], shift: int) -> _Node:
-    """The leaf itself, or the branch that takes its place where it has grown too large."""
+    """Return the leaf, or the branch that replaces it if it has grown too large."""
     if len(leaf) <= _LEAF_MAX or shift <= -_BITS:
         return leaf
     slots: list[_Node] = [None] * _WIDTH
@@ -61,7 +61,7 @@ def _fit(leaf: dict[Any, Any], shift: int) -> _Node:
 
 
 def _set_many(node: _Node, shift: int, items: list[tuple[int, Any, Any]]) -> _Node:
-    """The node with all items (code, key, value) set; each node on their ways is copied once."""
+    """Return the node with all items (code, key, value) set; copy each node on their ways once."""
     if type(node) is not tuple:
         return _fit({**(node or {}), **{key: value for _, key, value in items}}, shift)
     parted: dict[int, list[tuple[int, Any, Any]]] = {}
@@ -74,7 +74,7 @@ def _set_many(node: _Node, shift: int, items: list[tuple[int, Any, Any]]) -> _No
 
 
 def _put(way: list[tuple[tuple[_Node, ...], int]], node: _Node) -> _Node:
-    """The root with another node at the end of the way; a branch with nothing in it goes."""
+    """Return the root with another node at the end of the way; drop a branch that is empty."""
     for branch, at in reversed(way):
         slots = list(branch)
         slots[at] = node
@@ -83,7 +83,7 @@ def _put(way: list[tuple[tuple[_Node, ...], int]], node: _Node) -> _Node:
 
 
 def _walk(node: _Node) -> Iterator[tuple[Any, Any]]:
-    """In order of (CRC-32, key): the same for equal maps, whatever their history."""
+    """Yield pairs in order of (CRC-32, key): equal for equal maps, whatever their history."""
     if type(node) is tuple:
         for child in node:
             if child is not None:
@@ -98,7 +98,7 @@ def _leaf_items(node: _Node) -> dict[Any, Any]:
 
 
 def _diff(old: _Node, new: _Node) -> list[Any]:
-    """Keys bound differently; subtrees that are the same object are not entered.
+    """Return the keys bound differently; subtrees that are the same object are not entered.
 
     Without recursion and generators: a leader asks for each entry what it has changed.
     """
@@ -139,7 +139,7 @@ class PMap(Mapping[K, V], Generic[K, V]):
         return made
 
     def set(self, key: K, value: V) -> PMap[K, V]:
-        """This map with `key` bound to `value`."""
+        """Return this map with `key` bound to `value`."""
         way, leaf, shift = self._way(key)
         if leaf is None:
             return self._of(_put(way, {key: value}), self._size + 1)
@@ -148,7 +148,7 @@ class PMap(Mapping[K, V], Generic[K, V]):
         return self._of(_put(way, _fit(grown, shift)), size)
 
     def remove(self, key: K) -> PMap[K, V]:
-        """This map without `key`; the same map if it was not there."""
+        """Return this map without `key`; the same map if it was not there."""
         way, leaf, _ = self._way(key)
         if leaf is None or key not in leaf:
             return self
@@ -157,7 +157,7 @@ class PMap(Mapping[K, V], Generic[K, V]):
         return self._of(_put(way, left or None), self._size - 1)
 
     def _way(self, key: K) -> tuple[list[tuple[Any, int]], dict[K, V] | None, int]:
-        """The branches on the way to the leaf where the key would be, the leaf, and its shift."""
+        """Return the branches on the way to a key's leaf, the leaf, and its shift."""
         node, shift = self._root, _SHIFT_TOP
         if type(node) is not tuple:
             return [], node, shift
@@ -170,7 +170,7 @@ class PMap(Mapping[K, V], Generic[K, V]):
         return way, node, shift
 
     def update_all(self, items: Iterable[tuple[K, V]]) -> PMap[K, V]:
-        """This map with every pair set, in order."""
+        """Return this map with every pair set, in order."""
         pairs = dict(items)
         if len(pairs) <= _FEW:
             made = self
@@ -182,18 +182,21 @@ class PMap(Mapping[K, V], Generic[K, V]):
         return self._of(_set_many(self._root, _SHIFT_TOP, coded), size)
 
     def map_values(self, change: Callable[[V], V]) -> PMap[K, V]:
-        """This map with each value replaced by `change(value)`."""
+        """Return this map with each value replaced by `change(value)`."""
         return PMap((key, change(value)) for key, value in self.items())
 
     def changed_since(self, old: PMap[K, V]) -> Iterator[K]:
-        """Keys that were bound, unbound or bound to another object since `old`, in no order.
+        """Return keys bound, unbound or bound to another object since `old`, in no order.
 
-        Costs time in proportion to the change, not to the map, if this map came from `old`.
+        Takes time in proportion to the change, not to the map, if this map came from `old`.
         """
         return iter(_diff(old._root, self._root))
 
     def _leaf(self, key: object) -> dict[K, V] | None:
-        """The leaf where a key would be. Every look-up passes here: few calls."""
+        """Return the leaf where a key would be.
+
+        Every look-up passes here, so it makes few calls.
+        """
         node, shift = self._root, _SHIFT_TOP
         if type(node) is tuple:
             code = _hash(key)
@@ -214,43 +217,43 @@ class PMap(Mapping[K, V], Generic[K, V]):
     @overload
     def get(self, key: K, /, default: V | T) -> V | T: ...
     def get(self, key: K, /, default: object = None) -> object:
-        """The value, or `default` if the key is not there."""
+        """Return the value, or `default` if the key is not there."""
         leaf = self._leaf(key)
         return default if leaf is None else leaf.get(key, default)
 
     def __contains__(self, key: object) -> bool:
-        """Whether the key is bound."""
+        """Return whether the key is bound."""
         leaf = self._leaf(key)
         return leaf is not None and key in leaf
 
     def __len__(self) -> int:
-        """The number of keys."""
+        """Return the number of keys."""
         return self._size
 
     def __iter__(self) -> Iterator[K]:
-        """The keys, in deterministic order."""
+        """Iterate over the keys, in deterministic order."""
         return (key for key, _ in _walk(self._root))
 
     def items(self) -> ItemsView[K, V]:
-        """Pairs, in deterministic order."""
+        """Return the pairs, in deterministic order."""
         return cast("ItemsView[K, V]", _Items(self))
 
     def values(self) -> ValuesView[V]:
-        """The values, in the order of their keys."""
+        """Return the values, in the order of their keys."""
         return cast("ValuesView[V]", _Values(self))
 
     def __eq__(self, other: object) -> bool:
-        """Equal content; a plain mapping may be compared too."""
+        """Compare the content; the other may be a plain mapping, too."""
         if not isinstance(other, Mapping) or len(self) != len(other):
             return NotImplemented if not isinstance(other, Mapping) else False
         return all(key in other and other[key] == value for key, value in self.items())
 
     def __hash__(self) -> int:
-        """Not hashable: values may not be."""
+        """Refuse: values may not be hashable."""
         raise TypeError("a PMap is not hashable")
 
     def __repr__(self) -> str:
-        """As a dict, for failure messages."""
+        """Format as a dict, for failure messages."""
         return f"PMap({dict(self.items())!r})"
 
 

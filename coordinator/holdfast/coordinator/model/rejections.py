@@ -104,21 +104,20 @@ class NonEmptyGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupSubscribedToTopic:
-    """A member subscribes to the topic whose offsets should go (K-J24)."""
+    """A member subscribes to the topic whose offsets are to be deleted (K-J24)."""
 
     topic: str
 
 
 @dataclass(frozen=True, slots=True)
 class TopicInUse:
-    """Groups with members subscribe to the topic that should go (GROUP_SUBSCRIBED_TO_TOPIC).
-
-    `group_ids`: the first few of them; `count`: how many there are.
-    """
+    """Groups with members subscribe to the topic to delete (GROUP_SUBSCRIBED_TO_TOPIC)."""
 
     topic: str
     group_ids: tuple[GroupId, ...]
+    """The first few of them."""
     count: int
+    """How many there are."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,16 +176,15 @@ class InvalidConfig:
 
 @dataclass(frozen=True, slots=True)
 class PolicyViolation:
-    """The cluster as a whole would have more than a setting allows (POLICY_VIOLATION, S7).
-
-    `counted`: what there is of it, with what is on its way; `more`: what was asked for.
-    """
+    """The cluster as a whole would have more than a setting allows (POLICY_VIOLATION, S7)."""
 
     setting: str
     most: int
     what: str
     counted: int
+    """How much there is, with what is under way."""
     more: int
+    """How much was asked for."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from holdfast.coordinator.model.rejections import Rejection
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """What a member holds beside its assignment: token (S13), timeouts in force (S11), S12."""
+    """What a member holds beside its assignment: token (S13), timeouts (S11), predecessor (S12)."""
 
     fencing_token: int = 0
     session_timeout_ms: int = 0
@@ -126,7 +126,7 @@ Reply: TypeAlias = (
 
 
 def with_token(reply: Reply, token: int) -> Reply:
-    """The reply with this fencing token where it said `UNCOMMITTED` (S13)."""
+    """Return the reply with this fencing token in place of `UNCOMMITTED` (S13)."""
     if not isinstance(reply, JoinReply | SyncReply | HeartbeatReply):
         return reply
     if reply.grant.fencing_token != UNCOMMITTED:

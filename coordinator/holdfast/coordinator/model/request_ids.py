@@ -12,7 +12,7 @@ _UUID_DASHES: Final = (8, 13, 18, 23)
 
 
 def made_at_ms(request_id: RequestId) -> int | None:
-    """The time part of a UUIDv7, in milliseconds of log time; None if it is no UUIDv7."""
+    """Return a UUIDv7's time, in milliseconds of log time; None if the id is no UUIDv7."""
     dashes = tuple(at for at, sign in enumerate(request_id) if sign == "-")
     if len(request_id) != _UUID_LENGTH or dashes != _UUID_DASHES:
         return None

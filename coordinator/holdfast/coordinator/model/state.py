@@ -1,4 +1,4 @@
-"""What the log says, folded: the replicated state. Immutable values; only `evolve` makes new ones.
+"""The replicated state that the log leads to. Immutable values; only `evolve` makes new ones.
 
 Nothing here is leader-local (that is `volatile`), nothing depends on a clock or on hash order.
 Durations are milliseconds; times are log time in milliseconds (S8).
@@ -44,29 +44,29 @@ class Offset(NamedTuple):
 
 
 class Group(NamedTuple, Generic[B]):
-    """The head of a group: what every type of group has; and its body, which is its type's own.
-
-    `body`: of the class that the type names, and read by nothing but the type (`groups.group_type`
-    is the table that everything else asks). `generation`: the number of the last one, or the epoch.
-    `version`: index of the last entry that changed the group (S2). `seq`: of its last record.
-    `state_since_ms`: log time of the last change of state. `quarantined`: why nothing but its
-    deletion is decided for it any more (S6); "" as a rule.
-    """
+    """The head of a group, which every type of group has; and its body, which is its type's own."""
 
     group_id: GroupId
     group_type: str
     body: B
+    """Of the class that the type names. Only the type reads it; all other code asks the table
+    (`groups.group_type`)."""
     state: str = EMPTY
     generation: int = 0
+    """The number of the last generation, or the epoch."""
     offsets: PMap[TopicPartition, Offset] = PMap()
     version: int = 0
+    """The index of the last entry that changed the group (S2)."""
     seq: int = 0
+    """The group_seq of its last record."""
     state_since_ms: int = 0
+    """The log time of the last change of `state`."""
     quarantined: str = ""
+    """Why nothing but its deletion is decided for it any more (S6); "" as a rule."""
 
 
 class RequestKey(NamedTuple):
-    """Whose request (S15). The group is "" for a call without one."""
+    """Identifies a request (S15); the group is "" for a call without one."""
 
     principal: Principal
     group_id: GroupId
@@ -74,17 +74,18 @@ class RequestKey(NamedTuple):
 
 
 class RequestRecord(NamedTuple):
-    """A served request: digest of its body, the frozen answer, and when.
-
-    `number`: in the order of serving, without gaps, so that the oldest is found at once (S15).
-    `position`: where the log holds it, so that a repetition is told where it was done.
-    """
+    """A served request."""
 
     digest: bytes
+    """The digest of its body."""
     answer: bytes
+    """The stored answer."""
     log_time_ms: int
+    """When it was served."""
     number: int = 0
+    """Its number in the order of serving, without gaps, so the oldest is found at once (S15)."""
     position: Position = Position(0, 0)
+    """Its place in the log, which a repetition is told."""
 
 
 class Settings(NamedTuple):
@@ -98,13 +99,7 @@ class Settings(NamedTuple):
 
 
 class State(NamedTuple):
-    """Everything that is replicated.
-
-    `requests_next`: number of the next served request; the table holds the last `len(requests)` of
-    them. `requests_floor_ms`: log time of the youngest that was dropped for want of room, before
-    which nobody can tell whether a request was served. `requests_by_number` is `requests` turned
-    round; it is not stored.
-    """
+    """Everything that is replicated."""
 
     cluster_id: str = ""
     groups: PMap[GroupId, Group[Any]] = PMap()
@@ -118,11 +113,15 @@ class State(NamedTuple):
     recovery_number: int = 0
     sealed: Position = Position(0, 0)
     requests_next: int = 0
+    """The number of the next served request; `requests` holds the last ones."""
     requests_floor_ms: int = 0
+    """The log time of the youngest request that was dropped for want of room; of older ones it is
+    not known whether they were served."""
     requests_by_number: PMap[int, RequestKey] = PMap()
+    """The keys of `requests` by number; not stored."""
 
     def version_of(self, group_id: GroupId) -> int:
-        """The version that a part for this group expects (S2); "" is the cluster itself."""
+        """Return the version that a part for this group expects (S2); "" is the cluster itself."""
         if not group_id:
             return self.cluster_version
         group = self.groups.get(group_id)

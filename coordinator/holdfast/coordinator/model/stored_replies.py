@@ -31,7 +31,7 @@ _REJECTIONS: Final[dict[str, type[Any]]] = {kind.__name__: kind for kind in get_
 
 
 def freeze(reply: Reply) -> bytes:
-    """The bytes of a reply. Raise TypeError for one that may not be stored (S14)."""
+    """Encode a reply. Raises TypeError for one that may not be stored (S14)."""
     name = type(reply).__name__
     if name not in _REPLIES:
         raise TypeError(f"{name} is built anew for each call and never stored (S14)")
@@ -40,7 +40,7 @@ def freeze(reply: Reply) -> bytes:
 
 
 def thaw(answer: bytes) -> StoredReply:
-    """The reply of bytes that `freeze` made. Raise InvariantBroken for any others."""
+    """Decode a reply that `freeze` encoded. Raises InvariantBroken for any other bytes."""
     try:
         name, *parts = json.loads(answer)
         return cast("StoredReply", _made(_REPLIES[name], parts))

@@ -18,25 +18,25 @@ CONSUMER: Final = "consumer"
 
 @dataclass(frozen=True, slots=True)
 class Subscribed:
-    """Topics that somebody subscribes to; `everything`: it cannot be told, so all of them count."""
+    """The topics that are subscribed to."""
 
     topics: frozenset[TopicName]
     everything: bool = False
+    """They are not known, so every topic counts."""
 
     def includes(self, topic: TopicName) -> bool:
-        """Whether the topic must be treated as subscribed."""
+        """Return whether the topic must be treated as subscribed."""
         return self.everything or topic in self.topics
 
 
 class Survey(NamedTuple):
-    """Groups that were found to subscribe to some topics, among the groups of one state.
-
-    With no `groups` nobody has looked yet.
-    """
+    """A search of one state's groups for those that subscribe to some topics."""
 
     groups: PMap[GroupId, Group[Any]] = PMap()
+    """The groups that were searched; empty: none yet."""
     subscribed: frozenset[GroupId] = frozenset()
+    """Those that subscribe."""
 
 
 UNSURVEYED: Final = Survey()
-"""Nobody has looked: whoever asks looks at every group."""
+"""No group was searched yet, so every group must be."""

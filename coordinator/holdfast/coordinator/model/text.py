@@ -2,7 +2,7 @@
 
 A name, a reason or a line of metadata may hold anything: a terminal obeys escape sequences, and the
 controls of Unicode's bidirectional algorithm and its line separators show a text as another one.
-What would be obeyed is written as an escape. JSON has escapes of its own, so there the text stays
+Such characters are written as escapes. JSON has escapes of its own, so there the text stays
 exact.
 """
 
@@ -43,22 +43,22 @@ _FEW_SECONDS_MS: Final = 10_000
 
 
 def truncate(name: str) -> str:
-    """The name, or its beginning if it is too long to name anything."""
+    """Return the name, or its beginning if it is too long to name anything."""
     return name if len(name) <= WHOLE_MAX else name[:CUT_TO] + "…"
 
 
 def readable(text: str) -> str:
-    """The text on one line, as Python would write what a terminal would obey. Idempotent."""
+    """Put the text on one line; escape, as Python does, what a terminal would obey. Idempotent."""
     return text.translate(_ESCAPES)
 
 
 def readable_json(content: object, indent: int | None = None) -> str:
-    """The content as JSON that a terminal can show; a reader of JSON gets it back exactly."""
+    """Encode content as JSON that a terminal can show; a reader of JSON gets it back exactly."""
     return json.dumps(content, indent=indent, ensure_ascii=False).translate(_JSON_ESCAPES)
 
 
 def span(for_ms: int) -> str:
-    """How long, in the largest unit that fits and the next smaller one: `3 h 5 min`."""
+    """Format a duration in the largest unit that fits and the next smaller one: `3 h 5 min`."""
     if for_ms < _UNITS[-1][0]:
         return f"{max(0, for_ms)} ms"
     if for_ms < _FEW_SECONDS_MS:

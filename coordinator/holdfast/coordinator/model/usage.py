@@ -6,7 +6,7 @@ from typing import Final, Literal, NamedTuple, TypeAlias
 
 
 class Usage(NamedTuple):
-    """How many there are, and about how many bytes of memory they take; or a difference of that."""
+    """Counts and about how many bytes of memory; or a difference of two such."""
 
     groups: int = 0
     topics: int = 0
@@ -15,7 +15,7 @@ class Usage(NamedTuple):
     state_bytes: int = 0
 
     def plus(self, other: Usage) -> Usage:
-        """Both together."""
+        """Return the sum."""
         return Usage(
             self.groups + other.groups,
             self.topics + other.topics,
@@ -25,7 +25,7 @@ class Usage(NamedTuple):
         )
 
     def minus(self, other: Usage) -> Usage:
-        """What is left without the other."""
+        """Return the difference."""
         return Usage(
             self.groups - other.groups,
             self.topics - other.topics,

@@ -26,16 +26,17 @@ OVERSIZE: Final = "oversize"
 
 
 class DeadlineKey(NamedTuple):
-    """Which deadline of a group; at most one of a key is armed at a time."""
+    """Names a deadline of a group; at most one of a key is armed at a time."""
 
     kind: str
     member_id: MemberId = ""
 
 
 class ParkedJoin(NamedTuple):
-    """A JoinGroup that waits for the join phase to close. `call` 0: broken, but it did rejoin."""
+    """A JoinGroup that waits for the join phase to close."""
 
     call: CallId
+    """0: the call is broken, but the member did rejoin."""
     request_id: RequestId
     is_new: bool
 
@@ -48,36 +49,38 @@ class ParkedSync(NamedTuple):
 
 
 class Pending(NamedTuple):
-    """A member id handed out by MEMBER_ID_REQUIRED (KIP-394), and to which request (S14)."""
+    """A member id given out by MEMBER_ID_REQUIRED (KIP-394)."""
 
     request_id: RequestId
+    """The request that it was given to (S14)."""
 
 
 class Support(NamedTuple):
-    """Members by the protocols that they support, and the bytes of all members' protocols (S7)."""
+    """The support of protocols by a group's members."""
 
     names: PMap[str, int] = PMap()
+    """How many members support each protocol."""
     size: int = 0
+    """The bytes of all members' protocols (S7)."""
 
 
 class InitialDelay(NamedTuple):
-    """Why the first join phase of an empty group does not close at once (K-D1): others may come.
-
-    `length_ms`: of the delay that runs. `left_ms`: by how much it may still be prolonged. `joined`:
-    whether somebody joined since it was armed; then, and only then, it is prolonged (K-D2).
-    """
+    """Keeps the first join phase of an empty group open (K-D1), since other members may come."""
 
     length_ms: int
+    """The length of the delay that runs."""
     left_ms: int
+    """By how much it may still be prolonged."""
     joined: bool = False
+    """Whether a member joined since it was armed; only then it is prolonged (K-D2)."""
 
     @classmethod
     def begin(cls, delay_ms: int, timeout_ms: int) -> InitialDelay:
-        """`delay_ms`: as the setting says. `timeout_ms`: how long the join phase may last."""
+        """Start a delay of `delay_ms` in a join phase that may last `timeout_ms`."""
         return cls(delay_ms, max(timeout_ms - delay_ms, 0))
 
     def prolonged(self, delay_ms: int) -> InitialDelay | None:
-        """The delay that follows this one; None: nobody came, or the time is up."""
+        """Return the delay that follows this one; None: no member came, or the time is up."""
         if not (self.joined and self.left_ms):
             return None
         left_ms = max(self.left_ms - self.length_ms, 0)
@@ -85,24 +88,23 @@ class InitialDelay(NamedTuple):
 
 
 class Volatile(NamedTuple):
-    """All that the leader knows of a group beside the log.
-
-    `armed`: the arming number of each deadline that is running (S9). `renewals`: how often each
-    member's session was renewed since it was armed. `awaiting_sync`: members that were answered in
-    this generation and have not synced. `initial_delay`: it runs, so the join phase does not close
-    early (K-D4). `calls`: whose call is parked. `offered`: the pending id that a request was given.
-    `support`: how many members support each protocol, counted when first needed, so that a join
-    need not look at them all.
-    """
+    """All that the leader knows of a group beside the log."""
 
     joins: PMap[MemberId, ParkedJoin] = PMap()
     syncs: PMap[MemberId, ParkedSync] = PMap()
     pending: PMap[MemberId, Pending] = PMap()
     armed: PMap[DeadlineKey, int] = PMap()
+    """The arming number of each running deadline (S9)."""
     renewals: PMap[MemberId, int] = PMap()
+    """How often each member's session was renewed since it was armed."""
     awaiting_sync: PMap[MemberId, bool] = PMap()
+    """Members that were answered in this generation and have not synced."""
     next_arming: int = 1
     initial_delay: InitialDelay | None = None
+    """Set while it runs, so that the join phase does not close early (K-D4)."""
     calls: PMap[CallId, MemberId] = PMap()
+    """The member of each parked call."""
     offered: PMap[RequestId, MemberId] = PMap()
+    """The pending member id that a request was given."""
     support: Support | None = None
+    """Counted when first needed, so that a join need not look at all members."""

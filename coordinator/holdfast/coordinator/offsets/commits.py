@@ -45,7 +45,7 @@ ENTRY_HEAD_BYTES: Final = 8_192
 
 
 def commit(draft: Draft, command: CommitOffsets) -> OffsetsReply:
-    """Commit what can be; one result a partition. A member's commit renews its session (K-F12)."""
+    """Commit the offsets that may be; one result for each partition. Renew the session (K-F12)."""
     bad_id = invalid_group_id(command.group_id)
     if bad_id:
         return OffsetsReply(bad_id)
@@ -88,15 +88,15 @@ def _unknown_partition(state: State, place: OffsetCommitted | TopicPartition) ->
 
 
 def _too_large(offset: OffsetCommitted, most: int) -> Rejection | None:
-    """Characters count, not bytes, whatever the setting's name says (K-J14)."""
+    """Refuse a text over the limit, which counts characters, not bytes (K-J14)."""
     length = len(offset.metadata)
     return OffsetMetadataTooLarge(length, most) if length > most else None
 
 
 def _oversized(state: State, granted: tuple[OffsetCommitted, ...]) -> Rejection | None:
-    """A commit that no entry of the log could hold, with its stored answer, is refused here (S7).
+    """Refuse a commit that no entry of the log could hold with its stored answer (S7).
 
-    Else it would fail only when it is proposed, together with what shares its batch.
+    Otherwise it would fail only when it is proposed, together with the rest of its batch.
     """
     most = settings.of_cluster(state).entry_bytes_max - ENTRY_HEAD_BYTES
     size = sum(
@@ -107,7 +107,7 @@ def _oversized(state: State, granted: tuple[OffsetCommitted, ...]) -> Rejection 
 
 
 def _commit_refusal(draft: Draft, command: CommitOffsets) -> Rejection | None:
-    """Why this caller may not commit now: its generation needs a group, whose type decides."""
+    """Say why this caller may not commit now: a generation needs a group, whose type decides."""
     if draft.found is None:
         return GroupIdNotFound(command.group_id) if command.generation >= 0 else None
     return draft.group_type.may_commit(draft.found, command)
@@ -118,7 +118,7 @@ def _commit_rule(command: CommitOffsets) -> str:
 
 
 def heard_again(draft: Draft, command: CommitOffsets) -> None:
-    """K-F12: a commit that is repeated is as much a sign of life as the first, if it were accepted.
+    """Renew a session by a repeated commit, if it would be accepted now (K-F12).
 
     Kafka executes it anew; here only its answer is old (S14).
     """
@@ -126,9 +126,9 @@ def heard_again(draft: Draft, command: CommitOffsets) -> None:
 
 
 def _renew(draft: Draft, command: CommitOffsets, results: tuple[PartitionResult, ...]) -> None:
-    """K-F12: a commit that the group accepts is a sign of life, also if single partitions fail.
+    """Renew a session by an accepted commit, also if single partitions fail (K-F12).
 
-    One that names no partition that exists says nothing to the group, as in Kafka.
+    A commit that names no existing partition does not reach the group, as in Kafka.
     """
     group = draft.found
     heard = any(not isinstance(result.error, UnknownTopic) for result in results)
@@ -142,7 +142,7 @@ def _renew(draft: Draft, command: CommitOffsets, results: tuple[PartitionResult,
 
 
 def delete(draft: Draft, command: DeleteOffsets) -> OffsetsReply:
-    """Forget offsets of topics that nobody in the group subscribes to (K-J22 to K-J25)."""
+    """Delete offsets of topics that no member subscribes to (K-J22 to K-J25)."""
     refusal = invalid_group_id(command.group_id) or _delete_refusal(draft, command)
     if refusal:
         return OffsetsReply(refusal)
@@ -168,7 +168,7 @@ def _delete_refusal(draft: Draft, command: DeleteOffsets) -> Rejection | None:
 
 
 def _kept(state: State, subscribed: Subscribed, place: TopicPartition) -> Rejection | None:
-    """Why this offset must stay; that its partition exists is asked first, as in a commit."""
+    """Say why this offset must stay; check first that its partition exists, as in a commit."""
     unknown = _unknown_partition(state, place)
     if unknown is not None:
         return unknown
@@ -179,9 +179,9 @@ def _kept(state: State, subscribed: Subscribed, place: TopicPartition) -> Reject
 
 
 def expire(draft: Draft, command: ExpireOffsets) -> None:
-    """Forget what nobody needs any more, and at last the group itself (K-J26 to K-J34).
+    """Remove offsets that have expired, and at last the group itself (K-J26 to K-J34).
 
-    Log time rules, never a wall clock (S8). What goes is listed in the events.
+    Log time counts, never a wall clock (S8). The events list what is removed.
     """
     if draft.found is None:
         return
@@ -197,7 +197,7 @@ def expire(draft: Draft, command: ExpireOffsets) -> None:
 
 
 def _forget(draft: Draft, places: Iterator[TopicPartition], room: int, rule: str) -> int:
-    """List what goes, as far as there is room for it; returns the bytes it takes, at most (S7)."""
+    """Record removed offsets, as far as there is room; return the bytes it takes, at most (S7)."""
     gone: list[TopicPartition] = []
     size = 0
     for place in islice(places, EXPIRED_AT_ONCE_MAX):
@@ -215,7 +215,7 @@ def _of_gone_topics(state: State, group: Group[Any]) -> Iterator[TopicPartition]
 
 
 def _expired(draft: Draft, too_old_ms: int) -> Iterator[TopicPartition]:
-    """Offsets that are due, of topics to which nobody subscribes."""
+    """Yield the offsets that are due, of topics to which no member subscribes."""
     group, kind = draft.group, draft.group_type
     subscribed, left = kind.subscribed(group), kind.is_empty(group) and kind.had_members(group)
     for place, offset in group.offsets.items():
@@ -225,10 +225,10 @@ def _expired(draft: Draft, too_old_ms: int) -> Iterator[TopicPartition]:
 
 
 def _base_ms(group: Group[Any], offset: Offset, *, left: bool) -> int:
-    """Since when an offset grows old; `left`: the group had members and has none any more.
+    """Return from when an offset ages; `left`: the group had members and has none any more.
 
-    K-J27: with its last member gone, the whole group starts to age together. A commit from outside
-    after that is younger, and kept in full; Kafka would let it go with the rest.
+    With its last member gone, the whole group starts to age together (K-J27). A commit from outside
+    after that is younger, and kept in full; Kafka would remove it with the rest.
     """
     if left:
         return max(group.state_since_ms, offset.committed_ms)
@@ -240,12 +240,12 @@ _NEVER_TOLD: Final = 1
 
 
 def _group_expired(draft: Draft, too_old_ms: int) -> bool:
-    """K-J32 bettered: an empty group is kept for the retention time too, even without offsets.
+    """Return whether an empty group without offsets is over (K-J32 bettered).
 
-    So its generation does not start over under a client that pauses. One that never had a
-    generation that a member was told has nothing to keep, and goes at once: else names that are
-    made up, and joined by nobody, would fill the node for the retention time. No group is taken
-    from under a member that was handed its id and has not used it yet.
+    It is kept for the retention time, too, so that its generation does not start over under a
+    client that pauses. A group whose generation no member was ever told is removed at once:
+    otherwise made-up names that no member joins would fill the node for the retention time. A group
+    stays while a member was given its id and has not used it yet.
     """
     group = draft.group
     if not draft.group_type.is_empty(group) or group.offsets or draft.volatile.pending:

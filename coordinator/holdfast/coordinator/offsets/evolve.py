@@ -1,6 +1,6 @@
-"""What the events of offsets do to a group. Total: an event on the log is a fact.
+"""How events of offsets change a group. Total: an event on the log is a fact.
 
-Knows no rules of who may commit or delete; those are in `decide.offsets`.
+Knows no rules of who may commit or delete; those are in `offsets.commits`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def offsets_committed(group: Group[Any], event: OffsetsCommitted, record: Record) -> Group[Any]:
-    """Offsets are set, and may go backwards; the commit time is log time (S8)."""
+    """Set offsets, which may go backwards; the commit time is log time (S8)."""
     fresh = (
         (
             TopicPartition(made.topic, made.partition),
@@ -28,7 +28,7 @@ def offsets_committed(group: Group[Any], event: OffsetsCommitted, record: Record
 
 
 def offsets_deleted(group: Group[Any], event: OffsetsDeleted, _record: Record) -> Group[Any]:
-    """Offsets are gone; one that was not there stays so."""
+    """Remove offsets; one that is not there is ignored."""
     offsets = group.offsets
     for place in event.partitions:
         offsets = offsets.remove(place)

@@ -1,7 +1,7 @@
-"""Which partitions the bytes of an assignment name, for protocol type `consumer`. Pure.
+"""Reads the partitions out of an assignment's bytes, for protocol type `consumer`. Pure.
 
-The core hands assignments on without looking into them; only to tell people what a rebalance moved
-does it read them. The bytes are a `ConsumerProtocolAssignment` (group.proto) in protobuf's wire
+The core passes assignments on without reading them; it reads them only to tell people what a
+rebalance moved. The bytes are a `ConsumerProtocolAssignment` (group.proto) in protobuf's wire
 form, read here because the core knows no protobuf. A test compares it with protobuf's own reader.
 """
 
@@ -31,11 +31,11 @@ _INT32_MAX: Final = (1 << 31) - 1
 
 
 class _Unreadable(Exception):
-    """The bytes are not what this file reads."""
+    """The bytes are not in the form that this file reads."""
 
 
 def partitions(assignment: bytes) -> tuple[TopicPartition, ...] | None:
-    """The partitions that an assignment names, in its order; None if it cannot be read."""
+    """Return the partitions that an assignment names, in its order; None if it cannot be read."""
     found: list[TopicPartition] = []
     try:
         for number, content in _fields(assignment):
@@ -47,7 +47,7 @@ def partitions(assignment: bytes) -> tuple[TopicPartition, ...] | None:
 
 
 def _of_topic(message: bytes) -> Iterable[TopicPartition]:
-    """One `ConsumerProtocolTopicPartitions`."""
+    """Read one `ConsumerProtocolTopicPartitions`."""
     topic = ""
     numbers: list[int] = []
     for number, content in _fields(message):
@@ -61,7 +61,7 @@ def _of_topic(message: bytes) -> Iterable[TopicPartition]:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Each field's number and content: a number, or bytes."""
+    """Yield each field's number and content: a number, or bytes."""
     at, end = 0, len(message)
     while at < end:
         tag, at = _varint(message, at)
@@ -93,7 +93,7 @@ def _packed(content: bytes) -> Iterable[int]:
 
 
 def _varint(message: bytes, at: int) -> tuple[int, int]:
-    """The number that begins here, and where it ends."""
+    """Read the number that begins at `at`; return it and where it ends."""
     if at < len(message) and message[at] < _MORE:
         return message[at], at + 1
     value = shift = 0

@@ -1,8 +1,8 @@
-"""What is remembered of groups' rebalances so that people can be told; values, and what they weigh.
+"""The history of groups' rebalances, for people; values, and the memory that they take.
 
-A projection: `rebalances` folds it from the event log beside the state. Nothing is ever decided on
-it, so it is neither in the state nor in its digest (S3). Nodes have the same, but nobody compares
-it. Knows no events. Times are log time in milliseconds (S8).
+A projection: `rebalances` builds it from the event log beside the state. Nothing is ever decided on
+it, so it is neither in the state nor in its digest (S3). It is the same on all nodes, but they do
+not compare it. Knows no events. Times are log time in milliseconds (S8).
 """
 
 from __future__ import annotations
@@ -29,48 +29,44 @@ _SIGN_BYTES_MAX: Final = 4
 
 
 class Change(NamedTuple):
-    """Who came or went in a rebalance, by name: the instance id, else the member id.
-
-    `how`: `joined`, `left`, `removed` (by an operator), `expired`, or `refused` (K-I10).
-    """
+    """A member that came or went in a rebalance."""
 
     name: str
+    """Its instance id, else its member id."""
     how: str
+    """`joined`, `left`, `removed` (by an operator), `expired`, or `refused` (K-I10)."""
 
 
 class Move(NamedTuple):
-    """A partition whose owner is another one; "" is nobody, or one who is not known any more."""
+    """A partition whose owner changed."""
 
     topic: TopicName
     partition: int
     before: str
+    """The owner's name; "": none, or one that is not known any more."""
     after: str
 
 
 class Parted(NamedTuple):
-    """Who went since the last assignment, and what it had been given by it."""
+    """A member that left since the last assignment."""
 
     name: str
     assignment: bytes
+    """The assignment that it had."""
 
 
 class Rebalance(NamedTuple):
-    """One rebalance, for people: why, who caused it, when, and what came of it.
+    """One rebalance, for people: its reason, its cause, its times and its effects.
 
-    It is bounded whatever the group's size: of everything that is listed the first few are, and the
-    rest is counted. `number`: in the group's life, from 1.
-    `generation` and `closed_ms` are 0 while the join phase is open, `assigned_ms` until the
-    assignment is stored.
-
-    `members`: before it. `came`, `went`: how many. `reassigned`: members whose assignment is not
-    the one before. `moved`: partitions with an owner before and another one after; `given`: with
-    one only after; `dropped`: with one only before. They are counted for protocol type `consumer`
-    only, whose bytes can be read, and only if `counted`. `parted` is there until the assignment.
+    Its size is bounded whatever the group's size: lists have only their first few items, the rest
+    is counted. Moves are counted for protocol type `consumer` only, whose bytes can be read.
     """
 
     number: int
+    """Its number in the group's life, from 1."""
     reason: str
     member_id: MemberId
+    """The member that caused it; "" for none."""
     at: Position
     log_time_ms: int
     wall_time_ms: int = 0
@@ -80,21 +76,33 @@ class Rebalance(NamedTuple):
     instance_id: InstanceId | None = None
     client_id: str = ""
     members: int = 0
+    """How many members there were before it."""
     from_generation: int = 0
     generation: int = 0
+    """0 while the join phase is open."""
     closed_ms: int = 0
+    """0 while the join phase is open."""
     assigned_ms: int = 0
+    """0 until the assignment is stored."""
     came: int = 0
+    """How many members came."""
     went: int = 0
+    """How many members went."""
     changes: tuple[Change, ...] = ()
     reassigned: int = 0
+    """How many members have another assignment than before."""
     reassigned_names: tuple[str, ...] = ()
     moved: int = 0
+    """How many partitions had an owner before and have another one."""
     given: int = 0
+    """How many partitions have an owner and had none before."""
     dropped: int = 0
+    """How many partitions had an owner before and have none."""
     moves: tuple[Move, ...] = ()
     counted: bool = False
+    """Whether the moves were counted."""
     parted: tuple[Parted, ...] = ()
+    """Kept until the assignment is stored."""
 
 
 History: TypeAlias = tuple[Rebalance, ...]
@@ -105,12 +113,12 @@ Histories: TypeAlias = PMap[GroupId, History]
 
 
 def newest(histories: Histories, group_id: GroupId, most: int) -> History:
-    """At most so many rebalances of a group, the newest first."""
+    """Return at most so many rebalances of a group, the newest first."""
     return histories.get(group_id, ())[::-1][:most]
 
 
 def weight(told: Rebalance) -> int:
-    """About how many bytes of memory a rebalance takes up, measured as `model.usage` measures."""
+    """Return about how many bytes of memory a rebalance takes, measured as in `model.usage`."""
     names = [change.name for change in told.changes]
     names += told.reassigned_names
     for move in told.moves:

@@ -1,8 +1,8 @@
-"""What rebalances were about, folded from the event log beside the state, for people (`history`).
+"""Builds the rebalance histories from the event log, beside the state, for people (`history`).
 
-Nothing is decided on it. A rebalance stays small whatever the group's size: of everything listed
+Nothing is decided on them. A rebalance stays small whatever the group's size: of everything listed
 the first few are kept, the rest is counted, and assignments are compared only up to a number of
-bytes, so that the largest group's rebalance does not hold up the fold. Total: it is given only
+bytes, so that the largest group's rebalance does not delay the apply. Total: it is given only
 records that `evolve` has taken, and never raises. Knows no type of group: what an event did to
 members is in the table of `model.membership`; who they are and what they held, their type says.
 """
@@ -69,7 +69,7 @@ _DEPARTURES: Final[Mapping[str, str | None]] = {
 def folded(
     histories: Histories, types: Types, before: State, record: Record, after: State
 ) -> Histories:
-    """The histories after a record, which `evolve` has folded from `before` to `after`."""
+    """Return the histories after a record, with which `evolve` made `after` of `before`."""
     event, group_id = record.event, record.group_id
     line = line_of(event)
     if not line.kind and not line.everyone:
@@ -87,7 +87,7 @@ def folded(
 def followed(
     histories: Histories, types: Types, steps: Iterable[tuple[State, Record, State]]
 ) -> Histories:
-    """The histories after some records, each between the states on both sides of it."""
+    """Return the histories after some records, each between the states before and after it."""
     for before, record, after in steps:
         histories = folded(histories, types, before, record, after)
     return histories
@@ -96,7 +96,7 @@ def followed(
 def noted(
     history: History, kind: GroupType[Any], before: Group[Any], record: Record, after: Group[Any]
 ) -> History:
-    """The history of a group of this type after one of its records."""
+    """Return the history of a group of this type after one of its records."""
     event = record.event
     if isinstance(event, RebalanceStarted):
         return opened(history, kind, before, event, record)
@@ -117,7 +117,10 @@ def opened(
     event: RebalanceStarted,
     record: Record,
 ) -> History:
-    """A join phase opens: begin a rebalance. Who caused it may be a member that comes with it."""
+    """Begin a rebalance, because a join phase opens.
+
+    Its cause may be a member that comes with it.
+    """
     last = history[-1] if history else None
     members = kind.members(group)
     found = members.get(event.member_id)
@@ -144,7 +147,7 @@ def opened(
 
 
 def _kept(history: History) -> History:
-    """The newest of those that are over: not too many, and together not too large."""
+    """Return the newest finished rebalances: not too many, and together not too large."""
     total = 0
     for count, told in enumerate(reversed(history)):
         total += weight(told)
@@ -154,7 +157,7 @@ def _kept(history: History) -> History:
 
 
 def changed(history: History, kind: GroupType[Any], before: Group[Any], event: Event) -> History:
-    """Members came or went: note who, in the rebalance that this belongs to."""
+    """Note the members that came or went in the rebalance that the event belongs to."""
     if isinstance(event, MemberJoined):
         return _joined(history, event)
     line = line_of(event)
@@ -164,7 +167,7 @@ def changed(history: History, kind: GroupType[Any], before: Group[Any], event: E
 
 
 def closed(history: History, after: Group[Any], record: Record) -> History:
-    """The join phase is over."""
+    """Note that the join phase is over."""
     last = history[-1]
     over = last._replace(generation=after.generation, closed_ms=record.log_time_ms)
     return _with_last(history, over)
@@ -173,13 +176,13 @@ def closed(history: History, after: Group[Any], record: Record) -> History:
 def assigned(
     history: History, kind: GroupType[Any], before: Group[Any], record: Record, after: Group[Any]
 ) -> History:
-    """The assignment is stored: tell what moved, against the last one that was."""
+    """Note what a stored assignment moved, compared with the last one."""
     done = _told(history[-1], kind, before, after)
     return _with_last(history, done._replace(assigned_ms=record.log_time_ms, parted=()))
 
 
 def _with_last(history: History, last: Rebalance) -> History:
-    """The history with this in the place of its last rebalance."""
+    """Return the history with its last rebalance replaced."""
     return (*history[:-1], last)
 
 
@@ -194,7 +197,7 @@ def _joined(history: History, event: MemberJoined) -> History:
 
 
 def _those(kind: GroupType[Any], group: Group[Any], member_ids: Iterable[MemberId]) -> list[Any]:
-    """The members with these ids, as far as they are any."""
+    """Return the members with these ids; ids of no members are skipped."""
     members = kind.members(group)
     return [members[member_id] for member_id in member_ids if member_id in members]
 
@@ -247,7 +250,7 @@ class _Difference(NamedTuple):
 def _told(
     last: Rebalance, kind: GroupType[Any], before: Group[Any], after: Group[Any]
 ) -> Rebalance:
-    """The record with what differs between the two last assignments."""
+    """Return the rebalance with the differences between the two last assignments."""
     differences = [_Difference(each.name, each.assignment, b"") for each in last.parted]
     was = kind.members(before)
     staying = [
@@ -270,7 +273,7 @@ def _told(
 def _owners(
     differences: Iterable[_Difference],
 ) -> tuple[dict[TopicPartition, str], dict[TopicPartition, str]] | None:
-    """Who owned each partition and who owns it now; None if some bytes cannot be read."""
+    """Return the old and the new owner of each partition; None if some bytes cannot be read."""
     owned: dict[TopicPartition, str] = {}
     owns: dict[TopicPartition, str] = {}
     for name, old, new in differences:

@@ -27,7 +27,7 @@ class Peer(Node):
     """A node whose place in the engine's sets does not depend on PYTHONHASHSEED."""
 
     def __init__(self, node_id: str) -> None:
-        """The hash is computed once: the engine and the watch look peers up all the time."""
+        """Compute the hash once: the engine and the watch look peers up all the time."""
         super().__init__(node_id)
         self._hash = zlib.crc32(node_id.encode())
 

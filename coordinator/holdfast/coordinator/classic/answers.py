@@ -10,7 +10,7 @@ from holdfast.coordinator.model.state import State
 
 
 def refused_join(error: Rejection, member_id: MemberId = "") -> JoinReply:
-    """An error answer: no generation, no protocol (K-A24). Which member id it has, varies."""
+    """Return an error answer: no generation, no protocol (K-A24); its member id varies."""
     return JoinReply(error, member_id=member_id)
 
 
@@ -22,7 +22,7 @@ def joined(
     members: tuple[JoinedMember, ...] = (),
     skip_assignment: bool = False,
 ) -> JoinReply:
-    """The answer of a join in the present generation."""
+    """Return the answer of a join in the present generation."""
     return JoinReply(
         None,
         generation=group.generation,
@@ -37,7 +37,7 @@ def joined(
 
 
 def synced(state: State, group: ClassicGroup, member: Member) -> SyncReply:
-    """The answer of a sync: what this member holds in the present generation."""
+    """Return the answer of a sync: what this member holds in the present generation."""
     return SyncReply(
         None,
         protocol_type=group.body.protocol_type,
@@ -48,7 +48,7 @@ def synced(state: State, group: ClassicGroup, member: Member) -> SyncReply:
 
 
 def member_list(group: ClassicGroup) -> tuple[JoinedMember, ...]:
-    """All members, absent static ones too (K-D6), in the order of their joining; for the leader."""
+    """List all members for the leader, absent static ones too (K-D6), in the order of joining."""
     name = group.body.protocol_name or ""
     ordered = sorted(group.body.members.values(), key=lambda member: member.joined_seq)
     return tuple(
@@ -58,7 +58,7 @@ def member_list(group: ClassicGroup) -> tuple[JoinedMember, ...]:
 
 
 def grant(state: State, member: Member) -> Grant:
-    """What a member holds beside its assignment (S11-S13).
+    """Return what a member holds beside its assignment (S11-S13).
 
     The token of a grant that is not committed yet is `UNCOMMITTED`; `effects.settled` fills it in.
     """

@@ -1,6 +1,6 @@
-"""What must hold of a classic group and its members, beside what holds of every group (S6).
+"""Invariants of a classic group and its members, beside those of every group (S6).
 
-Sentences; none is good. Each begins with the rule's id. Knows the state only.
+A sentence for each broken one; none is good. Each begins with the rule's id. Knows the state only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SAME_PLACE: Final = "S6: two members have the same place in the order of joinin
 
 
 def check(group: ClassicGroup) -> Iterator[str]:
-    """What does not hold of the group and its members, in time proportional to its size."""
+    """Yield what does not hold of the group and its members, in time proportional to its size."""
     yield from _itself(group)
     seqs = {member.joined_seq for member in group.body.members.values()}
     if len(seqs) != len(group.body.members):
@@ -42,9 +42,9 @@ def check(group: ClassicGroup) -> Iterator[str]:
 def check_touched(
     before: ClassicGroup | None, group: ClassicGroup, member_ids: Iterable[MemberId]
 ) -> Iterator[str]:
-    """As `check`, of these members and the leader, in time that does not follow the group's size.
+    """Check these members and the leader, in time independent of the group's size.
 
-    Who was removed must have left no instance behind (K-C1).
+    A removed member must have left no instance behind (K-C1).
     """
     yield from _itself(group)
     places: set[int] = set()
@@ -119,7 +119,10 @@ def _member(group: ClassicGroup, member: Member) -> Iterator[str]:
 
 
 def _instances(group: ClassicGroup) -> Iterator[str]:
-    """Instances and static members are one to one: an identity is never held twice (K-I4, K-C1)."""
+    """Check that instances and static members are one to one (K-I4, K-C1).
+
+    No identity may be held twice.
+    """
     static = {m.member_id: m.instance_id for m in group.body.members.values() if m.instance_id}
     if len(set(static.values())) != len(static):
         yield "C1: two members hold the same instance id"

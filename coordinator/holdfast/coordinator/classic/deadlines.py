@@ -1,4 +1,4 @@
-"""A deadline fired: whether it counts, and what follows (S9, K-A7, K-A21, K-D5, K-E10, K-F9)."""
+"""Judges deadlines that fired (S9, K-A7, K-A21, K-D5, K-E10, K-F9)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def fired(draft: Draft, command: DeadlineFired) -> None:
 
 
 def _session_over(draft: Draft, member_id: MemberId, *, heard: bool) -> None:
-    """A member that was heard since the deadline fired gets a full session again (S9)."""
+    """End a member's session; if it was heard since the deadline fired, renew it in full (S9)."""
     if member_id not in draft.group.body.members:
         return  # K-F13
     if heard:

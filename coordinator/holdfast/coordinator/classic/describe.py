@@ -1,4 +1,4 @@
-"""What people and tools are told of a classic group and its members. Pure views (K-K1, K-K2)."""
+"""Descriptions of a classic group and its members, for people and tools (K-K1, K-K2). Pure."""
 
 from __future__ import annotations
 
@@ -14,34 +14,34 @@ if TYPE_CHECKING:
 
 
 def describe(group: ClassicGroup) -> DescribedBody:
-    """The protocol and who leads."""
+    """Describe the protocol and the leader."""
     return DescribedBody(
         group.body.protocol_type or "", _protocol_in_force(group) or "", group.body.leader or ""
     )
 
 
 def _protocol_in_force(group: ClassicGroup) -> str | None:
-    """The protocol whose data is shown; None while there is none."""
+    """Return the protocol whose data is shown; None while there is none."""
     return group.body.protocol_name if group.state == STABLE else None
 
 
 def seniority(member: Member) -> int:
-    """In this order members are told: the oldest first."""
+    """Return the key by which members are sorted: the oldest first."""
     return member.joined_seq
 
 
 def identify(member: Member) -> Identity:
-    """Who a member is."""
+    """Return the ids by which a member is known."""
     return Identity(member.member_id, member.instance_id, member.profile.client_id)
 
 
 def held(member: Member) -> bytes:
-    """What a member holds, or held until that was abandoned (K-D10)."""
+    """Return a member's assignment, or the one that it held until that was abandoned (K-D10)."""
     return member.assignment or member.abandoned
 
 
 def describe_member(state: State, group: ClassicGroup, member: Member) -> DescribedMember:
-    """One member of the group."""
+    """Describe one member of the group."""
     name = _protocol_in_force(group)
     return DescribedMember(
         member_id=member.member_id,

@@ -45,7 +45,7 @@ REPLACED_REQUESTS_MAX: Final = 8
 
 
 def evolve(group: ClassicGroup, event: GroupEvent, record: Record) -> ClassicGroup:
-    """The group after an event of the classic protocol; InvariantBroken if it cannot be true."""
+    """Fold an event of the classic protocol. Raises InvariantBroken if it cannot be true."""
     match event:
         case RebalanceStarted():
             return _rebalance_started(group, event)
@@ -79,7 +79,7 @@ def _members(group: ClassicGroup, event: MemberEvent, record: Record) -> Classic
 
 
 def known(group: ClassicGroup, member_id: MemberId) -> Member:
-    """The member that an event speaks of; raise InvariantBroken if there is none."""
+    """Return the member that an event names. Raises InvariantBroken if there is none."""
     member = group.body.members.get(member_id)
     if member is None:
         raise InvariantBroken("S6", f"no member {member_id!r} in group {group.group_id!r}")
@@ -87,7 +87,7 @@ def known(group: ClassicGroup, member_id: MemberId) -> Member:
 
 
 def without(group: ClassicGroup, member_ids: Iterable[MemberId]) -> ClassicGroup:
-    """The group without these members, their instances, and their leadership."""
+    """Return the group without these members, their instances, and their leadership."""
     body = group.body
     members, instances, leader = body.members, body.instances, body.leader
     for member_id in member_ids:
@@ -141,9 +141,9 @@ def _replaced_requests(old: Member) -> tuple[RequestId, ...]:
 
 
 def _replaced(group: ClassicGroup, event: StaticMemberReplaced, record: Record) -> ClassicGroup:
-    """The whole swap (K-B3): assignment, place in the order and leadership go with the instance.
+    """Do the whole swap (K-B3): assignment, order and leadership go with the instance.
 
-    Who was never granted anything hands nothing over, so that is no grant (S13).
+    A member that was never granted anything passes nothing on, so that is no grant (S13).
     """
     body, old = group.body, known(group, event.old_member_id)
     if old.instance_id != event.instance_id or event.new_member_id in body.members:
@@ -169,7 +169,7 @@ def _replaced(group: ClassicGroup, event: StaticMemberReplaced, record: Record) 
 
 
 def _removed(group: ClassicGroup, event: MembersRemoved, record: Record) -> ClassicGroup:
-    """Who was removed by an operator may act until its session would have ended (S12)."""
+    """Remove members for an operator; each may act until its session would have ended (S12)."""
     sessions = (
         known(group, member_id).profile.session_timeout_ms
         for member_id in event.member_ids
@@ -198,7 +198,7 @@ def _rebalance_started(group: ClassicGroup, event: RebalanceStarted) -> ClassicG
 
 
 def _abandon(member: Member) -> Member:
-    """The member's assignment is abandoned (K-D10); what moves is told against it all the same."""
+    """Abandon a member's assignment (K-D10); moves are still found by comparing with it."""
     held = member.assignment or member.abandoned
     return member._replace(assignment=b"", abandoned=held)
 
@@ -262,6 +262,6 @@ def _group_emptied(group: ClassicGroup, event: GroupEmptied) -> ClassicGroup:
 
 
 def _next_generation(group: ClassicGroup, generation: int) -> None:
-    """Each closed join phase adds exactly one, and no number is issued twice (K-A25, S13)."""
+    """Check that the generation grows by exactly one, so no number is issued twice (K-A25, S13)."""
     if generation != group.generation + 1:
         raise InvariantBroken("A25", f"generation {generation} follows {group.generation}")

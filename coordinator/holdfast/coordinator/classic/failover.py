@@ -1,4 +1,4 @@
-"""What a new leader does with each group before it serves it.
+"""What a new leader arms for each group before it serves it.
 
 No session can expire because a leader died: every deadline starts anew, in full (S9, S16).
 """
@@ -13,10 +13,10 @@ from holdfast.coordinator.model.volatile import JOIN_PHASE, OVERSIZE, SYNC, Dead
 
 
 def take_over(draft: Draft) -> None:
-    """Arm what the group's state asks for (K-L4, S16).
+    """Arm what the group's state needs (K-L4, S16).
 
-    An open join phase starts with nobody rejoined and its full time, and it closes as soon as all
-    are there, even if an initial delay was running before.
+    An open join phase starts again without rejoined members and with its full time. It closes as
+    soon as all are there, even if an initial delay was running before.
     """
     group = draft.group
     for member_id in group.body.members:

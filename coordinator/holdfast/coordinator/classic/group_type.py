@@ -95,7 +95,7 @@ def _on_leading(draft: Draft) -> None:
 
 
 def _follow(volatile: Volatile, before: ClassicGroup | None, event: Event) -> Volatile:
-    """Keep the counts of protocols up, instead of counting anew (K-I1)."""
+    """Update the counts of protocols, instead of counting anew (K-I1)."""
     counts = protocol_votes.after(volatile.support, before, event)
     return volatile if counts is volatile.support else volatile._replace(support=counts)
 
@@ -126,7 +126,7 @@ def _is_empty(group: ClassicGroup) -> bool:
 
 
 def _may_commit(group: ClassicGroup, command: CommitOffsets) -> Rejection | None:
-    """Why this caller may not commit to this group now; the order is Kafka's."""
+    """Say why this caller may not commit to this group now; the order of checks is Kafka's."""
     if command.generation < 0 and group.state == EMPTY:
         return None  # K-C11: the ids are not looked at at all
     if command.generation < 0 and not command.member_id and command.instance_id is None:
@@ -140,11 +140,11 @@ def _may_commit(group: ClassicGroup, command: CommitOffsets) -> Rejection | None
 
 
 def _may_fetch(_group: ClassicGroup, _fetcher: Fetcher) -> None:
-    """Everybody may: members of this protocol have no epochs, so who asks is not looked at."""
+    """Allow every caller: members of this protocol have no epochs to check."""
 
 
 def _expiry_rule(group: ClassicGroup) -> str:
-    """None while the group rebalances or its topics are unknown (K-J29)."""
+    """Return the rule; "" while the group rebalances or its topics are unknown (K-J29)."""
     if group.state == EMPTY:
         return "J27" if _had_members(group) else "J30"
     return "J28" if group.state == STABLE and subscriptions.known(group) else ""

@@ -1,4 +1,4 @@
-"""Heartbeat: sessions are kept, and a planned restart is announced (K-F1 to K-F7, S12)."""
+"""Heartbeat: renews sessions, and announces a planned restart (K-F1 to K-F7, S12)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from holdfast.coordinator.model.volatile import SYNC, DeadlineKey
 
 
 def heartbeat(draft: Draft, command: Heartbeat) -> None:
-    """Answer a heartbeat; it touches the log only as a release."""
+    """Answer a heartbeat; only a release writes to the log."""
     group = draft.found
     error: Rejection | None = invalid_group_id(command.group_id) or identity.check(
         group, command.member_id, command.instance_id
@@ -43,11 +43,11 @@ def heartbeat(draft: Draft, command: Heartbeat) -> None:
 
 
 def _release(draft: Draft, command: Heartbeat, member: Member) -> None:
-    """The last word of a static member before a planned restart (S12).
+    """Release a static member before a planned restart (S12).
 
     Its id is fenced, the member stays, its session runs, nothing moves. The generation is not
-    looked at: that this process has stopped is true in any. What it still had parked ends, and its
-    sync is not waited for, unless it leads: then only the timeout can tell (K-E11).
+    checked: that this process has stopped is true in any. Its parked calls end, and its sync is not
+    waited for, unless it leads: then only the timeout decides (K-E11).
     """
     if member.instance_id is None:
         problem = "only a member with a group_instance_id can come back; leave the group instead"

@@ -1,4 +1,4 @@
-"""Who a call may speak for: the check of member id and instance id that all calls share."""
+"""The check of member id and instance id that all calls share."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Check: TypeAlias = Callable[[ClassicGroup | None, MemberId, InstanceId | None], 
 def check(
     group: ClassicGroup | None, member_id: MemberId, instance_id: InstanceId | None
 ) -> Rejection | None:
-    """None if `member_id` is a member and may speak, as `instance_id` if one is named.
+    """Check that `member_id` is a member and may act, as `instance_id` if one is named.
 
     A member id that was released is fenced like one that was replaced (S12).
     """
@@ -28,10 +28,10 @@ def check(
 def named(
     group: ClassicGroup | None, member_id: MemberId, instance_id: InstanceId | None
 ) -> Rejection | None:
-    """None if `member_id` is a member, and the one that holds `instance_id` if one is named.
+    """Check that `member_id` is a member, and holds `instance_id` if one is named.
 
-    The instance map is asked first (K-C2), a call without an instance id skips it (K-C6, K-C7).
-    Enough for an operator, who speaks about a member and not as it.
+    The instance map is read first (K-C2), a call without an instance id skips it (K-C6, K-C7).
+    Enough for an operator, who calls about a member and not as it.
     """
     if group is None:
         return UnknownMemberId(member_id)
@@ -45,7 +45,7 @@ def named(
 
 
 def fenced(group: ClassicGroup, instance_id: InstanceId) -> FencedInstanceId:
-    """The refusal of an older holder; it names the present one, so that twins are found."""
+    """Return the refusal of an older holder; it names the present one, so that twins are found."""
     holder = group.body.members[group.body.instances[instance_id]]
     return FencedInstanceId(
         instance_id, holder.member_id, holder.profile.client_id, holder.since_ms

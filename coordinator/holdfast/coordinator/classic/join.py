@@ -1,4 +1,4 @@
-"""JoinGroup: what is refused at the door, and how new members come in.
+"""JoinGroup: refuses what no group takes, and lets new members in.
 
 Rules K-A1 to K-A13, K-B1, K-B2, K-I1 to K-I12.
 """
@@ -62,7 +62,7 @@ def _refuse(draft: Draft, command: JoinGroup, error: Rejection) -> None:
 
 
 def _refused_if_absent(draft: Draft, command: JoinGroup) -> Rejection | None:
-    """A member id that the group never gave out does not create it (K-A11)."""
+    """Refuse a member id that the group never gave out: it does not create the group (K-A11)."""
     absent = draft.found is None and command.member_id
     return UnknownMemberId(command.member_id) if absent else None
 
@@ -71,7 +71,7 @@ def _refused_if_absent(draft: Draft, command: JoinGroup) -> Rejection | None:
 
 
 def _has_room(draft: Draft, command: JoinGroup) -> bool:
-    """Whether the group takes this one in; a returning instance is a member already (K-I12)."""
+    """Return whether there is room for this join; a returning instance is a member (K-I12)."""
     group = draft.found
     if group is None or group.state == EMPTY:
         return True
@@ -89,7 +89,10 @@ def _holder(group: ClassicGroup, command: JoinGroup) -> MemberId:
 
 
 def _refuse_for_size(draft: Draft, command: JoinGroup) -> None:
-    """The group is full. A known member that comes too late for a place is thrown out (K-I10)."""
+    """Refuse a join, because the group is full.
+
+    Remove a known member that comes too late (K-I10).
+    """
     most = settings.of(draft.state, draft.group_id).max_size
     draft.answer(command.caller.call, answers.refused_join(GroupMaxSizeReached(most)))
     member_id, group = command.member_id, draft.group
@@ -132,7 +135,7 @@ def _oversized(draft: Draft, command: JoinGroup) -> Rejection | None:
 
 
 def _require_member_id(draft: Draft, command: JoinGroup) -> None:
-    """A dynamic member is told its id first, so that a lost answer leaves nothing behind (K-A1)."""
+    """Tell a dynamic member its id first, so that a lost answer leaves nothing behind (K-A1)."""
     if draft.found is None:
         draft.emit(GroupCreated(), "A1")
     caller, volatile = command.caller, draft.volatile
@@ -152,7 +155,7 @@ def _answer_required(draft: Draft, command: JoinGroup, member_id: MemberId) -> N
 
 
 def drop_pending(draft: Draft, member_id: MemberId) -> None:
-    """Forget an id that was handed out and not used (K-A7, K-A8)."""
+    """Forget an id that was given out and not used (K-A7, K-A8)."""
     volatile = draft.volatile
     given_to = volatile.pending[member_id].request_id
     draft.volatile = volatile._replace(
@@ -195,7 +198,7 @@ def _join_static(draft: Draft, command: JoinGroup) -> None:
 
 
 def _admit(draft: Draft, command: JoinGroup, member_id: MemberId, rule: str) -> None:
-    """Make a member of it, and park its join."""
+    """Make the caller a member, and park its join."""
     delay = draft.volatile.initial_delay
     reason = command.reason or "a new member joins"
     profile = validation.profile(command)

@@ -1,4 +1,4 @@
-"""How members go: left, removed by an operator, or not heard in time.
+"""Takes members out: they left, were removed by an operator, or were not heard in time.
 
 Rules K-F9 to K-F11, K-G4 to K-G20, K-E10 to K-E12.
 """
@@ -47,9 +47,9 @@ def leave(draft: Draft, command: LeaveGroup) -> LeaveReply:
 def _unnamed(
     group: ClassicGroup | None, command: LeaveGroup, going: dict[MemberId, bool]
 ) -> tuple[MemberResult, ...]:
-    """Take out who is meant without a name (K-G24), the oldest member first.
+    """Take out the members that are meant without a name (K-G24), the oldest first.
 
-    That is whoever is bound now, live or released (S12), so nobody's identity is checked.
+    These are the ones bound now, live or released (S12), so no identity is checked.
     """
     members = sorted(group.body.members.values(), key=lambda each: each.joined_seq) if group else ()
     meant = [
@@ -64,7 +64,7 @@ def _unnamed(
 def _leave_one(
     draft: Draft, command: LeaveGroup, entry: LeavingMember, going: dict[MemberId, bool]
 ) -> MemberResult:
-    """Find who is meant (K-G4 to K-G13). The answer repeats what was asked."""
+    """Find the member that an entry means (K-G4 to K-G13). The answer repeats what was asked."""
     if entry.member_id in draft.volatile.pending:
         drop_pending(draft, entry.member_id)
         return MemberResult(entry.member_id, entry.instance_id, None)
@@ -81,9 +81,9 @@ def _meant(
     going: dict[MemberId, bool],
     check: identity.Check,
 ) -> tuple[MemberId, Rejection | None]:
-    """Who is to go: by instance id alone whoever holds it, else as `check` says.
+    """Return the member to take out: by instance id alone its holder, else as `check` says.
 
-    What an earlier entry of the list took out is gone already (K-G17).
+    A member that an earlier entry of the list took out is gone already (K-G17).
     """
     unknown = UnknownMemberId(entry.member_id)
     holder = None
@@ -100,14 +100,14 @@ def _meant(
 
 
 def _pending_left(draft: Draft) -> None:
-    """Only ids that were never used have left: Kafka opens a join phase even so."""
+    """Handle a leave of unused ids alone: Kafka opens a join phase for these, too."""
     if draft.group.body.members:
         rebalance.open_join_phase(draft, "G13", "a member left before it joined")
     rebalance.close_if_complete(draft)
 
 
 def _go(draft: Draft, command: LeaveGroup, going: dict[MemberId, bool], reason: str) -> None:
-    """Whoever was not named by its own id was removed by somebody else: it may run on (S12)."""
+    """Take members out; one not named by its own id was removed, and may still run (S12)."""
     member_ids = tuple(going)
     event: GroupEvent
     if command.operator or not all(going.values()):
@@ -130,7 +130,7 @@ def take_out(
     rule: str,
     reason: str,
 ) -> None:
-    """Answer what they have parked, open a join phase, record that they go, forget them (K-G19)."""
+    """Answer parked calls of members, open a join phase, record their end, forget them (K-G19)."""
     for member_id in member_ids:
         parked_calls.refuse(draft, member_id, UnknownMemberId(member_id))
     rebalance.open_join_phase(draft, rule, reason, member_ids[0], leaving=frozenset(member_ids))
@@ -142,14 +142,14 @@ def take_out(
 
 
 def sync_overdue(draft: Draft) -> None:
-    """Who was answered and never synced goes, static or not (K-E10 to K-E12)."""
+    """Take out members that were answered and never synced, static or not (K-E10 to K-E12)."""
     late = tuple(m for m in draft.volatile.awaiting_sync if m in draft.group.body.members)
     if late:
         expire(draft, late, SYNC, "E10")
 
 
 def trigger(draft: Draft, command: TriggerRebalance) -> DoneReply:
-    """Open a join phase because an operator says so."""
+    """Open a join phase for an operator."""
     group = draft.found
     if group is None:
         return DoneReply(GroupIdNotFound(command.group_id))

@@ -1,7 +1,7 @@
 """Calls that wait: joins for the end of the join phase, syncs for the assignment (S16, S17).
 
-A member whose call is parked cannot be late, so its session is suspended (K-A23). What is parked
-here is leader-local and gone with the leadership.
+A member whose call is parked cannot be late, so its session is suspended (K-A23). Parked calls are
+leader-local and end with the leadership.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ NEW_MEMBER_JOIN_MS: Final = 300_000
 
 
 def park_join(draft: Draft, caller: Caller, member_id: MemberId, *, is_new: bool = False) -> None:
-    """Let a join wait; it takes the place of an earlier one of this member (S17)."""
+    """Park a join, in place of an earlier one of this member (S17)."""
     earlier = draft.volatile.joins.get(member_id)
     if earlier is not None:
         _release(draft, earlier.call)
@@ -44,7 +44,7 @@ def park_join(draft: Draft, caller: Caller, member_id: MemberId, *, is_new: bool
 
 
 def park_sync(draft: Draft, caller: Caller, member_id: MemberId) -> None:
-    """Let a sync wait; it takes the place of an earlier one of this member (S17)."""
+    """Park a sync, in place of an earlier one of this member (S17)."""
     earlier = draft.volatile.syncs.get(member_id)
     if earlier is not None:
         _release(draft, earlier.call)
@@ -77,7 +77,7 @@ def take_sync(draft: Draft, member_id: MemberId) -> ParkedSync | None:
 
 
 def refuse(draft: Draft, member_id: MemberId, error: Rejection, shown_id: MemberId = "") -> None:
-    """End whatever a member has parked with an error; `shown_id` goes into a join's answer."""
+    """Answer a member's parked calls with an error; `shown_id` is the member id of a join's."""
     join = take_join(draft, member_id)
     if join is not None:
         draft.answer(join.call, answers.refused_join(error, shown_id))
@@ -87,7 +87,7 @@ def refuse(draft: Draft, member_id: MemberId, error: Rejection, shown_id: Member
 
 
 def break_call(draft: Draft, call: CallId) -> None:
-    """A parked call is cancelled or its connection broke: the member's session runs again (S17).
+    """Drop a parked call that was cancelled or broke: the member's session runs again (S17).
 
     A join that broke still counts as a rejoin, as in Kafka: its member will ask again, and then
     finds the generation that it is part of.

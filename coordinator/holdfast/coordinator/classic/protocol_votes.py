@@ -1,4 +1,4 @@
-"""How many members support each protocol, kept up with the events instead of counted anew.
+"""How many members support each protocol, updated by events instead of counted anew.
 
 A join is refused unless some protocol is supported by all members (K-I1); looking at each of 10,000
 members for each of 10,000 joins would take minutes. The counts are leader-local and derived:
@@ -22,7 +22,7 @@ Protocols: TypeAlias = tuple[Protocol, ...]
 
 
 def after(counts: Support | None, before: ClassicGroup | None, event: Event) -> Support | None:
-    """The counts after `event` happened to the group `before`; None if they must be counted."""
+    """Return the counts after `event` changed the group `before`; None: count them anew."""
     if counts is None or before is None:
         return None
     line = line_of(event)
@@ -35,7 +35,7 @@ def after(counts: Support | None, before: ClassicGroup | None, event: Event) -> 
 
 
 def count(members: Iterable[Member]) -> Support:
-    """Count from nothing."""
+    """Count all members' protocols."""
     names: Counter[str] = Counter()
     size = 0
     for member in members:
@@ -45,17 +45,17 @@ def count(members: Iterable[Member]) -> Support:
 
 
 def protocols_size(protocols: Protocols) -> int:
-    """The bytes that a member sends as protocol names and metadata."""
+    """Return the bytes that a member sends as protocol names and metadata."""
     return sum(len(protocol.name) + len(protocol.metadata) for protocol in protocols)
 
 
 def in_common(counts: Support, protocols: Protocols, members: int) -> bool:
-    """Whether one of these protocols is supported by all of so many members (K-I1)."""
+    """Return whether one of these protocols is supported by all of so many members (K-I1)."""
     return any(counts.names.get(protocol.name, 0) == members for protocol in protocols)
 
 
 def same_names(one: Protocols, other: Protocols) -> bool:
-    """Whether two lists name the same protocols in the same order: no vote can change."""
+    """Return whether two lists name the same protocols in the same order: no vote can change."""
     return one is other or [p.name for p in one] == [p.name for p in other]
 
 
@@ -63,7 +63,7 @@ def vote(members: Collection[Member], counts: Support) -> str:
     """Choose the protocol of the next generation (K-D11).
 
     Candidates are supported by all members, each member votes for its first candidate, most votes
-    win, and a tie goes by name.
+    win, and the name breaks a tie.
     """
     candidates = {name for name, supporters in counts.names.items() if supporters == len(members)}
     votes = Counter(

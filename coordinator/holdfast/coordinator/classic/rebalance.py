@@ -47,8 +47,8 @@ def open_join_phase(
 ) -> None:
     """Open a join phase if none is open (K-D12). It may last as long as the slowest member asks.
 
-    `leaving` are about to go and are not asked; `joining_ms` is what a newcomer asks for. The
-    caller goes on with what caused the phase, and ends with `close_if_complete`.
+    `leaving` are about to leave and do not count; `joining_ms` is what a newcomer asks for. The
+    caller continues with what caused the phase, and ends with `close_if_complete`.
     """
     group = draft.group
     if group.state == PREPARING:
@@ -68,13 +68,13 @@ def open_join_phase(
 
 
 def too_large(draft: Draft) -> bool:
-    """Whether the group has more members than a limit that was lowered since allows (K-I13)."""
+    """Return whether the group has more members than a limit lowered since allows (K-I13)."""
     most = settings.of(draft.state, draft.group_id).max_size
     return draft.group.state in {COMPLETING, STABLE} and len(draft.group.body.members) > most
 
 
 def shrink(draft: Draft) -> None:
-    """Let everybody join again: the last ones find no place (K-I10, K-I13)."""
+    """Let all members join again: the last ones find no room (K-I10, K-I13)."""
     if too_large(draft):
         open_join_phase(draft, "I13", "the group has more members than its size limit allows")
         close_if_complete(draft)
@@ -92,7 +92,7 @@ def _longest_ms(group: ClassicGroup, leaving: Collection[MemberId]) -> int:
 
 
 def _delay(draft: Draft, timeout_ms: int) -> None:
-    """The first join phase of an empty group waits for company (K-D1), and prolongs that (K-D2)."""
+    """Delay the first join phase of an empty group for other members (K-D1, K-D2)."""
     delay_ms = settings.of(draft.state, draft.group_id).initial_rebalance_delay_ms
     delay = InitialDelay.begin(delay_ms, timeout_ms)
     draft.volatile = draft.volatile._replace(initial_delay=delay)
@@ -100,7 +100,7 @@ def _delay(draft: Draft, timeout_ms: int) -> None:
 
 
 def close_if_complete(draft: Draft) -> None:
-    """Close the open join phase if everyone is there and no pending id is awaited (K-D4, K-A6)."""
+    """Close the join phase if all members are there and no pending id is awaited (K-D4, K-A6)."""
     group, volatile = draft.group, draft.volatile
     if group.state != PREPARING or volatile.initial_delay is not None:
         return
@@ -111,7 +111,7 @@ def close_if_complete(draft: Draft) -> None:
 
 
 def fired(draft: Draft) -> None:
-    """The initial delay or the rebalance timeout is over."""
+    """Prolong the initial delay, or close the join phase: delay or rebalance timeout is over."""
     delay = draft.volatile.initial_delay
     if delay is None:
         close(draft, "D5")
@@ -126,7 +126,7 @@ def fired(draft: Draft) -> None:
 
 
 def close(draft: Draft, rule: str) -> None:
-    """End the join phase with whoever rejoined; static members stay without it (K-D5 to K-D9)."""
+    """Close the join phase with the rejoined members; static ones stay anyway (K-D5 to K-D9)."""
     joins, members = draft.volatile.joins, draft.group.body.members
     absent = [m for m in members.values() if m.member_id not in joins]
     removed = [m.member_id for m in absent if m.instance_id is None]
@@ -174,7 +174,7 @@ def _start_generation(
 def _elect(
     group: ClassicGroup, staying: list[Member], joins: PMap[MemberId, ParkedJoin]
 ) -> MemberId:
-    """The leader stays if it rejoined (K-D13), else who is longest in the group leads (K-D7)."""
+    """Choose the leader: the old one if it rejoined (K-D13), else the oldest member (K-D7)."""
     if group.body.leader is not None and group.body.leader in joins:
         return group.body.leader
     rejoined = (member for member in staying if member.member_id in joins)
@@ -182,7 +182,7 @@ def _elect(
 
 
 def _answer_all(draft: Draft) -> None:
-    """Answer every parked join; sessions run from here (K-A22). Absent members' go on (K-D15)."""
+    """Answer every parked join; sessions start (K-A22), absent members' continue (K-D15)."""
     group = draft.group
     for member_id in tuple(draft.volatile.joins):
         join = parked_calls.take_join(draft, member_id)

@@ -25,7 +25,7 @@ from holdfast.coordinator.model.volatile import SYNC, DeadlineKey
 
 
 def known(draft: Draft, command: JoinGroup, member: Member) -> None:
-    """A member joins with its own id; it may ask for a rebalance by that (K-A15)."""
+    """Decide a join of a member with its own id, which may ask for a rebalance by it (K-A15)."""
     group, unchanged = draft.group, member.profile.protocols == command.protocols
     if group.state == PREPARING:
         _update(draft, command, member, "A20")
@@ -47,9 +47,9 @@ def _why(*, unchanged: bool) -> str:
 
 
 def _is_retry(command: JoinGroup, member: Member) -> bool:
-    """Whether this join was served before and only its answer was lost (S14).
+    """Return whether this join was served before and only its answer was lost (S14).
 
-    The same id with other protocols is no repetition; it is taken for the new join that it is.
+    The same id with other protocols is no repetition, but a new join.
     """
     request_id = command.caller.request_id
     same = request_id == member.request_id and command.protocols == member.profile.protocols
@@ -62,7 +62,7 @@ def _park(draft: Draft, command: JoinGroup, member_id: MemberId) -> None:
 
 
 def _update(draft: Draft, command: JoinGroup, member: Member, rule: str) -> None:
-    """Record what is new about a member; nothing if nothing is (K-B17 bettered: timeouts count)."""
+    """Record what is new about a member, if anything is (K-B17 bettered: timeouts count)."""
     known_as, profile = member.profile, validation.profile(command)
     if profile._replace(client_id=known_as.client_id, client_host=known_as.client_host) != known_as:
         event = MemberUpdated(member.member_id, profile, command.caller.request_id)
@@ -70,10 +70,10 @@ def _update(draft: Draft, command: JoinGroup, member: Member, rule: str) -> None
 
 
 def _answer_again(draft: Draft, command: JoinGroup, member: Member, rule: str) -> None:
-    """Answer with the generation as it is: nothing starts (K-A14, K-A17, S14).
+    """Answer with the present generation and start nothing (K-A14, K-A17, S14).
 
-    Who leads is given the member list while it has still to assign. In a stable group it is told
-    to skip that (K-B4); there only a retry comes here.
+    The leader gets the member list while it has still to assign. In a stable group it is told to
+    skip that (K-B4); there only a retry comes here.
     """
     _update(draft, command, member, rule)
     group = draft.group
@@ -93,9 +93,9 @@ def _answer_again(draft: Draft, command: JoinGroup, member: Member, rule: str) -
 
 
 def returning(draft: Draft, command: JoinGroup, old: Member) -> None:
-    """A static instance joins with an empty member id: a new process, or a retry (S14).
+    """Decide a static instance's join with an empty member id: a new process, or a retry (S14).
 
-    A retry by a process that was replaced meanwhile must not take the identity back: it was done
+    A retry by a process that was replaced meanwhile must not take the identity back: it was served
     once, and its holder is fenced.
     """
     if command.caller.request_id and command.caller.request_id in old.replaced_requests:
@@ -145,7 +145,7 @@ def _swap(draft: Draft, command: JoinGroup, old: Member) -> None:
 
 
 def _predecessor_ms(draft: Draft, old: Member) -> int:
-    """How long an older holder may still act (S12): the last one, or those before it.
+    """Return how long an older holder may still act (S12): the last one, or those before it.
 
     One that was never granted anything has nothing to act on.
     """
@@ -155,7 +155,10 @@ def _predecessor_ms(draft: Draft, old: Member) -> int:
 
 
 def _rebalance_needed(draft: Draft, before: ClassicGroup, old: Member) -> tuple[str, str] | None:
-    """Whether the swap must start a rebalance: the rule, and the reason for people."""
+    """Return why the swap must start a rebalance, as rule and reason for people.
+
+    None: it need not.
+    """
     group = draft.group
     if group.state == COMPLETING:
         return "B12", "a static member came back while the assignment was awaited"
@@ -179,7 +182,7 @@ def _vote(group: ClassicGroup) -> str:
 
 
 def _topics(group: ClassicGroup, member: Member) -> frozenset[str] | None:
-    """The topics that a member subscribes to; None unless the type is `consumer`.
+    """Return the topics that a member subscribes to; None unless the type is `consumer`.
 
     A leader that comes back sees all subscriptions and asks for a rebalance itself (KIP-814).
     """
@@ -190,7 +193,7 @@ def _topics(group: ClassicGroup, member: Member) -> frozenset[str] | None:
 
 
 def _hand_over(draft: Draft, command: JoinGroup, member_id: MemberId) -> None:
-    """Nothing moves: the new process holds what the old one did (K-B3, K-B4)."""
+    """Give the new process what the old one held, so that nothing moves (K-B3, K-B4)."""
     group = draft.group
     leads = group.body.is_leader(member_id)
     reply = answers.joined(

@@ -1,6 +1,6 @@
-"""What a classic group keeps beside what every group keeps: its body, and its members.
+"""The body of a classic group, which it has beside the head of every group; and its members.
 
-Only this room reads it, and the tests; all others ask the table (`groups.group_type`). Immutable
+Only this room and the tests read it; all others ask the table (`groups.group_type`). Immutable
 values. Durations are milliseconds; times are log time in milliseconds (S8).
 """
 
@@ -16,55 +16,56 @@ from holdfast.coordinator.model.state import Group
 
 
 class Member(NamedTuple):
-    """One member. `instance_id` makes it static (KIP-345).
-
-    `joined_seq`: the group_seq of its joining, the order that breaks ties; a swap keeps it.
-    `granted_index`: entry of the event that last granted its assignment (S13), 0 before the first.
-    `released`: its id is fenced by a planned restart (S12). `predecessor_ms`: how long an older
-    holder may still act on the present grant (S12). `request_id`: of the join last served (S14).
-    `since_ms`: log time at which this member id took its place. `abandoned`: what it held until its
-    assignment was abandoned (K-D10), until the next one: it counts like an assignment (S23), and
-    projections tell by it what moved.
-    `replaced_requests`: of the joins whose members this one has replaced, the last ones (S14).
-    """
+    """One member."""
 
     member_id: MemberId
     instance_id: InstanceId | None
+    """Makes it static (KIP-345)."""
     profile: MemberProfile
     request_id: RequestId
+    """The request id of the join last served (S14)."""
     joined_seq: int
+    """The group_seq of its joining, the order that breaks ties; a swap keeps it."""
     since_ms: int
+    """The log time at which this member id took its place."""
     assignment: bytes = b""
     granted_index: int = 0
+    """The entry of the event that last granted its assignment (S13); 0 before the first."""
     predecessor_ms: int = 0
+    """How long an older holder may still act on the present grant (S12)."""
     released: bool = False
+    """Its id is fenced by a planned restart (S12)."""
     abandoned: bytes = b""
+    """The assignment that it held until that was abandoned (K-D10), kept until the next one. It
+    counts like an assignment (S23), and projections find by it what moved."""
     replaced_requests: tuple[RequestId, ...] = ()
+    """The last request ids of joins whose members this one has replaced (S14)."""
 
 
 class ClassicBody(NamedTuple):
     """The body of a classic group.
 
-    `protocol_type`: None: it never had members. `initial`: the open join phase began from Empty
-    (K-D4). `round_timeout_ms`: how long it may last. `rejoined`: until the assignment is stored,
-    who was answered when the generation began (S16). `predecessors_until_ms`: until when, in log
-    time, a member that was replaced or removed may still act on an old grant (S12). Ids of replaced
-    members are not kept: an unknown id is simply unknown, an instance id tells whom it belongs to
-    now.
+    Ids of replaced members are not kept: an unknown id is simply unknown, and an instance id leads
+    to the member that it belongs to now.
     """
 
     protocol_type: str | None = None
+    """None: it never had members."""
     protocol_name: str | None = None
     leader: MemberId | None = None
     members: PMap[MemberId, Member] = PMap()
     instances: PMap[InstanceId, MemberId] = PMap()
     rejoined: tuple[MemberId, ...] = ()
+    """The members answered when the generation began, until the assignment is stored (S16)."""
     initial: bool = False
+    """The open join phase began from Empty (K-D4)."""
     round_timeout_ms: int = 0
+    """How long the open join phase may last."""
     predecessors_until_ms: int = 0
+    """Until when, in log time, a replaced or removed member may still act on an old grant (S12)."""
 
     def is_leader(self, member_id: MemberId) -> bool:
-        """Whether this member assigns in the present generation."""
+        """Return whether this member assigns in the present generation."""
         return self.leader == member_id
 
 
@@ -72,7 +73,7 @@ ClassicGroup: TypeAlias = Group[ClassicBody]
 
 
 def restored(body: ClassicBody, members: Iterable[Member]) -> ClassicBody:
-    """A body with these members, and with the instances that they are."""
+    """Return the body with these members, and with the instances that they are."""
     every = tuple(members)
     return body._replace(
         members=PMap((member.member_id, member) for member in every),

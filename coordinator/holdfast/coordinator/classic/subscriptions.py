@@ -1,4 +1,4 @@
-"""Which topics a classic group subscribes to, as far as the service can know: type `consumer` only.
+"""The topics that a classic group subscribes to; known for the type `consumer` only.
 
 The server reads the metadata of that type when a member joins (`Protocol.topics`); every other
 type's is opaque. Decides nothing.
@@ -19,15 +19,15 @@ if TYPE_CHECKING:
 
 
 def known(group: ClassicGroup) -> bool:
-    """Whether the group's type tells its topics at all (K-J23)."""
+    """Return whether the group's protocol type shows its topics at all (K-J23)."""
     return group.body.protocol_type == CONSUMER
 
 
 def of(group: ClassicGroup) -> Subscribed:
-    """What the group subscribes to (K-J24); nothing, for a type that does not tell.
+    """Return what the group subscribes to (K-J24); nothing, for a type that does not show it.
 
-    Who cannot be read, and everybody before the first protocol is chosen, counts as subscribed to
-    every topic (K-J25). One look at each member, so ask once and not for each topic.
+    A member that cannot be read, and every member before the first protocol is chosen, counts as
+    subscribed to every topic (K-J25). Looks at each member, so call it once and not for each topic.
     """
     if not known(group):
         return Subscribed(frozenset())
@@ -42,10 +42,10 @@ def _topics(member: Member, protocol_name: str | None) -> tuple[TopicName, ...] 
 
 
 def named(group: ClassicGroup, topics: Container[TopicName]) -> frozenset[TopicName]:
-    """Those of `topics` that a member's metadata names, whichever of its protocols is chosen.
+    """Return those of `topics` that a member's metadata names, in any of its protocols.
 
-    What cannot be read names nothing here, unlike in `of`: one member with unreadable bytes must
-    not keep an operator from every topic there is.
+    Unreadable metadata names nothing here, unlike in `of`: one member with unreadable bytes must
+    not keep an operator from deleting any topic.
     """
     if not known(group):
         return frozenset()

@@ -1,4 +1,4 @@
-"""SyncGroup: the leader's assignment comes in, everybody's share goes out (K-E1 to K-E10)."""
+"""SyncGroup: takes the leader's assignment, gives each member its share (K-E1 to K-E10)."""
 
 from __future__ import annotations
 
@@ -61,13 +61,13 @@ def _refusal(draft: Draft, command: SyncGroup) -> Rejection | None:
 
 
 def _agrees(group: ClassicGroup, command: SyncGroup) -> bool:
-    """Whether the caller speaks the group's protocol (K-E8, K-E9); a first round has none yet."""
+    """Return whether the caller names the group's protocol (K-E8, K-E9), if there is one yet."""
     chosen = (None, command.protocol_name)
     return command.protocol_type == group.body.protocol_type and group.body.protocol_name in chosen
 
 
 def _synced(draft: Draft, member_id: MemberId) -> None:
-    """This member owes no sync any more; the timer ends with the last one that does (K-E13)."""
+    """Note that a member has synced; the timer ends with the last one that must (K-E13)."""
     awaiting = draft.volatile.awaiting_sync
     if member_id not in awaiting:
         return
@@ -78,7 +78,7 @@ def _synced(draft: Draft, member_id: MemberId) -> None:
 
 
 def _store(draft: Draft, command: SyncGroup) -> None:
-    """Whom the leader left out gets nothing; strangers are dropped silently (K-E5)."""
+    """Store the assignment: members left out get nothing, strangers are dropped (K-E5)."""
     group = draft.group
     given = {
         each.member_id: each for each in command.assignments if each.member_id in group.body.members

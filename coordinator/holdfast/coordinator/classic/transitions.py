@@ -1,4 +1,4 @@
-"""The states of a classic group and what moves it from one to the next: the table itself.
+"""The table of a classic group's states and of the events that lead from one to the next.
 
 `evolve` refuses an event that the table does not have, and the diagrams in the docs are drawn from
 it. States have Kafka's names; `ABSENT` stands for a group that does not exist. Kafka's table
@@ -54,7 +54,10 @@ TRANSITIONS: Final[dict[tuple[str, str], str]] = {
 
 
 def target(state: str, event: GroupEvent) -> str:
-    """The state that an event leads to; raise InvariantBroken if it cannot happen in `state`."""
+    """Return the state that an event leads to.
+
+    Raises InvariantBroken if `state` does not allow it.
+    """
     name = type(event).__name__
     to = TRANSITIONS.get((state, name))
     if to is None:

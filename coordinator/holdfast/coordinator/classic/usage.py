@@ -1,4 +1,4 @@
-"""What a classic member takes up, and what its calls may make larger (S7, S23). Decides nothing.
+"""The size of a classic member, and what its calls enlarge (S7, S23). Decides nothing.
 
 The bytes are estimates, as in `groups.usage`.
 """
@@ -19,13 +19,13 @@ PROTOCOL_BYTES: Final = 150
 
 
 def of_member(member: Member) -> int:
-    """About how many bytes a member takes."""
+    """Return about how many bytes a member takes."""
     held = len(member.assignment) + len(member.abandoned)
     return MEMBER_BYTES + held + of_protocols(member.profile.protocols)
 
 
 def of_protocols(protocols: tuple[Protocol, ...]) -> int:
-    """About how many bytes a member's protocols take."""
+    """Return about how many bytes a member's protocols take."""
     return sum(
         PROTOCOL_BYTES + of_text(each.name) + len(each.metadata) + of_texts(each.topics or ())
         for each in protocols
@@ -35,7 +35,7 @@ def of_protocols(protocols: tuple[Protocol, ...]) -> int:
 def growth(
     before: ClassicGroup | None, after: ClassicGroup | None, command: JoinGroup | SyncGroup
 ) -> Growth:
-    """What a join or a sync has made larger that made the state larger.
+    """Return what a join or a sync that enlarged the state has enlarged.
 
     A member may always come back with no more than it had, and a leader may always assign no more
     than it did the last time.
@@ -59,6 +59,6 @@ def _growth_by_join(before: ClassicGroup | None, command: JoinGroup) -> Growth:
 
 
 def _assigned(group: ClassicGroup | None) -> int:
-    """Bytes of what the members have been given, also if that was abandoned (K-D10)."""
+    """Return the bytes of the members' assignments, abandoned ones included (K-D10)."""
     members = group.body.members.values() if group else ()
     return sum(len(each.assignment) + len(each.abandoned) for each in members)

@@ -1,7 +1,7 @@
-"""What a request must look like, whatever the group: lengths, characters, timeouts, sizes.
+"""Checks of requests that need no group: lengths, characters, timeouts, sizes.
 
-Group and instance ids are checked as Kafka's own clients check them. Sizes guard S7: what could
-never be written in one entry is refused before it can loop.
+Group and instance ids are checked as Kafka's own clients check them. Sizes guard S7: a request that
+could never be written in one entry is refused before it can loop.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ CONSUMER: Final = "consumer"
 
 
 def of_join(draft: Draft, command: JoinGroup) -> Rejection | None:
-    """All that can be said against a join without a look at the group; K-I5 comes first."""
+    """Check a join without looking at the group; K-I5 comes first."""
     in_force = settings.of(draft.state, draft.group_id)
     least, most = in_force.min_session_timeout_ms, in_force.max_session_timeout_ms
     wrong_id = invalid_group_id(command.group_id)
@@ -45,7 +45,7 @@ def of_join(draft: Draft, command: JoinGroup) -> Rejection | None:
 
 
 def profile(command: JoinGroup) -> MemberProfile:
-    """What a join says of the member.
+    """Return what a join says of the member.
 
     A rebalance timeout of -1 stands for the session timeout, as in Kafka's oldest version.
     """
@@ -69,7 +69,7 @@ def _of_instance_id(instance_id: InstanceId | None) -> InvalidRequest | None:
 
 
 def _of_subscription(command: JoinGroup) -> InconsistentGroupProtocol | None:
-    """A subscription that nobody can read never reaches the group (bettered: K-J25)."""
+    """Refuse an unreadable subscription before it reaches the group (bettered: K-J25)."""
     if command.protocol_type != CONSUMER:
         return None
     unreadable = [p.name for p in command.protocols if p.topics is None]
@@ -80,7 +80,7 @@ def _of_subscription(command: JoinGroup) -> InconsistentGroupProtocol | None:
 
 
 def of_metadata(draft: Draft, command: JoinGroup, others: int) -> InvalidRequest | None:
-    """The metadata of all members together fits into an entry (S7); `others`: bytes there now."""
+    """Check that all members' metadata fits into an entry (S7); `others`: bytes there now."""
     most = settings.of(draft.state, draft.group_id).metadata_pool
     size = protocol_votes.protocols_size(command.protocols)
     if others + size <= most:
@@ -93,7 +93,7 @@ def of_metadata(draft: Draft, command: JoinGroup, others: int) -> InvalidRequest
 
 
 def of_assignments(draft: Draft, command: SyncGroup) -> InvalidRequest | None:
-    """All assignments of a generation together fit into an entry (S7)."""
+    """Check that all assignments of a generation together fit into an entry (S7)."""
     most = settings.of(draft.state, draft.group_id).assignment_pool
     size = sum(len(assigned.assignment) for assigned in command.assignments)
     if size <= most:

@@ -1,8 +1,8 @@
-"""The scratch paper of one decision: state that moves as events are chosen, and what else is.
+"""The draft of one decision: a state that changes as events are chosen, and the effects.
 
 A `Draft` lives inside one call of `decide`, so that the rules can be written as steps while
 `decide` stays pure from outside. Events go through `evolve` at once, so each rule sees what the one
-before it did. Here are no rules, only the ways to write a decision down.
+before it did. There are no rules here, only the ways to build a decision.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ NOBODY: Final = 0
 
 
 class Mark(NamedTuple):
-    """A draft at one moment, to go back to."""
+    """A draft at one moment, to which it can go back."""
 
     state: State
     volatile: Volatile
@@ -44,11 +44,11 @@ class Mark(NamedTuple):
 class Draft:
     """One decision under way.
 
-    `state` is the replicated state with the draft's own events in it; what they have granted has
-    the entry index `UNCOMMITTED` until the entry has one. `group_id` is "" for the cluster.
-    `rules`: the fold, and the types of groups. `found`: the group as it is now, None if it does not
-    exist. `used`: what the whole cluster takes
-    up, with what other groups have on their way; `grown`: what of that this draft has added.
+    `state` is the replicated state with the draft's own events in it; their grants have the entry
+    index `UNCOMMITTED` until the entry has one. `group_id` is "" for the cluster. `rules`: the
+    fold, and the types of groups. `found`: the group as it is now, None if it does not exist.
+    `used`: what the whole cluster takes, with what other groups have under way; `grown`: what of
+    that this draft has added.
     """
 
     __slots__ = (
@@ -85,11 +85,11 @@ class Draft:
         self.serve("")
 
     def serve(self, command: str, principal: Principal = "", request_id: RequestId = "") -> None:
-        """From now on events are caused by this command of this caller."""
+        """Set the cause of the events that follow: this command of this caller."""
         self._command, self._principal, self._request_id = command, principal, request_id
 
     def decision(self) -> Decision:
-        """What was chosen so far."""
+        """Return what was chosen so far."""
         chosen = tuple(self.proposed)
         return Decision(chosen, self.volatile, tuple(self.effects), self.state, self.grown)
 
@@ -106,14 +106,14 @@ class Draft:
 
     @property
     def group(self) -> Group[Any]:
-        """The group as it is now; raise KeyError if it does not exist."""
+        """The group as it is now. Raises KeyError if it does not exist."""
         if self.found is None:
             raise KeyError(self.group_id)
         return self.found
 
     @property
     def group_type(self) -> GroupType[Draft]:
-        """The type of the group; raise KeyError if there is no group."""
+        """The type of the group. Raises KeyError if there is no group."""
         return self.rules.types[self.group.group_type]
 
     def emit(self, event: Event, rule: str) -> None:
@@ -128,7 +128,7 @@ class Draft:
             self.volatile = follow(self.volatile, before, event)
 
     def _fold(self, proposed: Proposed, before: Group[Any] | None) -> None:
-        """As every replica will, but for the index that is not known yet."""
+        """Fold the event as every replica will, but for the index that is not known yet."""
         state = self.state
         seq = (before.seq if before else 0 if self.group_id else state.cluster_seq) + 1
         record = Record(
@@ -149,7 +149,7 @@ class Draft:
             self.state = self.state._replace(cluster_version=UNCOMMITTED, cluster_seq=seq)
 
     def answer(self, call: CallId, reply: Reply) -> None:
-        """Answer a call; nothing if nobody waits for it any more."""
+        """Answer a call; do nothing if no caller waits for it any more."""
         if call != NOBODY:
             self.effects.append(Answer(call, reply))
 
@@ -165,7 +165,7 @@ class Draft:
         self.effects.append(Arm(key, number, after_ms))
 
     def cancel(self, key: DeadlineKey) -> None:
-        """Stop a deadline; nothing if it does not run."""
+        """Stop a deadline; do nothing if it does not run."""
         if key not in self.volatile.armed:
             return
         self.disarm(key)
@@ -179,7 +179,7 @@ class Draft:
         )
 
     def renew(self, member_id: MemberId) -> None:
-        """The member was heard: its session runs anew. One that is suspended stays so (K-A23)."""
+        """Restart a member's session, because it was heard; a suspended one stays so (K-A23)."""
         if DeadlineKey(SESSION, member_id) not in self.volatile.armed:
             return
         count = self.volatile.renewals.get(member_id, 0) + 1
@@ -188,7 +188,7 @@ class Draft:
         self.effects.append(Renew(member_id, self.group_type.session_ms(self, member_id), count))
 
     def blank(self) -> None:
-        """Forget all that was kept of a group that does not exist; arming numbers go on."""
+        """Forget all that was kept of a group that does not exist; arming numbers continue."""
         for key in tuple(self.volatile.armed):
             self.cancel(key)
         self.volatile = Volatile(next_arming=self.volatile.next_arming)

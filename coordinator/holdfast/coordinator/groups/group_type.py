@@ -1,4 +1,4 @@
-"""What a type of group answers: the table by which everything else asks, and never names a type.
+"""The functions of a type of group: the table by which all other code asks, naming no type.
 
 A type is one package beside `classic` and one line in `kernel.group_types`. Its functions get the
 draft of a decision, or plain values; they say what is particular to the type, and the kernel, the
@@ -30,7 +30,7 @@ D = TypeVar("D")
 
 
 class Fetcher(NamedTuple):
-    """Who reads a group's offsets: a member of the heartbeat protocol, or an onlooker (KIP-848)."""
+    """Reads a group's offsets: a member of the heartbeat protocol, or an onlooker (KIP-848)."""
 
     member_id: MemberId | None = None
     """None: an onlooker."""
@@ -39,90 +39,101 @@ class Fetcher(NamedTuple):
 
 
 class GroupType(NamedTuple, Generic[D]):
-    """One type of group. `D`: the draft of a decision (`groups.draft`).
-
-    Storing. `body`: the class of what its groups have beside the head (`model.state.Group`); it can
-    be made without arguments, for a new group. Members are stored one by one, and maps of a body
-    are not stored: `restore` makes them, given the rest of the body and all members in any order.
-
-    Commands, by their classes. `heartbeats`: signs of life, which never make the state larger;
-    `calls`: all others that the type answers, or parks, by itself; `one_shots`: those whose answer
-    is kept for a repetition (S15).
-
-    Deciding. `call`: decide one of the first two kinds. `refused`: their answer if they are refused
-    whole. `one_shot`: decide one of the third; gives its reply. `fired`: judge a deadline that
-    fired (S9). `call_broken`: nobody waits for a parked call any more (S17). `on_leading`: what a
-    new leader arms before it serves the group (S16). `follow`: what the leader keeps beside the
-    log, after an event; it is given the group before.
-
-    Folding. `target`: the state that an event leads to from a state; raises InvariantBroken.
-    `evolve`: the group after an event of the type's own. `check`: sentences on what does not hold
-    of a group and its members (S6); `check_touched`: of it and these members, in time that does not
-    follow its size, given the group before they were touched.
-
-    Members, whose class is the type's own. `members`: by their ids. `holder`: the member that is an
-    instance now. `had_members`: whether there ever was one, unlike in a group of simple commits.
-    `heard`: a commit of a member that was accepted is a sign of life (K-F12). `session_ms`: how
-    long a member may be silent. `weigh_member`: about how many bytes one takes (S23). `growth`:
-    what one of `calls` has made larger that made the state larger, given the group before and now.
-
-    Asking. `is_empty`: it has no members and forms no generation, so it may be deleted.
-    `may_commit`: why a caller may not commit offsets now (K-J1 to K-J8). `may_fetch`: why a caller
-    may not read them; it says who it is, or is an onlooker (KIP-848). `expiry_rule`: by which
-    rule its offsets grow old now; "" if none does (K-J29). `tells_topics`: whether its members'
-    subscriptions can be read at all (K-J23); `subscribed`: to what (K-J24, K-J25); `names`: those
-    of some topics that a member names.
-
-    Telling. `describe`: what is shown of the group beside what all groups have (K-K2);
-    `describe_member`: of a member; `seniority`: in which order members are told. `identify`: who a
-    member is; `held`: its assignment as bytes, or the last one, if that was abandoned (K-D10): what
-    moved in a rebalance is told by these.
-    """
+    """One type of group. `D`: the draft of a decision (`groups.draft`)."""
 
     name: str
+
+    # Storing.
     body: type[Any]
+    """The class of what its groups have beside the head (`model.state.Group`); made without
+    arguments for a new group."""
     restore: Callable[[Any, Iterable[Any]], Any]
+    """Makes the maps of a body, which are not stored, from the rest of the body and all members,
+    which are stored one by one, in any order."""
+
+    # Commands, by their classes.
     heartbeats: tuple[type, ...]
+    """Signs of life, which never enlarge the state."""
     calls: tuple[type, ...]
+    """All others that the type answers, or parks, by itself."""
     one_shots: tuple[type, ...]
+    """Commands whose answer is kept for a repetition (S15)."""
 
+    # Deciding.
     call: Callable[[D, Any], None]
+    """Decides one of `heartbeats` or `calls`."""
     refused: Callable[[Any, Rejection], Reply]
+    """Their answer if they are refused whole."""
     one_shot: Callable[[D, Any], StoredReply]
+    """Decides one of `one_shots`; returns its reply."""
     fired: Callable[[D, DeadlineFired], None]
+    """Judges a deadline that fired (S9)."""
     call_broken: Callable[[D, CallId], None]
+    """No caller waits for a parked call any more (S17)."""
     on_leading: Callable[[D], None]
+    """Arms what a new leader needs before it serves the group (S16)."""
     follow: Callable[[Volatile, Group[Any] | None, Event], Volatile]
+    """What the leader keeps beside the log, after an event; it gets the group before."""
 
+    # Folding.
     target: Callable[[str, GroupEvent], str]
+    """The state that an event leads to from a state; raises InvariantBroken."""
     evolve: Callable[[Group[Any], GroupEvent, Record], Group[Any]]
+    """The group after an event of the type's own."""
     check: Callable[[Group[Any]], Iterable[str]]
+    """Sentences on what does not hold of a group and its members (S6)."""
     check_touched: Callable[[Group[Any] | None, Group[Any], Iterable[MemberId]], Iterable[str]]
+    """The same of a group and these members, in time independent of its size; it gets the group
+    before they were touched."""
 
+    # Members, whose class is the type's own.
     members: Callable[[Group[Any]], PMap[MemberId, Any]]
+    """The members by their ids."""
     holder: Callable[[Group[Any], InstanceId], MemberId | None]
+    """The member that holds an instance id now."""
     had_members: Callable[[Group[Any]], bool]
+    """Whether there ever was a member, unlike in a group of simple commits."""
     heard: Callable[[D, CommitOffsets], None]
+    """Takes a member's accepted commit as a sign of life (K-F12)."""
     session_ms: Callable[[D, MemberId], int]
+    """How long a member may be silent."""
     weigh_member: Callable[[Any], int]
+    """About how many bytes a member takes (S23)."""
     growth: Callable[[Group[Any] | None, Group[Any] | None, Any], Growth]
+    """What one of `calls` that enlarged the state has enlarged; it gets the group before and
+    now."""
 
+    # Questions of other rooms.
     is_empty: Callable[[Group[Any]], bool]
+    """It has no members and forms no generation, so it may be deleted."""
     may_commit: Callable[[Group[Any], CommitOffsets], Rejection | None]
+    """Why a caller may not commit offsets now (K-J1 to K-J8)."""
     may_fetch: Callable[[Group[Any], Fetcher], Rejection | None]
+    """Why a caller may not read offsets; it names a member, or is an onlooker (KIP-848)."""
     expiry_rule: Callable[[Group[Any]], str]
+    """The rule by which its offsets age now; "" if none does (K-J29)."""
     tells_topics: Callable[[Group[Any]], bool]
+    """Whether its members' subscriptions can be read at all (K-J23)."""
     subscribed: Callable[[Group[Any]], Subscribed]
+    """What they subscribe to (K-J24, K-J25)."""
     names: Callable[[Group[Any], Container[TopicName]], frozenset[TopicName]]
+    """Those of some topics that a member names."""
 
+    # Descriptions for people.
     describe: Callable[[Group[Any]], DescribedBody]
+    """What is shown of the group beside what all groups have (K-K2)."""
     describe_member: Callable[[State, Group[Any], Any], DescribedMember]
+    """What is shown of a member."""
     seniority: Callable[[Any], int]
+    """The key by which members are sorted."""
     identify: Callable[[Any], Identity]
+    """The ids by which a member is known."""
     held: Callable[[Any], bytes]
+    """A member's assignment as bytes, or the last one, if that was abandoned (K-D10): projections
+    find by it what moved in a rebalance."""
 
     def takes(self, command: object) -> bool:
-        """Whether the type decides commands of this class."""
+        """Return whether the type decides commands of this class."""
         return isinstance(command, self.heartbeats + self.calls + self.one_shots)
 
 
@@ -131,7 +142,7 @@ Types = Mapping[str, GroupType[Any]]
 
 
 class Rules(NamedTuple):
-    """What a draft is written by: the fold of every replica, and the types of groups."""
+    """What a draft needs: the fold of every replica, and the types of groups."""
 
     evolve: Callable[[State, Record], State]
     types: Types

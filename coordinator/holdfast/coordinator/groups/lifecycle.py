@@ -26,7 +26,7 @@ _SPACE: Final = 0x20
 
 
 def invalid_group_id(group_id: GroupId) -> InvalidGroupId | None:
-    """Why a group cannot have this id; None if it can.
+    """Say why a group cannot have this id; None if it can.
 
     The empty id is refused for everything that writes, also where Kafka lets very old tools commit
     with it (K-I7): in the log it names the cluster's own part.
@@ -64,7 +64,7 @@ def _not_deletable(draft: Draft) -> Rejection | None:
 
 
 def delete_empty(draft: Draft, rule: str) -> None:
-    """Delete a group without members; member ids that were handed out for it are gone."""
+    """Delete a group without members; member ids that were given out for it end."""
     for key in tuple(draft.volatile.armed):
         draft.cancel(key)
     draft.volatile = draft.volatile._replace(pending=PMap(), offered=PMap())

@@ -1,4 +1,4 @@
-"""Which groups subscribe to topics that somebody wants to delete; each type reads its members."""
+"""Finds groups that subscribe to topics to be deleted; each type reads its members."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def of_topics(
     types: Types, groups: PMap[GroupId, Group[Any]], topics: Container[TopicName], survey: Survey
 ) -> dict[TopicName, list[GroupId]]:
-    """Which groups subscribe to each of these topics, sorted; a topic without any is left out.
+    """Find the groups that subscribe to each of these topics, sorted; omit a topic without any.
 
     Looks into the groups of the survey, and into those that have changed since it was taken.
     """

@@ -1,9 +1,9 @@
-"""What a cluster's state takes up: counts, and about how many bytes of a node's memory.
+"""The size of a cluster's state: counts, and about how many bytes of a node's memory.
 
-`of` counts anew; `difference` tells what lies between two states, in time that follows the
-difference. The bytes are about what a leading node holds for each thing, with its share of the
-persistent maps, measured in CPython; texts are counted as they are, or four bytes a sign where they
-are not ASCII. Nothing here is replicated, and no answer depends on an exact number. Pure.
+`of` counts anew; `difference` compares two states in time proportional to their difference. The
+bytes are about what a leading node holds for each thing, with its share of the persistent maps,
+measured in CPython; a text counts one byte a character, or four if it is not ASCII. Nothing here is
+replicated, and no answer depends on an exact number. Pure.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ V = TypeVar("V")
 
 GROUP_BYTES: Final = 2_000
 MEMBER_BYTES: Final = 3_000
-"""With its ids and those of the processes it replaced, so that a restart is no growth."""
+"""One member with its ids and those of the processes it replaced: a restart is no growth."""
 PENDING_BYTES: Final = 1_300
-"""A member id that was handed out and not used yet; it is leader-local."""
+"""A member id that was given out and not used yet; it is leader-local."""
 REBALANCE_BYTES: Final = 2_000
-"""One that people are told of, with its lists, as it is in small groups.
+"""One rebalance of a history, with its lists, as it is in small groups.
 
 Rebalances are kept by a projection, which the state does not know and on which nothing may depend.
 So each generation counts as one rebalance, up to as many as are kept: never fewer than have ended.
@@ -63,7 +63,7 @@ def of(state: State, types: Types) -> Usage:
 
 
 def difference(before: State, after: State, types: Types, group_id: GroupId | None = None) -> Usage:
-    """What `after` takes up more than `before`; costs what changed, if one came from the other.
+    """Return what `after` takes more than `before`, in time proportional to the change.
 
     `group_id`: the only group that differs, if that is known.
     """
@@ -109,7 +109,7 @@ def _whole(group: Group[Any], kind: GroupType[Any]) -> int:
 
 
 def _grown(before: PMap[K, V], after: PMap[K, V], weigh: Callable[[K, V], int]) -> int:
-    """What the entries of a map weigh more than those that they came from."""
+    """Return how many more bytes the entries of `after` take than those of `before`."""
     if before is after:
         return 0
     size = 0
@@ -123,17 +123,17 @@ def _grown(before: PMap[K, V], after: PMap[K, V], weigh: Callable[[K, V], int]) 
 
 
 def of_text(text: str) -> int:
-    """About how many bytes a text takes."""
+    """Return about how many bytes a text takes."""
     return len(text) if text.isascii() else _SIGN_BYTES_MAX * len(text)
 
 
 def of_texts(texts: Iterable[str]) -> int:
-    """About how many bytes a list of texts takes."""
+    """Return about how many bytes a list of texts takes."""
     return sum(LISTED_BYTES + of_text(text) for text in texts)
 
 
 def _weight_of_group(group: Group[Any]) -> int:
-    """A group without its members and offsets."""
+    """Return the bytes of a group without its members and offsets."""
     told = min(group.generation, REBALANCES_MAX) * REBALANCE_BYTES
     return GROUP_BYTES + of_text(group.group_id) + told
 

@@ -26,7 +26,7 @@ class Room(NamedTuple):
     """In bytes of entries; the last entry may exceed it."""
 
     def __bool__(self) -> bool:
-        """Whether another entry may be pushed."""
+        """Return whether another entry may be pushed."""
         return self.entries > 0 and self.bytes > 0
 
     def less(self, size: int) -> Room:

@@ -83,7 +83,7 @@ class RaftState(Protocol):
         """Whether an election makes sense: some peer is connected, or there is none at all."""
 
     def is_connected(self, peer: str) -> bool:
-        """Whether messages to the peer pass, as far as the transport knows."""
+        """Return whether messages to the peer pass, as far as the transport knows."""
 
     # -- indexes and proposals -----------------------------------------------
 

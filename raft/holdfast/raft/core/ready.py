@@ -42,7 +42,7 @@ class Changes:
     """Write a transaction even if nothing has changed (S21)."""
 
     def __bool__(self) -> bool:
-        """Whether there is anything to write."""
+        """Return whether there is anything to write."""
         return self.again or not self.are_none
 
     @property

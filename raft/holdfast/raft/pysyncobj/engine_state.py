@@ -197,7 +197,7 @@ class EngineState:
     # -- links, heartbeats, queue --------------------------------------------
 
     def is_connected(self, peer: str) -> bool:
-        """Whether messages to the peer pass, as far as the transport knows."""
+        """Return whether messages to the peer pass, as far as the transport knows."""
         return self._nodes[peer] in self._engine._SyncObj__connectedNodes
 
     @property

@@ -1,5 +1,5 @@
-"""What a member of a group is, and what each answer, each failure and the time mean to it.
+"""A member's session: how it reacts to each answer, each failure and the passing of time.
 
-Pure: no IO, no clock, no threads, no chance. All times come in as arguments, and what is to be done
-comes out as values (session_io.py), which a shell performs.
+Pure: no IO, no clock, no threads, no chance. All times come in as arguments. Actions come out as
+values (session_io.py), which a shell performs.
 """

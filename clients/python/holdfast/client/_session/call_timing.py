@@ -23,7 +23,7 @@ class CallTiming:
         self._lease = lease
 
     def due(self, now_ms: int) -> bool:
-        """Whether a heartbeat is due."""
+        """Return whether a heartbeat is due."""
         return self.heartbeat_at_ms is not None and now_ms >= self.heartbeat_at_ms
 
     def answered(self, sent_ms: int, now_ms: int) -> None:
@@ -37,7 +37,7 @@ class CallTiming:
 
     @property
     def quarter_session_ms(self) -> int:
-        """S17: how often a join is repeated by a member that cannot send heartbeats."""
+        """How often a member that cannot send heartbeats repeats a join (S17)."""
         return self._settings.session_timeout_ms // 4
 
     @property
@@ -48,5 +48,5 @@ class CallTiming:
 
     @property
     def join_timeout_ms(self) -> int:
-        """T-7: a join waits as long as a rebalance may take."""
+        """How long a join may wait: as long as a rebalance may take (T-7)."""
         return self._settings.rebalance_timeout_ms + _JOIN_GRACE_MS

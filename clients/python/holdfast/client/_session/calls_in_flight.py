@@ -105,12 +105,12 @@ class CallsInFlight:
         return [call for call, sent in self._in_flight.items() if sent.kind is kind]
 
     def is_of(self, call: int, kind: Kind) -> bool:
-        """Whether the call is unanswered and of this kind."""
+        """Return whether the call is unanswered and of this kind."""
         sent = self._in_flight.get(call)
         return sent is not None and sent.kind is kind
 
     def pending(self, kind: Kind) -> bool:
-        """Whether a call of this kind is open."""
+        """Return whether a call of this kind is open."""
         return kind in self._again or bool(self.in_flight(kind))
 
     @property

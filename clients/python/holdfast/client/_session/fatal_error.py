@@ -21,7 +21,7 @@ PAUSE_MAX_MS: Final = 30_000
 
 
 def describe_member(member_id: str, instance_id: str | None, group: str) -> str:
-    """How an error begins that is about a membership."""
+    """Return the beginning of an error about a membership."""
     instance = "" if instance_id is None else f" (instance {instance_id!r})"
     return f"Member {member_id!r}{instance} of group {group!r}"
 
@@ -54,7 +54,7 @@ def fatal_error(
 
 
 def pause_ms(error: HoldfastError | None) -> int:
-    """How long `error` is kept back before the program hears of it; nothing is owned meanwhile.
+    """Return how long the program is not told of `error`; nothing is owned meanwhile.
 
     A supervisor starts a program again that ends with Fenced. Two that hold one instance id would
     so take it from each other several times a second. The pause doubles with each takeover.

@@ -53,7 +53,7 @@ class GroupLeadership:
     def assign(
         self, protocol: str, counts: Mapping[str, int]
     ) -> list[group_pb2.SyncGroupRequestAssignment]:
-        """Everybody's assignment. Raises AssignmentFailed, also for a protocol we do not have."""
+        """Make every member's assignment. Raises AssignmentFailed, also for an unknown protocol."""
         if protocol not in self._assignors:
             raise AssignmentFailed(
                 f"The group chose assignor {protocol!r}, which this member does not have."
@@ -69,7 +69,7 @@ class GroupLeadership:
             self.refresh_at_ms = now_ms if self.refresh_at_ms is None else self.refresh_at_ms
 
     def refresh_due(self, now_ms: int) -> bool:
-        """Whether it is time to look at the topics again."""
+        """Return whether it is time to look at the topics again."""
         return self.leads and self.refresh_at_ms is not None and now_ms >= self.refresh_at_ms
 
     def refresh_from(self, at_ms: int | None) -> None:
@@ -77,7 +77,7 @@ class GroupLeadership:
         self.refresh_at_ms = at_ms
 
     def changed(self, counts: Mapping[str, int]) -> str:
-        """How the topics differ from what the assignment in force was made from; "" if not."""
+        """Say how the topics differ from those of the assignment in force; "" if they do not."""
         if not self._assigned_from:
             self._assigned_from = dict(counts)  # never told: watch from here on, as Kafka's client
         known = {topic: self._assigned_from.get(topic, 0) for topic in self.topics}

@@ -19,25 +19,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """One look at one member. Times are milliseconds.
-
-    `phase` names where it stands: new, finding, joining, syncing, stable, revoking, leaving,
-    stopped. `lease_left_ms`: how long it may still act on what it owns if nothing is heard from the
-    service any more (S11); None while it owns nothing. `error`: what stopped it for good. `ready`:
-    it is in a generation and acts on what it was given there, at this moment: its lease has not
-    ended, and it waits for no predecessor. `lost`: why it lost partitions last; None: it never did.
-    """
+    """One member at one moment. Times are milliseconds."""
 
     group: str
     instance_id: str | None
     member_id: str
     generation: int
     phase: str
+    """new, finding, joining, syncing, stable, revoking, leaving or stopped."""
     owned: int
     lease_left_ms: int | None
+    """How long it may still act on what it owns if nothing is heard from the service any more
+    (S11); None while it owns nothing."""
     error: BaseException | None
+    """What stopped it for good."""
     ready: bool
+    """It is in a generation and acts on what it was given there, at this moment: its lease has not
+    ended, and it waits for no predecessor."""
     lost: LostReason | None = None
+    """Why it lost partitions last; None: it never did."""
 
     @property
     def live(self) -> bool:

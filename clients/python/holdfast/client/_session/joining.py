@@ -56,7 +56,7 @@ class Joining:
         self.resend_at_ms = None if self.identity.can_heartbeat else again_at_ms
 
     def resend_if_due(self, now_ms: int) -> None:
-        """S17: who cannot send heartbeats repeats its parked join each quarter of its session."""
+        """Repeat a parked join each quarter of a session if no heartbeats can be sent (S17)."""
         if self.resend_at_ms is None or now_ms < self.resend_at_ms:
             return
         self.resend_at_ms = now_ms + self._timing.quarter_session_ms

@@ -67,7 +67,7 @@ class Lease:
         return None if self._accepted_ms is None else now_ms - self._accepted_ms
 
     def holds(self, now_ms: int) -> bool:
-        """Whether ownership may be acted on at `now_ms`."""
+        """Return whether ownership may be acted on at `now_ms`."""
         ends_at = self.ends_at_ms
         return ends_at is not None and now_ms < ends_at
 

@@ -56,7 +56,7 @@ class Leaving:
         return True
 
     def overdue(self, now_ms: int) -> bool:
-        """Whether the request was not answered in time."""
+        """Return whether the request was not answered in time."""
         return self.until_ms is not None and now_ms >= self.until_ms
 
     def give_up(self, identity: Identity, session_ms: int) -> HoldfastError:

@@ -129,13 +129,13 @@ class MemberSession(Protocol):
         """Whether the user holds it under this very grant and may act on it at `now_ms` (S11)."""
 
     def lets_go_of(self, partition: TopicPartition) -> bool:
-        """Whether the user has been asked to let go of it, and has not done so yet."""
+        """Return whether the user has been asked to let go of it, and has not done so yet."""
 
     def owns(self, now_ms: int) -> bool:
-        """Whether the member may act on anything: by the clock, not by the last tick."""
+        """Return whether the member may act on anything: by the clock, not by the last tick."""
 
     def ready(self, now_ms: int) -> bool:
-        """Whether it is in its group and may act on all that it was given there."""
+        """Return whether it is in its group and may act on all that it was given there."""
 
     @property
     def lease_ends_at_ms(self) -> int | None:

@@ -106,11 +106,11 @@ class Membership:
         return self.ownership.held
 
     def may_act(self, partition: TopicPartition, grant: Grant, now_ms: int) -> bool:
-        """Whether the user holds it under this very grant and may act on it now (S11)."""
+        """Return whether the user holds it under this very grant and may act on it now (S11)."""
         return self.ownership.may_act(partition, grant, now_ms)
 
     def lets_go_of(self, partition: TopicPartition) -> bool:
-        """Whether the user has been asked to let go of it, and has not done so yet."""
+        """Return whether the user has been asked to let go of it, and has not done so yet."""
         return self.ownership.lets_go_of(partition)
 
     def owns(self, now_ms: int) -> bool:
@@ -118,7 +118,7 @@ class Membership:
         return self.ownership.holds(now_ms)
 
     def ready(self, now_ms: int) -> bool:
-        """Whether it is in a generation and may act on all that it was given there."""
+        """Return whether it is in a generation and may act on all that it was given there."""
         return self.phase is Phase.STABLE and self.ownership.complete(now_ms)
 
     @property

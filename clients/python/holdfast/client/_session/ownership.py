@@ -45,17 +45,15 @@ _ASKED = frozenset({State.LETTING_GO, State.LOST})
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One partition.
-
-    `grant`: under which the user holds it, or will. `assigned`: the last assignment gives it, and
-    nobody has taken it back since. `begins_at_ms`: before this moment an old holder may act, so
-    that it is not held (S12).
-    """
+    """One partition."""
 
     state: State
     grant: Grant
+    """The grant under which the user holds it, or will."""
     assigned: bool
+    """The last assignment gives it, and it was not taken back since."""
     begins_at_ms: int
+    """Before this moment an old holder may act, so that it is not held (S12)."""
 
     @property
     def held(self) -> bool:
@@ -96,12 +94,12 @@ class Ownership:
         return under_it and self.lease.holds(now_ms)
 
     def lets_go_of(self, partition: TopicPartition) -> bool:
-        """Whether the user has been asked to let go of it, and has not done so yet."""
+        """Return whether the user has been asked to let go of it, and has not done so yet."""
         row = self._rows.get(partition)
         return row is not None and row.state in _ASKED
 
     def holds(self, now_ms: int) -> bool:
-        """Whether the member may act on anything: by the clock, not by the last update."""
+        """Return whether the member may act on anything: by the clock, not by the last update."""
         return self.lease.holds(now_ms) and any(row.held for _, row in self._table())
 
     def complete(self, now_ms: int) -> bool:

@@ -43,14 +43,13 @@ class Claim(NamedTuple):
 
 
 class Assignment(NamedTuple):
-    """One member's assignment, and the partition counts that it was made from (None: not said).
-
-    `join_again`: others wait for something that this member claimed (KIP-429).
-    """
+    """One member's assignment."""
 
     partitions: tuple[TopicPartition, ...]
     counts: Mapping[str, int] | None
+    """The partition counts that it was made from; None: not said."""
     join_again: bool = False
+    """Others wait for something that this member claimed (KIP-429)."""
 
 
 def subscription_bytes(

@@ -16,7 +16,8 @@ from zlib import crc32
 
 from google.protobuf.message import DecodeError, Message
 
-from golden.values_v1 import EVENTS, STATE, entry, record
+from golden.values_v1 import EVENTS, entry, record
+from golden.values_v2 import STATE
 from holdfast.chaos.history.happenings import Role
 from holdfast.chaos.history.jsonl import happening_of, line_of
 from holdfast.client._session.protocol import read_assignment, read_subscription

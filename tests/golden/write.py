@@ -10,8 +10,10 @@ import sys
 from pathlib import Path
 
 from golden.schema import schema_lines
-from golden.values_v1 import EVENTS, STATE, entry, record
+from golden.values_v1 import EVENTS, entry, record
+from golden.values_v2 import STATE
 from holdfast.storage.codec.event_codec import (
+    EVENTS_VERSION,
     SCHEMA_VERSION,
     encode_entry,
     encode_record,
@@ -20,19 +22,25 @@ from holdfast.storage.codec.event_codec import (
 
 
 def files() -> dict[str, list[str]]:
-    """The lines of each golden file."""
+    """The lines of each golden file, by its name."""
     return {
-        "entry": [f"{type(each).__name__} {encode_entry(entry(each)).hex()}" for each in EVENTS],
-        "record": [f"{type(each).__name__} {encode_record(record(each)).hex()}" for each in EVENTS],
-        "state": [f"{type(each.value).__name__} {encode_state(each).hex()}" for each in STATE],
-        "schema": schema_lines(),
+        f"entry-v{EVENTS_VERSION}": [
+            f"{type(each).__name__} {encode_entry(entry(each)).hex()}" for each in EVENTS
+        ],
+        f"record-v{EVENTS_VERSION}": [
+            f"{type(each).__name__} {encode_record(record(each)).hex()}" for each in EVENTS
+        ],
+        f"state-v{SCHEMA_VERSION}": [
+            f"{type(each.value).__name__} {encode_state(each).hex()}" for each in STATE
+        ],
+        f"schema-v{SCHEMA_VERSION}": schema_lines(),
     }
 
 
 def main() -> int:
     """Write what is not there yet; returns the exit code."""
     for name, lines in files().items():
-        path = Path(__file__).parent / f"{name}-v{SCHEMA_VERSION}.txt"
+        path = Path(__file__).parent / f"{name}.txt"
         if path.exists():
             print(f"{path.name} exists and stays as it is")
             continue

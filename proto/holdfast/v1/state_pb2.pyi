@@ -4,7 +4,7 @@ isort:skip_file
 What a node's snapshot holds: the replicated state, one record for each thing that can change by itself; and beside
 it, in the same form, what people are told of rebalances.
 
-It mirrors `holdfast.coordinator.model.state` and `.projections.history`. As with events: only ever add, and raise the
+It mirrors `holdfast.coordinator.model.state`, the groups' bodies such as `.classic.state`, and `.projections.history`. As with events: only ever add, and raise the
 schema version. No map fields: the digest of the state is taken over these bytes, rebalances aside.
 """
 
@@ -22,6 +22,11 @@ if sys.version_info >= (3, 11):
     from typing import TypeAlias as _TypeAlias, Never as _Never
 else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
+
+if sys.version_info >= (3, 13):
+    from warnings import deprecated as _deprecated
+else:
+    from typing_extensions import deprecated as _deprecated
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
@@ -60,7 +65,7 @@ class StateRecord(_message.Message):
 
     @_builtins.property
     def member(self) -> Global___MemberState:
-        """A member of a group."""
+        """A member of a classic group. Members of each type have a message of their own."""
 
     @_builtins.property
     def offset(self) -> Global___OffsetState:
@@ -388,7 +393,7 @@ Global___RebalanceState: _TypeAlias = RebalanceState  # noqa: Y015
 
 @_typing.final
 class GroupState(_message.Message):
-    """A group without its members and offsets."""
+    """A group without its members and offsets: the head, and the body that its type has."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -407,22 +412,63 @@ class GroupState(_message.Message):
     GROUP_TYPE_FIELD_NUMBER: _builtins.int
     PREDECESSORS_UNTIL_MS_FIELD_NUMBER: _builtins.int
     QUARANTINED_FIELD_NUMBER: _builtins.int
+    CLASSIC_FIELD_NUMBER: _builtins.int
     group_id: _builtins.str
     """Its id."""
     state: _builtins.str
     """Kafka's name of its state."""
-    protocol_type: _builtins.str
-    """Kind of group; unset: it never had members."""
-    protocol_name: _builtins.str
-    """The chosen protocol."""
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def protocol_type(self) -> _builtins.str:
+        """Only read, of a group of schema version 1, which has no body; see ClassicGroupState."""
+
+    @protocol_type.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def protocol_type(self, value: _builtins.str) -> None:
+        """Only read, of a group of schema version 1, which has no body; see ClassicGroupState."""
+
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def protocol_name(self) -> _builtins.str:
+        """As protocol_type."""
+
+    @protocol_name.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def protocol_name(self, value: _builtins.str) -> None:
+        """As protocol_type."""
+
     generation: _builtins.int
     """The generation."""
-    leader: _builtins.str
-    """The group leader."""
-    initial: _builtins.bool
-    """The open join phase began from Empty."""
-    round_timeout_ms: _builtins.int
-    """How long the open join phase may last."""
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def leader(self) -> _builtins.str:
+        """As protocol_type."""
+
+    @leader.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def leader(self, value: _builtins.str) -> None:
+        """As protocol_type."""
+
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def initial(self) -> _builtins.bool:
+        """As protocol_type."""
+
+    @initial.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def initial(self, value: _builtins.bool) -> None:
+        """As protocol_type."""
+
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def round_timeout_ms(self) -> _builtins.int:
+        """As protocol_type."""
+
+    @round_timeout_ms.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def round_timeout_ms(self, value: _builtins.int) -> None:
+        """As protocol_type."""
+
     version: _builtins.int
     """Index of the last entry that changed it."""
     seq: _builtins.int
@@ -430,14 +476,27 @@ class GroupState(_message.Message):
     state_since_ms: _builtins.int
     """Log time of its last change of state."""
     group_type: _builtins.str
-    """"classic"."""
-    predecessors_until_ms: _builtins.int
-    """Until when, in log time, a member that was replaced or removed may still act on an old grant."""
+    """Its type, by the name of the body."""
+    @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def predecessors_until_ms(self) -> _builtins.int:
+        """As protocol_type."""
+
+    @predecessors_until_ms.setter
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
+    def predecessors_until_ms(self, value: _builtins.int) -> None:
+        """As protocol_type."""
+
     quarantined: _builtins.str
     """Why nothing but its deletion is decided for it any more; empty: it is served."""
     @_builtins.property
+    @_deprecated("""This field has been marked as deprecated using proto field options.""")
     def rejoined(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
-        """Who took part when the generation started."""
+        """As protocol_type."""
+
+    @_builtins.property
+    def classic(self) -> Global___ClassicGroupState:
+        """The classic protocol."""
 
     def __init__(
         self,
@@ -457,10 +516,74 @@ class GroupState(_message.Message):
         group_type: _builtins.str = ...,
         predecessors_until_ms: _builtins.int = ...,
         quarantined: _builtins.str = ...,
+        classic: Global___ClassicGroupState | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "body", b"body", "classic", b"classic", "leader", b"leader", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "body", b"body", "classic", b"classic", "generation", b"generation", "group_id", b"group_id", "group_type", b"group_type", "initial", b"initial", "leader", b"leader", "predecessors_until_ms", b"predecessors_until_ms", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type", "quarantined", b"quarantined", "rejoined", b"rejoined", "round_timeout_ms", b"round_timeout_ms", "seq", b"seq", "state", b"state", "state_since_ms", b"state_since_ms", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__leader: _TypeAlias = _typing.Literal["leader"]  # noqa: Y015
+    _WhichOneofArgType__leader: _TypeAlias = _typing.Literal["_leader", b"_leader"]  # noqa: Y015
+    _WhichOneofReturnType__protocol_name: _TypeAlias = _typing.Literal["protocol_name"]  # noqa: Y015
+    _WhichOneofArgType__protocol_name: _TypeAlias = _typing.Literal["_protocol_name", b"_protocol_name"]  # noqa: Y015
+    _WhichOneofReturnType__protocol_type: _TypeAlias = _typing.Literal["protocol_type"]  # noqa: Y015
+    _WhichOneofArgType__protocol_type: _TypeAlias = _typing.Literal["_protocol_type", b"_protocol_type"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["classic"]  # noqa: Y015
+    _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__leader) -> _WhichOneofReturnType__leader | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__protocol_name) -> _WhichOneofReturnType__protocol_name | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__protocol_type) -> _WhichOneofReturnType__protocol_type | None: ...
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
+
+Global___GroupState: _TypeAlias = GroupState  # noqa: Y015
+
+@_typing.final
+class ClassicGroupState(_message.Message):
+    """The body of a classic group, without its members."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROTOCOL_TYPE_FIELD_NUMBER: _builtins.int
+    PROTOCOL_NAME_FIELD_NUMBER: _builtins.int
+    LEADER_FIELD_NUMBER: _builtins.int
+    REJOINED_FIELD_NUMBER: _builtins.int
+    INITIAL_FIELD_NUMBER: _builtins.int
+    ROUND_TIMEOUT_MS_FIELD_NUMBER: _builtins.int
+    PREDECESSORS_UNTIL_MS_FIELD_NUMBER: _builtins.int
+    protocol_type: _builtins.str
+    """Kind of group; unset: it never had members."""
+    protocol_name: _builtins.str
+    """The chosen protocol."""
+    leader: _builtins.str
+    """The group leader."""
+    initial: _builtins.bool
+    """The open join phase began from Empty."""
+    round_timeout_ms: _builtins.int
+    """How long the open join phase may last."""
+    predecessors_until_ms: _builtins.int
+    """Until when, in log time, a member that was replaced or removed may still act on an old grant."""
+    @_builtins.property
+    def rejoined(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Who took part when the generation started."""
+
+    def __init__(
+        self,
+        *,
+        protocol_type: _builtins.str | None = ...,
+        protocol_name: _builtins.str | None = ...,
+        leader: _builtins.str | None = ...,
+        rejoined: _abc.Iterable[_builtins.str] | None = ...,
+        initial: _builtins.bool = ...,
+        round_timeout_ms: _builtins.int = ...,
+        predecessors_until_ms: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "leader", b"leader", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "generation", b"generation", "group_id", b"group_id", "group_type", b"group_type", "initial", b"initial", "leader", b"leader", "predecessors_until_ms", b"predecessors_until_ms", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type", "quarantined", b"quarantined", "rejoined", b"rejoined", "round_timeout_ms", b"round_timeout_ms", "seq", b"seq", "state", b"state", "state_since_ms", b"state_since_ms", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_leader", b"_leader", "_protocol_name", b"_protocol_name", "_protocol_type", b"_protocol_type", "initial", b"initial", "leader", b"leader", "predecessors_until_ms", b"predecessors_until_ms", "protocol_name", b"protocol_name", "protocol_type", b"protocol_type", "rejoined", b"rejoined", "round_timeout_ms", b"round_timeout_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__leader: _TypeAlias = _typing.Literal["leader"]  # noqa: Y015
     _WhichOneofArgType__leader: _TypeAlias = _typing.Literal["_leader", b"_leader"]  # noqa: Y015
@@ -475,11 +598,11 @@ class GroupState(_message.Message):
     @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__protocol_type) -> _WhichOneofReturnType__protocol_type | None: ...
 
-Global___GroupState: _TypeAlias = GroupState  # noqa: Y015
+Global___ClassicGroupState: _TypeAlias = ClassicGroupState  # noqa: Y015
 
 @_typing.final
 class MemberState(_message.Message):
-    """A member of a group."""
+    """A member of a classic group."""
 
     DESCRIPTOR: _descriptor.Descriptor
 

@@ -22,7 +22,7 @@ from holdfast.coordinator.classic import (
     transitions,
     usage,
 )
-from holdfast.coordinator.classic.state import ClassicBody, restored
+from holdfast.coordinator.classic.state import ClassicBody, Member, restored
 from holdfast.coordinator.classic.transitions import COMPLETING
 from holdfast.coordinator.groups.group_type import GroupType
 from holdfast.coordinator.model.commands import (
@@ -41,7 +41,7 @@ from holdfast.coordinator.model.replies import HeartbeatReply, SyncReply
 from holdfast.coordinator.model.state import EMPTY, STABLE
 
 if TYPE_CHECKING:
-    from holdfast.coordinator.classic.state import ClassicGroup, Member
+    from holdfast.coordinator.classic.state import ClassicGroup
     from holdfast.coordinator.groups.draft import Draft
     from holdfast.coordinator.groups.group_type import Fetcher
     from holdfast.coordinator.model.commands import CommitOffsets, DeadlineFired
@@ -153,6 +153,7 @@ def _expiry_rule(group: ClassicGroup) -> str:
 CLASSIC: GroupType[Draft] = GroupType(
     name="classic",
     body=ClassicBody,
+    member=Member,
     restore=restored,
     heartbeats=(Heartbeat,),
     calls=(JoinGroup, SyncGroup),

@@ -46,7 +46,9 @@ class GroupType(NamedTuple, Generic[D]):
     # Storing.
     body: type[Any]
     """The class of what its groups have beside the head (`model.state.Group`); made without
-    arguments for a new group."""
+    arguments for a new group. `state.proto` has a message for it, and for the members'."""
+    member: type[Any]
+    """The class of its members."""
     restore: Callable[[Any, Iterable[Any]], Any]
     """Makes the maps of a body, which are not stored, from the rest of the body and all members,
     which are stored one by one, in any order."""

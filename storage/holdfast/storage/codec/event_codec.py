@@ -16,7 +16,7 @@ from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
 from google.protobuf.message import DecodeError, Message
 
-from holdfast.coordinator.classic.state import ClassicBody, Member
+from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.events import (
     Cause,
     Event,
@@ -24,18 +24,27 @@ from holdfast.coordinator.model.events import (
     Part,
     Proposed,
     Record,
-    SettingChange,
     TopicSize,
 )
 from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group, Offset, RequestRecord, State
 from holdfast.coordinator.projections.history import Rebalance
-from holdfast.storage.codec.shapes import Shape, message_of
+from holdfast.storage.codec.shapes import Shape
+from holdfast.storage.codec.state_shapes import StateShapes
 from holdfast.v1 import events_pb2, extras_pb2, group_pb2, state_pb2
 
-SCHEMA_VERSION: Final = 1
-"""The version of what is written. Every change of `events.proto` or `state.proto` raises it."""
+SCHEMA_VERSION: Final = 2
+"""The newest version that is read. Every change of `events.proto` or `state.proto` raises it.
+
+Records of the state are written in it.
+"""
+EVENTS_VERSION: Final = 1
+"""The version of written entries and records: the last one that changed `events.proto`.
+
+It stands in each record, and so in hash chains, which must be alike on all nodes (S3): also where
+one made the record before an upgrade and another makes it of the same entry afterwards.
+"""
 
 CHAIN_START: Final = bytes(32)
 """The hash that the first record of a chain is linked to."""
@@ -53,11 +62,12 @@ Scope: TypeAlias = PMap[str, str]
 """The settings of the cluster or of one group."""
 
 StateValue: TypeAlias = (
-    State | Group[Any] | Member | Offset | TopicSize | Scope | RequestRecord | Rebalance
+    State | Group[Any] | tuple[Any, ...] | Offset | TopicSize | Scope | RequestRecord | Rebalance
 )
 """The value of one stored record; State and Group without the parts that have their own records.
 
-A Rebalance is no part of the state; the directory stores it beside the state.
+A NamedTuple of another class is a member, of the class that a group type names. A Rebalance is no
+part of the state; the directory stores it beside the state.
 """
 
 
@@ -100,7 +110,7 @@ def encode_part(part: Part) -> bytes:
 def join_parts(log_time_ms: int, wall_time_ms: int, parts: Iterable[bytes]) -> bytes:
     """Join encoded parts to an entry's payload, without making the whole message."""
     head = events_pb2.LogEntry(
-        schema_version=SCHEMA_VERSION, log_time_ms=log_time_ms, wall_time_ms=wall_time_ms
+        schema_version=EVENTS_VERSION, log_time_ms=log_time_ms, wall_time_ms=wall_time_ms
     )
     return b"".join([_bytes(head), *(_nested(_PARTS_TAG, part) for part in parts)])
 
@@ -131,7 +141,7 @@ def encode_record(record: Record, event: bytes | None = None) -> bytes:
     (index, ordinal), cause = record.position, record.cause
     try:
         head = events_pb2.EventRecord(
-            schema_version=SCHEMA_VERSION,
+            schema_version=EVENTS_VERSION,
             position=extras_pb2.Position(index=index, ordinal=ordinal),
             group_id=record.group_id,
             group_seq=record.group_seq,
@@ -217,13 +227,13 @@ def decode_assignment(assignment: bytes) -> tuple[TopicPartition, ...]:
 
 def encode_state(item: StateItem) -> bytes:
     """Encode a record of the state with its key. The maps of State and Group are left out."""
-    body, shape = _state_shape(item.value)
     try:
-        message = state_pb2.StateRecord(
-            schema_version=SCHEMA_VERSION,
-            key=item.key,
-            **{body: shape.to_message(_flat(item.value))},
-        )
+        name, content = _STATE.to_message(item.value)
+        message = _STATE.record(schema_version=SCHEMA_VERSION, key=item.key, **{name: content})
+    except KeyError:
+        raise CodecError(
+            f"{type(item.value).__name__} is no part of the state", "state record"
+        ) from None
     except (TypeError, ValueError) as error:
         raise CodecError(f"a field does not fit the schema: {error}", "state record") from error
     return _bytes(message)
@@ -231,68 +241,15 @@ def encode_state(item: StateItem) -> bytes:
 
 def decode_state(stored: bytes) -> StateItem:
     """Decode a state record. The maps of State and Group are empty: other records fill them."""
-    message = _parse(state_pb2.StateRecord, stored, "state record")
+    message = _parse(_STATE.record, stored, "state record")
     body = message.WhichOneof("body")
     if body is None:
         raise CodecError("holds nothing that this version knows", "state record")
-    _, shape = _STATE_BY_BODY[body]
-    value = shape.to_value(getattr(message, body))
-    if isinstance(value, _Settings):
-        value = PMap((key, text) for key, text in value.settings if text is not None)
-    if isinstance(value, _FlatGroup):
-        value = _group(value)
+    try:
+        value = _STATE.to_value(body, getattr(message, body))
+    except ValueError as error:
+        raise CodecError(str(error), "state record") from error
     return StateItem(tuple(message.key), value)
-
-
-class _Settings(NamedTuple):
-    """A scope as it is stored: sorted by key, because a PMap's own order is by hash."""
-
-    settings: tuple[SettingChange, ...]
-
-
-class _FlatGroup(NamedTuple):
-    """A classic group as it is stored: its head and its body, without maps."""
-
-    group_id: str
-    state: str
-    protocol_type: str | None
-    protocol_name: str | None
-    generation: int
-    leader: str | None
-    rejoined: tuple[str, ...]
-    initial: bool
-    round_timeout_ms: int
-    version: int
-    seq: int
-    state_since_ms: int
-    group_type: str
-    predecessors_until_ms: int
-    quarantined: str
-
-
-_IN_BODY: Final = frozenset(_FlatGroup._fields) & frozenset(ClassicBody._fields)
-_IN_HEAD: Final = frozenset(_FlatGroup._fields) - _IN_BODY
-
-
-def _flat(value: StateValue) -> object:
-    if isinstance(value, PMap):
-        return _Settings(tuple(SettingChange(k, v) for k, v in sorted(value.items())))
-    if isinstance(value, Group):
-        head = {name: getattr(value, name) for name in _IN_HEAD}
-        return _FlatGroup(**head, **{name: getattr(value.body, name) for name in _IN_BODY})
-    return value
-
-
-def _group(flat: _FlatGroup) -> Group[Any]:
-    body = ClassicBody(**{name: getattr(flat, name) for name in _IN_BODY})
-    return Group(body=body, **{name: getattr(flat, name) for name in _IN_HEAD})
-
-
-def _state_shape(value: StateValue) -> tuple[str, Shape[Any]]:
-    for body, (kind, shape) in _STATE_BY_BODY.items():
-        if isinstance(value, kind):
-            return body, shape
-    raise CodecError(f"{type(value).__name__} is no part of the state", "state record")
 
 
 def _part_to_message(part: Part) -> events_pb2.Part:
@@ -369,18 +326,4 @@ _EVENTS_BY_CLASS: Final[dict[type[Any], tuple[str, Shape[Any]]]] = {
 }
 _EVENTS_BY_BODY: Final[dict[str, Shape[Any]]] = dict(_EVENTS_BY_CLASS.values())
 
-_STATE_KINDS: Final[tuple[tuple[str, type[Any], type[Any], tuple[str, ...]], ...]] = (
-    ("cluster", State, State, ("groups", "topics", "settings", "requests", "requests_by_number")),
-    ("group", Group, _FlatGroup, ()),
-    ("member", Member, Member, ()),
-    ("offset", Offset, Offset, ()),
-    ("topic", TopicSize, TopicSize, ()),
-    ("settings", PMap, _Settings, ()),
-    ("request", RequestRecord, RequestRecord, ()),
-    ("rebalance", Rebalance, Rebalance, ()),
-)
-_STATE_FIELDS: Final = state_pb2.StateRecord.DESCRIPTOR.fields_by_name
-_STATE_BY_BODY: Final[dict[str, tuple[type[Any], Shape[Any]]]] = {
-    body: (kind, Shape(stored, message_of(_STATE_FIELDS[body]), without))
-    for body, kind, stored, without in _STATE_KINDS
-}
+_STATE: Final = StateShapes(TYPES, state_pb2.StateRecord.DESCRIPTOR)

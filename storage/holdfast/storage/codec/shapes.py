@@ -10,7 +10,8 @@ stand in the message of what holds it. Knows neither events nor files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -69,20 +70,25 @@ class Shape(Generic[T]):
     )
 
     def __init__(
-        self, made: type[T], descriptor: Descriptor, without: tuple[str, ...] = ()
+        self,
+        made: type[T],
+        descriptor: Descriptor,
+        without: tuple[str, ...] = (),
+        beside: Collection[str] = (),
     ) -> None:
         """Pair a class with a message. Raises TypeError if their fields differ.
 
-        Fields in `without` are not part of the message and get their defaults when read.
+        Fields in `without` are not part of the message and get their defaults when read, or what
+        the reader gives. Fields in `beside` are part of the message, and not of the value.
         """
         hints = {k: v for k, v in get_type_hints(made).items() if k not in without}
         leaves, fields = tuple(_leaves(hints)), descriptor.fields_by_name
-        _compare(made, leaves, descriptor)
+        _compare(made, leaves, descriptor, frozenset(beside))
         self._made: Callable[..., T] = made
         self._message: Callable[..., Any] = GetMessageClass(descriptor)
         self._names = tuple(hints)
         self._fields = tuple(leaf.name for leaf in leaves)
-        self._order = tuple(field.name for field in descriptor.fields)
+        self._order = tuple(field.name for field in descriptor.fields if field.name not in beside)
         self._flat = tuple(_flat(hints, leaves))
         self._whole = not without
         self._get = _getter(leaf.path for leaf in leaves)
@@ -91,22 +97,25 @@ class Shape(Generic[T]):
         turns = ((i, _turn(leaf.hint, fields[leaf.name])) for i, leaf in enumerate(leaves))
         self._turns = tuple(_Turn(i, *turn) for i, turn in turns if turn is not None)
 
-    def to_message(self, value: T) -> Any:  # noqa: ANN401 - a message of the type given at making
-        """Turn a value into its message. Raises TypeError or ValueError if a field does not fit."""
+    def to_message(self, value: T, **more: object) -> Any:  # noqa: ANN401 - a message of the type given at making
+        """Turn a value into its message, with `more` fields that are beside the value.
+
+        Raises TypeError or ValueError if a field does not fit.
+        """
         parts: Any = value if self._is_tuple else self._get(value)
         if self._turns:
             parts = list(parts)
             for place, turn, _ in self._turns:
                 parts[place] = turn(parts[place])
-        return self._message(**dict(zip(self._fields, parts, strict=True)))
+        return self._message(**dict(zip(self._fields, parts, strict=True)), **more)
 
     def fields(self, value: T) -> dict[str, Any]:
         """Return the values of the message's fields by name, in the message's order."""
         found = dict(zip(self._fields, self._get(value), strict=True))
         return {name: found[name] for name in self._order}
 
-    def to_value(self, message: Any) -> T:  # noqa: ANN401 - as above
-        """Turn a message into its value."""
+    def to_value(self, message: Any, **more: object) -> T:  # noqa: ANN401 - as above
+        """Turn a message into its value, with `more` fields that the message is without."""
         parts = self._of_message(message)
         if self._turns or self._flat:
             parts = list(parts)
@@ -116,7 +125,7 @@ class Shape(Generic[T]):
                 parts[start:end] = (made(*parts[start:end]),)
         if self._whole:
             return self._made(*parts)
-        return self._made(**dict(zip(self._names, parts, strict=True)))
+        return self._made(**dict(zip(self._names, parts, strict=True)), **more)
 
 
 def _leaves(hints: Mapping[str, Any]) -> Iterator[_Leaf]:
@@ -137,9 +146,11 @@ def _flat(hints: Mapping[str, Any], leaves: tuple[_Leaf, ...]) -> Iterator[_Flat
             yield _Flat(places[0], places[-1] + 1, hint)
 
 
-def _compare(made: type[Any], leaves: tuple[_Leaf, ...], descriptor: Descriptor) -> None:
+def _compare(
+    made: type[Any], leaves: tuple[_Leaf, ...], descriptor: Descriptor, beside: AbstractSet[str]
+) -> None:
     """Raise TypeError if a class and its message differ in fields, or a name is used twice."""
-    ours, theirs = [leaf.name for leaf in leaves], set(descriptor.fields_by_name.keys())
+    ours, theirs = [leaf.name for leaf in leaves], set(descriptor.fields_by_name) - beside
     twice = {name for name in ours if ours.count(name) > 1}
     if twice:
         raise TypeError(f"{made.__qualname__} has {sorted(twice)} twice, once in a flattened value")

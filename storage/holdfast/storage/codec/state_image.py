@@ -14,7 +14,6 @@ from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
-from holdfast.coordinator.classic.state import Member
 from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import MemberId, TopicPartition
@@ -47,7 +46,6 @@ _DIGEST_SPAN: Final = 1 << 64
 _KINDS: Final[dict[type, str]] = {
     State: "c",
     Group: "g",
-    Member: "m",
     Offset: "o",
     TopicSize: "t",
     PMap: "s",
@@ -55,8 +53,13 @@ _KINDS: Final[dict[type, str]] = {
 }
 """Prefixes of keys: records of members and offsets must not meet in one database.
 
+A value of any other class is a member, of the class that a type of groups names: "m".
+
 "b" was a rebalance's in version 0.1.0, and is none of these (`history_image`).
 """
+
+
+_MEMBER: Final = "m"
 
 
 class Change(NamedTuple):
@@ -143,7 +146,7 @@ def _content(key: tuple[str, ...], value: StateValue | None) -> bytes | None:
 
 def _kind(item: _Item) -> str:
     value = item.after if item.after is not None else item.before
-    return _KINDS[type(value)]
+    return _KINDS.get(type(value), _MEMBER)
 
 
 # --- which records differ ---
@@ -197,7 +200,7 @@ class _Builder:
     def __init__(self) -> None:
         self._cluster = State()
         self._groups: dict[str, Group[Any]] = {}
-        self._members: defaultdict[str, list[Member]] = defaultdict(list)
+        self._members: defaultdict[str, list[Any]] = defaultdict(list)
         self._offsets: defaultdict[str, list[tuple[TopicPartition, Offset]]] = defaultdict(list)
         self._topics: list[tuple[str, TopicSize]] = []
         self._requests: list[tuple[RequestKey, RequestRecord]] = []
@@ -209,8 +212,6 @@ class _Builder:
                 self._cluster = cluster
             case StateItem(key=(group_id,), value=Group() as group):
                 self._groups[group_id] = group
-            case StateItem(key=(group_id, _), value=Member() as member):
-                self._members[group_id].append(member)
             case StateItem(key=(group_id, topic, number), value=Offset() as offset):
                 self._offsets[group_id].append((TopicPartition(topic, int(number)), offset))
             case StateItem(key=(_, _), value=Rebalance()):
@@ -221,6 +222,8 @@ class _Builder:
                 self._settings[group_id] = scope
             case StateItem(key=(principal, group_id, request_id), value=RequestRecord() as record):
                 self._requests.append((RequestKey(principal, group_id, request_id), record))
+            case StateItem(key=(group_id, _), value=member) if type(member) not in _KINDS:
+                self._members[group_id].append(member)
             case _:
                 raise CodecError(f"key {item.key!r} does not fit its value", "state record")
 
@@ -241,8 +244,10 @@ class _Builder:
 
     def _group(self, group_id: str) -> Group[Any]:
         group = self._groups[group_id]
-        restore = type_of(group).restore
+        kind, members = type_of(group), self._members[group_id]
+        if not all(isinstance(member, kind.member) for member in members):
+            raise CodecError(f"members of another type than group {group_id!r}", "state")
         return group._replace(
-            body=restore(group.body, self._members[group_id]),
+            body=kind.restore(group.body, members),
             offsets=PMap(self._offsets[group_id]),
         )

@@ -24,6 +24,7 @@ from holdfast.client._session.protocol import read_assignment, read_subscription
 from holdfast.client.errors import IncompatibleServer
 from holdfast.coordinator.model.commands import Caller
 from holdfast.raft import messages
+from holdfast.raft.api import BadMessage
 from holdfast.raft.transport import frames
 from holdfast.raft.wire import codec, greeting
 from holdfast.runtime.errors import NotCoordinator
@@ -290,10 +291,10 @@ def targets() -> dict[str, Target]:
     """Return all targets by name."""
     broken, damaged = event_codec.CodecError, records.RecordDamaged
     found = {
-        "peer-packet": Target(_packet, (messages.BadMessage,), _packets()),
+        "peer-packet": Target(_packet, (BadMessage,), _packets()),
         "peer-greeting": Target(
             greeting.decode_greeting,
-            (messages.BadMessage,),
+            (BadMessage,),
             [greeting.encode_greeting(greeting.Greeting("c", "n1", "n2"))],
         ),
         "snapshot-stream": Target(_stream, (InstallRefused,), _streamed()),

@@ -10,12 +10,14 @@ from typing import NamedTuple
 import pytest
 
 from tidy.repository import ROOT, import_roots, module_name, plant, syntax
-from tidy.test_layers import ALLOWED, imports, under
+from tidy.test_layers import ALLOWED, ALLOWED_MORE, imports, under
 
 PAGE = "ARCHITECTURE.md"
 LINES_MAX = 140
 WIDTH_MAX = 190
 LINKED_FROM = ("README.md", "CONTRIBUTING.md")
+ROOM_CELLS = 5
+"""A row of the table of rooms, split at its bars."""
 PATHS = 3
 """A join, a heartbeat alone, a heartbeat on the stream."""
 
@@ -147,6 +149,39 @@ def check_names(root: Path) -> list[str]:
     ]
 
 
+def check_imports(root: Path) -> list[str]:
+    """Where a room may import single files of a package, the layers allow just these files."""
+    found = []
+    for number, line in _numbered(page(root)):
+        cells = line.split("|")
+        room = CODE.findall(cells[1])[:1] if len(cells) == ROOM_CELLS else []
+        stated = set(_modules(root, cells[3])) if room and room[0].endswith("/") else set()
+        if stated:
+            others = {module.partition(".")[0] for module in stated}
+            allowed = allowed_of(module_name(root, root / room[0] / "x.py").split(".")[1])
+            due = {module for module in allowed if module.partition(".")[0] in others}
+            if due != stated:
+                found.append(f"{PAGE}:{number}: it may import {sorted(due)}")
+    return found
+
+
+def _modules(root: Path, cell: str) -> Iterator[str]:
+    """Give the modules of the files that a cell names, in the folder before it if it is short."""
+    home = root
+    for name in CODE.findall(cell):
+        if name.endswith("/"):
+            home = root / name
+        elif name.endswith(".py"):
+            file = root / name if (root / name).is_file() else home / name
+            yield module_name(root, file).removeprefix("holdfast.")
+
+
+def allowed_of(package: str) -> set[str]:
+    """Collect the single modules of other packages that a package, or a part of it, may import."""
+    parts = [more for part, more in ALLOWED_MORE.items() if part.partition(".")[0] == package]
+    return {module for more in (ALLOWED[package], *parts) for module in more if "." in module}
+
+
 def check_bounds(root: Path) -> list[str]:
     """Each bound has, in the file that stands behind it, the value that is stated."""
     found = []
@@ -254,7 +289,15 @@ def _calls(root: Path, caller: Path, callee: Path, name: str) -> bool:
     return name in used(caller) and name in defined(callee) and may_call(root, caller, callee)
 
 
-CHECKS = [check_size, check_links, check_places, check_names, check_bounds, check_hops]
+CHECKS = [
+    check_size,
+    check_links,
+    check_places,
+    check_names,
+    check_imports,
+    check_bounds,
+    check_hops,
+]
 
 
 @pytest.mark.parametrize("check", CHECKS)
@@ -293,6 +336,7 @@ BAD = [
     (check_places, "`raft/holdfast/raft/`\n`a.py`"),
     (check_names, f"`B.give` in {B}"),
     (check_names, f"`take` in {B}"),
+    (check_imports, f"| `runtime/holdfast/runtime/` | x | of raft {A} |"),
     (check_bounds, f"`N` = 4,097 in {A}"),
     (check_bounds, f"`N` = 4 MiB in {A}"),
     (check_bounds, f"`M` = 4 KiB in {A}"),
@@ -312,6 +356,7 @@ GOOD = [
     "line\n" * 120,
     "`raft/holdfast/raft/` and `a.py`, `holdfast.raft.a`, `S9`, `engine-<node>`",
     f"`B.take` in {B}, `go` in {A}",
+    f"| `raft/holdfast/raft/` | has {A} | storage |\n| x `raft-<n>` | y | {A} |",
     f"`N` = 4 KiB {A}\n`N` = 4,096; {A}\n`n` = 3 {B}",
     f"1. {A} `go`: calls. → `B.take`\n2. {B} `B.take`: is handed. → `heard`\n3. {D} `f`: x",
     f"1. {C} `take`: shares. → `Y`\n2. {D} `f`: x\n\n1. {B} `B`: goes up. → `take`\n2. {A} `go`: x",

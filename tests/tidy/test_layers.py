@@ -17,7 +17,7 @@ ALLOWED = {
     "coordinator": ["coordinator"],
     "storage": ["storage", "coordinator"],
     "raft": ["raft", "storage"],
-    "runtime": ["runtime", "raft.api", "raft.open", "raft.messages", "storage", "coordinator"],
+    "runtime": ["runtime", "raft.api", "raft.open", "storage", "coordinator"],
     "server": ["server", "runtime", "raft", "storage", "coordinator", "v1"],
     "client": ["client", "v1", "coordinator.assignors"],
     "cli": [

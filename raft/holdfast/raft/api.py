@@ -92,6 +92,10 @@ class SnapshotFailed(RaftError):
     """A snapshot cannot be read to its end, or the one received is unusable: begin another one."""
 
 
+class BadMessage(ValueError):
+    """Bytes that no node of this version sends: the connection that brought them is closed."""
+
+
 @dataclass(frozen=True, slots=True)
 class ProposalId:
     """Names one call of `propose`.

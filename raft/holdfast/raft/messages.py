@@ -9,10 +9,6 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 
-class BadMessage(ValueError):
-    """Bytes that no node of this version sends; the receiver closes their connection."""
-
-
 class LogEntry(NamedTuple):
     """An entry on the wire; its index follows from its place in the message."""
 

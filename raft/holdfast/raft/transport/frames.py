@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterable, Iterator
 
-from holdfast.raft.messages import BadMessage
+from holdfast.raft.api import BadMessage
 
 PACKET_BYTES = 512 * 1024
 """A packet is closed when it has reached this size; one frame may be longer."""

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote, unquote
 
-from holdfast.raft.messages import BadMessage
+from holdfast.raft.api import BadMessage
 from holdfast.raft.wire.greeting import (
     BEFORE_RANGES,
     TELLS_NONE,

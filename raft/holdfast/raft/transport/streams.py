@@ -22,8 +22,8 @@ from typing import Final
 
 import grpc
 
-from holdfast.raft.api import TransportHandler
-from holdfast.raft.messages import BadMessage, Message
+from holdfast.raft.api import BadMessage, TransportHandler
+from holdfast.raft.messages import Message
 from holdfast.raft.transport import frames, peer_options
 from holdfast.raft.transport.greetings import (
     acceptor_problem,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from holdfast.raft.messages import BadMessage
+from holdfast.raft.api import BadMessage
 
 NUMBER_MAX: Final = 2**63 - 1
 """Anything above is a negative number in two's complement, or nothing that a node counts."""

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from holdfast.raft.messages import BadMessage
+from holdfast.raft.api import BadMessage
 from holdfast.storage.segments.segments import BUCKETS, MANIFEST, bucket_file, segments_in
 
 METHOD: Final = "Segments"

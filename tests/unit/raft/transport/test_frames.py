@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.raft.messages import BadMessage
+from holdfast.raft.api import BadMessage
 from holdfast.raft.transport import frames
 
 

@@ -8,7 +8,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from holdfast.raft.messages import BadMessage, VoteGranted
+from holdfast.raft.api import BadMessage
+from holdfast.raft.messages import VoteGranted
 from holdfast.raft.transport.streams import Answer, GrpcTransport, PeerTls
 from unit.raft.transport.peer_authority import Authority
 from unit.raft.transport.transports import DEADLINE, Nodes, Recorder, addresses

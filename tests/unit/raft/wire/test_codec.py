@@ -11,10 +11,10 @@ from google.protobuf.message import Message as Protobuf
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from holdfast.raft.api import BadMessage
 from holdfast.raft.messages import (
     Ack,
     Append,
-    BadMessage,
     ChunkAck,
     EntryChunk,
     Formed,

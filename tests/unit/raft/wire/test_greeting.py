@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.raft.messages import BadMessage
+from holdfast.raft.api import BadMessage
 from holdfast.raft.wire import peer_pb2 as pb
 from holdfast.raft.wire.bounds import TEXT_MAX
 from holdfast.raft.wire.greeting import (

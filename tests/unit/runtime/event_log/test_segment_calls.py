@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.raft.messages import BadMessage
+from holdfast.raft.api import BadMessage
 from holdfast.runtime.event_log.segment_calls import (
     CHUNK_BYTES,
     Piece,

@@ -6,7 +6,7 @@ line in the table, which a test adds.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 from holdfast.coordinator.groups.group_type import GroupType
@@ -98,4 +98,4 @@ def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
         identify=_never,
         held=_never,
     )
-    return silent._replace(**answers)  # type: ignore[arg-type]  # each fits its field
+    return replace(silent, **answers)  # type: ignore[arg-type]  # each fits its field

@@ -8,6 +8,7 @@ offsets and the cluster's own rules do the rest. Knows no type.
 from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from holdfast.coordinator.model.described import DescribedBody, DescribedMember, Identity
@@ -38,7 +39,8 @@ class Fetcher(NamedTuple):
     """Below 0: not to be checked."""
 
 
-class GroupType(NamedTuple, Generic[D]):
+@dataclass(frozen=True, slots=True)
+class GroupType(Generic[D]):
     """One type of group. `D`: the draft of a decision (`groups.draft`)."""
 
     name: str
@@ -134,9 +136,16 @@ class GroupType(NamedTuple, Generic[D]):
     """A member's assignment as bytes, or the last one, if that was abandoned (K-D10): projections
     find by it what moved in a rebalance."""
 
+    _taken: frozenset[type] = field(init=False)
+    """The classes of all commands that it decides; each command is looked up here."""
+
+    def __post_init__(self) -> None:
+        """Collect the classes once."""
+        object.__setattr__(self, "_taken", frozenset(self.heartbeats + self.calls + self.one_shots))
+
     def takes(self, command: object) -> bool:
         """Return whether the type decides commands of this class."""
-        return isinstance(command, self.heartbeats + self.calls + self.one_shots)
+        return type(command) in self._taken
 
 
 Types = Mapping[str, GroupType[Any]]

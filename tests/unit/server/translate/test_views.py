@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
@@ -45,7 +46,7 @@ def test_a_group_whose_type_refuses_a_fetch_is_answered_with_the_error_alone(
     def stranger(_group: Group[Any], fetcher: Fetcher) -> Rejection | None:
         return None if fetcher == Fetcher() else UnknownMemberId(str(fetcher))
 
-    monkeypatch.setitem(TYPES, CLASSIC.name, CLASSIC._replace(may_fetch=stranger))
+    monkeypatch.setitem(TYPES, CLASSIC.name, replace(CLASSIC, may_fetch=stranger))
     refused = fetch(o.OffsetFetchRequestGroup(group_id="g", member_id="m", member_epoch=3))
     read = fetch(o.OffsetFetchRequestGroup(group_id="g"))
 

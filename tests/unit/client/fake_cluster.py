@@ -60,6 +60,8 @@ class FakeGroup:
         )
         self.join_gate = asyncio.Event()
         self.join_gate.set()
+        self.describe_gate = asyncio.Event()
+        self.describe_gate.set()
         self.pushes: asyncio.Queue[group_pb2.HeartbeatPush] = asyncio.Queue()
         self.has_stream = True
 
@@ -181,6 +183,7 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
 
     async def DescribeCluster(self, request: Any, context: Any) -> Any:
         await self.group.enter("DescribeCluster", request, context)
+        await self.group.describe_gate.wait()
         told = [admin_pb2.DescribedNode(client_address=address) for address in self.group.nodes]
         return admin_pb2.DescribeClusterResponse(nodes=told)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 from holdfast.cli.ending import UNKNOWN, UNREACHED, fail
 from holdfast.client import HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.client._rpc import event_log
-from holdfast.client._rpc.caller import Caller
+from holdfast.client._rpc.caller import END_GRACE_MS, Caller
 from holdfast.client._rpc.connect_errors import Wording
 from holdfast.client._rpc.tls_files import check_files, date_flaw
 from holdfast.v1 import admin_pb2, extras_pb2
@@ -79,7 +79,7 @@ class Cluster:
         traceback: TracebackType | None,
     ) -> None:
         if "_caller" in self.__dict__:
-            self._runner.run(self._caller.close())
+            self._runner.run(self._caller.close(grace_ms=END_GRACE_MS))
         self._runner.close()
 
     def call(self, request: Message, answer: type[AnswerT]) -> AnswerT:

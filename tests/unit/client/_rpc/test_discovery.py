@@ -62,6 +62,37 @@ def test_a_member_with_one_endpoint_outlives_that_node_and_the_leader() -> None:
     asyncio.run(scenario())
 
 
+def test_the_end_of_a_connection_waits_for_the_answer_on_its_way() -> None:
+    """A call that is cancelled last stays open in gRPC, for which the process's end waits 2 s."""
+
+    async def scenario() -> None:
+        async with fake_cluster(2) as (group, (given, other)), asyncio.timeout(WITHIN_S):
+            group.describe_gate.clear()
+            admin = Admin(given.address)
+            group.leader = given.address
+            await admin.list_topics()
+            await until_async(lambda: group.requests["DescribeCluster"], "the question")
+            closing = asyncio.create_task(admin.close())
+            await asyncio.sleep(0)
+            group.describe_gate.set()
+            await closing
+            assert admin._caller.endpoints.addresses == (given.address, other.address)
+
+    asyncio.run(scenario())
+
+
+def test_a_node_that_does_not_answer_does_not_keep_a_connection_from_its_end() -> None:
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (given,)), asyncio.timeout(WITHIN_S):
+            group.describe_gate.clear()
+            async with Admin(given.address) as admin:
+                await admin.list_topics()
+                await until_async(lambda: group.requests["DescribeCluster"], "the question")
+            assert admin._caller.endpoints.addresses == (given.address,)
+
+    asyncio.run(scenario())
+
+
 def test_an_admin_learns_too_and_a_service_that_does_not_tell_stops_nothing() -> None:
     async def scenario() -> None:
         async with fake_cluster(2) as (group, nodes), asyncio.timeout(WITHIN_S):

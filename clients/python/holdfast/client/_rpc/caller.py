@@ -53,6 +53,7 @@ if TYPE_CHECKING:
 
 _LOGGER = logging.getLogger("holdfast.client")
 CALL_TIMEOUT_MS = 30_000
+END_GRACE_MS = 500
 _CONNECT_TIMEOUT_MS = 5_000
 _WORDS_HOLD_MS = 5_000
 """How long a cause is reported to attempts without time to find one, as the last one of a call.
@@ -113,15 +114,19 @@ class Caller:
         """Where a call was refused that another node may answer, since the last answer."""
         self._stubs: dict[str, tuple[object, ...]] = {}
 
-    async def close(self) -> None:
+    async def close(self, *, grace_ms: int = 0) -> None:
         """Close all channels; calls in flight are cancelled, and further ones are refused.
+
+        `grace_ms`: how long a question of the caller's own may go on, END_GRACE_MS for programs
+        that ask once and end: a call that is cancelled stays open in gRPC until the loop takes its
+        end, and a process that ends with an open call does so two seconds later.
 
         Not in the child of a fork: they are its parent's, and gRPC ends a process that tries.
         """
         if not is_this_process(self._process):
             return
         self._closed = True
-        await self._discovery.close()
+        await self._discovery.close(grace_ms)
         channels = list(self._channels.values())
         self._channels.clear()
         self._stubs.clear()

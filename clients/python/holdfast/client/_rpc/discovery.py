@@ -57,9 +57,11 @@ class Discovery:
         self._asked = address
         self._asking = asyncio.create_task(self._ask(address))
 
-    async def close(self) -> None:
-        """Stop asking."""
+    async def close(self, grace_ms: int) -> None:
+        """Stop asking; an answer that is on its way may still come within this time."""
         if self._asking is not None:
+            if grace_ms and not self._asking.done():
+                await asyncio.wait([self._asking], timeout=grace_ms / 1000)
             self._asking.cancel()
             await asyncio.gather(self._asking, return_exceptions=True)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final, Self, TypeAlias, TypeVar, overload
 
-from holdfast.client._rpc.caller import CALL_TIMEOUT_MS, Caller
+from holdfast.client._rpc.caller import CALL_TIMEOUT_MS, END_GRACE_MS, Caller
 from holdfast.client._rpc.clock import boot_ms, left_ms
 from holdfast.client._translate import offset_messages
 from holdfast.client._translate.admin_results import (
@@ -101,7 +101,7 @@ class Admin:
 
     async def close(self) -> None:
         """Close the connections."""
-        await self._caller.close()
+        await self._caller.close(grace_ms=END_GRACE_MS)
 
     # --- groups --------------------------------------------------------------------------------
 

@@ -9,6 +9,8 @@ import os
 import sys
 from importlib import import_module
 
+from holdfast.cli.output import CannotWriteError, check_writes, drop
+
 __all__ = ["main"]
 
 # The smallest extra that brings a package.
@@ -33,6 +35,7 @@ INTERRUPTED = 130
 def main() -> None:
     """Run the command line; end with code 2 and one sentence if its extra is not installed."""
     os.environ.setdefault("GRPC_VERBOSITY", "ERROR")  # its core writes past every logger of ours
+    check_writes()
     try:
         cli = import_module("holdfast.cli.main")
         cli.main()
@@ -42,6 +45,10 @@ def main() -> None:
             raise
         print(sentence, file=sys.stderr)  # noqa: T201 - the one thing to say, before any logger
         sys.exit(2)
+    except CannotWriteError as error:
+        drop()
+        print(f"holdfast: cannot write the output: {error}", file=sys.stderr)  # noqa: T201 - as above
+        sys.exit(1)
     except KeyboardInterrupt:  # while modules were still being imported: nothing has begun
         sys.exit(INTERRUPTED)
 

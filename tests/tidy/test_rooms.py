@@ -46,7 +46,7 @@ ORDER = {
     },
     "raft": {
         "messages": [],
-        "wire": ["messages"],
+        "wire": ["api", "messages"],
         "api": ["messages"],
         "thread": ["api"],
         "transport": ["api", "messages", "wire"],

@@ -214,7 +214,7 @@ def peer_is_ahead(b: Broken) -> None:
 
 
 def counts_a_new_disk(b: Broken) -> None:
-    b.a.newcomers._newcomers["B"] = _Learner("another disk", 5)
+    b.a.learners._learners["B"] = _Learner("another disk", 5)
 
 
 BREAKS: dict[str, tuple[Callable[[Broken], None], str]] = {

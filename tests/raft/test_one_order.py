@@ -71,7 +71,7 @@ def test_s4_room_that_is_made_during_a_delivery_ends_the_wait_as_well() -> None:
         consumer.evolve(1)
 
     overlay.delivery.deliver = deliver_and_be_interrupted  # type: ignore[method-assign]  # a thread
-    overlay.pulse.wake = lambda: woken.append(None)  # type: ignore[method-assign]  # to hear of it
+    overlay.waker.wake = lambda: woken.append(None)  # type: ignore[method-assign]  # to hear of it
     c.tick("A")
     assert overlay.apply_queue.room
     assert overlay.state.handed_index < overlay.state.commit_index
@@ -152,7 +152,7 @@ def test_a_cluster_of_one_does_not_wait_for_a_timer_before_it_commits() -> None:
     """No peer will ever wake it: the tick that syncs an entry must make the next one come."""
     c = Cluster("A")
     c.elect("A")
-    pulse, waits = c.engine("A").overlay.pulse, list[bool]()
+    waker, waits = c.engine("A").overlay.waker, list[bool]()
 
     class Calls(list[None]):
         """Nothing may really wait in a test."""
@@ -167,10 +167,10 @@ def test_a_cluster_of_one_does_not_wait_for_a_timer_before_it_commits() -> None:
         def get_nowait(self) -> None:
             self.clear()
 
-    pulse._calls = Calls()  # type: ignore[assignment]  # the part of a queue that is used
+    waker._calls = Calls()  # type: ignore[assignment]  # the part of a queue that is used
     c.engine("A").propose(b"x", c.engine("A").status().term)
-    pulse._calls.get_nowait()  # the proposal's own wake-up has brought this tick
-    pulse._called = False
+    waker._calls.get_nowait()  # the proposal's own wake-up has brought this tick
+    waker._called = False
     c.engine("A").tick(1.0)
     c.engine("A").tick()
     c.consumer("A").evolve()

@@ -92,7 +92,7 @@ class HostedEngine:
             self._notify()
 
     def _wake_if_asked(self) -> None:
-        if self.engine.overlay.pulse.is_woken:
+        if self.engine.overlay.waker.is_woken:
             self.wake()
 
     @property

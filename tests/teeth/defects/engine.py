@@ -43,9 +43,9 @@ def heartbeat_commits_unverified() -> Iterator[None]:
     """A follower takes the leader's commit index for its own, whatever it holds itself there."""
 
     def commit(self: Appending, append: Append) -> None:
-        journal, state = self._ctx.journal, self._ctx.state
-        state.commit_index = max(state.commit_index, min(append.commit_index, journal.last_index))
-        journal.set_commit(state.commit_index)
+        log, state = self._ctx.log, self._ctx.state
+        state.commit_index = max(state.commit_index, min(append.commit_index, log.last_index))
+        log.set_commit(state.commit_index)
 
     with replaced(Appending, "_commit", commit):
         yield

@@ -89,11 +89,11 @@ class Appending:
 
     def _take(self, peer: str, previous: int, term: int, entries: tuple[LogEntry, ...]) -> None:
         self._verified = 0
-        journal = self._ctx.journal
-        if previous > journal.last_index:
-            self.reply(peer, journal.last_index + 1, reset=True)
+        log = self._ctx.log
+        if previous > log.last_index:
+            self.reply(peer, log.last_index + 1, reset=True)
             return
-        held = journal.term_at(previous)
+        held = log.term_at(previous)
         if held is not None and held != term:
             self.reply(peer, self._conflict_begins(previous, held), reset=True)
             return
@@ -103,33 +103,33 @@ class Appending:
 
     def _conflict_begins(self, index: int, term: int) -> int:
         """Return where the conflicting term begins, but nothing below the commit index (E-7)."""
-        journal, floor = self._ctx.journal, self._ctx.state.commit_index + 1
-        while index > floor and journal.term_at(index - 1) == term:
+        log, floor = self._ctx.log, self._ctx.state.commit_index + 1
+        while index > floor and log.term_at(index - 1) == term:
             index -= 1
         return max(index, floor)
 
     def _store(self, index: int, entries: tuple[LogEntry, ...]) -> None:
         """Skip entries that are held, cut where the terms differ, append the rest (E-1)."""
-        journal = self._ctx.journal
-        if not self._ctx.on(Switch.CUT_ON_CONFLICT) and index <= journal.last_index:
-            journal.truncate_unchecked(index)
+        log = self._ctx.log
+        if not self._ctx.on(Switch.CUT_ON_CONFLICT) and index <= log.last_index:
+            log.truncate_unchecked(index)
         for offset, entry in enumerate(entries):
             at = index + offset
-            if at <= journal.anchor_index:
+            if at <= log.anchor_index:
                 continue
-            held = journal.term_at(at)
+            held = log.term_at(at)
             if held == entry.term:
                 continue
             if held is not None:
-                journal.truncate_from(at)
-            journal.append(entry.command, entry.term)
+                log.truncate_from(at)
+            log.append(entry.command, entry.term)
 
     def _commit(self, append: Append) -> None:
         """Commit what the leader has committed and this message has verified, no more (E-2)."""
         index = min(append.commit_index, self._verified)
         if index > self._ctx.state.commit_index:
             self._ctx.state.commit_index = index
-            self._ctx.journal.set_commit(index)
+            self._ctx.log.set_commit(index)
         if append.commit_index <= self._ctx.state.commit_index:
             self.current = (self._elections.heard_at, self._ctx.state.commit_index)
 
@@ -281,7 +281,7 @@ class Installing:
 
     def _continue_behind(self, key: StreamKey) -> None:
         state = self._ctx.state
-        self._ctx.journal.rebase(key.index, key.of_term)
+        self._ctx.log.rebase(key.index, key.of_term)
         state.commit_index = max(state.commit_index, key.index)
         self._delivery.installed(key.index, key.of_term)
         if state.leader == key.peer and state.term == key.term:

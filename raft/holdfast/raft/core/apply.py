@@ -48,7 +48,7 @@ class Delivery:
         state, room = self._ctx.state, self._apply_queue.room
         while state.handed_index < state.commit_index and self._may_push(room):
             index = state.handed_index + 1
-            command, _, term = self._ctx.journal.at(index)
+            command, _, term = self._ctx.log.at(index)
             item = self._item(index, term, command)
             room = room.less(len(item.payload))
             self._ctx.ready.apply.append(item)
@@ -123,17 +123,17 @@ class Delivery:
 
         `floor`: the index of a snapshot on its way to a peer, which needs the entries after it.
         """
-        journal = self._ctx.journal
+        log = self._ctx.log
         limit = self.evolved_index if self._ctx.on(Switch.S4_CUT) else self._ctx.state.handed_index
         index = min(self._cut_asked, limit, floor if floor is not None else limit)
         if index > self._cut_seen:
             self._cut_seen = index
-            journal.cut_to(self._keep_tail(index))
+            log.cut_to(self._keep_tail(index))
 
     def _keep_tail(self, index: int) -> int:
-        journal, left = self._ctx.journal, self._ctx.settings.trailing_bytes
-        while index > journal.anchor_index:
-            left -= len(journal.at(index)[0]) + ENTRY_OVERHEAD
+        log, left = self._ctx.log, self._ctx.settings.trailing_bytes
+        while index > log.anchor_index:
+            left -= len(log.at(index)[0]) + ENTRY_OVERHEAD
             if left < 0:
                 break
             index -= 1

@@ -46,7 +46,7 @@ class Completion:
         ready = self._ctx.ready
         at_once, ready.at_once = ready.at_once, []
         self._send(at_once)
-        self._ctx.journal.flush()
+        self._ctx.log.flush()
         if ready.send:
             self._watch.look(leaving=True)
             shows, ready.send = ready.send, []

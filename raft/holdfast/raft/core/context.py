@@ -28,12 +28,12 @@ class Context:
     """The boot clock (S10), in seconds; any thread may read it."""
     random: Random
     state: RaftState
-    journal: Log
+    log: Log
     ready: Ready
 
-    def on(self, rule: Switch) -> bool:
+    def on(self, switch: Switch) -> bool:
         """Return whether a defence is in force; always true outside the test harness."""
-        return rule in self.switches
+        return switch in self.switches
 
     def election_timeout(self) -> float:
         """Draw a timeout between the election minimum and maximum, in seconds."""

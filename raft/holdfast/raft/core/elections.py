@@ -120,11 +120,11 @@ class Elections:
 
     def _ask_pre_votes(self) -> None:
         """Ask for pre-votes, so that a node that cannot win deposes no leader (E-13)."""
-        ctx, state, journal = self._ctx, self._ctx.state, self._ctx.journal
+        ctx, state, log = self._ctx, self._ctx.state, self._ctx.log
         state.election_deadline = ctx.now() + ctx.election_timeout()
         self._pre_round += 1
         self._pre_voters = {state.node_id}
-        question = PreVote(self._pre_round, state.term + 1, journal.last_index, journal.last_term)
+        question = PreVote(self._pre_round, state.term + 1, log.last_index, log.last_term)
         for peer in state.peers:
             ctx.ready.send.append((peer, question))
 
@@ -140,14 +140,14 @@ class Elections:
 
     def on_pre_vote(self, peer: str, ask: PreVote) -> None:
         """Grant a pre-vote if `peer` may campaign now; tell it the term if its own is old."""
-        ctx, state, journal = self._ctx, self._ctx.state, self._ctx.journal
+        ctx, state, log = self._ctx, self._ctx.state, self._ctx.log
         if not self._is_voter:
             return
         if ask.term <= state.term:
             if ctx.on(Switch.S10_TERM_NOTICE):
                 ctx.ready.send.append((peer, TermNotice(state.term)))
             return
-        fresh = (ask.last_term, ask.last_index) >= (journal.last_term, journal.last_index)
+        fresh = (ask.last_term, ask.last_index) >= (log.last_term, log.last_index)
         quiet = ctx.now() - self.heard_at > ctx.settings.election_min
         if fresh and quiet and not state.is_leader:
             ctx.ready.send.append((peer, PreVoteGranted(ask.round, ask.term)))

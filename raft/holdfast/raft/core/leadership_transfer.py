@@ -46,7 +46,7 @@ class LeadershipTransfer:
             return
         if proposals.closed_term != state.term:
             proposals.closed_term, self._closed_at = state.term, ctx.now()
-        if state.matched(to) == ctx.journal.last_index:
+        if state.matched(to) == ctx.log.last_index:
             self._asked = None
             self._lease.give_up(state.term)
             state.send_timeout_now(to)

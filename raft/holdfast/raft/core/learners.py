@@ -95,10 +95,10 @@ class Rebuild:
         An earlier vote of this term may be forgotten, so no other candidate may get one. A vote
         that is still known (a suspected disk keeps its journal, S21) stays as it is.
         """
-        state, journal = self._ctx.state, self._ctx.journal
+        state, log = self._ctx.state, self._ctx.log
         admitted = append.admit == self._identity.incarnation and append.term == state.term
         if admitted and self._identity.stage == "rebuilding":
-            state.set_term(append.term, journal.vote or peer)
+            state.set_term(append.term, log.vote or peer)
             self._identity.enter("member")
             logger.warning(
                 "rebuilt from the peers: this node votes again, from term %d", state.term
@@ -121,28 +121,28 @@ class Learners:
     def __init__(self, ctx: Context) -> None:
         """Count every disk until it says that it rebuilds."""
         self._ctx = ctx
-        self._newcomers: dict[str, _Learner] = {}
+        self._learners: dict[str, _Learner] = {}
         self._known: dict[str, str] = {}
 
     def clear(self) -> None:
         """Forget everything, because the term ended."""
-        self._newcomers.clear()
+        self._learners.clear()
         self._known.clear()
 
     def is_new(self, peer: str) -> bool:
         """Return whether this peer's disk is known and does not count."""
-        return peer in self._newcomers
+        return peer in self._learners
 
     def counts(self, peer: str, ack: Ack) -> bool:
         """Return whether an ack may be counted; note a disk that is no member as a newcomer."""
         if ack.stage != "member":
             self._note(peer, ack)
             return False
-        newcomer = self._newcomers.get(peer)
+        newcomer = self._learners.get(peer)
         if newcomer is not None:
             if newcomer.incarnation != ack.incarnation:
                 return False
-            del self._newcomers[peer]
+            del self._learners[peer]
         return self._known.setdefault(peer, ack.incarnation) == ack.incarnation
 
     def _note(self, peer: str, ack: Ack) -> None:
@@ -150,10 +150,10 @@ class Learners:
 
         A new disk voids earlier acks, and its barrier comes after (S19).
         """
-        newcomer = self._newcomers.get(peer)
+        newcomer = self._learners.get(peer)
         if newcomer is None or newcomer.incarnation != ack.incarnation:
-            barrier = self._ctx.journal.append(NO_OP, self._ctx.state.term)
-            newcomer = self._newcomers[peer] = _Learner(ack.incarnation, barrier)
+            barrier = self._ctx.log.append(NO_OP, self._ctx.state.term)
+            newcomer = self._learners[peer] = _Learner(ack.incarnation, barrier)
             self._known[peer] = ack.incarnation
             if self._ctx.on(Switch.S19_RESET):
                 self._ctx.state.set_matched(peer, 0)
@@ -162,7 +162,7 @@ class Learners:
 
     def admission(self, peer: str) -> str:
         """Return the incarnation to admit: it holds its barrier, which is committed. "" if none."""
-        newcomer = self._newcomers.get(peer)
+        newcomer = self._learners.get(peer)
         if newcomer is None:
             return ""
         commit = self._ctx.state.commit_index

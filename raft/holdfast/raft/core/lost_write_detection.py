@@ -208,9 +208,9 @@ class Comparison:
     def __init__(self, ctx: Context, identity: NodeIdentity) -> None:
         """Note what the disk held when the process began."""
         self._ctx, self._identity = ctx, identity
-        journal = ctx.journal
-        self._found = (journal.stored_term, journal.last_index)
-        self._found_vote = journal.vote
+        log = ctx.log
+        self._found = (log.stored_term, log.last_index)
+        self._found_vote = log.vote
         used = not identity.is_fresh and identity.stage != "rebuilding"
         self._needed = used and ctx.on(Switch.S21_COMPARE)
         self._patient_until = ctx.now() + ctx.settings.election_max

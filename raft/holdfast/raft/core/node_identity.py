@@ -22,7 +22,7 @@ class NodeIdentity:
     def __init__(self, ctx: Context, *, bootstrap: bool, has_state: bool) -> None:
         """Refuse a foreign directory, give a new disk its incarnation, store the promise."""
         self._ctx = ctx
-        stored = ctx.journal.identity
+        stored = ctx.log.identity
         self.is_fresh = stored is None
         """Whether this disk was nobody's before this start."""
         if stored is not None:
@@ -42,7 +42,7 @@ class NodeIdentity:
         Empty is not new (S19).
         """
         ctx = self._ctx
-        fresh = ctx.journal.is_empty and not has_state and bootstrap
+        fresh = ctx.log.is_empty and not has_state and bootstrap
         if not fresh and not ctx.state.peers:
             raise EngineStopped(
                 "the directory holds no log, and a cluster of one has no peer to rebuild it from: "
@@ -58,8 +58,8 @@ class NodeIdentity:
 
     def _store(self, identity: Identity) -> None:
         self._identity = identity
-        if identity != self._ctx.journal.identity:
-            self._ctx.journal.set_identity(identity)
+        if identity != self._ctx.log.identity:
+            self._ctx.log.set_identity(identity)
 
     @property
     def stage(self) -> Stage:

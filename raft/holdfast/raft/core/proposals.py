@@ -114,7 +114,7 @@ class Proposals:
     def _is_backed_up(self) -> bool:
         """Whether more entries would only fill memory: too much in the log is not handed over."""
         state, settings = self._ctx.state, self._ctx.settings
-        waiting = self._ctx.journal.last_index - state.handed_index
+        waiting = self._ctx.log.last_index - state.handed_index
         return waiting > settings.proposals_max or self._stamped_bytes > settings.pending_bytes_max
 
     def _refusal(self, proposal: Proposal) -> str | None:

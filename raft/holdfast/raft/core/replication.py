@@ -76,30 +76,30 @@ class Replication:
         ctx: Context,
         lease: Lease,
         probes: Probes,
-        newcomers: Learners,
+        learners: Learners,
         snapshots: SnapshotSource,
     ) -> None:
         """Start as a node that does not lead."""
         self._ctx, self._lease, self._probes = ctx, lease, probes
-        self._newcomers, self._snapshots = newcomers, snapshots
+        self._learners, self._snapshots = learners, snapshots
         self.progress: dict[str, Progress] = {}
 
     def begin_to_lead(self) -> None:
         """Assume that every peer has the whole log; resets correct that."""
-        start = self._ctx.journal.last_index + 1
-        self._newcomers.clear()
+        start = self._ctx.log.last_index + 1
+        self._learners.clear()
         self.progress = {peer: Progress(next=start) for peer in self._ctx.state.peers}
 
     def connection_changed(self, peer: str) -> None:
         """Continue after the last acknowledged entry, because messages under way may be lost."""
         progress = self.progress.get(peer)
         if progress is not None:
-            progress.go_back(max(progress.acked + 1, self._ctx.journal.anchor_index + 1))
+            progress.go_back(max(progress.acked + 1, self._ctx.log.anchor_index + 1))
 
     @property
     def stream_floor(self) -> int | None:
         """The lowest index of a snapshot under way: the journal is not cut above it (S18)."""
-        anchor = self._ctx.journal.anchor_index
+        anchor = self._ctx.log.anchor_index
         streams = [p.stream for p in self.progress.values() if p.stream]
         return min((s.index for s in streams if not s.total and s.index >= anchor), default=None)
 
@@ -116,9 +116,9 @@ class Replication:
                 self._feed(peer, heartbeat=True)
 
     def _feed(self, peer: str, *, heartbeat: bool = False) -> None:
-        progress, journal = self.progress[peer], self._ctx.journal
+        progress, log = self.progress[peer], self._ctx.log
         sent = False
-        if progress.stream is None and progress.next <= journal.anchor_index:
+        if progress.stream is None and progress.next <= log.anchor_index:
             self._open_snapshot(progress)
         while progress.stream is None and self._may_send(progress):
             sent = self._send_entries(peer, progress) or sent
@@ -128,14 +128,14 @@ class Replication:
             self._send(peer, progress, ())
 
     def _may_send(self, progress: Progress) -> bool:
-        journal, limit = self._ctx.journal, self._ctx.settings.inflight_bytes_max
-        within = journal.anchor_index < progress.next <= journal.last_index
+        log, limit = self._ctx.log, self._ctx.settings.inflight_bytes_max
+        within = log.anchor_index < progress.next <= log.last_index
         return within and progress.flying_bytes < limit
 
     def _send_entries(self, peer: str, progress: Progress) -> bool:
         """Send one batch, or open a stream for an entry that is too long for one (S7)."""
-        journal, settings = self._ctx.journal, self._ctx.settings
-        command, index, term = journal.at(progress.next)
+        log, settings = self._ctx.log, self._ctx.settings
+        command, index, term = log.at(progress.next)
         if len(command) > settings.chunk_bytes and self._ctx.on(Switch.S7_CHUNKS):
             chunks = slices(command, settings.chunk_bytes)
             now = self._ctx.now()
@@ -143,8 +143,8 @@ class Replication:
             return False
         entries: list[LogEntry] = []
         size, index = 0, progress.next
-        while index <= journal.last_index and size < settings.batch_bytes:
-            command, _, term = journal.at(index)
+        while index <= log.last_index and size < settings.batch_bytes:
+            command, _, term = log.at(index)
             if entries and len(command) > settings.chunk_bytes:
                 break
             entries.append(LogEntry(term, command))
@@ -159,11 +159,11 @@ class Replication:
 
         A heartbeat to a peer that lacks the log verifies nothing.
         """
-        state, journal = self._ctx.state, self._ctx.journal
-        previous, term = progress.next - 1, journal.term_at(progress.next - 1)
+        state, log = self._ctx.state, self._ctx.log
+        previous, term = progress.next - 1, log.term_at(progress.next - 1)
         if term is None:
             previous, term = 0, 0
-        admit = self._newcomers.admission(peer)
+        admit = self._learners.admission(peer)
         head = (state.term, self._lease.round, state.commit_index)
         self._ctx.ready.at_once.append((peer, Append(*head, previous, term, admit, entries)))
 
@@ -174,7 +174,7 @@ class Replication:
         mark = self._snapshots.latest()
         chunk = self._ctx.settings.chunk_bytes
         may = self._ctx.now() >= progress.retry_at
-        if may and mark.index >= self._ctx.journal.anchor_index:
+        if may and mark.index >= self._ctx.log.anchor_index:
             whole = self._snapshots.open(mark.index)
             chunks = (part for block in whole for part in slices(block, chunk))
             progress.stream = OutStream(mark.index, mark.term, chunks, self._ctx.now())
@@ -202,7 +202,7 @@ class Replication:
                 *head, stream.index, stream.term, piece.offset, piece.last, piece.data
             )
         previous = stream.index - 1
-        before = self._ctx.journal.term_at(previous) or 0
+        before = self._ctx.log.term_at(previous) or 0
         place = (state.commit_index, previous, before, stream.term, stream.total)
         return EntryChunk(*head, *place, piece.offset, piece.data)
 
@@ -215,7 +215,7 @@ class Replication:
             state.adopt_term(ack.term)
         if not state.is_leader or (ack.term != state.term and self._ctx.on(Switch.ACK_TERM)):
             return
-        counts = self._newcomers.counts(peer, ack)
+        counts = self._learners.counts(peer, ack)
         if not counts and ack.stage == "member":
             return
         progress = self.progress[peer]
@@ -232,13 +232,13 @@ class Replication:
         if progress.incarnation != ack.incarnation:
             if progress.incarnation and self._ctx.on(Switch.S19_RESET):
                 progress.acked = 0
-                progress.go_back(self._ctx.journal.last_index + 1)
+                progress.go_back(self._ctx.log.last_index + 1)
             progress.incarnation = ack.incarnation
 
     def _note_progress(self, progress: Progress, ack: Ack) -> None:
         """Move `next`: a success never moves it back, a reset never below `acked` (E-1)."""
         if ack.success:
-            progress.landed(min(ack.next_index - 1, self._ctx.journal.last_index))
+            progress.landed(min(ack.next_index - 1, self._ctx.log.last_index))
             if not self._ctx.on(Switch.ACK_NO_REWIND):
                 progress.go_back(progress.acked + 1)
         elif ack.reset:

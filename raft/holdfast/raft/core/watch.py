@@ -85,22 +85,22 @@ class Watch:
     def _positions(self, leaving: bool) -> Positions:  # noqa: FBT001 - private
         mark = self._snapshots.latest()  # first: it may grow meanwhile, and so may `evolved`
         evolved = self._delivery.evolved_index
-        journal, state = self._ctx.journal, self._ctx.state
-        commit, term_at = state.commit_index, journal.term_at
+        log, state = self._ctx.log, self._ctx.state
+        commit, term_at = state.commit_index, log.term_at
         commit_term = term_at(commit)
         earlier = self._before[1].commit if self._before else commit
         earlier_commit_term = commit_term if earlier == commit else term_at(earlier)
         return Positions(
             mark,
             term_at(mark.index),
-            journal.anchor_index,
-            journal.durable_index,
-            journal.waiting,
-            journal.last_index,
+            log.anchor_index,
+            log.durable_index,
+            log.waiting,
+            log.last_index,
             leaving,
-            journal.is_flushed,
+            log.is_flushed,
             commit,
-            journal.commit_index,
+            log.commit_index,
             commit_term,
             earlier_commit_term,
             state.handed_index,
@@ -108,7 +108,7 @@ class Watch:
         )
 
     def _standing(self, leads: bool) -> Standing:  # noqa: FBT001 - private
-        state, journal, identity = self._ctx.state, self._ctx.journal, self._identity
+        state, log, identity = self._ctx.state, self._ctx.log, self._identity
         term, leader = state.term, state.leader
         stands = leads or state.is_candidate
         led_by = self._before[2].led_by if self._before else (0, "")
@@ -116,21 +116,21 @@ class Watch:
         return Standing(
             self._ctx.node_id,
             term,
-            journal.stored_term,
-            journal.vote,
+            log.stored_term,
+            log.vote,
             led_by if leader is None else (term, leader),
             leads,
             stands,
             may_stand,
             identity.stage == "rebuilding",
-            journal.last_term,
+            log.last_term,
         )
 
     def _leading(self, leads: bool) -> Leading:  # noqa: FBT001 - private
         state, lease, stamped = self._ctx.state, self._lease, self._proposals.stamped_bytes
         if not leads:
             return Leading(leads, state.term, lease.term, lease.ready_term, stamped)
-        journal, commit = self._ctx.journal, state.commit_index
+        log, commit = self._ctx.log, state.commit_index
         return Leading(
             leads,
             state.term,
@@ -138,9 +138,9 @@ class Watch:
             lease.ready_term,
             stamped,
             state.own_no_op or 0,
-            journal.last_index,
+            log.last_index,
             commit,
-            journal.term_at(commit),
+            log.term_at(commit),
             self._delivery.evolved_index,
             state.majority,
             tuple(map(self._place, state.peers)),

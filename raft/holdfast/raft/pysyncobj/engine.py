@@ -94,7 +94,7 @@ class Engine:
         self._numbers = itertools.count(1)
         self._stopped: str | None = None
         self._handlers = self._message_handlers()
-        transport.start(self, self.overlay.pulse.wake)
+        transport.start(self, self.overlay.waker.wake)
 
     def _message_handlers(self) -> dict[type, Callable[[str, Message], None]]:
         o = self.overlay
@@ -114,7 +114,7 @@ class Engine:
             Recalled: o.comparison.on_recalled,
             Witness: o.lost_writes.on_witness,
             Hello: o.forming.on_hello,
-            StateDigest: o.agreement.on_digest,
+            StateDigest: o.state_digests.on_digest,
         }
         return handlers
 
@@ -201,7 +201,7 @@ class Engine:
         if self._stopped is not None:
             raise EngineStopped(self._stopped)
         proposal = self.overlay.proposals.put(payload, term)
-        self.overlay.pulse.wake()
+        self.overlay.waker.wake()
         return proposal
 
     def lease_valid(self, now: float) -> int:
@@ -225,7 +225,7 @@ class Engine:
     def _ask_probe(self, *, barrier: bool) -> int:
         number = next(self._numbers)
         self.overlay.probes.ask(number, barrier=barrier)
-        self.overlay.pulse.wake()
+        self.overlay.waker.wake()
         return number
 
     def transfer(self, to: str) -> None:
@@ -233,7 +233,7 @@ class Engine:
         if to not in self._peers:
             raise ValueError(f"{to!r} is not a peer of this node: {sorted(self._peers)}")
         self.overlay.transfer.ask(to)
-        self.overlay.pulse.wake()
+        self.overlay.waker.wake()
 
     def cut(self, index: int) -> None:
         """Allow the journal to be cut up to `index`: a durable snapshot contains it."""
@@ -254,11 +254,11 @@ class Engine:
         delivery = self.overlay.delivery
         delivery.evolved_index = max(delivery.evolved_index, index)
         if self.overlay.state.is_leader and not self.overlay.lease.ready_term:
-            self.overlay.pulse.wake()
+            self.overlay.waker.wake()
 
     def publish(self, index: int, digest: bytes) -> None:
         """Have the digest of the state at `index` compared with those of the peers (S3)."""
-        self.overlay.agreement.publish(index, digest)
+        self.overlay.state_digests.publish(index, digest)
 
     # -- for people -----------------------------------------------------------------------------
 
@@ -289,5 +289,5 @@ class Engine:
             acked_index=progress.acked if progress else 0,
             next_index=progress.next if progress else 0,
             streaming=bool(progress and progress.stream and not progress.stream.total),
-            counted=progress is not None and not o.newcomers.is_new(peer),
+            counted=progress is not None and not o.learners.is_new(peer),
         )

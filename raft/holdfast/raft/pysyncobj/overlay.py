@@ -82,7 +82,7 @@ class Overlay(SyncObj):
         self.ready = self.ctx.ready
         self.identity = NodeIdentity(self.ctx, bootstrap=setup.bootstrap, has_state=mark.index > 0)
         _join_log_and_state(self.journal, mark)
-        self._transport, self.pulse = setup.transport, Waker(self._take_in)
+        self._transport, self.waker = setup.transport, Waker(self._take_in)
         self._assemble(setup)
         super().__init__(
             self.state.own_node,
@@ -91,7 +91,7 @@ class Overlay(SyncObj):
             nodeClass=Peer,
             transport=self.wire,
         )
-        self._poller = self.pulse
+        self._poller = self.waker
         self._SyncObj__commandsQueue = self.proposals
         self.state.handed_index = self.delivery.evolved_index = mark.index
         self.completion.run()
@@ -100,7 +100,7 @@ class Overlay(SyncObj):
         """Build the concerns; each knows only what it is given here."""
         ctx, settings = self.ctx, setup.settings
         self.apply_queue = ApplyQueue(
-            settings.apply_queue_items_max, settings.apply_queue_bytes_max, self.pulse.wake
+            settings.apply_queue_items_max, settings.apply_queue_bytes_max, self.waker.wake
         )
         self.proposals = Proposals(ctx)
         self.lease = Lease(ctx)
@@ -113,13 +113,12 @@ class Overlay(SyncObj):
         )
         self.transfer = LeadershipTransfer(ctx, self.lease, self.proposals)
         self.forming = Forming(ctx, self.identity)
-        newcomers = Learners(ctx)
-        self.newcomers = newcomers
-        self.replication = Replication(ctx, self.lease, self.probes, newcomers, setup.snapshots)
+        self.learners = learners = Learners(ctx)
+        self.replication = Replication(ctx, self.lease, self.probes, learners, setup.snapshots)
         self.appending = Appending(ctx, self.identity, self.elections, Rebuild(ctx, self.identity))
-        snapshots, wake = setup.snapshots, self.pulse.wake
+        snapshots, wake = setup.snapshots, self.waker.wake
         self.installing = Installing(ctx, self.appending, self.delivery, snapshots, wake)
-        self.agreement = StateDigests(ctx)
+        self.state_digests = StateDigests(ctx)
         self.watch = Watch(
             ctx,
             identity=self.identity,
@@ -127,7 +126,7 @@ class Overlay(SyncObj):
             delivery=self.delivery,
             proposals=self.proposals,
             replication=self.replication,
-            learners=newcomers,
+            learners=learners,
             snapshots=snapshots,
         )
         shown, transfer_of = self.comparison.shown, self.elections.transfer_of
@@ -146,7 +145,7 @@ class Overlay(SyncObj):
         """Complete what is due, as nothing counts before it is flushed (E-5); tick the concerns."""
         self.completion.run()
         self.installing.tick()
-        self.agreement.tick()
+        self.state_digests.tick()
         self.forming.tick()
         self.identity.lower_promise()
         self.lost_writes.tick()
@@ -167,13 +166,13 @@ class Overlay(SyncObj):
         """
         self.completion.run()
         if self.delivery.may_go_on:
-            self.pulse.wake()
+            self.waker.wake()
         before = self.journal.last_index
         super()._checkCommandsToApply()
         if self.state.is_leader and self.journal.last_index != before:
             self.replication.send_round()
             if not self.state.peers:
-                self.pulse.wake()  # its own sync commits: no ack will end the wait before a timer
+                self.waker.wake()  # its own sync commits: no ack will end the wait before a timer
         self.completion.run()
 
     def _SyncObj__applyLogEntries(self) -> bool:
@@ -233,7 +232,7 @@ class Overlay(SyncObj):
         raise AssertionError(f"the engine wants to execute a command of {len(command)} bytes")
 
 
-def _context(setup: Setup, state: EngineState, journal: Log) -> Context:
+def _context(setup: Setup, state: EngineState, log: Log) -> Context:
     return Context(
         node_id=setup.node_id,
         cluster_id=setup.cluster_id,
@@ -242,8 +241,8 @@ def _context(setup: Setup, state: EngineState, journal: Log) -> Context:
         now=setup.now,
         random=setup.random,
         state=state,
-        journal=journal,
-        ready=Ready(journal.changes),
+        log=log,
+        ready=Ready(log.changes),
     )
 
 
@@ -261,7 +260,7 @@ def _config(ctx: Context) -> SyncObjConf:
         commandsWaitLeader=False,
         dynamicMembershipChange=False,
         fullDumpFile=None,
-        journalFile=ctx.journal,
+        journalFile=ctx.log,
     )
 
 

@@ -41,7 +41,7 @@ class ArrivedHeartbeats:
         self._under_way: dict[_Batch, None] = {}
 
     @contextlib.contextmanager
-    def hearing(self, requests: Sequence[HeartbeatRequest]) -> Iterator[Callable[[], None]]:
+    def counted(self, requests: Sequence[HeartbeatRequest]) -> Iterator[Callable[[], None]]:
         """Register a batch while the body runs, or until the body calls the yielded function."""
         batch = _Batch(requests)
         self._under_way[batch] = None

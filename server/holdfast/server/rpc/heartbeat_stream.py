@@ -181,9 +181,9 @@ class HeartbeatStreams:
     ) -> g.HeartbeatBatchResponse:
         """Answer a batch; only a few large ones at a time, since their calls take memory."""
         if len(batch.requests) <= LARGE_BATCH:
-            with self._arrived.hearing(batch.requests) as heard:
+            with self._arrived.counted(batch.requests) as heard:
                 return await self._answered(stream, batch, context, heard)
-        with self._arrived.hearing(batch.requests) as heard:
+        with self._arrived.counted(batch.requests) as heard:
             async with self._large:
                 return await self._answered(stream, batch, context, heard)
 

@@ -38,7 +38,7 @@ class World:
         self.queue = ApplyQueue(9, 99)
         self.queue.on_items = lambda: self.done.append("applied")
         self.fails = ""
-        ctx = SimpleNamespace(ready=self.ready, journal=self.log, on=ALL.__contains__)
+        ctx = SimpleNamespace(ready=self.ready, log=self.log, on=ALL.__contains__)
         parts: tuple[Any, ...] = (self, self.queue, cast("Watch", self), self.shown)
         self.completion = Completion(cast("Context", ctx), *parts)
 

@@ -207,11 +207,11 @@ def test_s9_a_batch_that_has_arrived_is_heard_to_its_end_before_a_session_ends(
 
     async def story() -> None:
         with contextlib.ExitStack() as later:
-            with arrived.hearing(beats_of(0)):
+            with arrived.counted(beats_of(0)):
                 bench.dispatch.fire([session(0)])
                 await bench.turns(10)
                 assert not bench.handed
-                later.enter_context(arrived.hearing(beats_of(0)))
+                later.enter_context(arrived.counted(beats_of(0)))
             await bench.until_handed(1)
             assert len(bench.handed) == 1
 
@@ -226,7 +226,7 @@ def test_s9_batches_of_strangers_hold_up_no_session_s_end(monkeypatch: pytest.Mo
     )
 
     async def story() -> None:
-        with arrived.hearing(beats_of(1, 2)), arrived.hearing([HeartbeatRequest(group_id="x")]):
+        with arrived.counted(beats_of(1, 2)), arrived.counted([HeartbeatRequest(group_id="x")]):
             bench.dispatch.fire([session(0)])
             await bench.until_handed(1)
             assert [fired.key.member_id for fired in bench.handed] == ["m-0"]
@@ -242,7 +242,7 @@ def test_s9_no_batch_holds_up_the_deadline_of_a_round(monkeypatch: pytest.Monkey
     )
 
     async def story() -> None:
-        with arrived.hearing(beats_of(0)):
+        with arrived.counted(beats_of(0)):
             bench.dispatch.fire([Due("large", DeadlineKey(JOIN_PHASE), arming=1, renewals=0)])
             await bench.until_handed(1)
             assert len(bench.handed) == 1

@@ -42,7 +42,10 @@ def problem(words: list[str]) -> str:
     context = click.Context(main)
     rest = list(words)
     while isinstance(command, click.Group) and rest and WORD.fullmatch(rest[0]):
-        found = command.get_command(context, rest[0])
+        try:
+            found = command.get_command(context, rest[0])
+        except click.UsageError:  # it is nearly one
+            found = None
         if found is None:
             return f"{rest[0]!r} is no command"
         command = found

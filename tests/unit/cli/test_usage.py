@@ -66,6 +66,25 @@ def test_wrong_usage_is_told_before_any_node_is_asked(
     assert len(ended.output) < 1_000
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("topics", "'topic'"), ("grup", "'group'"), ("setting", "'settings'"), ("repay", "'replay'")],
+)
+def test_a_command_that_is_nearly_one_is_suggested(typed: str, meant: str) -> None:
+    """As click does for commands below; it does not know ours, which are loaded when called."""
+    ended = CliRunner().invoke(main, [typed, "list"])
+
+    assert ended.exit_code == 2
+    assert f"No such command {typed!r}. Did you mean {meant}" in ended.stderr
+
+
+def test_nothing_is_suggested_for_what_is_near_to_none() -> None:
+    ended = CliRunner().invoke(main, ["frobnicate"])
+
+    assert ended.exit_code == 2
+    assert "No such command 'frobnicate'.\n" in ended.stderr
+
+
 @pytest.mark.parametrize("command", [("topic", "list"), ("log", "tail")])
 def test_a_refusal_is_an_object_for_programs(command: tuple[str, ...]) -> None:
     """A program that asked for JSON gets some, also where no answer of the service is to be had."""

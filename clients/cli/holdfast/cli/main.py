@@ -7,6 +7,7 @@ missing extra; 3 no node answered; 4 the outcome is unknown, look before you rep
 from __future__ import annotations
 
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any, Final
 
@@ -70,9 +71,12 @@ class Commands(click.Group):
             formatter.write_dl(list(COMMANDS.items()))
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Load the command of a name; None if there is none."""
-        del ctx
+        """Load the command of a name; None if there is none, and none is nearly named so."""
         if cmd_name not in COMMANDS:
+            near = get_close_matches(cmd_name, COMMANDS)
+            if near and not ctx.resilient_parsing:
+                meant = " or ".join(map(repr, near))
+                raise click.UsageError(f"No such command {cmd_name!r}. Did you mean {meant}?", ctx)
             return None
         try:
             module = import_module(f"holdfast.cli.commands.{cmd_name}")

@@ -15,6 +15,8 @@ from holdfast.server.config import cluster_file
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from holdfast.cli.target import Target
+
 NOWHERE = "127.0.0.1:1"
 """Nobody may listen on this port."""
 
@@ -84,6 +86,33 @@ def test_addresses_of_the_environment_beat_its_cluster_and_what_is_typed_beats_b
     assert "127.0.0.1:2" in told(3, "--cluster", str(local))
     monkeypatch.setenv("HOLDFAST_ADDRESS", "")
     assert "127.0.0.1:2" in told(3)
+
+
+@pytest.mark.usefixtures("local")
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--address", "127.0.0.1:4,127.0.0.1:5"),
+        ("--address", "127.0.0.1:4, 127.0.0.1:5,"),
+        ("--address", "127.0.0.1:4", "--address", "127.0.0.1:5"),
+    ],
+)
+def test_several_addresses_are_typed_with_commas_or_options(
+    options: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As HOLDFAST_ADDRESS and the client take them."""
+    asked: list[Target] = []
+    monkeypatch.setattr("holdfast.cli.options.Cluster", asked.append)
+    CliRunner().invoke(main, ["group", "list", *options])
+
+    assert [target.addresses for target in asked] == [("127.0.0.1:4", "127.0.0.1:5")]
+
+
+@pytest.mark.usefixtures("local")
+@pytest.mark.parametrize("nothing", ["", ",", " "])
+def test_a_typed_address_of_nothing_is_no_cluster_of_the_environment(nothing: str) -> None:
+    """It is a shell variable that is not set."""
+    assert "is no address" in told(2, "--address", nothing)
 
 
 def test_an_address_of_the_environment_that_is_none_is_named_by_its_variable(

@@ -45,8 +45,8 @@ def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[.
         "addresses",
         multiple=True,
         metavar="HOST:PORT",
-        help="A node; may be repeated. Instead of --cluster; default: HOLDFAST_ADDRESS (several "
-        "with commas), which beats HOLDFAST_CLUSTER.",
+        help="A node; several with commas, or repeated. Instead of --cluster; default: "
+        "HOLDFAST_ADDRESS, which beats HOLDFAST_CLUSTER.",
     )
     @click.option(
         "--tls",
@@ -64,7 +64,7 @@ def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[.
     ) -> None:
         _check_text(kwargs.values())
         _refuse_two_clusters(addresses)
-        addresses = addresses or _exported_addresses()
+        addresses = _typed_addresses(addresses) or _exported_addresses()
         if addresses and not tls:
             tls = os.environ.get("HOLDFAST_TLS") or None
         with Cluster(find_target(cluster, addresses, tls)) as found:
@@ -73,15 +73,23 @@ def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[.
     return run
 
 
+def _typed_addresses(options: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the addresses of all options; an option that has none stays, to be refused."""
+    return tuple(each for option in options for each in _parts(option) or (option,))
+
+
 def _exported_addresses() -> tuple[str, ...]:
     """Return the addresses in HOLDFAST_ADDRESS; none if --cluster was typed, which has priority."""
     source = click.get_current_context().get_parameter_source("cluster")
     if source is ParameterSource.COMMANDLINE:
         return ()
-    given = (each.strip() for each in os.environ.get("HOLDFAST_ADDRESS", "").split(","))
-    addresses = tuple(filter(None, given))
+    addresses = _parts(os.environ.get("HOLDFAST_ADDRESS", ""))
     check_addresses("HOLDFAST_ADDRESS", addresses)
     return addresses
+
+
+def _parts(addresses: str) -> tuple[str, ...]:
+    return tuple(filter(None, (each.strip() for each in addresses.split(","))))
 
 
 def _refuse_two_clusters(addresses: tuple[str, ...]) -> None:

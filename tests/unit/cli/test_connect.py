@@ -9,6 +9,7 @@ import grpc
 import pytest
 from click.testing import CliRunner, Result
 
+from holdfast.cli import connect
 from holdfast.cli.main import main
 from unit.client.fake_cluster import fake_cluster
 
@@ -77,3 +78,46 @@ def test_the_leader_is_followed() -> None:
     result, _ = ended(COMMIT, "OffsetCommit", nodes=3)
 
     assert (result.exit_code, result.stdout) == (0, "committed 1 offset\n"), result.output
+
+
+DEAD = "127.0.0.1:1"
+"""Nobody may listen on this port."""
+
+
+def test_where_nodes_serve_nothing_for_several_reasons_each_is_told(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of a lost majority the last reason alone named a dead node, and not what the living said."""
+    monkeypatch.setattr(connect, "CALL_MS", 1_500)
+
+    async def story() -> tuple[Result, str]:
+        async with fake_cluster() as (group, (node,)):
+            group.refuse["ListTopics"] = [(grpc.StatusCode.UNAVAILABLE, NOT_APPLIED)] * 1_000
+            words = ("topic", "list", "--address", f"{DEAD},{node.address}")
+            return await asyncio.to_thread(CliRunner().invoke, main, words), node.address
+
+    result, alive = asyncio.run(story())
+    assert result.exit_code == 3
+    assert "no node served the call within 1.5 s: " in result.stderr
+    assert f"{DEAD}: nobody listens there" in result.stderr
+    assert f"{alive}: as the test wants" in result.stderr
+    assert "A majority of the nodes must run" in result.stderr
+    assert "Is the cluster running" not in result.stderr
+
+
+@pytest.mark.parametrize(("nodes", "noted"), [(3, True), (2, False)])
+def test_status_says_when_no_majority_is_left(nodes: int, *, noted: bool) -> None:
+    """As many nodes as a node that answers tells of; `silent` twice says it to experts alone."""
+    silent = [DEAD, "127.0.0.1:2"][: nodes - 1] if noted else []
+
+    async def story() -> Result:
+        async with fake_cluster() as (group, (node,)):
+            group.nodes = [node.address, "x:1", "x:2"][:nodes]
+            words = ["cluster", "status", "--address", ",".join([node.address, *silent])]
+            return await asyncio.to_thread(CliRunner().invoke, main, words)
+
+    result = asyncio.run(story())
+    assert result.exit_code == 0, result.output
+    told = "NOTE: 2 of 3 nodes do not answer. Nothing is served until a majority, 2 nodes, runs\n"
+    assert (told in result.stdout) == noted
+    assert ("NOTE" in result.stdout) == noted

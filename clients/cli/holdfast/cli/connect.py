@@ -158,8 +158,17 @@ class Cluster:
             if isinstance(error, Unavailable | OutcomeUnknown) and not error.answered:
                 limit = UNCONNECTED_MS if self._caller.nobody_connects else CALL_MS
                 seconds = f"{limit / 1000:g} s"
-                fail(f"no node served {what} within {seconds}; last: {_words(error)}", UNREACHED)
+                why = self._by_node() or f"; last: {_words(error)}"
+                fail(f"no node served {what} within {seconds}{why}", UNREACHED)
             fail(told)
+
+    def _by_node(self) -> str:
+        """Write the reason of each node where they differ; the last alone would mislead."""
+        reasons = self._caller.failures
+        if len(set(reasons.values())) < 2:  # noqa: PLR2004 - to differ takes two
+            return ""
+        told = "; ".join(f"{address}: {why}" for address, why in reasons.items())
+        return f": {told}. A majority of the nodes must run and reach each other"
 
     @cached_property
     def _caller(self) -> Caller:

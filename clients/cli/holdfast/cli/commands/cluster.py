@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from click.core import ParameterSource
@@ -13,6 +14,9 @@ from holdfast.cli.options import as_json, asks_cluster, refuse, show_json, table
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say
 from holdfast.v1 import admin_pb2 as a
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
 
 _folder = click.Path(file_okay=False, path_type=Path)
 
@@ -91,8 +95,23 @@ def status(cluster: Cluster, *, as_json: bool) -> None:
         for one in (one for _, one in seen if one):
             for trouble in one.holdfast.message.splitlines():
                 say(f"NOTE: {one.node}: {trouble}")
+        if lacking := _lacking([one for _, one in seen]):
+            say(f"NOTE: {lacking}")
     if not any(one for _, one in seen):
         fail(f"no node answered; last: {cluster.last_failure}", UNREACHED)
+
+
+def _lacking(seen: Sequence[a.DescribeClusterResponse | None]) -> str:
+    """Say that no majority is left, by what the others tell of all nodes; empty: one may be."""
+    nodes = max((len(one.nodes) for one in seen if one), default=0)
+    silent = sum(one is None for one in seen)
+    needed = nodes // 2 + 1
+    if nodes == 0 or nodes - silent >= needed:
+        return ""
+    return (
+        f"{silent} of {nodes} nodes do not answer. Nothing is served until a majority, "
+        f"{needed} nodes, runs"
+    )
 
 
 def _line(name: str, address: str, one: a.DescribeClusterResponse | None) -> tuple[object, ...]:

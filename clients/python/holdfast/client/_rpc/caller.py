@@ -113,6 +113,8 @@ class Caller:
         self._refused: set[str] = set()
         """Where a call was refused that another node may answer, since the last answer."""
         self._stubs: dict[str, tuple[object, ...]] = {}
+        self.failures: dict[str, str] = {}
+        """Why each node served no call, in short, since one was served."""
 
     async def close(self, *, grace_ms: int = 0) -> None:
         """Close all channels; calls in flight are cancelled, and further ones are refused.
@@ -293,17 +295,17 @@ class Caller:
             text = f"{address} does not lead" + (f"; {leader} does." if leader else ".")
             text = f"{address}: {readable(extras.message)}" if extras.message else text
             _LOGGER.debug("%s", text)
-            return self._retry(Unavailable(text), delay)
+            return self._retry(address, Unavailable(text), delay)
         if code in _AGAIN_HERE:
             name = ErrorCode.Name(code)
             # Not replicated in time is not the same as not replicated.
             timed_out = code == ErrorCode.ERROR_CODE_REQUEST_TIMED_OUT
             error = (OutcomeUnknown if timed_out else Unavailable)(f"{address}: {name}")
-            return self._retry(error, self.endpoints.failed(address, move=False))
+            return self._retry(address, error, self.endpoints.failed(address, move=False))
         if isinstance(response, group_pb2.FindCoordinatorResponse) and not self.ids.ready:
             delay = self.endpoints.redirected(address, extras.leader_hint or None)
             text = f"{address} has no log time to give yet: its cluster is not formed."
-            return self._retry(Unavailable(text), delay)
+            return self._retry(address, Unavailable(text), delay)
         self.succeeded(address)
         message: Message = response
         return message
@@ -312,6 +314,7 @@ class Caller:
         """Note that a call was answered by this node."""
         self._unconnected.discard(address)
         self._refused.clear()
+        self.failures.clear()
         self.endpoints.succeeded(address)
         self.connectivity.answered(address)
         if not self._closed:
@@ -330,7 +333,7 @@ class Caller:
             self._refused.add(address)
             if not self._refused.issuperset(self.endpoints.addresses):
                 delay = self.endpoints.failed(address)
-                return self._retry(Unavailable(str(failed.error)), delay)
+                return self._retry(address, Unavailable(str(failed.error)), delay)
         if failed.kind is not FailureKind.RETRY:
             return Failure(failed.kind, failed.error)
         if failed.leader:  # daily life: another node leads now
@@ -339,7 +342,7 @@ class Caller:
         else:
             self.connectivity.note(address, error.code().name, failed.error)
             delay = self.endpoints.failed(address, move=failed.move)
-        return self._retry(failed.error, delay)
+        return self._retry(address, failed.error, delay)
 
     def not_connected(self, address: str) -> Failure:
         """Make the failure of a call that was never sent, so nothing happened (S5)."""
@@ -356,14 +359,18 @@ class Caller:
         end = "" if cause.endswith("?") else "."
         error = Unavailable(f"Could not connect to {address}: {cause}{end}")
         self.connectivity.note(address, cause, error)
-        return self._retry(error, self.endpoints.failed(address))
+        return self._retry(address, error, self.endpoints.failed(address))
 
     def unanswered(self, address: str, why: str) -> int:
         """Leave a node that does not answer; return the delay in ms before the next attempt."""
         self.connectivity.failed(f"{address}: {why}", self.endpoints.addresses)
         return self.endpoints.failed(address)
 
-    def _retry(self, error: HoldfastError, delay_ms: int) -> Failure:
+    def _retry(self, address: str, error: HoldfastError, delay_ms: int) -> Failure:
+        why = error.details or str(error)
+        for start in (f"{address}: ", f"Could not connect to {address}: "):
+            why = why.removeprefix(start)
+        self.failures[address] = why.removesuffix(".").removesuffix(self._wording.absent)
         self.connectivity.failed(error, self.endpoints.addresses)
         return Failure(FailureKind.RETRY, error, delay_ms)
 

@@ -343,7 +343,10 @@ def broken(folder: Path) -> dict[str, tuple[Tls, str]]:
             Tls(good.ca, good.certificate, other.key),
             "key '.*other/key.pem' does not belong to certificate '.*good/certificate.pem'",
         ),
-        "swapped": (Tls(good.ca, good.key, good.certificate), "certificate '.*key.pem' has none"),
+        "swapped": (
+            Tls(good.ca, good.key, good.certificate),
+            "certificate '.*key.pem' has none in PEM, but a private key: swap the two",
+        ),
         "no key": (
             Tls(good.ca, good.certificate, nowhere),
             "key '.*nowhere.pem' cannot be read: No such file",

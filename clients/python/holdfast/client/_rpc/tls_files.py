@@ -52,8 +52,10 @@ def _check_authority(context: ssl.SSLContext, ca: str | PathLike[str]) -> None:
 def _check_pair(
     context: ssl.SSLContext, certificate: str | PathLike[str], key: str | PathLike[str]
 ) -> None:
-    if b"BEGIN CERTIFICATE" not in _read("certificate", certificate):
-        raise ValueError(f"credentials: certificate {str(certificate)!r} has none in PEM.")
+    text = _read("certificate", certificate)
+    if b"BEGIN CERTIFICATE" not in text:
+        instead = ", but a private key: swap the two." if b"PRIVATE KEY" in text else "."
+        raise ValueError(f"credentials: certificate {str(certificate)!r} has none in PEM{instead}")
     text = _read("key", key)
     if b"PRIVATE KEY" not in text:
         raise ValueError(f"credentials: key {str(key)!r} has no private key in PEM.")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 from holdfast.coordinator.classic import (
     answers,
     deadlines,
-    failover,
     heartbeat,
     leave,
     parked_calls,
@@ -135,7 +134,7 @@ def rebalance_hidden_from_heartbeats() -> Iterator[None]:
 def generation_reissued_after_a_failover() -> Iterator[None]:
     """The number of a generation is not remembered across a failover, and given out again."""
     taken_over: set[str] = set()
-    take_over: Any = failover.take_over
+    take_over: Any = deadlines.take_over
     start: Any = rebalance._start_generation
 
     def forget(draft: Draft) -> None:
@@ -153,7 +152,7 @@ def generation_reissued_after_a_failover() -> Iterator[None]:
             start(draft, *rest)
 
     with (
-        replaced(failover, "take_over", forget),
+        replaced(deadlines, "take_over", forget),
         replaced(rebalance, "_start_generation", again),
         replaced(evolve_members, "_next_generation", lambda _group, _generation: None),
     ):
@@ -163,25 +162,25 @@ def generation_reissued_after_a_failover() -> Iterator[None]:
 @seeded("S16", Simulated(("I12",), "failovers"))
 def deadlines_not_armed_after_a_failover() -> Iterator[None]:
     """A new leader arms nothing: who dies around a failover lives for ever."""
-    with replaced(failover, "take_over", lambda _draft: None):
+    with replaced(deadlines, "take_over", lambda _draft: None):
         yield
 
 
 @seeded(
     "S16",
     Scenario(
-        "tests/unit/coordinator/classic/test_failover.py::test_s16_a_sync_is_expected_of_everyone_who_rejoined"
+        "tests/unit/coordinator/classic/test_deadlines.py::test_s16_a_sync_is_expected_of_everyone_who_rejoined"
     ),
 )
 def owed_syncs_forgotten() -> Iterator[None]:
     """A new leader does not expect the syncs that are owed: a group waits for one for ever."""
-    take_over: Any = failover.take_over
+    take_over: Any = deadlines.take_over
 
     def forget(draft: Draft) -> None:
-        with replaced(failover, "COMPLETING", "never"):
+        with replaced(deadlines, "COMPLETING", "never"):
             take_over(draft)
 
-    with replaced(failover, "take_over", forget):
+    with replaced(deadlines, "take_over", forget):
         yield
 
 

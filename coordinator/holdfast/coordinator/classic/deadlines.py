@@ -1,13 +1,17 @@
-"""Judges deadlines that fired (S9, K-A7, K-A21, K-D5, K-E10, K-F9)."""
+"""Judges deadlines that fired (S9, K-A7, K-A21, K-D5, K-E10, K-F9), and arms a new leader's.
+
+No session can expire because a leader died: every deadline starts anew, in full (S9, S16).
+"""
 
 from __future__ import annotations
 
 from holdfast.coordinator.classic import leave, rebalance
 from holdfast.coordinator.classic.join import drop_pending
-from holdfast.coordinator.classic.transitions import PREPARING
+from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import DeadlineFired
 from holdfast.coordinator.model.ids import MemberId
+from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.volatile import (
     JOIN_GUARD,
     JOIN_PHASE,
@@ -15,6 +19,7 @@ from holdfast.coordinator.model.volatile import (
     PENDING,
     SESSION,
     SYNC,
+    DeadlineKey,
 )
 
 
@@ -50,3 +55,25 @@ def _session_over(draft: Draft, member_id: MemberId, *, heard: bool) -> None:
         draft.arm_session(member_id)
     else:
         leave.expire(draft, (member_id,), SESSION, "F9")
+
+
+def take_over(draft: Draft) -> None:
+    """Arm what the group's state needs (K-L4, S16).
+
+    An open join phase starts again without rejoined members and with its full time. It closes as
+    soon as all are there, even if an initial delay was running before.
+    """
+    group = draft.group
+    for member_id in group.body.members:
+        draft.arm_session(member_id)
+    if group.state == PREPARING:
+        draft.arm(DeadlineKey(JOIN_PHASE), group.body.round_timeout_ms)
+    elif group.state == COMPLETING:
+        awaiting = PMap((each, True) for each in group.body.rejoined if each in group.body.members)
+        draft.volatile = draft.volatile._replace(awaiting_sync=awaiting)
+        longest_ms = max(
+            member.profile.rebalance_timeout_ms for member in group.body.members.values()
+        )
+        draft.arm(DeadlineKey(SYNC), longest_ms)
+    if rebalance.too_large(draft):
+        draft.arm(DeadlineKey(OVERSIZE), 0)

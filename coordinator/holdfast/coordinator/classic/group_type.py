@@ -8,19 +8,17 @@ from holdfast.coordinator.classic import (
     answers,
     check,
     deadlines,
-    describe,
     evolve,
-    failover,
     heartbeat,
     identity,
     join,
     leave,
     parked_calls,
     protocol_votes,
-    subscriptions,
     sync,
     transitions,
     usage,
+    view,
 )
 from holdfast.coordinator.classic.state import ClassicBody, Member, restored
 from holdfast.coordinator.classic.transitions import COMPLETING
@@ -91,7 +89,7 @@ def _call_broken(draft: Draft, call: CallId) -> None:
 
 
 def _on_leading(draft: Draft) -> None:
-    failover.take_over(draft)
+    deadlines.take_over(draft)
 
 
 def _follow(volatile: Volatile, before: ClassicGroup | None, event: Event) -> Volatile:
@@ -147,7 +145,7 @@ def _expiry_rule(group: ClassicGroup) -> str:
     """Return the rule; "" while the group rebalances or its topics are unknown (K-J29)."""
     if group.state == EMPTY:
         return "J27" if _had_members(group) else "J30"
-    return "J28" if group.state == STABLE and subscriptions.known(group) else ""
+    return "J28" if group.state == STABLE and view.tells_topics(group) else ""
 
 
 CLASSIC: GroupType[Draft] = GroupType(
@@ -180,12 +178,12 @@ CLASSIC: GroupType[Draft] = GroupType(
     may_commit=_may_commit,
     may_fetch=_may_fetch,
     expiry_rule=_expiry_rule,
-    tells_topics=subscriptions.known,
-    subscribed=subscriptions.of,
-    names=subscriptions.named,
-    describe=describe.describe,
-    describe_member=describe.describe_member,
-    seniority=describe.seniority,
-    identify=describe.identify,
-    held=describe.held,
+    tells_topics=view.tells_topics,
+    subscribed=view.subscribed,
+    names=view.names,
+    describe=view.describe,
+    describe_member=view.describe_member,
+    seniority=view.seniority,
+    identify=view.identify,
+    held=view.held,
 )

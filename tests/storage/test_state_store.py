@@ -56,12 +56,15 @@ def test_a_snapshot_is_found_again(path: Path) -> None:
     }
 
 
+OLD_NAMES = ("groups", "topics", "settings", "requests", "events", "chains", "meta")
+"""The databases that version 0.1.0 made."""
+
+
 def test_a_state_of_an_older_version_is_sound_and_gets_the_database_that_it_lacks(
     path: Path,
 ) -> None:
     """S21: what version 0.1.0 never made is not missing; it is there once this version opens it."""
-    names = ("groups", "topics", "settings", "requests", "events", "chains", "meta")
-    publish_environment(path, names, {})
+    publish_environment(path, OLD_NAMES, {})
     LmdbJournal.create(path.with_name("raft"))
     assert walk_directory(path.parent) == Verdict(sound=True, blank=True)
 
@@ -69,6 +72,44 @@ def test_a_state_of_an_older_version_is_sound_and_gets_the_database_that_it_lack
     store.write_snapshot([(REBALANCES, b"b", b"told")], [], meta(1))
 
     assert list(store.load()) == [StateRecord(REBALANCES, b"b", b"told")]
+
+
+OPENED_WITHOUT_ROOM = """
+import resource, signal, sys
+from pathlib import Path
+from holdfast.storage.errors import StateFailed
+from holdfast.storage.state.state_store import StateStore
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (4096, 4096))
+try:
+    StateStore(Path(sys.argv[1]))
+except StateFailed as error:
+    print(error)
+"""
+
+
+def test_a_write_that_fails_while_a_state_is_opened_is_not_called_damage(path: Path) -> None:
+    """S20, S21: the disk refuses the write, and what was there is there still."""
+    publish_environment(path, OLD_NAMES, {})
+    command = [sys.executable, "-c", OPENED_WITHOUT_ROOM, str(path)]
+
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+
+    assert "could not take a new database" in done.stdout
+    StateStore(path).close()
+
+
+def test_a_read_only_state_lacks_what_an_older_version_did_not_make(path: Path) -> None:
+    """S18: what is only read stays as it is, byte for byte."""
+    publish_environment(path, OLD_NAMES, {})
+    before = (path / "data.mdb").read_bytes()
+    store = StateStore(path, readonly=True)
+
+    assert (store.meta(), list(store.load())) == (None, [])
+    with pytest.raises(StateFailed):
+        store.write_snapshot([], [], meta(1))
+    store.close()
+    assert (path / "data.mdb").read_bytes() == before
 
 
 def test_a_removed_record_is_gone(path: Path) -> None:

@@ -95,12 +95,15 @@ class EventRecord:
 class StateStore:
     """The state in the directory `path`, which `create` has made.
 
-    Raises `StateDamaged` if LMDB cannot open what is there.
+    Raises `StateDamaged` if LMDB cannot open what is there, `DiskFull` or `StateFailed` if it
+    cannot make the databases that an older version lacked.
     """
 
-    def __init__(self, path: Path, *, map_bytes: int = MAP_BYTES) -> None:
+    def __init__(self, path: Path, *, map_bytes: int = MAP_BYTES, readonly: bool = False) -> None:
+        """`readonly`: only for a state that nobody writes meanwhile, since it takes no lock."""
         self.path = path
         self._map_bytes = map_bytes
+        self._readonly = readonly
         self._writing = threading.Lock()
         self._keeping, self._kept = threading.Lock(), 0
         self._shared = SharedEnvironment(*self._connect(path))
@@ -122,7 +125,8 @@ class StateStore:
         """
         with self._shared.using("load") as opened, reading(opened.environment) as txn:
             for name in STATE_NAMES:
-                yield from read_records(self.path, txn, name, opened.databases[name])
+                if name in opened.databases:  # read-only, an older version's state lacks some
+                    yield from read_records(self.path, txn, name, opened.databases[name])
 
     def events(self, start: tuple[int, int], limit: int) -> list[EventRecord]:
         """Read at most `limit` records of the event log from position `start` on, verified."""
@@ -234,10 +238,14 @@ class StateStore:
 
     def _connect(self, path: Path) -> tuple[lmdb.Environment, Databases]:
         try:
-            environment = open_environment(path, map_bytes=self._map_bytes)
-            return environment, open_state_databases(environment, create=True)
+            environment = open_environment(path, map_bytes=self._map_bytes, readonly=self._readonly)
         except lmdb.Error as error:
             raise StateDamaged(path, str(error)) from error
+        try:
+            return environment, _databases_of(path, environment, create=not self._readonly)
+        except BaseException:
+            environment.close()
+            raise
 
     def _transact(
         self, operation: str, write: Callable[[Opened, lmdb.Transaction[bytes]], None]
@@ -318,6 +326,18 @@ def read_records(
         raise StateDamaged(path, str(error), database=name) from error
     if seen != promised:
         raise StateDamaged(path, f"{seen} of {promised} records were found", database=name)
+
+
+def _databases_of(path: Path, environment: lmdb.Environment, *, create: bool) -> Databases:
+    """Open a state's databases. What cannot be read is damage; what cannot be written is not."""
+    try:
+        open_state_databases(environment, create=False)
+    except lmdb.Error as error:
+        raise StateDamaged(path, str(error)) from error
+    try:
+        return open_state_databases(environment, create=create)
+    except lmdb.Error as error:
+        raise state_failure(path, "new database", error, error_code(error)) from error
 
 
 def open_state_databases(environment: lmdb.Environment, *, create: bool) -> Databases:

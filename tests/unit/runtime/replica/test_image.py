@@ -26,16 +26,8 @@ from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.storage.codec.event_codec import StateItem, encode_entry, encode_state
 from holdfast.storage.codec.state_image import changes, digest_of, restore
 from holdfast.storage.directory.check import walk_directory
-from holdfast.storage.disk.environment import new_environment
-from holdfast.storage.journal.lmdb_journal import LmdbJournal
 from holdfast.storage.state.state_store import StateRecord, StateStore
-
-OLD = Path(__file__).parents[3] / "golden" / "state-directory-0.1.0.txt"
-"""What version 0.1.0 stored of a group of two, `a` and `b`, and its four rebalances.
-
-A line a record: database, key, value as on disk. In the last one, under way, `b` was removed.
-"""
-OLD_DATABASES = ("groups", "topics", "settings", "requests", "events", "chains", "meta")
+from unit.runtime.old_directory import make_old_directory
 
 
 def stored(image: Image) -> list[StateRecord]:
@@ -69,13 +61,7 @@ def test_s3_histories_are_told_apart_from_the_state() -> None:
 @pytest.fixture
 def old(tmp_path: Path) -> Path:
     """A directory as that version left it."""
-    with new_environment(tmp_path / "state", OLD_DATABASES) as environment:
-        databases = {name: environment.open_db(name.encode()) for name in OLD_DATABASES}
-        with environment.begin(write=True) as txn:
-            for line in OLD.read_text(encoding="utf-8").splitlines():
-                name, key, value = line.split()
-                txn.put(bytes.fromhex(key), bytes.fromhex(value), db=databases[name])
-    LmdbJournal.create(tmp_path / "raft")
+    make_old_directory(tmp_path)
     return tmp_path
 
 

@@ -61,7 +61,10 @@ def _of_topic(message: bytes) -> Iterable[TopicPartition]:
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
-    """Yield each field's number and content: a number, or bytes."""
+    """Yield each field's number and content: a number, or bytes.
+
+    Fields of fixed width are skipped: this message has none, so protobuf does not know them.
+    """
     at, end = 0, len(message)
     while at < end:
         tag, at = _varint(message, at)
@@ -78,7 +81,8 @@ def _fields(message: bytes) -> Iterator[tuple[int, int | bytes]]:
             raise _Unreadable
         if at + width > end:
             raise _Unreadable
-        yield tag >> 3, message[at : at + width]
+        if kind == _LENGTH:
+            yield tag >> 3, message[at : at + width]
         at += width
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import given
 from hypothesis import strategies as st
@@ -53,6 +54,21 @@ def test_unpacked_numbers_are_read() -> None:
     content = b"\x0a" + bytes([len(topic)]) + topic
 
     assert partitions(content) == (TopicPartition("t", 3), TopicPartition("t", 4))
+
+
+@pytest.mark.parametrize("number", [1, 2])
+@pytest.mark.parametrize(("wire_type", "width"), [(1, 8), (5, 4)])
+def test_fields_of_fixed_width_are_skipped_as_protobuf_skips_them(
+    number: int, wire_type: int, width: int
+) -> None:
+    """A known number in a wire type that it never has is an unknown field, not a packed list."""
+    fixed = bytes([number << 3 | wire_type]) + b"\x01" * width
+    topic = b"\x0a\x01t\x10\x03" + fixed
+    content = fixed + b"\x0a" + bytes([len(topic)]) + topic
+    (read,) = ConsumerProtocolAssignment.FromString(content).assigned_partitions
+
+    assert (read.topic, list(read.partitions)) == ("t", [3])
+    assert partitions(content) == (TopicPartition("t", 3),)
 
 
 def test_negative_partitions_and_bad_text_cannot_be_read() -> None:

@@ -2,9 +2,10 @@
 
 Nothing is decided on them. A rebalance stays small whatever the group's size: of everything listed
 the first few are kept, the rest is counted, and assignments are compared only up to a number of
-bytes, so that the largest group's rebalance does not delay the apply. Total: it is given only
-records that `evolve` has taken, and never raises. Knows no type of group: what an event did to
-members is in the table of `model.membership`; who they are and what they held, their type says.
+bytes, so that the largest group's rebalance does not delay the apply. Total for records that
+`evolve` has taken; the caller still guards against a defect here, which must stop nothing (S6).
+Knows no type of group: what an event did to members is in the table of `model.membership`; who
+they are and what they held, their type says.
 """
 
 from __future__ import annotations

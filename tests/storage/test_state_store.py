@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.storage.codec.history_image import REBALANCES
 from holdfast.storage.directory.check import Verdict, walk_directory
 from holdfast.storage.disk.environment import publish_environment
 from holdfast.storage.disk.records import pack_record
 from holdfast.storage.errors import DiskFull, StateDamaged, StateFailed, WriteRefused
 from holdfast.storage.journal.lmdb_journal import LmdbJournal
 from holdfast.storage.state.state_store import (
-    REBALANCES,
     Change,
     EventRecord,
     StateRecord,

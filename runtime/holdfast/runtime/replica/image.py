@@ -13,9 +13,14 @@ from typing import Final, NamedTuple
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.projections.history import Histories
-from holdfast.storage.codec.history_image import history_changes, is_misfiled, restore_histories
+from holdfast.storage.codec.history_image import (
+    REBALANCES,
+    history_changes,
+    is_misfiled,
+    restore_histories,
+)
 from holdfast.storage.codec.state_image import GROUPS, Change, changes, restore
-from holdfast.storage.state.state_store import REBALANCES, StateRecord
+from holdfast.storage.state.state_store import StateRecord
 
 CHAINS: Final = "chains"
 

@@ -56,14 +56,13 @@ if TYPE_CHECKING:
 
 META = "meta"
 EVENTS = "events"
-REBALANCES = "rebalances"
 
 Change = tuple[str, bytes, bytes | None]
 """(database, key, content; None removes the record). `state_image.Change` is one."""
 
 # The order is the numbering of databases in a stream: only ever append to it.
 _FIRST_NAMES = ("groups", "topics", "settings", "requests", EVENTS, "chains", META)
-_LATER_NAMES = (REBALANCES,)
+_LATER_NAMES = ("rebalances",)
 """Databases that a directory of version 0.1.0 lacks until a node of this version has opened it."""
 DATABASE_NAMES = _FIRST_NAMES + _LATER_NAMES
 STATE_NAMES = tuple(name for name in DATABASE_NAMES if name != EVENTS)

@@ -47,7 +47,10 @@ def image_changes(stored: Image, now: Image) -> Iterator[Change]:
 
 
 def read_image(records: Iterable[StateRecord]) -> tuple[Image, Histories]:
-    """Return the stored image, and all histories, misfiled ones too. Raises `CodecError`."""
+    """Return the stored image, and all histories, misfiled ones too.
+
+    Raises `CodecError` for a record of the state; a history that cannot be read is left out.
+    """
     heads: dict[str, bytes] = {}
     state: list[bytes] = []
     filed: list[bytes] = []

@@ -26,6 +26,7 @@ from holdfast.storage.codec.event_codec import CHAIN_START
 from holdfast.storage.disk.files import remove_tree
 from holdfast.storage.errors import (
     StateContradicted,
+    StateFailed,
     StorageError,
     WriteOvertaken,
     WriteRefused,
@@ -71,7 +72,8 @@ class StateSnapshots:
     def load(self) -> StateMachine:
         """Load the stored state, from which a start replays the journal's tail.
 
-        Raises `StateDamaged`, or `CodecError` for a record that this version cannot read.
+        Raises `StateDamaged`, or `CodecError` for a record of the state that this version cannot
+        read.
         """
         self._stored, histories = read_image(self._store.load())
         meta = self._store.meta()
@@ -99,7 +101,7 @@ class StateSnapshots:
         """Begin a snapshot of this moment; snapshots are written one after another."""
         self._dirty = 0
         image = Image(machine.state, machine.heads, machine.histories)
-        self._under_way = self._writer.submit(self._write, image, term)
+        self._under_way = self._writer.submit(self._write_or_tell, image, term)
         return self._under_way
 
     async def take_now(self, machine: StateMachine, term: int) -> None:
@@ -120,6 +122,22 @@ class StateSnapshots:
         self._writer.shutdown()
 
     # --- the writer's thread ---
+
+    def _write_or_tell(self, image: Image, term: int) -> None:
+        """Write a snapshot. A failure is logged here: mostly nobody looks at the future.
+
+        Without snapshots the journal is never cut, so whatever stops them must be seen (S18, S20).
+        """
+        try:
+            self._write(image, term)
+        except StateFailed as error:
+            index = image.state.applied_index
+            logger.error("snapshot %s failed: %s The next one holds it", index, error)  # noqa: TRY400 - the sentence says it all
+            raise
+        except Exception:
+            index = image.state.applied_index
+            logger.critical("alarm: snapshot %s could not be taken", index, exc_info=True)
+            raise
 
     def _write(self, image: Image, term: int) -> None:
         """Write changes, new event records and the meta record in one transaction.
@@ -148,9 +166,6 @@ class StateSnapshots:
                 raise
             logger.info("snapshot %s is older than what was installed", meta.index)
             return
-        except StorageError as error:
-            logger.error("snapshot %s failed: %s The next one holds it", meta.index, error)  # noqa: TRY400 - the sentence says it all
-            raise
         self.tail.durable(meta.index)
         self._stored = image
         self._advance(SnapshotMark(meta.index, meta.term))

@@ -1,12 +1,14 @@
 """The rebalance histories as records that change one by one, beside the state and its digest.
 
 Version 0.1.0 had rebalances in the state, filed with their groups. They are read as histories, too,
-so that nothing is forgotten when a directory of that version is opened. Knows the histories and
-their bytes; no files, no LMDB, no Raft.
+so that nothing is forgotten when a directory of that version is opened. Nothing is decided on a
+history, so one that cannot be written or read is logged and left out: it stops no snapshot and no
+start (S6). Knows the histories and their bytes; no files, no LMDB, no Raft.
 """
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
@@ -15,6 +17,8 @@ from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.projections.history import Histories, History, Rebalance
 from holdfast.storage.codec.event_codec import CodecError, StateItem, decode_state, encode_state
 from holdfast.storage.codec.state_image import GROUPS, Change, key_bytes
+
+logger = logging.getLogger(__name__)
 
 REBALANCES: Final = "rebalances"
 
@@ -38,8 +42,17 @@ def _group_changes(group_id: str, old: History, new: History) -> Iterator[Change
         if told is was.get(number):
             continue
         key = (group_id, str(number))
-        content = None if told is None else encode_state(StateItem(key, told))
+        content = None if told is None else _encoded(key, told)
         yield Change(REBALANCES, key_bytes(_KIND, key), content)
+
+
+def _encoded(key: tuple[str, str], told: Rebalance) -> bytes | None:
+    """Return a rebalance's record; None, which removes it, if it has no form on disk."""
+    try:
+        return encode_state(StateItem(key, told))
+    except Exception:
+        logger.exception("rebalance %s of group %r is not stored", key[1], key[0])
+        return None
 
 
 def is_misfiled(database: str, key: bytes) -> bool:
@@ -50,16 +63,26 @@ def is_misfiled(database: str, key: bytes) -> bool:
 def restore_histories(contents: Iterable[bytes]) -> Histories:
     """Restore histories from records of rebalances, wherever filed; of two, the last wins.
 
-    Raises `CodecError` for a record that is none.
+    A record that cannot be read is logged and left out.
     """
     found: defaultdict[str, dict[int, Rebalance]] = defaultdict(dict)
     for content in contents:
-        match decode_state(content):
-            case StateItem(key=(group_id, _), value=Rebalance() as told):
-                found[group_id][told.number] = told
-            case item:
-                raise CodecError(f"{item.key!r} is no rebalance", "rebalance record")
+        try:
+            group_id, told = _decoded(content)
+        except Exception:
+            logger.exception("a stored rebalance cannot be read and is left out")
+            continue
+        found[group_id][told.number] = told
     return PMap((group_id, _in_order(told)) for group_id, told in found.items())
+
+
+def _decoded(content: bytes) -> tuple[str, Rebalance]:
+    """Read a record of a rebalance and its group. Raises `CodecError` for a record that is none."""
+    match decode_state(content):
+        case StateItem(key=(str() as group_id, _), value=Rebalance() as told):
+            return group_id, told
+        case item:
+            raise CodecError(f"{item.key!r} is no rebalance", "rebalance record")
 
 
 def _in_order(told: dict[int, Rebalance]) -> History:

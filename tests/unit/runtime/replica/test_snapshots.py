@@ -115,6 +115,45 @@ def test_s3_a_snapshot_that_contradicts_the_stored_one_is_told_at_the_next_chanc
     assert node.snapshots.latest() == SnapshotMark(40, 2)
 
 
+def test_s6_a_history_that_cannot_be_stored_stops_no_snapshot(nodes: tuple[Node, Node]) -> None:
+    """Nothing is decided on it; the rest is durable, and a start works."""
+    node, _ = nodes
+    consumers = Consumers()
+    consumers.form(a=owning(0))
+    node.follow(consumers.calls.core)
+    good, told = node.machine.histories, node.machine.histories["g"]
+    bad = told[-1]._replace(number=told[-1].number + 1, came=-1)
+    node.machine.histories = good.set("g", (*told, bad))
+    node.take()
+    before = node.digest()
+    node.store.close()
+    node.reopen()
+
+    assert node.digest() == before
+    assert node.machine.histories == good
+
+
+def test_a_snapshot_that_a_defect_stops_is_an_alarm(
+    nodes: tuple[Node, Node], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S18: nobody looks at the future, and without snapshots the journal is never cut."""
+    node, _ = nodes
+    node.evolve(1, 3)
+    monkeypatch.setattr(node.store, "write_snapshot", _fail)
+    with pytest.raises(ZeroDivisionError):
+        node.take()
+
+    (alarm,) = caplog.records
+    assert (alarm.levelname, alarm.getMessage()) == (
+        "CRITICAL",
+        "alarm: snapshot 3 could not be taken",
+    )
+
+
+def _fail(*_: object) -> None:
+    raise ZeroDivisionError
+
+
 def test_a_crash_between_snapshots_leaves_the_one_before(nodes: tuple[Node, Node]) -> None:
     """All or nothing: what was evolved since comes back from the journal's tail."""
     node, _ = nodes

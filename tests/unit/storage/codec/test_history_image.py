@@ -8,7 +8,7 @@ from holdfast.coordinator.kernel.group_types import new_group
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.projections.history import Histories, Rebalance
-from holdfast.storage.codec.event_codec import CodecError, StateItem, encode_state
+from holdfast.storage.codec.event_codec import StateItem, encode_state
 from holdfast.storage.codec.history_image import history_changes, is_misfiled, restore_histories
 from holdfast.storage.codec.state_image import Change, key_bytes
 from holdfast.storage.state.state_store import DATABASE_NAMES
@@ -25,7 +25,7 @@ def written(*steps: Histories) -> dict[bytes, bytes]:
     for after in steps:
         for change in history_changes(before, after):
             if change.content is None:
-                del kept[change.key]
+                kept.pop(change.key, None)
             else:
                 kept[change.key] = change.content
         before = after
@@ -76,9 +76,42 @@ def test_only_rebalances_among_their_group_are_misfiled() -> None:
     assert not is_misfiled("rebalances", key_bytes("b", ("g", "3")))
 
 
-def test_a_record_of_something_else_is_refused() -> None:
-    with pytest.raises(CodecError, match="is no rebalance"):
-        restore_histories([encode_state(StateItem(("g",), new_group("g")))])
+@pytest.mark.parametrize(
+    "content",
+    [
+        pytest.param(encode_state(StateItem(("g",), new_group("g"))), id="something else"),
+        pytest.param(b"\xff", id="no record"),
+    ],
+)
+def test_s6_a_record_that_is_no_rebalance_is_left_out_and_told_of(
+    content: bytes, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Nothing is decided on a history, so it must not stop a start."""
+    good = [*written(HISTORIES).values()]
+
+    assert restore_histories([content, *good]) == HISTORIES
+    assert len(caplog.records) == 1
+
+
+def test_s6_a_rebalance_that_has_no_form_on_disk_is_left_out_and_told_of_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """It must not stop the snapshots, or the journal would grow for ever."""
+    unstorable = told(12)._replace(came=-1)
+    bad = HISTORIES.set("g", (*NINE, unstorable))
+    later = bad.set("g", (*NINE, unstorable, told(13)))
+
+    assert restore_histories(written(bad).values()) == HISTORIES
+    assert restore_histories(written(HISTORIES, bad, later).values()) == HISTORIES.set(
+        "g", (*NINE, told(13))
+    )
+    assert len(caplog.records) == 2, "one for each store that was written"
+
+
+def test_s6_no_older_form_of_a_rebalance_that_cannot_be_stored_stays() -> None:
+    bad = HISTORIES.set("h", (told(1)._replace(came=-1),))
+
+    assert restore_histories(written(HISTORIES, bad).values()) == HISTORIES.remove("h")
 
 
 def test_of_two_records_of_a_rebalance_the_last_counts() -> None:

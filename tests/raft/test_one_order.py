@@ -7,9 +7,10 @@ from dataclasses import replace
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.journal import Snapshot
 from harness.teeth import Switches, first_harm, guards
-from holdfast.raft.api import Applied, LeaderSeen, RoleChanged, SnapshotMark
+from holdfast.raft.api import Applied, Item, LeaderSeen, ProbeFailed, RoleChanged, SnapshotMark
 from holdfast.raft.core.apply_queue import ApplyQueue
 from holdfast.raft.core.switches import Switch
+from holdfast.raft.messages import Ack
 
 
 @guards(Switch.S4_ORDER, harm="decides_on_stale_state")
@@ -35,6 +36,28 @@ def test_s4_the_leader_role_comes_after_all_older_entries(switches: Switches) ->
             if a.may_decide and len(a.values) < 3:
                 harm = "decides_on_stale_state"
     return harm or first_harm(never_starts=not a.may_decide)
+
+
+def test_s4_a_step_down_does_not_wait_for_the_sync_of_the_term_that_caused_it() -> None:
+    """S4, S5: the consumer of a node whose disk is slow stops deciding before the disk is done."""
+    c = Cluster()
+    c.elect("A")
+    proposal = c.put("A", "x")
+    probe = c.engine("A").begin_probe()
+    c.tick("A")
+    c.consumer("A").evolve()
+    from_term_99 = Ack(
+        99, 1, success=False, reset=False, round=0, promise_ms=0, stage="member", incarnation="disk"
+    )
+    told_before_the_sync = list[Item]()
+    disk = c.disks["A"].journal
+    disk.before_commit = lambda _batch: told_before_the_sync.extend(c.engine("A").take())
+    c.engine("A").on_message("B", from_term_99)
+    c.tick("A")
+    assert told_before_the_sync == [
+        RoleChanged("follower", 99, None, (proposal,)),
+        ProbeFailed(probe, None),
+    ]
 
 
 @guards(Switch.S4_BOUND, harm="unbounded")

@@ -93,7 +93,11 @@ class Delivery:
             )
 
     def stepped_down(self) -> None:
-        """Put the role change into the FIFO where it happens, not at the end of a tick."""
+        """Put the role change among the items where it happens, not at the end of a tick (S4).
+
+        The next completion hands it over before it asks the disk. Nothing waits there before it:
+        what a leader handed over earlier was pushed before the messages were read.
+        """
         unknown = self._proposals.abandon() if self._ctx.on(Switch.S5_UNKNOWN) else ()
         state = self._ctx.state
         self._ctx.ready.apply.append(RoleChanged("follower", state.term, None, unknown))

@@ -6,14 +6,16 @@ Nothing that shows durable state leaves before it is durable: that is the order 
 
 from __future__ import annotations
 
+from itertools import takewhile
 from typing import TYPE_CHECKING
 
+from holdfast.raft.api import ProbeFailed, Refused, RoleChanged
 from holdfast.raft.core.switches import Switch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from holdfast.raft.api import Transport
+    from holdfast.raft.api import Item, Transport
     from holdfast.raft.core.apply_queue import ApplyQueue
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.ready import Outgoing
@@ -39,11 +41,12 @@ class Completion:
             ctx.ready.send = _Unheld(self._show)
 
     def run(self) -> None:
-        """Send what shows nothing of the disk; persist; check; send what shows it; hand over.
+        """Tell and send what shows nothing of the disk; persist; check; send the rest; hand over.
 
         If one step raises, no later step happens.
         """
         ready = self._ctx.ready
+        self._tell_what_ended()
         at_once, ready.at_once = ready.at_once, []
         self._send(at_once)
         self._ctx.log.flush()
@@ -55,6 +58,14 @@ class Completion:
             items, ready.apply = ready.apply, []
             self._apply_queue.push(items)
 
+    def _tell_what_ended(self) -> None:
+        """Hand over the first items, as far as none of them waits for the disk (S4, S5)."""
+        ready = self._ctx.ready
+        ended = list(takewhile(_tells_an_end, ready.apply))
+        if ended:
+            del ready.apply[: len(ended)]
+            self._apply_queue.push(ended)
+
     def _show(self, messages: Sequence[Outgoing]) -> None:
         for peer, message in messages:
             self._shown(peer, message)
@@ -63,6 +74,15 @@ class Completion:
     def _send(self, messages: Sequence[Outgoing]) -> None:
         for peer, message in messages:
             self._transport.send(peer, message)
+
+
+def _tells_an_end(item: Item) -> bool:
+    """Return whether an item only says that a lead, a probe or a proposal has ended.
+
+    That is so whatever the disk holds, and a consumer that hears of it late would go on deciding.
+    """
+    ended = isinstance(item, RoleChanged) and item.role == "follower"
+    return ended or isinstance(item, ProbeFailed | Refused)
 
 
 class _Unheld(list["Outgoing"]):

@@ -88,4 +88,6 @@ class Ready:
     send: list[Outgoing] = field(default_factory=list)
     """All other messages, by peer. They leave after all of `persist` is durable."""
     apply: list[Item] = field(default_factory=list)
-    """Items for the consumer, in this order (S4). It is told of nothing that is not durable."""
+    """Items for the consumer, in this order (S4). It is told of no entry and no snapshot that is
+    not durable. What only says that something ended waits for the items before it, not for the
+    disk."""

@@ -205,7 +205,7 @@ class Overlay(SyncObj):
         self.completion.run()
 
     def _SyncObj__setState(self, newState: int) -> None:
-        """Change the role; a step-down ends the lease, enters the FIFO at once (S4, S5, S10 c)."""
+        """Change the role; a step-down ends the lease and waits for no sync (S4, S10 c)."""
         led = self.state.is_leader
         if led and newState != LEADER:
             self.lease.revoke()

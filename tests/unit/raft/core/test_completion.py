@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any, cast
 import pytest
 
 from harness.journal import ModelJournal
-from holdfast.raft.api import Applied, EngineInvariantBroken
+from holdfast.raft.api import (
+    Applied,
+    EngineInvariantBroken,
+    ProbeFailed,
+    ProposalId,
+    Refused,
+    RoleChanged,
+)
 from holdfast.raft.core.apply_queue import ApplyQueue
 from holdfast.raft.core.completion import Completion
 from holdfast.raft.core.log import Log
@@ -17,6 +24,7 @@ from holdfast.raft.core.switches import ALL
 from holdfast.raft.messages import Append, TermNotice
 
 if TYPE_CHECKING:
+    from holdfast.raft.api import Item
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.watch import Watch
     from holdfast.raft.messages import Message
@@ -24,6 +32,7 @@ if TYPE_CHECKING:
 
 DATA = Append(1, 1, 0, 0, 0, "", ())
 NOTICE = TermNotice(1)
+REFUSED = Refused(ProposalId(1, 1), "this node does not lead", None)
 
 
 class World:
@@ -81,6 +90,37 @@ def test_e5_persists_before_it_sends_and_sends_before_it_hands_over() -> None:
         "sent TermNotice to B",
         "applied",
     ]
+
+
+def test_s4_what_tells_nothing_of_the_disk_does_not_wait_for_it() -> None:
+    """S4, S5: that a lead, a probe or a proposal ended. The stored term is not what ends it."""
+    world = World()
+    ends: list[Item] = [RoleChanged("follower", 2, None), ProbeFailed(1, None), REFUSED]
+    world.ready.apply += ends
+    world.log.set_term(2, None)
+    world.completion.run()
+
+    assert world.done == ["applied", "persisted 0"]
+    assert world.queue.take(9) == ends
+
+
+def test_s4_nothing_overtakes_an_item_that_waits_for_the_disk() -> None:
+    """S4: the order is that of `Ready.apply`, whatever each item waits for."""
+    world = World()
+    items: list[Item] = [
+        REFUSED,
+        Applied(1, 1, b""),
+        RoleChanged("follower", 2, None),
+        ProbeFailed(1, None),
+    ]
+    world.ready.apply += items
+    world.log.append(b"x", 1)
+    told = list[int]()
+    world.disk.before_commit = lambda _batch: told.append(len(world.queue))
+    world.completion.run()
+
+    assert told == [1]
+    assert world.queue.take(9) == items
 
 
 def test_what_was_done_is_not_done_again() -> None:

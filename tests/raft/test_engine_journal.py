@@ -34,9 +34,9 @@ def test_nothing_is_durable_before_the_flush_and_all_of_it_after() -> None:
     journal.setCurrentTerm(4, "B")
     journal.append(b"x", 4)
     assert disk.commits == 0
-    journal.flush()
+    journal.flush(journal.changes)
     assert disk.commits == 1
-    journal.flush()
+    journal.flush(journal.changes)
     assert disk.commits == 1, "nothing to do, nothing to sync"
     again = EngineJournal(disk)
     assert held(again) == [(b"x", 1, 4)]
@@ -49,7 +49,7 @@ def test_a_conflict_and_what_follows_it_are_one_batch() -> None:
     journal = EngineJournal(disk)
     for _ in range(5):
         journal.append(b"old", 1)
-    journal.flush()
+    journal.flush(journal.changes)
     batches: list[JournalBatch] = []
     disk.before_commit = batches.append
     journal.truncate_from(3)
@@ -57,7 +57,7 @@ def test_a_conflict_and_what_follows_it_are_one_batch() -> None:
     journal.append(b"newer", 2)
     journal.truncate_from(4)
     journal.append(b"newest", 3)
-    journal.flush()
+    journal.flush(journal.changes)
     assert len(batches) == 1
     assert batches[0].truncate_from == 3
     assert [e.payload for e in batches[0].append] == [b"new", b"newest"]
@@ -88,7 +88,7 @@ def test_the_identity_is_durable_with_the_next_flush() -> None:
     identity = Identity("c", "A", "1", "forming")
     journal.set_identity(identity)
     assert not journal.is_flushed
-    journal.flush()
+    journal.flush(journal.changes)
     assert EngineJournal(disk).identity == identity
 
 
@@ -98,7 +98,7 @@ def test_s21_the_second_transaction_is_written_once_and_changes_nothing() -> Non
     journal = EngineJournal(disk)
     journal.append(b"x", 1)
     for step in range(5):
-        journal.flush()
+        journal.flush(journal.changes)
         journal.keep_twice(now=step * QUIET_SECONDS)
     assert disk.commits == 2
     assert held(EngineJournal(disk)) == [(b"x", 1, 1)]
@@ -108,11 +108,11 @@ def test_s21_the_second_commit_says_nothing_that_waits_for_a_flush() -> None:
     """An install is behind a quiet second: the disk does not hold what is committed in memory."""
     journal = EngineJournal(MemoryJournal())
     journal.append(b"x", 1)
-    journal.flush()
+    journal.flush(journal.changes)
     journal.keep_twice(now=10.0)
     journal.rebase(100, 1)
     journal.keep_twice(now=10.0 + QUIET_SECONDS)
-    journal.flush()
+    journal.flush(journal.changes)
     assert journal.anchor_index == 100
 
 
@@ -138,7 +138,7 @@ def test_memory_and_disk_agree_after_every_flush(seed: int) -> None:
             keep = held_term is not None and chance.random() < 0.5
             journal.rebase(index, held_term if keep and held_term is not None else step)
         else:
-            journal.flush()
+            journal.flush(journal.changes)
             again = EngineJournal(disk)
             assert again[:] == journal[:], f"seed {seed}, step {step}"
 

@@ -92,7 +92,7 @@ def counts_durable_twice(b: Broken) -> None:
 
 def sends_before_the_flush(b: Broken) -> None:
     b.a.journal.set_term(2, "A")
-    b.a.journal.flush = lambda: None  # type: ignore[method-assign]  # the defect
+    b.a.journal.flush = lambda changes: None  # type: ignore[method-assign]  # noqa: ARG005 - the defect
 
 
 def takes_a_commit_back(b: Broken) -> None:

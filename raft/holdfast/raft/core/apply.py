@@ -13,7 +13,9 @@ from holdfast.raft.core.proposals import unpack_command
 from holdfast.raft.core.switches import Switch
 
 if TYPE_CHECKING:
-    from holdfast.raft.core.apply_queue import ApplyQueue, Room
+    from collections.abc import Callable
+
+    from holdfast.raft.core.apply_queue import Room
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.lease import Lease, Probes
     from holdfast.raft.core.proposals import Proposals
@@ -28,13 +30,13 @@ class Delivery:
     def __init__(
         self,
         ctx: Context,
-        apply_queue: ApplyQueue,
+        room: Callable[[], Room],
         proposals: Proposals,
         lease: Lease,
         probes: Probes,
     ) -> None:
-        """Start after the entries that the state already holds."""
-        self._ctx, self._apply_queue, self._proposals = ctx, apply_queue, proposals
+        """Start after the entries that the state already holds. `room`: what the queue has now."""
+        self._ctx, self._room, self._proposals = ctx, room, proposals
         self._lease, self._probes = lease, probes
         self.evolved_index = 0
         self._cut_asked = self._cut_seen = 0
@@ -45,7 +47,7 @@ class Delivery:
 
         All that was handed over before is in the queue by now: each tick begins with a completion.
         """
-        state, room = self._ctx.state, self._apply_queue.room
+        state, room = self._ctx.state, self._room()
         while state.handed_index < state.commit_index and self._may_push(room):
             index = state.handed_index + 1
             command, _, term = self._ctx.log.at(index)
@@ -66,7 +68,7 @@ class Delivery:
     def may_go_on(self) -> bool:
         """Whether the consumer has made room for entries that found none."""
         state = self._ctx.state
-        return state.handed_index < state.commit_index and bool(self._apply_queue.room)
+        return state.handed_index < state.commit_index and bool(self._room())
 
     def _item(self, index: int, term: int, command: bytes) -> Applied:
         proposal = self._proposals.take(index, term)

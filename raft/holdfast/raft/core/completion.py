@@ -1,7 +1,8 @@
 """The one function that does what the concerns want done, in the one order that is safe (E-5).
 
 Nothing that shows durable state leaves before it is durable: that is the order of the lines of
-`Completion.run`, and no concern can leave it, because none of them holds the transport.
+`Completion.run`, and no concern can leave it: none of them holds the disk, the transport or the
+consumer's queue.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     from holdfast.raft.api import Item, Transport
     from holdfast.raft.core.apply_queue import ApplyQueue
     from holdfast.raft.core.context import Context
+    from holdfast.raft.core.log import StoredLog
     from holdfast.raft.core.ready import Outgoing
     from holdfast.raft.core.watch import Watch
     from holdfast.raft.messages import Message
@@ -29,13 +31,14 @@ class Completion:
     def __init__(
         self,
         ctx: Context,
+        log: StoredLog,
         transport: Transport,
         apply_queue: ApplyQueue,
         watch: Watch,
         shown: Callable[[str, Message], None],
     ) -> None:
         """`shown` is called with each message that shows this disk, before it leaves."""
-        self._ctx, self._transport, self._apply_queue = ctx, transport, apply_queue
+        self._ctx, self._log, self._transport, self._apply_queue = ctx, log, transport, apply_queue
         self._watch, self._shown = watch, shown
         if not ctx.on(Switch.ACK_AFTER_FLUSH):
             ctx.ready.send = _Unheld(self._show)
@@ -49,7 +52,7 @@ class Completion:
         self._tell_what_ended()
         at_once, ready.at_once = ready.at_once, []
         self._send(at_once)
-        self._ctx.log.flush()
+        self._log.flush(ready.persist)
         if ready.send:
             self._watch.look(leaving=True)
             shows, ready.send = ready.send, []

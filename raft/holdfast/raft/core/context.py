@@ -29,6 +29,7 @@ class Context:
     random: Random
     state: RaftState
     log: Log
+    """Without its flush, which is `Completion`'s (E-5)."""
     ready: Ready
 
     def on(self, switch: Switch) -> bool:

@@ -15,7 +15,7 @@ from holdfast.storage.journal.journal import HardState
 
 if TYPE_CHECKING:
     from holdfast.raft.core.ready import LogItem
-    from holdfast.storage.journal.journal import Identity, Journal
+    from holdfast.storage.journal.journal import Identity, Journal, JournalImage
 
 NO_OP = b"\x01"
 
@@ -32,10 +32,8 @@ class LogForked(RuntimeError):
 class Log:
     """Entries, term, vote, commit index and identity of this node. Tick thread only."""
 
-    def __init__(self, journal: Journal) -> None:
-        """Load the journal; `storage.errors.JournalDamaged` passes through."""
-        image = journal.load()
-        self._journal = journal
+    def __init__(self, image: JournalImage) -> None:
+        """Begin with what the disk holds."""
         self._log: list[LogItem] = [(NO_OP, *image.anchor)]
         self._log += [(e.payload, e.index, e.term) for e in image.entries]
         self._hard = image.hard_state
@@ -43,7 +41,6 @@ class Log:
         self._identity = image.identity
         self._durable_last = self._log[-1][1]
         self.changes = Changes()
-        self._alone_since: float | None = None
 
     # -- reading -------------------------------------------------------------
 
@@ -174,14 +171,30 @@ class Log:
         self._identity = identity
         self.changes.note(identity=identity)
 
-    def flush(self) -> None:
-        """Make every change durable in one batch; raises `storage.errors.JournalFailed`."""
-        if self.is_flushed:
+
+class StoredLog(Log):
+    """The log with the disk under it: one synced batch per flush (E-4, E-5). Tick thread only.
+
+    `Completion` alone flushes. The concerns are given it as a `Log`, which has no flush.
+    """
+
+    def __init__(self, journal: Journal) -> None:
+        """Load the journal; `storage.errors.JournalDamaged` passes through."""
+        super().__init__(journal.load())
+        self._journal = journal
+        self._alone_since: float | None = None
+
+    def flush(self, changes: Changes) -> None:
+        """Make the log's changes durable in one batch, and then forget them.
+
+        Raises `storage.errors.JournalFailed`.
+        """
+        if not changes:
             return
-        self._journal.commit(self.changes.whole(self.commit_index))
+        self._journal.commit(changes.whole(self.commit_index))
         self._durable_last = self.last_index
-        self._alone_since = None if self.changes.are_none else NOT_YET
-        self.changes.clear()
+        self._alone_since = None if changes.are_none else NOT_YET
+        changes.clear()
 
     def keep_twice(self, now: float) -> None:
         """After a quiet second, ask for one more transaction, which acknowledges nothing (S21).

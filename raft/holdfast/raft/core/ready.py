@@ -78,10 +78,10 @@ class Changes:
 
 @dataclass(slots=True)
 class Ready:
-    """What is to be done. Tick thread only; only `Completion.run` takes anything out."""
+    """What is to be done. Tick thread only; nothing but `Completion.run` empties it."""
 
     persist: Changes
-    """Changes to make durable; the log in memory fills this in."""
+    """Changes to make durable: the log's own, which it folds as they come."""
     at_once: list[tuple[str, Append | EntryChunk | SnapshotChunk]] = field(default_factory=list)
     """A leader's data, by peer. It shows nothing of this node's disk, so it may travel while the
     disk writes (Raft thesis 10.2.1). Its type admits nothing else."""

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, overload
 import pysyncobj.journal
 import pysyncobj.syncobj
 
-from holdfast.raft.core.log import Log, LogForked
+from holdfast.raft.core.log import LogForked, StoredLog
 
 if TYPE_CHECKING:
     from holdfast.raft.core.ready import LogItem
 
 
-class EngineJournal(Log, pysyncobj.journal.Journal):
+class EngineJournal(StoredLog, pysyncobj.journal.Journal):
     """The log as the engine's journal. Tick thread only."""
 
     def __len__(self) -> int:

@@ -105,7 +105,9 @@ class Overlay(SyncObj):
         self.proposals = Proposals(ctx)
         self.lease = Lease(ctx)
         self.probes = Probes(ctx, self.lease)
-        self.delivery = Delivery(ctx, self.apply_queue, self.proposals, self.lease, self.probes)
+        self.delivery = Delivery(
+            ctx, lambda: self.apply_queue.room, self.proposals, self.lease, self.probes
+        )
         self.lost_writes = LostWriteDetection(ctx, setup.notes)
         self.comparison = Comparison(ctx, self.identity)
         self.elections = Elections(
@@ -130,7 +132,9 @@ class Overlay(SyncObj):
             snapshots=snapshots,
         )
         shown, transfer_of = self.comparison.shown, self.elections.transfer_of
-        self.completion = Completion(ctx, setup.transport, self.apply_queue, self.watch, shown)
+        self.completion = Completion(
+            ctx, self.journal, setup.transport, self.apply_queue, self.watch, shown
+        )
         self.wire = EngineTransport(self.state, ctx.ready, setup.transport, transfer_of)
 
     def _take_in(self) -> None:

@@ -18,7 +18,7 @@ from holdfast.raft.api import (
 )
 from holdfast.raft.core.apply_queue import ApplyQueue
 from holdfast.raft.core.completion import Completion
-from holdfast.raft.core.log import Log
+from holdfast.raft.core.log import StoredLog
 from holdfast.raft.core.ready import Ready
 from holdfast.raft.core.switches import ALL
 from holdfast.raft.messages import Append, TermNotice
@@ -42,13 +42,13 @@ class World:
         self.done: list[str] = []
         self.disk = ModelJournal()
         self.disk.before_commit = self.persist
-        self.log = Log(self.disk)
+        self.log = StoredLog(self.disk)
         self.ready = Ready(self.log.changes)
         self.queue = ApplyQueue(9, 99)
         self.queue.on_items = lambda: self.done.append("applied")
         self.fails = ""
         ctx = SimpleNamespace(ready=self.ready, log=self.log, on=ALL.__contains__)
-        parts: tuple[Any, ...] = (self, self.queue, cast("Watch", self), self.shown)
+        parts: tuple[Any, ...] = (self.log, self, self.queue, cast("Watch", self), self.shown)
         self.completion = Completion(cast("Context", ctx), *parts)
 
     def fill(self) -> None:

@@ -45,6 +45,11 @@ class Chaos:
         self._entries: dict[int, tuple[int, bytes]] = {}
         self._terms: dict[int, str] = {}
         self._seen: dict[Engine, tuple[int, int]] = {}
+        self.suspected: list[tuple[str, bool]] = []
+        """Nodes that took their disk for an older copy (S21), and whether it was in `unformed`."""
+        self.unformed: set[str] = set()
+        """Nodes on a disk that a fault put in, and that has never been a member's."""
+        self._incarnations: dict[Engine, str] = {}
         self._actions: list[tuple[float, Callable[[], None]]] = [
             (450, self._pass_time),
             (330, self._deliver),
@@ -186,6 +191,8 @@ class Chaos:
                 return
         wiped = self.random.random() < 0.4 and self._all_disks_are_members()
         self.counts["wiped"] += wiped
+        if wiped:
+            self.unformed.add(node)
         self.cluster.disks[node].journal.repair()
         self.cluster.restart(node, wiped=wiped, bootstrap=self.random.random() < 0.5)
         self.cluster.connect_all()
@@ -234,7 +241,8 @@ class Chaos:
             raise Violation(f"S10: leases {leases} beside leaders {leaders}")
 
     def collect(self) -> None:
-        """Look at what the consumers evolved since the last time."""
+        """Look at what the consumers evolved, and who suspected its disk, since the last time."""
+        self._collect_suspicions()
         for name, node in self.cluster.nodes.items():
             consumer = node.consumer
             applied, acknowledged = self._seen.get(node.engine, (0, 0))
@@ -244,6 +252,18 @@ class Chaos:
                 self.acknowledged.add(self._offered[node.engine, proposal])
             seen = (len(consumer.applied), len(consumer.acknowledged))
             self._seen[node.engine] = seen
+
+    def _collect_suspicions(self) -> None:
+        """A process takes another incarnation only when it gives its disk up (S21)."""
+        for name, node in self.cluster.nodes.items():
+            incarnation = node.engine.overlay.identity.incarnation
+            if self._incarnations.setdefault(node.engine, incarnation) != incarnation:
+                self._incarnations[node.engine] = incarnation
+                self.suspected.append((name, name in self.unformed))
+        for name in sorted(self.unformed):
+            identity = self.cluster.disks[name].journal.load().identity
+            if identity and identity.stage == "member":
+                self.unformed.discard(name)
 
     def _check_entry(self, name: str, item: Applied) -> None:
         mine = (item.term, item.payload)

@@ -206,6 +206,8 @@ def remove_members(
     if as_json:
         show_json(response)
     refuse(response, "group", group_id)
+    if prefixes and not response.members:
+        fail(f"{group_id} has no static member whose instance id begins with {prefixes[0]!r}")
     if not as_json:
         _show_removed(group_id, response)
     refuse_any((_name(m), m.error_code, m.error_message) for m in response.members)

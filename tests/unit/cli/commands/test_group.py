@@ -1,0 +1,49 @@
+"""`holdfast group remove-members` tells when it removed nobody of those that were meant."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+
+from click.testing import CliRunner, Result
+
+from holdfast.cli.main import main
+from holdfast.coordinator.kernel.group_types import new_group
+from holdfast.coordinator.model.pmap import PMap
+from unit.server.nodes import served
+
+
+def removed(*whom: str) -> Result:
+    """How the command ended on a group without members."""
+
+    async def story() -> Result:
+        async with served() as node:
+            groups = PMap({"g": new_group("g")})
+            node.replica.state = node.replica.state._replace(groups=groups)
+            command = ["group", "remove-members", "g", *whom, "--address", node.address]
+            return await asyncio.to_thread(CliRunner().invoke, main, command)
+
+    return asyncio.run(story())
+
+
+def test_a_prefix_that_nobody_has_is_told_as_a_name_that_nobody_has() -> None:
+    """A slip must not look like a success (docs/operations/groups.md)."""
+    ended = removed("--instance-prefix", "zz")
+
+    assert ended.exit_code == removed("--instance", "nope").exit_code == 1
+    assert "g has no static member whose instance id begins with 'zz'" in ended.output
+    assert "removed" not in ended.output
+
+
+def test_a_program_is_told_it_too() -> None:
+    ended = removed("--instance-prefix", "zz", "--json")
+
+    assert ended.exit_code == 1
+    assert json.loads(ended.stdout)
+
+
+def test_everyone_may_be_nobody() -> None:
+    """Whoever says `--all` wants an empty group, and has it."""
+    ended = removed("--all")
+
+    assert (ended.exit_code, ended.output) == (0, "removed 0 members of g\n")

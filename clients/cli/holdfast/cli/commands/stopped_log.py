@@ -5,6 +5,7 @@ Reads disks and asks no node. Loaded when one of the two is run: it needs the [s
 
 from __future__ import annotations
 
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.cli.ending import fail, print_json
@@ -47,7 +48,8 @@ def verify(folders: Sequence[Path], *, as_json: bool) -> None:
     if as_json:
         print_json({"nodes": [_plain(each) for each in logs], "flaws": [str(f) for f in flaws]})
     else:
-        say_lines([*map(_summary, logs), *(f"  - {flaw}" for flaw in flaws)])
+        summaries = [_summary(*each) for each in zip(logs, folders, strict=True)]
+        say_lines([*summaries, *(f"  - {flaw}" for flaw in flaws)])
     if flaws:
         fail(f"the log is NOT as it was written: {len(flaws)} flaws, listed above")
     if not any(each.hashes for each in logs):
@@ -70,6 +72,15 @@ def _unsealed(folder: Path) -> Unsealed:
         fail(str(error))
 
 
+def _hint(folder: Path) -> str:
+    """Name the data directory if this is the folder around it."""
+    with suppress(OSError):  # a folder that may not be read, such as lost+found
+        for inner in sorted(folder.iterdir()):
+            if any((inner / name).is_dir() for name in (STATE_FOLDER, SEGMENTS_FOLDER)):
+                return f"; did you mean --node-dir {inner}?"
+    return ""
+
+
 def _plain(each: NodeLog) -> dict[str, Any]:
     ends = [min(each.hashes), max(each.hashes)] if each.hashes else []
     places = [{"index": at.index, "ordinal": at.ordinal} for at in ends]
@@ -83,9 +94,9 @@ def _plain(each: NodeLog) -> dict[str, Any]:
     }
 
 
-def _summary(each: NodeLog) -> str:
+def _summary(each: NodeLog, folder: Path) -> str:
     if not each.hashes:
-        return f"{each.node}: no records"
+        return f"{each.node}: no records{_hint(folder)}"
     first, last = min(each.hashes), max(each.hashes)
     kind = "the whole log" if each.whole else "not from the first record on"
     return (

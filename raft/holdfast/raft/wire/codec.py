@@ -2,7 +2,7 @@
 
 A frame is the length of the head (4 bytes), the head, which is one `Peer` of peer.proto, and a tail
 of bytes as they are. `decode` is strict where protobuf is lenient: a head holds exactly one message
-of known fields in their shortest form. Knows neither the engine nor the network.
+of known fields and is as long as their shortest form. Knows neither the engine nor the network.
 """
 
 from __future__ import annotations
@@ -84,7 +84,9 @@ def _head(head: bytes) -> pb.Peer:
     """Parse a head; refuse one that is longer than the shortest form of its known fields.
 
     Its length shows unknown fields, fields that come twice, two messages, explicit zeros and long
-    forms of numbers. The order of fields is free: protobuf promises none.
+    forms of numbers. The order of fields is free: protobuf promises none. No form may be shorter
+    than the measured one, or something could hide in the difference: only a list of one number,
+    unpacked, is, so `reading` refuses lists of one.
     """
     try:
         peer = pb.Peer.FromString(head)

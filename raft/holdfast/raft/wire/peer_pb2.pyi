@@ -274,6 +274,7 @@ class Append(_message.Message):
     ADMIT_FIELD_NUMBER: _builtins.int
     ENTRY_TERMS_FIELD_NUMBER: _builtins.int
     ENTRY_SIZES_FIELD_NUMBER: _builtins.int
+    SINGLE_FIELD_NUMBER: _builtins.int
     term: _builtins.int
     round: _builtins.int
     commit_index: _builtins.int
@@ -282,10 +283,17 @@ class Append(_message.Message):
     admit: _builtins.str
     @_builtins.property
     def entry_terms(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
-        """Of each entry: its term, and the length of its command. The commands are the tail, in order."""
+        """Of two entries and more, each one's term, and the length of its command. The commands are the
+        tail, in order. A list of one is refused: unpacked, it is shorter than the form it is compared
+        with, and something else could hide in the difference.
+        """
 
     @_builtins.property
     def entry_sizes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]: ...
+    @_builtins.property
+    def single(self) -> Global___Entry:
+        """The only entry."""
+
     def __init__(
         self,
         *,
@@ -297,14 +305,38 @@ class Append(_message.Message):
         admit: _builtins.str = ...,
         entry_terms: _abc.Iterable[_builtins.int] | None = ...,
         entry_sizes: _abc.Iterable[_builtins.int] | None = ...,
+        single: Global___Entry | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["single", b"single"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["admit", b"admit", "commit_index", b"commit_index", "entry_sizes", b"entry_sizes", "entry_terms", b"entry_terms", "prev_index", b"prev_index", "prev_term", b"prev_term", "round", b"round", "term", b"term"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["admit", b"admit", "commit_index", b"commit_index", "entry_sizes", b"entry_sizes", "entry_terms", b"entry_terms", "prev_index", b"prev_index", "prev_term", b"prev_term", "round", b"round", "single", b"single", "term", b"term"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Append: _TypeAlias = Append  # noqa: Y015
+
+@_typing.final
+class Entry(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    TERM_FIELD_NUMBER: _builtins.int
+    SIZE_FIELD_NUMBER: _builtins.int
+    term: _builtins.int
+    size: _builtins.int
+    """The length of its command, which is the tail."""
+    def __init__(
+        self,
+        *,
+        term: _builtins.int = ...,
+        size: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["size", b"size", "term", b"term"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Entry: _TypeAlias = Entry  # noqa: Y015
 
 @_typing.final
 class EntryChunk(_message.Message):

@@ -55,15 +55,33 @@ def append(peer: pb.Peer, tail: bytes) -> m.Append:
     term, probe, commit_index = part.term, part.round, part.commit_index
     prev_index, prev_term = part.prev_index, part.prev_term
     bound(term | probe | commit_index | prev_index | prev_term)
-    entries = _entries(part.entry_terms, part.entry_sizes, tail)
+    if part.HasField("single"):
+        entries = _single(part, tail)
+    else:
+        entries = _entries(part.entry_terms, part.entry_sizes, tail)
     return m.Append(term, probe, commit_index, prev_index, prev_term, text(part.admit), entries)
 
 
+def _single(part: pb.Append, tail: bytes) -> tuple[m.LogEntry, ...]:
+    """Take the tail for the command of the only entry."""
+    if part.entry_terms or part.entry_sizes:
+        bad("a single entry beside a list")
+    term = part.single.term
+    bound(term)
+    measure(tail, part.single.size)
+    return (m.LogEntry(term, tail),)
+
+
 def _entries(terms: Sequence[int], sizes: Sequence[int], tail: bytes) -> tuple[m.LogEntry, ...]:
-    """Cut the tail into the commands of entries."""
+    """Cut the tail into the commands of entries.
+
+    A list of one has slack: unpacked, it is a byte shorter than the form that `codec` measures.
+    """
     entry_count = count(terms)
     if len(sizes) != entry_count:
         bad(f"{entry_count} terms of entries and {len(sizes)} sizes")
+    if entry_count == 1:
+        bad("a list of one entry")
     measure(tail, sum(sizes) if entry_count else 0)
     if not entry_count:
         return ()

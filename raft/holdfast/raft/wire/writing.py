@@ -59,10 +59,20 @@ def append(peer: pb.Peer, message: m.Append) -> Tail:
     part.prev_term = message.prev_term
     if message.admit:
         part.admit = message.admit
-    if not message.entries:  # a heartbeat
+    return _entries(part, message.entries)
+
+
+def _entries(part: pb.Append, entries: tuple[m.LogEntry, ...]) -> Tail:
+    """Fill in the terms and sizes of entries; a list of one would not be read."""
+    if not entries:  # a heartbeat
         return ()
-    commands = [entry.command for entry in message.entries]
-    part.entry_terms.extend([entry.term for entry in message.entries])
+    if len(entries) == 1:
+        single, entry = part.single, entries[0]
+        single.term = entry.term
+        single.size = len(entry.command)
+        return (entry.command,)
+    commands = [entry.command for entry in entries]
+    part.entry_terms.extend([entry.term for entry in entries])
     part.entry_sizes.extend([len(command) for command in commands])
     return commands
 

@@ -48,6 +48,7 @@ EXAMPLES: list[Message] = [
     VoteGranted(0),
     Append(1, 2, 3, 4, 5, "", ()),
     Append(1, 2, 3, 4, 5, "0f", ENTRIES),
+    Append(1, 2, 3, 4, 5, "0f", ENTRIES[1:2]),
     EntryChunk(1, 2, 3, 4, 5, 6, 700, 300, b"abc"),
     SnapshotChunk(1, 2, 3, 4, 5, YES, b""),
     ChunkAck(1, 2, 3),
@@ -223,7 +224,7 @@ BAD: dict[str, tuple[bytes, str]] = {
         "exceeds",
     ),
     "an entry's term out of range": (
-        frame(_append(entry_terms=[2**63], entry_sizes=[0])),
+        frame(_append(entry_terms=[1, 2**63], entry_sizes=[0, 0])),
         "exceeds",
     ),
     "a flag that is none": (frame(_ack(success=2)), "2 is not a flag"),
@@ -260,7 +261,7 @@ BAD: dict[str, tuple[bytes, str]] = {
         "a list of 65537 exceeds 65536",
     ),
     "commands that are not there": (
-        frame(_append(entry_terms=[1], entry_sizes=[4]), b"abc"),
+        frame(_append(entry_terms=[1, 1], entry_sizes=[1, 3]), b"abc"),
         "3 bytes after its head are too few: it speaks of 4",
     ),
     "a size that nothing can have": (
@@ -268,7 +269,7 @@ BAD: dict[str, tuple[bytes, str]] = {
         "too few",
     ),
     "commands that are nobody's": (
-        frame(_append(entry_terms=[1], entry_sizes=[2]), b"abc"),
+        frame(_append(entry_terms=[1, 1], entry_sizes=[1, 1]), b"abc"),
         "1 bytes too many",
     ),
     "data that are not there": (

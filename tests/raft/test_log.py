@@ -10,9 +10,9 @@ import pytest
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.journal import PowerCut
 from harness.teeth import Switches, first_harm, guards
-from holdfast.raft.api import Applied, EngineStopped
+from holdfast.raft.api import MIB, Applied, EngineStopped
 from holdfast.raft.core.switches import Switch
-from holdfast.raft.messages import Append, EntryChunk, LogEntry, SnapshotChunk
+from holdfast.raft.messages import ITEMS_MAX, Append, EntryChunk, LogEntry, SnapshotChunk
 
 if TYPE_CHECKING:
     from holdfast.storage.journal.journal import JournalBatch
@@ -229,6 +229,20 @@ def test_what_is_under_way_to_a_silent_peer_is_bounded_in_bytes() -> None:
     c.pump(rounds=20)
     c.pump(rounds=3, seconds=HEARTBEAT)
     assert len(c.consumer("B").values) == 100
+
+
+def test_a_batch_has_no_more_entries_than_its_receiver_admits() -> None:
+    """Bounded in bytes alone, a batch of tiny entries would be refused again and again."""
+    settings = replace(SETTINGS, batch_bytes=MIB, proposals_max=2 * ITEMS_MAX)
+    c = Cluster("AB", settings=settings)
+    c.elect("A")
+    engine, term = c.engine("A"), c.engine("A").status().term
+    for _ in range(ITEMS_MAX + 1):
+        engine.propose(b"", term)
+    c.tick("A")
+    waiting = c.network.waiting("A", "B")
+    batches = [len(m.entries) for m in waiting if isinstance(m, Append) and m.entries]
+    assert batches == [ITEMS_MAX, 1]
 
 
 def test_a_stale_leader_is_told_the_term() -> None:

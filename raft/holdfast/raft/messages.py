@@ -6,7 +6,10 @@ Only `wire` knows how they travel; what they mean, the concerns that send and ha
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Final, NamedTuple
+
+ITEMS_MAX: Final = 1 << 16
+"""Entries of an `Append`, and nodes of a `Hello`: a sender keeps to it, a receiver checks it."""
 
 
 class LogEntry(NamedTuple):

@@ -15,7 +15,15 @@ from typing import TYPE_CHECKING
 from holdfast.raft.api import SnapshotFailed
 from holdfast.raft.core.snapshot_transfer import OutStream, slices
 from holdfast.raft.core.switches import Switch
-from holdfast.raft.messages import Ack, Append, ChunkAck, EntryChunk, LogEntry, SnapshotChunk
+from holdfast.raft.messages import (
+    ITEMS_MAX,
+    Ack,
+    Append,
+    ChunkAck,
+    EntryChunk,
+    LogEntry,
+    SnapshotChunk,
+)
 
 if TYPE_CHECKING:
     from holdfast.raft.api import SnapshotSource
@@ -133,7 +141,10 @@ class Replication:
         return within and progress.flying_bytes < limit
 
     def _send_entries(self, peer: str, progress: Progress) -> bool:
-        """Send one batch, or open a stream for an entry that is too long for one (S7)."""
+        """Send one batch, or open a stream for an entry that is too long for one (S7).
+
+        A batch is bounded in bytes and in entries, since a receiver refuses more than `ITEMS_MAX`.
+        """
         log, settings = self._ctx.log, self._ctx.settings
         command, index, term = log.at(progress.next)
         if len(command) > settings.chunk_bytes and self._ctx.on(Switch.S7_CHUNKS):
@@ -143,7 +154,8 @@ class Replication:
             return False
         entries: list[LogEntry] = []
         size, index = 0, progress.next
-        while index <= log.last_index and size < settings.batch_bytes:
+        last = min(log.last_index, index + ITEMS_MAX - 1)
+        while index <= last and size < settings.batch_bytes:
             command, _, term = log.at(index)
             if entries and len(command) > settings.chunk_bytes:
                 break

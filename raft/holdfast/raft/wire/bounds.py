@@ -9,13 +9,12 @@ from collections.abc import Sequence
 from typing import Final, NoReturn
 
 from holdfast.raft.api import BadMessage
+from holdfast.raft.messages import ITEMS_MAX
 
 NUMBER_MAX: Final = 2**63 - 1
 """Anything above is a negative number in two's complement, or nothing that a node counts."""
 TEXT_MAX: Final = 256
 """Characters of a text, and bytes of a digest."""
-ITEMS_MAX: Final = 1 << 16
-"""Entries of an `Append`, and nodes of a `Hello`."""
 
 
 def bad(why: str) -> NoReturn:

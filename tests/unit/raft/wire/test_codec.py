@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from holdfast.raft.api import BadMessage
 from holdfast.raft.messages import (
+    ITEMS_MAX,
     Ack,
     Append,
     ChunkAck,
@@ -34,7 +35,7 @@ from holdfast.raft.messages import (
     Witness,
 )
 from holdfast.raft.wire import peer_pb2 as pb
-from holdfast.raft.wire.bounds import ITEMS_MAX, NUMBER_MAX, TEXT_MAX
+from holdfast.raft.wire.bounds import NUMBER_MAX, TEXT_MAX
 from holdfast.raft.wire.codec import HEAD_BYTES_MAX, TABLE, decode, encode
 
 YES, NO = True, False

@@ -1,8 +1,9 @@
 """What two nodes tell each other before the first frame: who speaks to whom, and in which versions.
 
-Each tells a range of peer protocols; they speak the newest that both know, and refuse each other
-with a sentence if there is none. A greeting is strict in what it must hold, but fields that a later
-version adds are skipped: otherwise no two versions could meet. Pure; `transport` carries the bytes.
+Each tells a range of peer protocols; if no protocol is in both ranges, they refuse each other with
+a sentence. Nothing else follows from the ranges yet: one protocol is all that a node speaks. A
+greeting is strict in what it must hold, but fields that a later version adds are skipped: otherwise
+no two versions could meet. Pure; `transport` carries the bytes.
 """
 
 from __future__ import annotations
@@ -84,7 +85,10 @@ def decode_greeting(data: bytes) -> Greeting:
 
 
 def common_protocol(one: Versions, other: Versions) -> int | None:
-    """Return the newest peer protocol that both speak; both nodes come to the same one."""
+    """Return the newest peer protocol that both speak; both nodes come to the same one.
+
+    Today its callers only ask whether there is one: no message depends on which.
+    """
     newest = min(one.newest, other.newest)
     return newest if newest >= max(one.oldest, other.oldest) else None
 

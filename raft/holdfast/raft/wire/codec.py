@@ -24,7 +24,7 @@ HEAD_BYTES_MAX: Final = 1 << 20
 _LENGTH: Final = struct.Struct(">I")
 
 
-class Line(NamedTuple):
+class Form(NamedTuple):
     """How one message travels."""
 
     part: str
@@ -35,26 +35,26 @@ class Line(NamedTuple):
     """Reads it."""
 
 
-TABLE: Final[dict[type[m.Message], Line]] = {
-    m.PreVote: Line("pre_vote", writing.pre_vote, reading.pre_vote),
-    m.PreVoteGranted: Line("pre_vote_granted", writing.pre_vote_granted, reading.pre_vote_granted),
-    m.TermNotice: Line("term_notice", writing.term_notice, reading.term_notice),
-    m.RequestVote: Line("request_vote", writing.request_vote, reading.request_vote),
-    m.VoteGranted: Line("vote_granted", writing.vote_granted, reading.vote_granted),
-    m.Append: Line("append", writing.append, reading.append),
-    m.EntryChunk: Line("entry_chunk", writing.entry_chunk, reading.entry_chunk),
-    m.SnapshotChunk: Line("snapshot_chunk", writing.snapshot_chunk, reading.snapshot_chunk),
-    m.ChunkAck: Line("chunk_ack", writing.chunk_ack, reading.chunk_ack),
-    m.Ack: Line("ack", writing.ack, reading.ack),
-    m.TimeoutNow: Line("timeout_now", writing.timeout_now, reading.timeout_now),
-    m.Hello: Line("hello", writing.hello, reading.hello),
-    m.StateDigest: Line("state_digest", writing.state_digest, reading.state_digest),
-    m.Recall: Line("recall", writing.recall, reading.recall),
-    m.Recalled: Line("recalled", writing.recalled, reading.recalled),
-    m.Witness: Line("witness", writing.witness, reading.witness),
+TABLE: Final[dict[type[m.Message], Form]] = {
+    m.PreVote: Form("pre_vote", writing.pre_vote, reading.pre_vote),
+    m.PreVoteGranted: Form("pre_vote_granted", writing.pre_vote_granted, reading.pre_vote_granted),
+    m.TermNotice: Form("term_notice", writing.term_notice, reading.term_notice),
+    m.RequestVote: Form("request_vote", writing.request_vote, reading.request_vote),
+    m.VoteGranted: Form("vote_granted", writing.vote_granted, reading.vote_granted),
+    m.Append: Form("append", writing.append, reading.append),
+    m.EntryChunk: Form("entry_chunk", writing.entry_chunk, reading.entry_chunk),
+    m.SnapshotChunk: Form("snapshot_chunk", writing.snapshot_chunk, reading.snapshot_chunk),
+    m.ChunkAck: Form("chunk_ack", writing.chunk_ack, reading.chunk_ack),
+    m.Ack: Form("ack", writing.ack, reading.ack),
+    m.TimeoutNow: Form("timeout_now", writing.timeout_now, reading.timeout_now),
+    m.Hello: Form("hello", writing.hello, reading.hello),
+    m.StateDigest: Form("state_digest", writing.state_digest, reading.state_digest),
+    m.Recall: Form("recall", writing.recall, reading.recall),
+    m.Recalled: Form("recalled", writing.recalled, reading.recalled),
+    m.Witness: Form("witness", writing.witness, reading.witness),
 }
-_WRITERS: Final = {kind: line.write for kind, line in TABLE.items()}
-_READERS: Final = {line.part: line.read for line in TABLE.values()}
+_WRITERS: Final = {kind: form.write for kind, form in TABLE.items()}
+_READERS: Final = {form.part: form.read for form in TABLE.values()}
 
 
 def encode(message: m.Message) -> bytes:

@@ -66,12 +66,12 @@ IDS = [type(message).__name__ for message in EXAMPLES]
 # --- the table ----------------------------------------------------------------------------------
 
 
-def test_every_message_has_its_line_and_every_part_its_message() -> None:
+def test_every_message_has_its_form_and_every_part_its_message() -> None:
     """No message is forgotten, and nothing in peer.proto is read by nobody."""
     assert TABLE.keys() == {*get_args(Message)} == {type(message) for message in EXAMPLES}
     parts = pb.Peer.DESCRIPTOR.oneofs_by_name["message"].fields
 
-    assert {line.part for line in TABLE.values()} == {part.name for part in parts}
+    assert {form.part for form in TABLE.values()} == {part.name for part in parts}
     assert len(parts) == len(TABLE)
     assert len(pb.Peer.DESCRIPTOR.fields) == len(parts)
 

@@ -29,8 +29,8 @@ MEMBER_BYTES: Final = 3_000
 """One member with its ids and those of the processes it replaced: a restart is no growth."""
 PENDING_BYTES: Final = 1_300
 """A member id that was given out and not used yet; it is leader-local."""
-REBALANCE_BYTES: Final = 2_000
-"""One rebalance of a history, with its lists, as it is in small groups.
+REBALANCE_BYTES: Final = 5_000
+"""One rebalance of a history, with its lists: more than in small groups, a fifth of the most.
 
 Rebalances are kept by a projection, which the state does not know and on which nothing may depend.
 So each generation counts as one rebalance, up to as many as are kept: never fewer than have ended.

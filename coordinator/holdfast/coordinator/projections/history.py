@@ -7,7 +7,7 @@ not compare it. Knows no events. Times are log time in milliseconds (S8).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
 from holdfast.coordinator.model.ids import (
     GroupId,
@@ -20,12 +20,20 @@ from holdfast.coordinator.model.ids import (
 from holdfast.coordinator.model.pmap import PMap
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
+
+T = TypeVar("T")
 
 _REBALANCE_BYTES: Final = 1_000
 _LISTED_BYTES: Final = 100
 """One name in a list, beside its text."""
 _SIGN_BYTES_MAX: Final = 4
+
+TEXT_BYTES_MAX: Final = 249
+"""What a text in a history may take: Kafka's longest topic name, as long as an instance id."""
+_GAP: Final = "..."
+_END: Final = 36
+"""Characters kept of the end of a cut text: a member id ends with what tells it from others."""
 
 
 class Change(NamedTuple):
@@ -58,8 +66,9 @@ class Parted(NamedTuple):
 class Rebalance(NamedTuple):
     """One rebalance, for people: its reason, its cause, its times and its effects.
 
-    Its size is bounded whatever the group's size: lists have only their first few items, the rest
-    is counted. Moves are counted for protocol type `consumer` only, whose bytes can be read.
+    Its size is bounded whatever the group's size and its names: lists have only their first few
+    items, the rest is counted; long texts are cut in the middle (`cut`). Moves are counted for
+    protocol type `consumer` only, whose bytes can be read.
     """
 
     number: int
@@ -117,19 +126,59 @@ def newest(histories: Histories, group_id: GroupId, most: int) -> History:
     return histories.get(group_id, ())[::-1][:most]
 
 
+def cut(text: str) -> str:
+    """Return a text of at most `TEXT_BYTES_MAX`, measured as in `weight`: its begin and its end."""
+    most = TEXT_BYTES_MAX if text.isascii() else TEXT_BYTES_MAX // _SIGN_BYTES_MAX
+    if len(text) <= most:
+        return text
+    return text[: most - len(_GAP) - _END] + _GAP + text[-_END:]
+
+
 def weight(told: Rebalance) -> int:
     """Return about how many bytes of memory a rebalance takes, measured as in `model.usage`."""
-    names = [change.name for change in told.changes]
-    names += told.reassigned_names
-    for move in told.moves:
-        names += (move.topic, move.before, move.after)
-    parted = sum(len(each.assignment) for each in told.parted)
-    names += (each.name for each in told.parted)
-    return _REBALANCE_BYTES + _text(told.reason) + _texts(names) + parted
+    texts = (
+        told.reason,
+        told.member_id,
+        told.rule,
+        told.command,
+        told.principal,
+        told.instance_id or "",
+        told.client_id,
+    )
+    size = _REBALANCE_BYTES + sum(map(_text, texts)) + weight_of_texts(told.reassigned_names)
+    size += sum(map(weight_of_texts, told.changes)) + sum(map(weight_of_move, told.moves))
+    return size + sum(map(weight_of_parted, told.parted))
 
 
-def _texts(texts: Iterable[str]) -> int:
-    return sum(_LISTED_BYTES + _text(text) for text in texts)
+def weight_of_texts(texts: Iterable[str]) -> int:
+    """Return the bytes of texts in a list, or in one item of a list."""
+    return sum(map(weight_of_name, texts))
+
+
+def weight_of_name(name: str) -> int:
+    """Return the bytes of one text in a list."""
+    return _LISTED_BYTES + _text(name)
+
+
+def weight_of_move(move: Move) -> int:
+    """Return the bytes of a move."""
+    return weight_of_texts((move.topic, move.before, move.after))
+
+
+def weight_of_parted(parted: Parted) -> int:
+    """Return the bytes of a member that left."""
+    return weight_of_name(parted.name) + len(parted.assignment)
+
+
+def fitting(items: Iterable[T], weigh: Callable[[T], int], room: int) -> tuple[T, ...]:
+    """Return the first items, as many as together weigh no more than there is room for."""
+    found: list[T] = []
+    for item in items:
+        room -= weigh(item)
+        if room < 0:
+            break
+        found.append(item)
+    return tuple(found)
 
 
 def _text(text: str) -> int:

@@ -1,16 +1,17 @@
 """Builds the rebalance histories from the event log, beside the state, for people (`history`).
 
-Nothing is decided on them. A rebalance stays small whatever the group's size: of everything listed
-the first few are kept, the rest is counted, and assignments are compared only up to a number of
-bytes, so that the largest group's rebalance does not delay the apply. Total for records that
-`evolve` has taken; the caller still guards against a defect here, which must stop nothing (S6).
-Knows no type of group: what an event did to members is in the table of `model.membership`; who
-they are and what they held, their type says.
+Nothing is decided on them. A rebalance stays small whatever the group's size and its names: of
+everything listed the first few are kept, the rest is counted, long texts are cut, and assignments
+are compared only up to a number of bytes, so that the largest group's rebalance does not delay the
+apply. Total for records that `evolve` has taken; the caller still guards against a defect here,
+which must stop nothing (S6). Knows no type of group: what an event did to members is in the table
+of `model.membership`; who they are and what they held, their type says.
 """
 
 from __future__ import annotations
 
 from heapq import nsmallest
+from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.coordinator.groups.usage import REBALANCES_MAX
@@ -33,7 +34,19 @@ from holdfast.coordinator.model.membership import (
 )
 from holdfast.coordinator.model.subscriptions import CONSUMER
 from holdfast.coordinator.projections.assignment_bytes import partitions
-from holdfast.coordinator.projections.history import Change, Move, Parted, Rebalance, weight
+from holdfast.coordinator.projections.history import (
+    Change,
+    Move,
+    Parted,
+    Rebalance,
+    cut,
+    fitting,
+    weight,
+    weight_of_move,
+    weight_of_name,
+    weight_of_parted,
+    weight_of_texts,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -46,13 +59,19 @@ if TYPE_CHECKING:
 
 KEPT_MAX: Final = REBALANCES_MAX
 """Rebalances of a group that are told of."""
-HISTORY_BYTES_MAX: Final = 262_144
-"""What the earlier rebalances of a group may weigh: with long names fewer are told of."""
+REBALANCE_BYTES_MAX: Final = 24_000
+"""What one rebalance may weigh, the one under way, too: with long names less is listed of it."""
+HISTORY_BYTES_MAX: Final = KEPT_MAX * REBALANCE_BYTES_MAX
+"""What all rebalances of a group may weigh."""
 LISTED_MAX: Final = 32
 """Members, moves and names that are listed of one rebalance."""
+CHANGES_BYTES_MAX: Final = 7_000
+"""What the listed members that came or went may weigh."""
+NAMES_BYTES_MAX: Final = 5_000
+"""What the names of members that have another assignment may weigh; moves get what is left."""
 PARTED_MAX: Final = 64
-PARTED_BYTES_MAX: Final = 16_384
-"""Assignments of members that went, kept until the next assignment."""
+PARTED_BYTES_MAX: Final = 12_000
+"""What members that went may weigh with their assignments, kept until the next assignment."""
 COMPARED_BYTES_MAX: Final = 65_536
 """Changed assignments that are compared partition by partition; of more only members count."""
 
@@ -128,19 +147,19 @@ def opened(
     cause = None if found is None else kind.identify(found)
     begun = Rebalance(
         number=last.number + 1 if last else 1,
-        reason=event.reason,
-        member_id=event.member_id,
+        reason=cut(event.reason),
+        member_id=cut(event.member_id),
         at=record.position,
         log_time_ms=record.log_time_ms,
         wall_time_ms=record.wall_time_ms,
-        rule=record.cause.rule,
-        command=record.cause.command,
-        principal=record.principal,
-        instance_id=cause.instance_id if cause else None,
-        client_id=cause.client_id if cause else "",
+        rule=cut(record.cause.rule),
+        command=cut(record.cause.command),
+        principal=cut(record.principal),
+        instance_id=cut(cause.instance_id) if cause and cause.instance_id else None,
+        client_id=cut(cause.client_id) if cause else "",
         members=len(members),
         from_generation=group.generation,
-        parted=last.parted if last else (),
+        parted=fitting(last.parted, weight_of_parted, PARTED_BYTES_MAX) if last else (),
     )
     if last is not None and last.parted:
         history = _with_last(history, last._replace(parted=()))
@@ -148,8 +167,11 @@ def opened(
 
 
 def _kept(history: History) -> History:
-    """Return the newest finished rebalances: not too many, and together not too large."""
-    total = 0
+    """Return the newest finished rebalances: not too many, with room for the one that begins.
+
+    Earlier versions stored larger ones, of which fewer are kept.
+    """
+    total = REBALANCE_BYTES_MAX
     for count, told in enumerate(reversed(history)):
         total += weight(told)
         if count == KEPT_MAX - 1 or total > HISTORY_BYTES_MAX:
@@ -179,7 +201,7 @@ def assigned(
 ) -> History:
     """Note what a stored assignment moved, compared with the last one."""
     done = _told(history[-1], kind, before, after)
-    return _with_last(history, done._replace(assigned_ms=record.log_time_ms, parted=()))
+    return _with_last(history, done._replace(assigned_ms=record.log_time_ms))
 
 
 def _with_last(history: History, last: Rebalance) -> History:
@@ -217,7 +239,8 @@ def _went(history: History, kind: GroupType[Any], members: Sequence[Any], how: s
 def _listed(last: Rebalance, names: Iterable[str], how: str) -> tuple[Change, ...]:
     if len(last.changes) >= LISTED_MAX:
         return last.changes
-    return (*last.changes, *(Change(name, how) for name in names))[:LISTED_MAX]
+    known = chain(last.changes, (Change(cut(name), how) for name in names))
+    return fitting(islice(known, LISTED_MAX), weight_of_texts, CHANGES_BYTES_MAX)
 
 
 def _parted(
@@ -225,16 +248,12 @@ def _parted(
 ) -> tuple[Parted, ...]:
     if len(kept) >= PARTED_MAX:
         return kept
-    size = sum(len(each.assignment) for each in kept)
-    found = list(kept)
-    for member in members[:PARTED_MAX]:
-        held = kind.held(member)
-        size += len(held)
-        if size > PARTED_BYTES_MAX or len(found) >= PARTED_MAX:
-            break
-        if held:
-            found.append(Parted(kind.identify(member).name, held))
-    return tuple(found)
+    gone = (
+        Parted(cut(kind.identify(member).name), held)
+        for member in members[:PARTED_MAX]
+        if (held := kind.held(member))
+    )
+    return fitting(islice(chain(kept, gone), PARTED_MAX), weight_of_parted, PARTED_BYTES_MAX)
 
 
 # --- what moved ---
@@ -259,9 +278,11 @@ def _told(
         for member_id, new in kind.members(after).items()
         if (had := kind.held(was.get(member_id, new))) != (has := kind.held(new))
     ]
+    names = map(cut, nsmallest(LISTED_MAX, (each.name for each in staying)))
     told = last._replace(
         reassigned=len(staying),
-        reassigned_names=tuple(nsmallest(LISTED_MAX, (each.name for each in staying))),
+        reassigned_names=fitting(names, weight_of_name, NAMES_BYTES_MAX),
+        parted=(),
     )
     differences += staying
     size = sum(len(each.before) + len(each.after) for each in differences)
@@ -292,15 +313,16 @@ def _with_moves(
     known = owned.keys() | owns.keys()
     differing = [place for place in known if owned.get(place) != owns.get(place)]
     moves = (
-        Move(place.topic, place.partition, owned.get(place, ""), owns.get(place, ""))
+        Move(cut(place.topic), place.partition, cut(owned.get(place, "")), cut(owns.get(place, "")))
         for place in nsmallest(LISTED_MAX, differing)
     )
+    room = REBALANCE_BYTES_MAX - weight(told)
     given = sum(place not in owned for place in differing)
     dropped = sum(place not in owns for place in differing)
     return told._replace(
         moved=len(differing) - given - dropped,
         given=given,
         dropped=dropped,
-        moves=tuple(moves),
+        moves=fitting(moves, weight_of_move, room),
         counted=True,
     )

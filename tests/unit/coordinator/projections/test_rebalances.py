@@ -7,6 +7,8 @@ and it never grows with the group. Each test also replays its log from cuts.
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from harness.calls import Calls
 from harness.consumers import READS_T, Consumers, owning
@@ -14,14 +16,24 @@ from holdfast.coordinator.groups import usage
 from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.commands import DeleteGroup, LeavingMember, TriggerRebalance
 from holdfast.coordinator.model.ids import Position
-from holdfast.coordinator.projections.history import Change, Move, Rebalance, newest, weight
+from holdfast.coordinator.projections.history import (
+    TEXT_BYTES_MAX,
+    Change,
+    Move,
+    Rebalance,
+    cut,
+    newest,
+    weight,
+)
 from holdfast.coordinator.projections.rebalances import (
     COMPARED_BYTES_MAX,
     HISTORY_BYTES_MAX,
     KEPT_MAX,
     LISTED_MAX,
     PARTED_MAX,
+    REBALANCE_BYTES_MAX,
 )
+from holdfast.storage.codec.event_codec import StateItem, encode_state
 
 
 @pytest.fixture
@@ -220,7 +232,7 @@ def test_the_last_few_are_kept(calls: Calls) -> None:
 
 
 def test_a_history_is_bounded_in_bytes_too(calls: Calls) -> None:
-    """S7: a node keeps one of each group; of rebalances with long names it tells of fewer."""
+    """S7: a node keeps one of each group; of larger rebalances of an older version fewer stay."""
     calls.stable("i1")
     names = tuple("n" * 1_000 for _ in range(LISTED_MAX))
     large = Rebalance(1, "why", "m", Position(1, 0), 5, reassigned_names=names)
@@ -230,8 +242,9 @@ def test_a_history_is_bounded_in_bytes_too(calls: Calls) -> None:
 
     assert calls.history[-1].number == KEPT_MAX + 1
     assert len(calls.history) < KEPT_MAX
-    assert sum(map(weight, calls.history[:-1])) <= HISTORY_BYTES_MAX
-    assert sum(map(weight, calls.history)) + weight(large) > HISTORY_BYTES_MAX
+    most = HISTORY_BYTES_MAX - REBALANCE_BYTES_MAX
+    assert sum(map(weight, calls.history[:-1])) <= most
+    assert sum(map(weight, calls.history[:-1])) + weight(large) > most
     calls.core.log.clear()  # what was put in by hand is in no log
 
 
@@ -264,3 +277,73 @@ def test_memory_is_counted_for_as_many_rebalances_as_are_told_of(calls: Calls) -
         calls.sync("i1-1", {"i1-1": b"i1-1"})
         grown = usage.difference(before, calls.core.state, TYPES, "g").state_bytes
         assert grown == (len(calls.history) - known) * usage.REBALANCE_BYTES
+
+
+def test_a_long_topic_of_an_assignment_does_not_fill_the_memory(consumers: Consumers) -> None:
+    """S23: nobody checks an assignment's bytes; each of 32 moves named a topic of 60,000 signs."""
+    consumers.form(a=owning(*range(LISTED_MAX), topic="t" * 60_000))
+    last = consumers.last
+
+    assert last.given == LISTED_MAX, "all are counted"
+    assert last.moves, "and some are listed"
+    assert weight(last) <= REBALANCE_BYTES_MAX
+
+
+_TEXTS = st.text("aé\U0001f600", min_size=1) | st.sampled_from("xé\U0001f600").map(
+    lambda sign: sign * 3_000
+)
+_NAMES = st.lists(
+    st.text("abc", min_size=1, max_size=4) | st.text("d", min_size=240, max_size=249),
+    min_size=1,
+    max_size=6,
+    unique=True,
+)
+
+
+@given(
+    names=_NAMES,
+    topics=st.lists(_TEXTS, min_size=1, max_size=3),
+    said=_TEXTS,
+    crowd=st.integers(0, 70),
+)
+@settings(max_examples=12, deadline=None)
+def test_each_rebalance_has_a_hard_bound(
+    names: list[str], topics: list[str], said: str, crowd: int
+) -> None:
+    """S23: at any moment and with any texts; in memory as it is weighed, and as it is stored."""
+    consumers = Consumers()
+    names += [f"{number:0249d}" for number in range(crowd)]
+    owned = {name: _owning_of(topics, place) for place, name in enumerate(names)}
+    consumers.form(**owned)
+    _is_bounded(consumers)
+    consumers.calls.submit(TriggerRebalance(consumers.calls.caller(client_id=said), "g", said))
+    consumers.calls.leave(*(LeavingMember("", name) for name in names[1:]), operator=True)
+    _is_bounded(consumers)
+    consumers.rejoin()
+    consumers.assign(**{names[0]: b"".join(owned.values())})
+    _is_bounded(consumers)
+
+
+def _owning_of(topics: list[str], place: int) -> bytes:
+    """Parts of a repeated field may stand one behind the other."""
+    return b"".join(owning(*range(place, place + 9), topic=topic) for topic in topics)
+
+
+def _is_bounded(consumers: Consumers) -> None:
+    for told in consumers.calls.history:
+        assert weight(told) <= REBALANCE_BYTES_MAX
+        assert len(encode_state(StateItem(("g", "1"), told))) <= REBALANCE_BYTES_MAX
+
+
+def test_ten_of_the_largest_rebalances_are_kept() -> None:
+    """S23: the cap is on all of a group's history, the newest included."""
+    assert KEPT_MAX * REBALANCE_BYTES_MAX <= HISTORY_BYTES_MAX
+    assert REBALANCE_BYTES_MAX <= 5 * usage.REBALANCE_BYTES, "what the ceiling counts is near it"
+
+
+def test_a_cut_name_keeps_what_tells_it_from_others() -> None:
+    """Member ids begin with the client's id, which may be long, and end with what is unique."""
+    cut_names = {cut("c" * 3_000 + f"-{number:035d}") for number in range(3)}
+
+    assert len(cut_names) == 3
+    assert all(len(name) == TEXT_BYTES_MAX for name in cut_names)

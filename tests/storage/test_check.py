@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -10,11 +11,13 @@ from pathlib import Path
 import pytest
 
 from holdfast.storage.directory.check import verify_directory
+from holdfast.storage.disk.environment import open_environment
 from holdfast.storage.errors import Refusal
 from holdfast.storage.journal.journal import Entry, JournalBatch
 from holdfast.storage.journal.lmdb_journal import LmdbJournal
+from holdfast.storage.state.state_store import REBALANCES, StateStore
 from storage.power import PAGE, applied, recorded
-from storage.stores import filled
+from storage.stores import filled, meta
 
 
 @pytest.fixture
@@ -85,6 +88,39 @@ def test_a_changed_record_in_either_environment_is_damage(
 
     assert not verdict.sound
     assert reason in verdict.reason
+
+
+@pytest.fixture
+def told(path: Path) -> Path:
+    """The same, with a rebalance in the database that version 0.1.0 did not have."""
+    store = StateStore(path / "state")
+    store.write_snapshot([(REBALANCES, b"b", b"told")], [], meta(20))
+    store.close()
+    assert verify_directory(path).sound
+    return path
+
+
+def test_a_later_database_whose_name_is_damaged_is_damage(told: Path) -> None:
+    """S21: it is not one that version 0.1.0 never made: the snapshot says what it holds."""
+    file = told / "state" / "data.mdb"
+    whole = file.read_bytes()
+    file.write_bytes(re.sub(rb'rebalances(?!")', b"rebalanceq", whole))  # quoted: what it held
+
+    verdict = verify_directory(told)
+
+    assert not verdict.sound
+    assert "rebalances" in verdict.reason
+    assert "0 of 1 records" in verdict.reason
+
+
+def test_a_later_database_that_lost_its_records_is_damage(told: Path) -> None:
+    """S21: as one that was opened, and so made anew, after its name was damaged."""
+    with open_environment(told / "state") as environment:
+        database = environment.open_db(REBALANCES.encode(), create=False)
+        with environment.begin(write=True) as txn:
+            txn.drop(database, delete=False)
+
+    assert "0 of 1 records" in verify_directory(told).reason
 
 
 def test_a_meta_page_on_disk_before_its_pages_is_damage(path: Path) -> None:

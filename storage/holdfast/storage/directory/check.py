@@ -26,6 +26,7 @@ from holdfast.storage.journal.lmdb_journal import DATABASE_NAMES as JOURNAL_NAME
 from holdfast.storage.journal.lmdb_journal import read_image
 from holdfast.storage.state.state_store import (
     META,
+    check_counts,
     open_state_databases,
     read_meta,
     read_records,
@@ -121,6 +122,7 @@ def _walk_state(path: Path) -> int | None:
                 for name, database in databases.items():
                     for _ in read_records(path, txn, name, database):
                         pass
+                check_counts(path, txn, databases)
                 meta = read_meta(path, txn, databases[META])
     except lmdb.Error as error:
         _refuse_inability(path, error)

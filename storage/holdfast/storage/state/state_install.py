@@ -21,9 +21,15 @@ from holdfast.storage.disk.environment import (
 )
 from holdfast.storage.disk.files import remove_tree, sync_path
 from holdfast.storage.disk.records import RecordDamaged, unpack_record
-from holdfast.storage.errors import InstallRefused, state_failure
+from holdfast.storage.errors import InstallRefused, StateDamaged, state_failure
 from holdfast.storage.state.rules import StateMeta
-from holdfast.storage.state.state_store import DATABASE_NAMES, META, SNAPSHOT, read_meta
+from holdfast.storage.state.state_store import (
+    DATABASE_NAMES,
+    META,
+    SNAPSHOT,
+    check_counts,
+    read_meta,
+)
 from holdfast.storage.state.state_stream import StreamDecoder
 
 if TYPE_CHECKING:
@@ -124,6 +130,10 @@ class StateInstall:
         if not self._decoder.whole:
             raise InstallRefused("it ends before its end")
         with reading(self._environment) as txn:
+            try:
+                check_counts(self._path, txn, self._databases)
+            except StateDamaged as damage:
+                raise InstallRefused(damage.damage) from damage
             meta = read_meta(self._path, txn, self._databases[META])
         if meta is None:
             raise InstallRefused("it does not say what it covers")

@@ -7,6 +7,7 @@ serialised here; any thread may read.
 
 from __future__ import annotations
 
+import json
 import struct
 import threading
 from contextlib import contextmanager
@@ -68,6 +69,12 @@ DATABASE_NAMES = _FIRST_NAMES + _LATER_NAMES
 STATE_NAMES = tuple(name for name in DATABASE_NAMES if name != EVENTS)
 
 SNAPSHOT = b"snapshot"
+COUNTS = b"counts"
+"""The record in `meta` of how many records each later database has; 0.1.0 has none.
+
+It is no part of the snapshot's description, because 0.1.0 would take a longer one for damage and
+set the directory aside. So that version finds this one sound, and refuses its records' version.
+"""
 DROP_EVENTS_A_TRANSACTION = 10_000
 CLOSE_SECONDS = 10.0
 """How long `close` waits: a page of events takes milliseconds, a copy of a large state seconds."""
@@ -155,6 +162,7 @@ class StateStore:
             for change in changes:
                 _apply(opened, txn, change)
             _append_events(opened, txn, events, meta)
+            _count_later(opened, txn)
             txn.put(SNAPSHOT, _pack_meta(meta), db=opened.databases[META])
 
         self._transact("snapshot", write)
@@ -277,7 +285,7 @@ class StateStore:
 
 def _apply(opened: Opened, txn: lmdb.Transaction[bytes], change: Change) -> None:
     name, key, content = change
-    if name == EVENTS or (name, key) == (META, SNAPSHOT):
+    if name == EVENTS or (name == META and key in {SNAPSHOT, COUNTS}):
         raise WriteRefused(f"{key!r} in {name} is not written as a change")
     if content is None:
         txn.delete(disk_key(key), db=opened.databases[name])
@@ -318,8 +326,11 @@ def read_records(
     try:
         for key, stored in walk(txn, database):
             seen += 1
-            if (name, key) != (META, SNAPSHOT):
-                yield _verified(path, name, key, stored)
+            if (name, key) == (META, SNAPSHOT):
+                continue
+            record = _verified(path, name, key, stored)
+            if (name, key) != (META, COUNTS):
+                yield record
         promised = txn.stat(database)["entries"]
     except lmdb.Error as error:
         raise StateDamaged(path, str(error), database=name) from error
@@ -346,6 +357,27 @@ def open_state_databases(environment: lmdb.Environment, *, create: bool) -> Data
     """
     first = open_databases(environment, _FIRST_NAMES)
     return first | open_later_databases(environment, _LATER_NAMES, create=create)
+
+
+def check_counts(path: Path, txn: lmdb.Transaction[bytes], databases: Databases) -> None:
+    """Raise `StateDamaged` if a later database lacks records, or is missing (S21).
+
+    LMDB finds a database by its name: if the name is damaged, it looks like one never made.
+    """
+    stored = txn.get(COUNTS, db=databases[META])
+    if stored is None:
+        return
+    counts = json.loads(_verified(path, META, COUNTS, stored).content)
+    for name in _LATER_NAMES:
+        found = txn.stat(databases[name])["entries"] if name in databases else 0
+        if found != (promised := counts.get(name, 0)):
+            raise StateDamaged(path, f"{found} of {promised} records were found", database=name)
+
+
+def _count_later(opened: Opened, txn: lmdb.Transaction[bytes]) -> None:
+    counts = {name: txn.stat(opened.databases[name])["entries"] for name in _LATER_NAMES}
+    content = json.dumps(counts, sort_keys=True).encode()
+    txn.put(COUNTS, pack_record(META, COUNTS, content), db=opened.databases[META])
 
 
 def read_chunks(copy: Path, size: int) -> Iterator[bytes]:

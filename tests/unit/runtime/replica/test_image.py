@@ -27,6 +27,7 @@ from holdfast.storage.codec.event_codec import StateItem, encode_entry, encode_s
 from holdfast.storage.codec.state_image import changes, digest_of, restore
 from holdfast.storage.directory.check import walk_directory
 from holdfast.storage.state.state_store import StateRecord, StateStore
+from holdfast.v1.state_pb2 import StateRecord as StateRecordMessage
 from unit.runtime.old_directory import make_old_directory
 
 
@@ -107,6 +108,26 @@ def test_s3_a_state_has_the_same_digest_from_old_records_and_from_new_ones(old: 
     assert machine.digest()[:8] == digest_of(again).to_bytes(8, "big")
     assert encode_state(StateItem(("g",), found)) in anew.values()
     assert encode_state(StateItem(("g",), found)) not in kept, "a group of 0.1.0 has no body"
+
+
+def test_each_snapshot_has_a_record_that_version_0_1_0_refuses(old: Path) -> None:
+    """That version would not see the database of the histories, and forget them in silence.
+
+    It reads every record, and takes version 1 only. A state without groups has a cluster's record.
+    """
+    store, snapshots, machine = opened(old)
+    index = machine.state.applied_index + 1
+    snapshots.note(machine.apply(index, 1, b""), 1)
+    snapshots.take(machine, 1).result()
+    versions = [
+        StateRecordMessage.FromString(record.content).schema_version
+        for record in store.load()
+        if record.database == "meta"
+    ]
+    store.close()
+
+    assert versions == [2]
+    assert walk_directory(old).sound
 
 
 def test_an_old_directory_is_filed_anew_by_its_next_snapshot(old: Path) -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
 PEERS: Final = "cluster.peers."
+NAME_MAX: Final = 256
+"""Characters of a name that peers read (`raft.wire.bounds`, which nothing above raft imports)."""
 _PEER_FIELDS: Final = {key.name: key for key in PEER_KEYS}
 NOT_A_NODES: Final = frozenset({"HOLDFAST_CLUSTER", "HOLDFAST_ADDRESS", "HOLDFAST_TLS"})
 """Variables of the command line that resemble a key."""
@@ -282,6 +284,7 @@ def _checked(config: NodeConfig) -> NodeConfig:
             f"node.name is {config.name!r}, but [cluster.peers] has only {names}: add "
             f"[cluster.peers.{config.name}] or correct the name"
         )
+    _refuse_long_names(config)
     if len(config.peers) % 2 == 0:
         raise ConfigError(
             f"a cluster of {len(config.peers)} nodes is no safer than one less; use 1, 3 or 5"
@@ -290,6 +293,18 @@ def _checked(config: NodeConfig) -> NodeConfig:
     _refuse_open_insecure(config)
     _refuse_settings(config.settings)
     return config
+
+
+def _refuse_long_names(config: NodeConfig) -> None:
+    """Refuse names that no peer would read: such nodes would never find each other."""
+    named = [("cluster.id", config.cluster_id), ("node.name", config.name)]
+    named += [("a name in [cluster.peers]", peer.name) for peer in config.peers]
+    for what, name in named:
+        if len(name) > NAME_MAX:
+            raise ConfigError(
+                f"{what} has {len(name)} characters ({name[:20]!r}...): nodes tell each other at "
+                f"most {NAME_MAX}. Choose a shorter one"
+            )
 
 
 def _refuse_raft_times(heartbeat: int, least: int, most: int) -> None:

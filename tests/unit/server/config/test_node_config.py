@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.coordinator.model.events import SettingChange
+from holdfast.raft.wire.bounds import TEXT_MAX
 from holdfast.server.config import text
 from holdfast.server.config.node_config import ConfigError, NodeConfig, Tls, load
 
@@ -21,6 +22,9 @@ id = "c"
 [tls]
 insecure_loopback = true
 """
+
+TOO_LONG = "n" * (TEXT_MAX + 1)
+PEER = 'client_address = "127.0.0.1:7400"\npeer_address = "127.0.0.1:7500"\n'
 
 
 def loaded(
@@ -75,6 +79,12 @@ def test_settings_of_the_log_are_collected_as_text(tmp_path: Path) -> None:
         (GOOD.replace("insecure_loopback = true", 'insecure_loopback = true\nca = "x"'), "remove"),
         (GOOD.replace("_loopback = true", '_loopback = true\npeer_ca = "x"'), "remove"),
         (GOOD + "[group]\nmax_size = 0\n", "group.max_size: 0 is out of bounds"),
+        (GOOD.replace('id = "c"', f'id = "{TOO_LONG}"'), "cluster.id has 257 characters"),
+        (GOOD.replace("node-1", TOO_LONG), "node.name has 257 characters"),
+        (
+            GOOD + f"[cluster.peers.node-1]\n{PEER}[cluster.peers.{TOO_LONG}]\n{PEER}",
+            "a name in [cluster.peers] has 257 characters",
+        ),
         ("[node\n", "not TOML"),
         (GOOD + '[cluster.peers.other]\nclient_address="127.0.0.1:1"\n', "peer_address"),
     ],
@@ -88,6 +98,14 @@ def test_a_mistake_is_one_sentence_that_says_what_would_be_right(
 
     assert said in str(refused.value)
     assert "\n" not in str(refused.value).removeprefix(str(tmp_path))
+
+
+def test_the_longest_name_that_peers_read_is_accepted(tmp_path: Path) -> None:
+    """Above it, a node starts and never finds the others: they drop what it says."""
+    name = TOO_LONG[1:]
+    config = loaded(tmp_path, GOOD.replace('"c"', f'"{name}"').replace("node-1", name))
+
+    assert (config.cluster_id, config.name) == (name, name)
 
 
 def test_a_misspelt_variable_is_refused_and_a_foreign_one_is_not(tmp_path: Path) -> None:

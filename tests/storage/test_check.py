@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.storage.codec.history_image import REBALANCES
 from holdfast.storage.directory.check import verify_directory
 from holdfast.storage.disk.environment import open_environment
 from holdfast.storage.errors import Refusal
 from holdfast.storage.journal.journal import Entry, JournalBatch
 from holdfast.storage.journal.lmdb_journal import LmdbJournal
-from holdfast.storage.state.state_store import REBALANCES, StateStore
+from holdfast.storage.state.state_store import StateStore
 from storage.power import PAGE, applied, recorded
 from storage.stores import filled, meta
 

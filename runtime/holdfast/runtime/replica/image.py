@@ -53,13 +53,13 @@ def read_image(records: Iterable[StateRecord]) -> tuple[Image, Histories]:
     """
     heads: dict[str, bytes] = {}
     state: list[bytes] = []
-    filed: list[bytes] = []
+    filed: list[tuple[bytes, bytes]] = []
     misfiled: dict[bytes, bytes] = {}
     for database, key, content in records:
         if database == CHAINS:
             heads[key.decode()[1:]] = content
         elif database == REBALANCES:
-            filed.append(content)
+            filed.append((key, content))
         elif is_misfiled(database, key):
             misfiled[key] = content
         else:
@@ -68,4 +68,4 @@ def read_image(records: Iterable[StateRecord]) -> tuple[Image, Histories]:
     stored = Image(restore(state), PMap(heads), histories, tuple(misfiled))
     if not misfiled:
         return stored, histories
-    return stored, restore_histories([*misfiled.values(), *filed])
+    return stored, restore_histories([*misfiled.items(), *filed])

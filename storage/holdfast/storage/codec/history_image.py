@@ -23,6 +23,9 @@ logger = logging.getLogger(__name__)
 REBALANCES: Final = "rebalances"
 
 _KIND: Final = "b"
+_MISPLACED: Final = (
+    "rebalance %s of the group %r is stored under the key %s, which is another's; it is left out"
+)
 
 
 def history_changes(before: Histories, after: Histories) -> Iterator[Change]:
@@ -60,27 +63,31 @@ def is_misfiled(database: str, key: bytes) -> bool:
     return database == GROUPS and key.startswith(_KIND.encode())
 
 
-def restore_histories(contents: Iterable[bytes]) -> Histories:
-    """Restore histories from records of rebalances, wherever filed; of two, the last wins.
+def restore_histories(records: Iterable[tuple[bytes, bytes]]) -> Histories:
+    """Restore histories from keys and contents, wherever filed; of two rebalances, the last wins.
 
-    A record that cannot be read is logged and left out.
+    A record that cannot be read, or lies under another one's key, is logged and left out: nobody
+    may be told the life of another group.
     """
     found: defaultdict[str, dict[int, Rebalance]] = defaultdict(dict)
-    for content in contents:
+    for key, content in records:
         try:
-            group_id, told = _decoded(content)
+            group_id, number, told = _decoded(content)
         except Exception:
             logger.exception("a stored rebalance cannot be read and is left out")
             continue
-        found[group_id][told.number] = told
+        if key == key_bytes(_KIND, (group_id, number)) and number == str(told.number):
+            found[group_id][told.number] = told
+        else:
+            logger.error(_MISPLACED, told.number, group_id, key.hex())
     return PMap((group_id, _in_order(told)) for group_id, told in found.items())
 
 
-def _decoded(content: bytes) -> tuple[str, Rebalance]:
-    """Read a record of a rebalance and its group. Raises `CodecError` for a record that is none."""
+def _decoded(content: bytes) -> tuple[str, str, Rebalance]:
+    """Read a rebalance with its group and number. Raises `CodecError` for a record that is none."""
     match decode_state(content):
-        case StateItem(key=(str() as group_id, _), value=Rebalance() as told):
-            return group_id, told
+        case StateItem(key=(str() as group_id, str() as number), value=Rebalance() as told):
+            return group_id, number, told
         case item:
             raise CodecError(f"{item.key!r} is no rebalance", "rebalance record")
 

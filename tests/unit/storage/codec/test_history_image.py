@@ -37,7 +37,7 @@ HISTORIES: Histories = PMap({"g": NINE, "h": (told(1),)})
 
 
 def test_what_was_written_restores() -> None:
-    assert restore_histories(written(HISTORIES).values()) == HISTORIES
+    assert restore_histories(written(HISTORIES).items()) == HISTORIES
 
 
 def test_each_rebalance_has_a_record_and_the_oldest_goes() -> None:
@@ -46,14 +46,14 @@ def test_each_rebalance_has_a_record_and_the_oldest_goes() -> None:
 
     changes = list(history_changes(HISTORIES, after))
     assert sorted(change.content is None for change in changes) == [False, True]
-    assert restore_histories(written(HISTORIES, after).values()) == after
+    assert restore_histories(written(HISTORIES, after).items()) == after
 
 
 def test_a_rebalance_that_goes_on_is_written_anew() -> None:
     after = HISTORIES.set("h", (told(1, "another reason"),))
 
     assert len(list(history_changes(HISTORIES, after))) == 1
-    assert restore_histories(written(HISTORIES, after).values()) == after
+    assert restore_histories(written(HISTORIES, after).items()) == after
 
 
 def test_a_deleted_groups_records_go() -> None:
@@ -87,9 +87,9 @@ def test_s6_a_record_that_is_no_rebalance_is_left_out_and_told_of(
     content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     """Nothing is decided on a history, so it must not stop a start."""
-    good = [*written(HISTORIES).values()]
+    good = [*written(HISTORIES).items()]
 
-    assert restore_histories([content, *good]) == HISTORIES
+    assert restore_histories([(b"g", content), *good]) == HISTORIES
     assert len(caplog.records) == 1
 
 
@@ -101,8 +101,8 @@ def test_s6_a_rebalance_that_has_no_form_on_disk_is_left_out_and_told_of_once(
     bad = HISTORIES.set("g", (*NINE, unstorable))
     later = bad.set("g", (*NINE, unstorable, told(13)))
 
-    assert restore_histories(written(bad).values()) == HISTORIES
-    assert restore_histories(written(HISTORIES, bad, later).values()) == HISTORIES.set(
+    assert restore_histories(written(bad).items()) == HISTORIES
+    assert restore_histories(written(HISTORIES, bad, later).items()) == HISTORIES.set(
         "g", (*NINE, told(13))
     )
     assert len(caplog.records) == 2, "one for each store that was written"
@@ -111,12 +111,32 @@ def test_s6_a_rebalance_that_has_no_form_on_disk_is_left_out_and_told_of_once(
 def test_s6_no_older_form_of_a_rebalance_that_cannot_be_stored_stays() -> None:
     bad = HISTORIES.set("h", (told(1)._replace(came=-1),))
 
-    assert restore_histories(written(HISTORIES, bad).values()) == HISTORIES.remove("h")
+    assert restore_histories(written(HISTORIES, bad).items()) == HISTORIES.remove("h")
+
+
+@pytest.mark.parametrize(
+    ("key", "item"),
+    [
+        (("h", "1"), StateItem(("g", "1"), told(1))),
+        (("g", "2"), StateItem(("g", "1"), told(1))),
+        (("g", "2"), StateItem(("g", "2"), told(1))),
+    ],
+)
+def test_a_record_under_anothers_key_is_left_out(
+    key: tuple[str, str], item: StateItem, caplog: pytest.LogCaptureFixture
+) -> None:
+    """S21: one group must not be told the life of another; the rest is told as it was."""
+    other: Histories = PMap({"i": (told(1),)})
+    records = written(other) | {key_bytes("b", key): encode_state(item)}
+
+    assert restore_histories(records.items()) == other
+    assert "it is left out" in caplog.text
 
 
 def test_of_two_records_of_a_rebalance_the_last_counts() -> None:
     """Whoever reads both places gives the old one first."""
     old, new = (encode_state(StateItem(("g", "1"), told(1, reason))) for reason in ("old", "new"))
 
-    assert restore_histories([old, new]) == PMap({"g": (told(1, "new"),)})
+    key = key_bytes("b", ("g", "1"))
+    assert restore_histories([(key, old), (key, new)]) == PMap({"g": (told(1, "new"),)})
     assert isinstance(next(history_changes(PMap(), HISTORIES)), Change)

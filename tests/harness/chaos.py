@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from harness.cluster import SETTINGS, Cluster
 from harness.journal import PowerCut
 from holdfast.raft.api import EngineStopped, Overloaded, ProposalId
-from holdfast.raft.core.switches import ALL, Switch
+from holdfast.raft.core.context import ALL, Switch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

@@ -28,7 +28,7 @@ from holdfast.raft.api import (
     SnapshotMark,
     Stopped,
 )
-from holdfast.raft.core.switches import ALL, Switch
+from holdfast.raft.core.context import ALL, Switch
 from holdfast.raft.pysyncobj.engine import Engine
 
 if TYPE_CHECKING:

@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from harness.chaos import Chaos
-from holdfast.raft.core.switches import ALL
+from holdfast.raft.core.context import ALL
 from holdfast.raft.messages import Recalled
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from holdfast.raft.core.switches import Switch
+    from holdfast.raft.core.context import Switch
     from holdfast.storage.journal.journal import JournalBatch, JournalImage
 
 SHARE = 0.6

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from holdfast.raft.core.switches import ALL, Switch
+from holdfast.raft.core.context import ALL, Switch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -7,7 +7,7 @@ from contextlib import suppress
 from harness.cluster import HEARTBEAT, Cluster
 from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import EngineStopped
-from holdfast.raft.core.switches import Switch
+from holdfast.raft.core.context import Switch
 
 GOOD, BAD = b"the state of two", b"the state of one"
 

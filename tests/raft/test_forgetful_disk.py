@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.teeth import Switches, first_harm, guards
+from holdfast.raft.core.context import Switch
 from holdfast.raft.core.log import QUIET_SECONDS
-from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import Recall, Recalled, VoteGranted, Witness
 
 if TYPE_CHECKING:

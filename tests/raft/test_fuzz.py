@@ -12,8 +12,8 @@ import pytest
 
 from harness.chaos import Chaos, Violation
 from harness.forgetting import Forgetting
+from holdfast.raft.core.context import ALL, Switch
 from holdfast.raft.core.log import LogForked
-from holdfast.raft.core.switches import ALL, Switch
 
 FIRST, COUNT = map(int, os.environ.get("HOLDFAST_FUZZ_SEEDS", "1:60").split(":"))
 STEPS = int(os.environ.get("HOLDFAST_FUZZ_STEPS", "4000"))

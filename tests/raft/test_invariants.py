@@ -15,9 +15,9 @@ import pytest
 from harness.cluster import HEARTBEAT, Cluster
 from harness.journal import Snapshot
 from holdfast.raft.api import EngineInvariantBroken, EngineStopped, SnapshotMark
+from holdfast.raft.core.context import ALL, Switch
 from holdfast.raft.core.invariants import CLOCK, LEADING, NAMES, POSITIONS, STANDING
 from holdfast.raft.core.learners import _Learner
-from holdfast.raft.core.switches import ALL, Switch
 from holdfast.raft.messages import Append, TermNotice
 from holdfast.storage.journal.journal import HardState
 

@@ -11,7 +11,7 @@ from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.journal import PowerCut
 from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import MIB, Applied, EngineStopped
-from holdfast.raft.core.switches import Switch
+from holdfast.raft.core.context import Switch
 from holdfast.raft.messages import ITEMS_MAX, Append, EntryChunk, LogEntry, SnapshotChunk
 
 if TYPE_CHECKING:

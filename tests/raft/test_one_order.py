@@ -9,7 +9,7 @@ from harness.journal import Snapshot
 from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import Applied, Item, LeaderSeen, ProbeFailed, RoleChanged, SnapshotMark
 from holdfast.raft.core.apply_queue import ApplyQueue
-from holdfast.raft.core.switches import Switch
+from holdfast.raft.core.context import Switch
 from holdfast.raft.messages import Ack
 
 

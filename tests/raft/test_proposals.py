@@ -10,7 +10,7 @@ import pytest
 from harness.cluster import HEARTBEAT, Cluster
 from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import EntryTooLarge, Fate, Overloaded, Settings
-from holdfast.raft.core.switches import ALL, Switch
+from holdfast.raft.core.context import ALL, Switch
 
 
 @guards(Switch.S1_DROP, Switch.S1_SKIP, harm="live_member_expired")

@@ -7,7 +7,7 @@ import pytest
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import EngineStopped
-from holdfast.raft.core.switches import Switch
+from holdfast.raft.core.context import Switch
 from holdfast.raft.messages import Ack
 
 

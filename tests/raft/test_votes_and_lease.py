@@ -7,7 +7,7 @@ from dataclasses import replace
 from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import BarrierPassed, ProbeFailed, ProbePassed
-from holdfast.raft.core.switches import Switch
+from holdfast.raft.core.context import Switch
 from holdfast.raft.messages import Ack, RequestVote, TermNotice, VoteGranted
 
 MIN, MAX = SETTINGS.election_min, SETTINGS.election_max

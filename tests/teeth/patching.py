@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
-from holdfast.raft.core.switches import ALL, Switch
+from holdfast.raft.core.context import ALL, Switch
 from holdfast.raft.pysyncobj import engine
 
 if TYPE_CHECKING:

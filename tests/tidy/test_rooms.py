@@ -1,6 +1,7 @@
 """Rooms within a package: which of them a room may know, and what none but one may import."""
 
 import ast
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +12,9 @@ from tidy.repository import ROOT, module_name, plant, sources, syntax, where
 from tidy.test_layers import IMPURE, imports, under
 
 Check = Callable[[Path], list[str]]
+
+FILES_MAX = 20
+"""Files in a folder of the product, generated ones apart."""
 
 _SESSION = ["errors"]
 _TRANSLATE = ["_session", "errors", "_text"]
@@ -248,7 +252,21 @@ def check_bodies(root: Path) -> list[str]:
     ]
 
 
-CHECKS = [check_order, check_pure, check_stores, check_rooms, check_classic_states, check_bodies]
+def check_folders(root: Path) -> list[str]:
+    """Find folders with more files than a reader takes in; generated ones do not count."""
+    files = Counter(str(path.parent.relative_to(root)) for path in sources(root))
+    return [f"{name}: {count} files" for name, count in sorted(files.items()) if count > FILES_MAX]
+
+
+CHECKS = [
+    check_order,
+    check_pure,
+    check_stores,
+    check_rooms,
+    check_classic_states,
+    check_bodies,
+    check_folders,
+]
 BAD = [
     (check_stores, "storage/holdfast/storage/segments/x.py", "import lmdb"),
     (check_stores, "storage/holdfast/storage/state/x.py", "from pyarrow import parquet"),
@@ -423,3 +441,10 @@ def test_what_is_allowed_passes_every_check(name: str, text: str, tmp_path: Path
     root = plant(tmp_path, {name: text})
 
     assert [check(root) for check in CHECKS] == [[]] * len(CHECKS)
+
+
+@pytest.mark.parametrize(("files", "found"), [(FILES_MAX, 0), (FILES_MAX + 1, 1)])
+def test_a_folder_that_is_too_full_is_found(files: int, found: int, tmp_path: Path) -> None:
+    names = (f"raft/holdfast/raft/core/x{number}.py" for number in range(files))
+
+    assert len(check_folders(plant(tmp_path, dict.fromkeys(names, "")))) == found

@@ -88,7 +88,7 @@ def test_every_safety_rule_has_its_scenario_played() -> None:
 
 def test_every_rule_that_the_overlay_can_leave_out_is_a_safety_rule_or_mends_the_engine() -> None:
     """A switch without a rule would be a switch that nobody needs."""
-    text = (ROOT / "raft/holdfast/raft/core/switches.py").read_text()
+    text = (ROOT / "raft/holdfast/raft/core/context.py").read_text()
     switches = re.findall(r'^    S(\d+)_\w+ = "S(\d+)', text, re.MULTILINE)
     assert len(switches) > 10
     assert all(name == told and int(name) in RULES for name, told in switches)

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from holdfast.raft.core import lease
 from holdfast.raft.core.append import Appending
+from holdfast.raft.core.context import Switch
 from holdfast.raft.core.lease import Lease
-from holdfast.raft.core.switches import Switch
 from holdfast.raft.core.watch import Watch
 from teeth.catalogue import Scenario, seeded
 from teeth.patching import replaced, without

@@ -11,9 +11,9 @@ import logging
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import EngineStopped, SnapshotFailed, SnapshotMark
+from holdfast.raft.core.context import Switch
 from holdfast.raft.core.elections import NEVER
 from holdfast.raft.core.snapshot_transfer import Cursor, StreamKey
-from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import Ack, Append, ChunkAck, EntryChunk, LogEntry, SnapshotChunk
 
 if TYPE_CHECKING:

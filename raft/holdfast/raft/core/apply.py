@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import Applied, Installed, LeaderSeen, RoleChanged
+from holdfast.raft.core.context import Switch
 from holdfast.raft.core.proposals import unpack_command
-from holdfast.raft.core.switches import Switch
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -11,7 +11,7 @@ from itertools import takewhile
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import ProbeFailed, Refused, RoleChanged
-from holdfast.raft.core.switches import Switch
+from holdfast.raft.core.context import Switch
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from holdfast.raft.core.switches import Switch
+from holdfast.raft.core.context import Switch
 from holdfast.raft.messages import PreVote, PreVoteGranted, TermNotice
 
 if TYPE_CHECKING:

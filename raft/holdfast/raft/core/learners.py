@@ -10,8 +10,8 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from holdfast.raft.core.context import Switch
 from holdfast.raft.core.log import NO_OP
-from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import Formed, Hello
 
 if TYPE_CHECKING:

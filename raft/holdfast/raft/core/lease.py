@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import BarrierPassed, ProbeFailed, ProbePassed
-from holdfast.raft.core.switches import Switch
+from holdfast.raft.core.context import Switch
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from holdfast.raft.api import EngineStopped, Stage
-from holdfast.raft.core.switches import Switch
+from holdfast.raft.core.context import Switch
 from holdfast.storage.journal.journal import Identity
 
 if TYPE_CHECKING:

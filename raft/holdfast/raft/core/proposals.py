@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import EntryTooLarge, Overloaded, ProposalId, Refused
+from holdfast.raft.core.context import Switch
 from holdfast.raft.core.log import NO_OP
-from holdfast.raft.core.switches import Switch
 
 if TYPE_CHECKING:
     from holdfast.raft.core.context import Context

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import SnapshotFailed
+from holdfast.raft.core.context import Switch
 from holdfast.raft.core.snapshot_transfer import OutStream, slices
-from holdfast.raft.core.switches import Switch
 from holdfast.raft.messages import (
     ITEMS_MAX,
     Ack,

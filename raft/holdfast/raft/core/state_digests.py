@@ -11,7 +11,7 @@ from collections import OrderedDict, deque
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import EngineStopped
-from holdfast.raft.core.switches import Switch
+from holdfast.raft.core.context import Switch
 from holdfast.raft.messages import StateDigest
 
 if TYPE_CHECKING:

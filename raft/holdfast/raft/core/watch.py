@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from holdfast.raft.core.context import ALL
 from holdfast.raft.core.invariants import (
     CLOCK,
     LEADING,
@@ -20,7 +21,6 @@ from holdfast.raft.core.invariants import (
     Standing,
     judge,
 )
-from holdfast.raft.core.switches import ALL
 
 if TYPE_CHECKING:
     from holdfast.raft.api import SnapshotSource

@@ -11,7 +11,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import EngineStopped, PeerStatus, ProposalId, Status, Stopped
-from holdfast.raft.core.switches import ALL, Switch
+from holdfast.raft.core.context import ALL, Switch
 from holdfast.raft.messages import (
     Ack,
     Append,

@@ -20,7 +20,7 @@ from holdfast.raft.core.append import Appending, Installing
 from holdfast.raft.core.apply import Delivery
 from holdfast.raft.core.apply_queue import ApplyQueue
 from holdfast.raft.core.completion import Completion
-from holdfast.raft.core.context import Context
+from holdfast.raft.core.context import Context, Switch
 from holdfast.raft.core.elections import Elections
 from holdfast.raft.core.leadership_transfer import LeadershipTransfer
 from holdfast.raft.core.learners import Forming, Learners, Rebuild
@@ -31,7 +31,6 @@ from holdfast.raft.core.proposals import Proposals
 from holdfast.raft.core.ready import Ready
 from holdfast.raft.core.replication import Replication
 from holdfast.raft.core.state_digests import StateDigests
-from holdfast.raft.core.switches import Switch
 from holdfast.raft.core.watch import Watch
 from holdfast.raft.pysyncobj.engine_state import LEADER, EngineState, Peer
 from holdfast.raft.pysyncobj.journal_adapter import EngineJournal, adopt_journals

@@ -18,9 +18,9 @@ from holdfast.raft.api import (
 )
 from holdfast.raft.core.apply_queue import ApplyQueue
 from holdfast.raft.core.completion import Completion
+from holdfast.raft.core.context import ALL
 from holdfast.raft.core.log import StoredLog
 from holdfast.raft.core.ready import Ready
-from holdfast.raft.core.switches import ALL
 from holdfast.raft.messages import Append, TermNotice
 
 if TYPE_CHECKING:

@@ -43,7 +43,8 @@ OFFSET_BYTES: Final = 350
 TOPIC_BYTES: Final = 400
 REQUEST_BYTES: Final = 1_200
 SETTING_BYTES: Final = 400
-_SIGN_BYTES_MAX: Final = 4
+SIGN_BYTES_MAX: Final = 4
+"""One character of a text that is not ASCII."""
 
 
 def of(state: State, types: Types) -> Usage:
@@ -124,7 +125,7 @@ def _grown(before: PMap[K, V], after: PMap[K, V], weigh: Callable[[K, V], int]) 
 
 def of_text(text: str) -> int:
     """Return about how many bytes a text takes."""
-    return len(text) if text.isascii() else _SIGN_BYTES_MAX * len(text)
+    return len(text) if text.isascii() else SIGN_BYTES_MAX * len(text)
 
 
 def of_texts(texts: Iterable[str]) -> int:

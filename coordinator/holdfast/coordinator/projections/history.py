@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
 
+from holdfast.coordinator.groups.usage import SIGN_BYTES_MAX, of_text, of_texts
 from holdfast.coordinator.model.ids import (
     GroupId,
     InstanceId,
@@ -25,9 +26,6 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _REBALANCE_BYTES: Final = 1_000
-_LISTED_BYTES: Final = 100
-"""One name in a list, beside its text."""
-_SIGN_BYTES_MAX: Final = 4
 
 TEXT_BYTES_MAX: Final = 249
 """What a text in a history may take: Kafka's longest topic name, as long as an instance id."""
@@ -128,14 +126,14 @@ def newest(histories: Histories, group_id: GroupId, most: int) -> History:
 
 def cut(text: str) -> str:
     """Return a text of at most `TEXT_BYTES_MAX`, measured as in `weight`: its begin and its end."""
-    most = TEXT_BYTES_MAX if text.isascii() else TEXT_BYTES_MAX // _SIGN_BYTES_MAX
+    most = TEXT_BYTES_MAX if text.isascii() else TEXT_BYTES_MAX // SIGN_BYTES_MAX
     if len(text) <= most:
         return text
     return text[: most - len(_GAP) - _END] + _GAP + text[-_END:]
 
 
 def weight(told: Rebalance) -> int:
-    """Return about how many bytes of memory a rebalance takes, measured as in `model.usage`."""
+    """Return about how many bytes of memory a rebalance takes, measured as in `groups.usage`."""
     texts = (
         told.reason,
         told.member_id,
@@ -145,29 +143,19 @@ def weight(told: Rebalance) -> int:
         told.instance_id or "",
         told.client_id,
     )
-    size = _REBALANCE_BYTES + sum(map(_text, texts)) + weight_of_texts(told.reassigned_names)
-    size += sum(map(weight_of_texts, told.changes)) + sum(map(weight_of_move, told.moves))
+    size = _REBALANCE_BYTES + sum(map(of_text, texts)) + of_texts(told.reassigned_names)
+    size += sum(map(of_texts, told.changes)) + sum(map(weight_of_move, told.moves))
     return size + sum(map(weight_of_parted, told.parted))
-
-
-def weight_of_texts(texts: Iterable[str]) -> int:
-    """Return the bytes of texts in a list, or in one item of a list."""
-    return sum(map(weight_of_name, texts))
-
-
-def weight_of_name(name: str) -> int:
-    """Return the bytes of one text in a list."""
-    return _LISTED_BYTES + _text(name)
 
 
 def weight_of_move(move: Move) -> int:
     """Return the bytes of a move."""
-    return weight_of_texts((move.topic, move.before, move.after))
+    return of_texts((move.topic, move.before, move.after))
 
 
 def weight_of_parted(parted: Parted) -> int:
     """Return the bytes of a member that left."""
-    return weight_of_name(parted.name) + len(parted.assignment)
+    return of_texts((parted.name,)) + len(parted.assignment)
 
 
 def fitting(items: Iterable[T], weigh: Callable[[T], int], room: int) -> tuple[T, ...]:
@@ -179,7 +167,3 @@ def fitting(items: Iterable[T], weigh: Callable[[T], int], room: int) -> tuple[T
             break
         found.append(item)
     return tuple(found)
-
-
-def _text(text: str) -> int:
-    return len(text) if text.isascii() else _SIGN_BYTES_MAX * len(text)

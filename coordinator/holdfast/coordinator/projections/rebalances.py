@@ -14,7 +14,7 @@ from heapq import nsmallest
 from itertools import chain, islice
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from holdfast.coordinator.groups.usage import REBALANCES_MAX
+from holdfast.coordinator.groups.usage import REBALANCES_MAX, of_texts
 from holdfast.coordinator.model.events import (
     AssignmentStored,
     GenerationStarted,
@@ -43,9 +43,7 @@ from holdfast.coordinator.projections.history import (
     fitting,
     weight,
     weight_of_move,
-    weight_of_name,
     weight_of_parted,
-    weight_of_texts,
 )
 
 if TYPE_CHECKING:
@@ -240,7 +238,7 @@ def _listed(last: Rebalance, names: Iterable[str], how: str) -> tuple[Change, ..
     if len(last.changes) >= LISTED_MAX:
         return last.changes
     known = chain(last.changes, (Change(cut(name), how) for name in names))
-    return fitting(islice(known, LISTED_MAX), weight_of_texts, CHANGES_BYTES_MAX)
+    return fitting(islice(known, LISTED_MAX), of_texts, CHANGES_BYTES_MAX)
 
 
 def _parted(
@@ -281,7 +279,7 @@ def _told(
     names = map(cut, nsmallest(LISTED_MAX, (each.name for each in staying)))
     told = last._replace(
         reassigned=len(staying),
-        reassigned_names=fitting(names, weight_of_name, NAMES_BYTES_MAX),
+        reassigned_names=fitting(names, lambda name: of_texts((name,)), NAMES_BYTES_MAX),
         parted=(),
     )
     differences += staying

@@ -136,12 +136,19 @@ class GroupType(Generic[D]):
     """A member's assignment as bytes, or the last one, if that was abandoned (K-D10): projections
     find by it what moved in a rebalance."""
 
+    _answered: frozenset[type] = field(init=False)
+    """The classes of `heartbeats` and `calls`."""
     _taken: frozenset[type] = field(init=False)
     """The classes of all commands that it decides; each command is looked up here."""
 
     def __post_init__(self) -> None:
         """Collect the classes once."""
-        object.__setattr__(self, "_taken", frozenset(self.heartbeats + self.calls + self.one_shots))
+        object.__setattr__(self, "_answered", frozenset(self.heartbeats + self.calls))
+        object.__setattr__(self, "_taken", self._answered | frozenset(self.one_shots))
+
+    def answers(self, command: object) -> bool:
+        """Return whether a command of this class is a call or a heartbeat of the type."""
+        return type(command) in self._answered
 
     def takes(self, command: object) -> bool:
         """Return whether the type decides commands of this class."""

@@ -39,8 +39,7 @@ def for_command(group: Group[Any] | None, command: object) -> GroupType[Draft] |
 
 def answering(command: object) -> GroupType[Draft] | None:
     """Return the type that a call belongs to; None if groups of all types answer it alike."""
-    found = (each for each in TYPES.values() if isinstance(command, each.heartbeats + each.calls))
-    return next(found, None)
+    return next((each for each in TYPES.values() if each.answers(command)), None)
 
 
 def is_of_a_type(command: object) -> bool:

@@ -347,3 +347,11 @@ def test_a_cut_name_keeps_what_tells_it_from_others() -> None:
 
     assert len(cut_names) == 3
     assert all(len(name) == TEXT_BYTES_MAX for name in cut_names)
+
+
+def test_the_client_id_of_a_member_that_comes_with_its_rebalance_is_cut_too() -> None:
+    """The bound on a rebalance holds for each of its texts, by whichever event it came."""
+    calls = Calls()
+    calls.join("b", client_id="c" * (TEXT_BYTES_MAX + 6))
+
+    assert calls.history[-1].client_id == cut("c" * (TEXT_BYTES_MAX + 6))

@@ -211,7 +211,7 @@ def _joined(history: History, event: MemberJoined) -> History:
     last = history[-1]
     name = event.member_id if event.instance_id is None else event.instance_id
     joined = last._replace(came=last.came + 1, changes=_listed(last, (name,), "joined"))
-    if event.member_id == last.member_id:
+    if cut(event.member_id) == last.member_id:
         client_id = cut(event.profile.client_id)
         joined = joined._replace(instance_id=event.instance_id, client_id=client_id)
     return _with_last(history, joined)

@@ -355,3 +355,20 @@ def test_the_client_id_of_a_member_that_comes_with_its_rebalance_is_cut_too() ->
     calls.join("b", client_id="c" * (TEXT_BYTES_MAX + 6))
 
     assert calls.history[-1].client_id == cut("c" * (TEXT_BYTES_MAX + 6))
+
+
+def test_a_member_that_comes_with_its_rebalance_is_known_by_a_long_id_too(calls: Calls) -> None:
+    """A member id begins with a client id of up to 255 characters, so a history cuts it."""
+    client_id = "c" * 255
+    calls.join(client_id=client_id)
+    calls.join(member_id=calls.joined().member_id, client_id=client_id)
+
+    assert calls.history[-1].client_id == cut(client_id)
+
+
+def test_a_static_member_with_the_longest_instance_id_is_named_as_the_cause(calls: Calls) -> None:
+    """Its member id is longer than what a history keeps of a text; its instance id is not."""
+    instance_id = "i" * TEXT_BYTES_MAX
+    calls.join(instance_id)
+
+    assert calls.history[-1].instance_id == instance_id

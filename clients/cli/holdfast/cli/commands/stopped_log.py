@@ -61,8 +61,12 @@ def _checked(folder: Path) -> NodeLog:
     whole = (folder / STATE_FOLDER).is_dir()
     segments = folder / SEGMENTS_FOLDER if (folder / SEGMENTS_FOLDER).is_dir() else folder
     rest = _unsealed(folder).rows if whole else []
-    tail = [] if whole else segments_in(segments.parent / "tail")
-    return check_node(str(folder), [*segments_in(segments), *tail], rest)
+    try:
+        tail = [] if whole else segments_in(segments.parent / "tail")
+        return check_node(str(folder), [*segments_in(segments), *tail], rest)
+    except OSError as error:  # around a data directory: a folder such as lost+found
+        next_step = _hint(folder) or ". Run this as a user who may read it"
+        fail(f"cannot read {error.filename or folder}: {error.strerror or error}{next_step}")
 
 
 def _unsealed(folder: Path) -> Unsealed:
@@ -74,8 +78,8 @@ def _unsealed(folder: Path) -> Unsealed:
 
 def _hint(folder: Path) -> str:
     """Name the data directory if this is the folder around it."""
-    with suppress(OSError):  # a folder that may not be read, such as lost+found
-        for inner in sorted(folder.iterdir()):
+    for inner in sorted(folder.iterdir()):
+        with suppress(OSError):  # one that may not be read is none to name
             if any((inner / name).is_dir() for name in (STATE_FOLDER, SEGMENTS_FOLDER)):
                 return f"; did you mean --node-dir {inner}?"
     return ""

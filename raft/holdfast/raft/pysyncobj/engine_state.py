@@ -1,6 +1,6 @@
 """PySyncObj's private state under readable names: with `overlay`, the only file that knows them.
 
-Implements `core.raft_state.RaftState`, which is all that the concerns see of it.
+Implements `core.context.RaftState`, which is all that the concerns see of it.
 
 A separate object, not properties of the engine: `SyncObj.__init__` evaluates every attribute of
 its class, and takes every attribute that is set later for replicated state.

@@ -29,6 +29,8 @@ _REBALANCE_BYTES: Final = 1_000
 
 TEXT_BYTES_MAX: Final = 249
 """What a text in a history may take: Kafka's longest topic name, as long as an instance id."""
+REASON_BYTES_MAX: Final = 255 * SIGN_BYTES_MAX
+"""What a reason may take: as long as the service takes one, whole in every script."""
 _GAP: Final = "..."
 _END: Final = 36
 """Characters kept of the end of a cut text: a member id ends with what tells it from others."""
@@ -124,9 +126,9 @@ def newest(histories: Histories, group_id: GroupId, most: int) -> History:
     return histories.get(group_id, ())[::-1][:most]
 
 
-def cut(text: str) -> str:
-    """Return a text of at most `TEXT_BYTES_MAX`, measured as in `weight`: its begin and its end."""
-    most = TEXT_BYTES_MAX if text.isascii() else TEXT_BYTES_MAX // SIGN_BYTES_MAX
+def cut(text: str, bytes_max: int = TEXT_BYTES_MAX) -> str:
+    """Return a text of at most `bytes_max`, measured as in `weight`: its begin and its end."""
+    most = bytes_max if text.isascii() else bytes_max // SIGN_BYTES_MAX
     if len(text) <= most:
         return text
     return text[: most - len(_GAP) - _END] + _GAP + text[-_END:]

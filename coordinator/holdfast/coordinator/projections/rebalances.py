@@ -35,6 +35,7 @@ from holdfast.coordinator.model.membership import (
 from holdfast.coordinator.model.subscriptions import CONSUMER
 from holdfast.coordinator.projections.assignment_bytes import partitions
 from holdfast.coordinator.projections.history import (
+    REASON_BYTES_MAX,
     Change,
     Move,
     Parted,
@@ -145,7 +146,7 @@ def opened(
     cause = None if found is None else kind.identify(found)
     begun = Rebalance(
         number=last.number + 1 if last else 1,
-        reason=cut(event.reason),
+        reason=cut(event.reason, REASON_BYTES_MAX),
         member_id=cut(event.member_id),
         at=record.position,
         log_time_ms=record.log_time_ms,

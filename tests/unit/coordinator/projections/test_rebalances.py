@@ -372,3 +372,13 @@ def test_a_static_member_with_the_longest_instance_id_is_named_as_the_cause(call
     calls.join(instance_id)
 
     assert calls.history[-1].instance_id == instance_id
+
+
+@pytest.mark.parametrize("sign", ["x", "\u00e9", "\u4e2d", "\U0001f600"])
+def test_a_reason_is_told_whole_in_every_script(calls: Calls, sign: str) -> None:
+    """It is what an operator wrote for others: one letter beyond ASCII must not cost its middle."""
+    reason = sign * 255
+    calls.stable("a")
+    calls.submit(TriggerRebalance(calls.caller(), "g", reason))
+
+    assert calls.history[-1].reason == reason

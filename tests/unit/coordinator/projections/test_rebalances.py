@@ -335,10 +335,24 @@ def _is_bounded(consumers: Consumers) -> None:
         assert len(encode_state(StateItem(("g", "1"), told))) <= REBALANCE_BYTES_MAX
 
 
-def test_ten_of_the_largest_rebalances_are_kept() -> None:
-    """S23: the cap is on all of a group's history, the newest included."""
-    assert KEPT_MAX * REBALANCE_BYTES_MAX <= HISTORY_BYTES_MAX
-    assert REBALANCE_BYTES_MAX <= 5 * usage.REBALANCE_BYTES, "what the ceiling counts is near it"
+def test_ten_of_the_largest_rebalances_are_kept(calls: Calls) -> None:
+    """S23: no names make a history tell of fewer; the one under way has its room, too."""
+    calls.stable("i1")
+    small = Rebalance(1, "why", "m", Position(1, 0), 5)
+    rest = REBALANCE_BYTES_MAX - weight(small) - usage.LISTED_BYTES
+    large = small._replace(reassigned_names=("n" * rest,))
+    assert weight(large) == REBALANCE_BYTES_MAX
+    history = tuple(large._replace(number=number) for number in range(1, KEPT_MAX + 1))
+    calls.core.histories = calls.core.histories.set("g", history)
+    calls.submit(TriggerRebalance(calls.caller(), "g", "again"))
+
+    assert [each.number for each in calls.history] == list(range(2, KEPT_MAX + 2))
+    calls.core.log.clear()  # what was put in by hand is in no log
+
+
+def test_histories_take_at_most_five_times_what_the_ceiling_counts_for_them() -> None:
+    """S23: docs/errors/POLICY_VIOLATION.md says how much memory a node needs beside the ceiling."""
+    assert REBALANCE_BYTES_MAX <= 5 * usage.REBALANCE_BYTES
 
 
 def test_a_cut_name_keeps_what_tells_it_from_others() -> None:

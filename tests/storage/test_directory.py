@@ -14,7 +14,8 @@ from holdfast.storage.directory.data_directory import DataDirectory
 from holdfast.storage.disk.records import pack_named
 from holdfast.storage.errors import DirectoryRefused, Refusal
 from holdfast.storage.journal.journal import Identity, JournalBatch
-from holdfast.storage.journal.lmdb_journal import SCHEMA, LmdbJournal
+from holdfast.storage.journal.lmdb_image import SCHEMA
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
 from holdfast.storage.state.state_store import StateStore
 from storage.journal_suite import entries
 from storage.stores import events, meta, snapshot_changes

@@ -7,6 +7,7 @@ import fcntl
 import os
 from contextlib import contextmanager
 from pathlib import Path
+from random import Random
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,10 +16,13 @@ from harness.journal import ModelJournal
 from holdfast.storage.disk.records import pack_named
 from holdfast.storage.errors import DirectoryRefused, JournalDamaged, JournalFailed, Refusal
 from holdfast.storage.journal.journal import Journal, JournalBatch
-from holdfast.storage.journal.lmdb_journal import SCHEMA, SCHEMA_VERSION, LmdbJournal
+from holdfast.storage.journal.lmdb_image import SCHEMA, SCHEMA_TAILED
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
 from holdfast.storage.journal.memory_journal import MemoryDisk, MemoryJournal
+from holdfast.storage.journal.tailed_journal import open_journal
 from holdfast.storage.state.state_store import StateStore
 from storage.journal_suite import JournalDisk, JournalGuardSuite, JournalSuite, entries, opened
+from storage.tail_power import Machine, Started
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -39,6 +43,25 @@ class LmdbDisk(JournalDisk):
 
     def open(self) -> Journal:
         return LmdbJournal(self.path)
+
+
+class TailedDisk(JournalDisk):
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        LmdbJournal.create(path)
+
+    def open(self) -> Journal:
+        return open_journal(self.path)
+
+
+class ModelTailDisk(JournalDisk):
+    """The tail over the model disk of the power cuts, with files that are full at once."""
+
+    def __init__(self) -> None:
+        self._machine = Machine(Random(0))
+
+    def open(self) -> Journal:
+        return Started(self._machine).journal
 
 
 class ModelDisk(JournalDisk):
@@ -69,6 +92,18 @@ class TestLmdbJournal(JournalGuardSuite):
     @pytest.fixture
     def disk(self, tmp_path: Path) -> JournalDisk:
         return LmdbDisk(tmp_path / "raft")
+
+
+class TestTailedJournal(JournalGuardSuite):
+    @pytest.fixture
+    def disk(self, tmp_path: Path) -> JournalDisk:
+        return TailedDisk(tmp_path / "raft")
+
+
+class TestTailOfSmallFiles(JournalGuardSuite):
+    @pytest.fixture
+    def disk(self) -> JournalDisk:
+        return ModelTailDisk()
 
 
 @contextmanager
@@ -166,7 +201,7 @@ def test_a_lost_tail_is_found_by_the_commit_index(tmp_path: Path) -> None:
 def test_a_journal_of_a_newer_version_is_refused_not_damaged(tmp_path: Path) -> None:
     journal = LmdbJournal(LmdbDisk(tmp_path / "raft").path)
     with journal._environment.begin(write=True) as txn:
-        newer = pack_named(SCHEMA, SCHEMA_VERSION + 1)
+        newer = pack_named(SCHEMA, SCHEMA_TAILED + 1)
         txn.put(SCHEMA, newer, db=journal._databases["named"])
 
     with pytest.raises(DirectoryRefused) as refused:

@@ -61,7 +61,7 @@ class JournalFailed(StorageError):
     @property
     def disk_full(self) -> bool:
         """Whether the cause was want of room, which an operator can mend without a new disk."""
-        return self.code in _NO_ROOM
+        return is_want_of_room(self.code)
 
 
 class JournalDamaged(StorageError):
@@ -195,13 +195,18 @@ MAP_FULL = -30792
 _NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, MAP_FULL})
 
 
+def is_want_of_room(code: int) -> bool:
+    """Return whether this errno, or code of LMDB, says that there is no room (S20)."""
+    return code in _NO_ROOM
+
+
 def state_failure(path: Path, operation: str, cause: Exception, code: int) -> StateFailed:
     """`DiskFull` or `StateFailed`, by the code."""
-    kind = DiskFull if code in _NO_ROOM else StateFailed
+    kind = DiskFull if is_want_of_room(code) else StateFailed
     return kind(path, operation, str(cause), code)
 
 
 def _next_step(code: int) -> str:
-    if code in _NO_ROOM:
+    if is_want_of_room(code):
         return "Free space on its file system"
     return "Examine the disk and the kernel's log"

@@ -13,7 +13,7 @@ from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.storage.codec.state_image import changes
 from holdfast.storage.disk import records
 from holdfast.storage.disk.environment import open_environment
-from holdfast.storage.journal import lmdb_journal
+from holdfast.storage.journal import lmdb_image, lmdb_journal
 from holdfast.storage.journal.journal import Entry, HardState
 from holdfast.storage.state.rules import StateMeta
 from holdfast.storage.state.state_store import StateStore
@@ -142,7 +142,7 @@ def checksums_not_compared() -> Iterator[None]:
         _, term = records._ENTRY_HEAD.unpack_from(stored)
         return Entry(index, term, stored[records._ENTRY_HEAD.size :])
 
-    with replaced(lmdb_journal, "unpack_entry", believed):
+    with replaced(lmdb_image, "unpack_entry", believed):
         yield
 
 

@@ -23,7 +23,7 @@ from holdfast.storage.directory.check import JOURNAL_FOLDER, STATE_FOLDER
 from holdfast.storage.directory.data_directory import LOCK_NAME
 from holdfast.storage.errors import DirectoryRefused, Refusal
 from holdfast.storage.journal.journal import JournalImage
-from holdfast.storage.journal.lmdb_journal import LmdbJournal
+from holdfast.storage.journal.journal_reader import read_journal
 from holdfast.storage.segments.seal import rows_through
 from holdfast.storage.segments.segments import Row
 from holdfast.storage.state.state_store import StateStore
@@ -46,11 +46,7 @@ def unsealed(directory: Path) -> Unsealed:
     damaged, CodecError or ValueError if a newer version wrote it.
     """
     with _held(directory):
-        journal = LmdbJournal(directory / JOURNAL_FOLDER)
-        try:
-            image = journal.load()
-        finally:
-            journal.close()
+        image = read_journal(directory / JOURNAL_FOLDER)
         if image.identity is None:
             raise DirectoryRefused(directory, Refusal.NOT_OURS, "its journal names no node")
         store = StateStore(directory / STATE_FOLDER, readonly=True)

@@ -1,4 +1,4 @@
-"""S21: at each start a child process reads and checks every record of both environments.
+"""S21: at each start a child process reads and checks every record of journal and state.
 
 LMDB maps its file: if the file is too short for a page, reading the page kills the process with
 SIGBUS. So a child reads, and its death is a verdict, too: damage. As a program,
@@ -8,7 +8,6 @@ SIGBUS. So a child reads, and its death is a verdict, too: damage. As a program,
 
 from __future__ import annotations
 
-import errno
 import json
 import signal
 import subprocess
@@ -18,12 +17,10 @@ from pathlib import Path
 
 import lmdb
 
-from holdfast.storage.disk.environment import error_code, open_databases, open_environment, reading
+from holdfast.storage.disk.environment import error_code, open_environment, reading
 from holdfast.storage.errors import DirectoryRefused, JournalDamaged, Refusal, StateDamaged
-from holdfast.storage.journal.commit_mark import read_mark
 from holdfast.storage.journal.journal import JournalImage
-from holdfast.storage.journal.lmdb_journal import DATABASE_NAMES as JOURNAL_NAMES
-from holdfast.storage.journal.lmdb_journal import read_image
+from holdfast.storage.journal.journal_reader import INABILITY, read_journal
 from holdfast.storage.state.state_store import (
     META,
     check_counts,
@@ -36,8 +33,6 @@ JOURNAL_FOLDER = "raft"
 STATE_FOLDER = "state"
 CHECK_SECONDS_MAX = 600.0
 
-# What a process may not or cannot do says nothing about the data.
-_INABILITY = {errno.EACCES, errno.EPERM, errno.ENOMEM, errno.EMFILE, errno.ENFILE}
 _OUTSIDE = {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 _EXIT_SOUND, _EXIT_DAMAGED, _EXIT_USAGE = 0, 1, 2
@@ -57,7 +52,7 @@ class Verdict:
 
 
 def verify_directory(path: Path, *, seconds_max: float = CHECK_SECONDS_MAX) -> Verdict:
-    """Check the environments under `path` in a child process, and judge by how it ends.
+    """Check journal and state under `path` in a child process, and judge by how it ends.
 
     A crash of the child is damage. A child that was killed from outside, could not run or took
     longer than `seconds_max` is no damage: else a slow disk or a broken installation would make all
@@ -76,10 +71,10 @@ def verify_directory(path: Path, *, seconds_max: float = CHECK_SECONDS_MAX) -> V
 
 
 def walk_directory(path: Path) -> Verdict:
-    """Check the environments in this process, which a damaged file may kill."""
+    """Check journal and state in this process, which a damaged file may kill."""
     cluster_id = node_id = ""
     try:
-        image = _walk_journal(path / JOURNAL_FOLDER)
+        image = read_journal(path / JOURNAL_FOLDER)
         if image.identity is not None:
             cluster_id, node_id = image.identity.cluster_id, image.identity.node_id
         applied = _walk_state(path / STATE_FOLDER)
@@ -89,28 +84,6 @@ def walk_directory(path: Path) -> Verdict:
         return _unjudged(refused.detail, refused.refusal)
     blank = image == JournalImage() and applied is None
     return Verdict(sound=True, cluster_id=cluster_id, node_id=node_id, blank=blank)
-
-
-def _walk_journal(path: Path) -> JournalImage:
-    try:
-        with open_environment(path, readonly=True) as environment:
-            _refuse_rollback(path, environment.info()["last_txnid"])
-            return read_image(path, environment, open_databases(environment, JOURNAL_NAMES))
-    except lmdb.Error as error:
-        _refuse_inability(path, error)
-        raise JournalDamaged(path, None, str(error)) from error
-
-
-def _refuse_rollback(path: Path, found: int) -> None:
-    """Raise JournalDamaged if a transaction that was durable is gone (S21)."""
-    known = read_mark(path)
-    if known > found:
-        raise JournalDamaged(
-            path,
-            None,
-            f"transaction {known} was durable, and the newest one found is {found}: a meta page is "
-            "damaged, or the file was replaced by an older one",
-        )
 
 
 def _walk_state(path: Path) -> int | None:
@@ -125,14 +98,10 @@ def _walk_state(path: Path) -> int | None:
                 check_counts(path, txn, databases)
                 meta = read_meta(path, txn, databases[META])
     except lmdb.Error as error:
-        _refuse_inability(path, error)
+        if error_code(error) in INABILITY:
+            raise DirectoryRefused(path, Refusal.UNUSABLE, str(error)) from error
         raise StateDamaged(path, str(error)) from error
     return None if meta is None else meta.index
-
-
-def _refuse_inability(path: Path, error: lmdb.Error) -> None:
-    if error_code(error) in _INABILITY:
-        raise DirectoryRefused(path, Refusal.UNUSABLE, str(error)) from error
 
 
 def _death(number: signal.Signals) -> Verdict:

@@ -15,13 +15,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import lmdb
-
 from holdfast.storage.directory.check import JOURNAL_FOLDER, STATE_FOLDER
 from holdfast.storage.directory.data_directory import LOCK_NAME, is_empty
-from holdfast.storage.disk.environment import open_databases, open_environment, reading
 from holdfast.storage.errors import StorageError
-from holdfast.storage.journal.lmdb_journal import DATABASE_NAMES, read_identity
+from holdfast.storage.journal.journal_reader import read_journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -73,7 +70,7 @@ def stored_stage(directory: Path) -> str:
         if lock >= 0:
             fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
         return _stage_in(directory)
-    except (OSError, lmdb.Error, StorageError):
+    except (OSError, StorageError):
         return UNKNOWN
     finally:
         if lock >= 0:
@@ -84,11 +81,7 @@ def _stage_in(directory: Path) -> str:
     present = [(directory / name).exists() for name in (JOURNAL_FOLDER, STATE_FOLDER)]
     if not all(present):
         return "" if any(present) or any(directory.glob("*.damaged-*")) else UNKNOWN
-    path = directory / JOURNAL_FOLDER
-    with open_environment(path, readonly=True) as environment:
-        databases = open_databases(environment, DATABASE_NAMES)
-        with reading(environment) as txn:
-            identity = read_identity(path, txn, databases)
+    identity = read_journal(directory / JOURNAL_FOLDER).identity
     return identity.stage if identity else ""
 
 

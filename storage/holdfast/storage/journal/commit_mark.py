@@ -1,10 +1,12 @@
-"""S21: a second record of the last transaction's number, so that a lost transaction is noticed.
+"""S21: a second record of the number of what was committed last, so that its loss is noticed.
 
 LMDB has two meta pages and no checksum over them. A flipped bit in the newer page's number makes
-LMDB take the older page: the last transaction is gone, and the rest looks sound. So the number of
-each committed transaction is also written, without a sync, to a file beside the environment. The
-file survives any end of the process, and a power cut as far as the kernel had written it. It is
-ahead of the environment only if the environment lost something. Knows numbers and a file, no LMDB.
+LMDB take the older page: the last transaction is gone, and the rest looks sound. In the same way a
+flipped bit in the last batch of the tail makes it look torn, as if it had never been acknowledged.
+So the number of each transaction, and of each batch, is also written, without a sync, to a file
+beside them. The file survives any end of the process, and a power cut as far as the kernel had
+written it. It is ahead of what it stands beside only if that lost something. Knows numbers and a
+file, neither LMDB nor the tail.
 """
 
 from __future__ import annotations
@@ -19,19 +21,22 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 MARK_FILE = "last-commit"
+"""The number of the environment's last transaction. A version that knows no tail reads it, too."""
+TAIL_MARK_FILE = "last-batch"
+"""The number of the tail's last batch."""
 _NUMBER = struct.Struct(">Q")
 _MARK = struct.Struct(">QI")
 
 
 class CommitMark:
-    """The mark of one environment, for the process that writes to it."""
+    """One mark, for the process that writes what it stands beside."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, name: str = MARK_FILE) -> None:
         """Open or make it. Raises OSError."""
-        self._file = UnsyncedFile(folder / MARK_FILE)
+        self._file = UnsyncedFile(folder / name)
 
     def note(self, number: int) -> None:
-        """Record that the transaction with this number is durable.
+        """Record that the transaction, or the batch, with this number is durable.
 
         If that fails, the mark is too old from now on, but never wrong: the node goes on, and its
         peers still remember its acknowledgements.
@@ -43,13 +48,13 @@ class CommitMark:
         self._file.close()
 
 
-def read_mark(folder: Path) -> int:
-    """Read the number of the last transaction that is known to have been durable; 0 if unknown.
+def read_mark(folder: Path, name: str = MARK_FILE) -> int:
+    """Read the number of what is known to have been durable last; 0 if unknown.
 
     A torn or damaged mark counts as unknown.
     """
     try:
-        number, checksum = _MARK.unpack((folder / MARK_FILE).read_bytes())
+        number, checksum = _MARK.unpack((folder / name).read_bytes())
     except (FileNotFoundError, struct.error):
         return 0
     return int(number) if checksum == crc32(_NUMBER.pack(number)) else 0

@@ -2,8 +2,8 @@
 
 A journal holds an image (`JournalImage`). A batch (`JournalBatch`) changes it whole or not at all,
 and is on disk when `commit` returns. The raft layer keeps the image in memory itself; it reads the
-journal at start only. This file knows neither LMDB nor the engine:
-`lmdb_journal` and `memory_journal` implement it, one conformance suite runs over both.
+journal at start only. This file knows neither LMDB nor the engine: `tailed_journal`, `lmdb_journal`
+and `memory_journal` implement it, and one conformance suite runs over all of them.
 """
 
 from __future__ import annotations

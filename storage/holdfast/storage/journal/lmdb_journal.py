@@ -2,7 +2,10 @@
 
 When `commit` returns, a power cut cannot undo it; when it raises, nothing that depends on the batch
 may leave the node. Databases: `entries` (index -> entry) and `named` (schema, anchor, hard state,
-commit index, identity). Knows LMDB and nothing of the engine; one thread at a time.
+commit index, identity, tail). It is a journal by itself until it has the record `tail`, which says
+up to where it holds what a tail of files has gone through (`TailedJournal`). Then only `checkpoint`
+writes to it, and versions that know no tail refuse it. Knows LMDB and nothing of the engine; one
+thread at a time.
 """
 
 from __future__ import annotations
@@ -23,17 +26,11 @@ from holdfast.storage.disk.environment import (
 from holdfast.storage.disk.records import (
     RecordDamaged,
     hard_state_body,
-    hard_state_of,
     identity_body,
-    identity_of,
     index_key,
-    index_of,
-    number_of,
     pack_entry,
     pack_named,
-    pair_of,
     unpack_entry,
-    unpack_named,
 )
 from holdfast.storage.errors import (
     DirectoryRefused,
@@ -43,25 +40,30 @@ from holdfast.storage.errors import (
     WriteRefused,
 )
 from holdfast.storage.journal.commit_mark import CommitMark
-from holdfast.storage.journal.journal import Entry, HardState, Identity, JournalBatch, JournalImage
-from holdfast.storage.journal.rules import Outline, advance, fault_of, outline_of
+from holdfast.storage.journal.journal import HardState, JournalBatch, JournalImage
+from holdfast.storage.journal.lmdb_image import (
+    ANCHOR,
+    COMMIT,
+    DATABASE_NAMES,
+    ENTRIES,
+    HARD_STATE,
+    IDENTITY,
+    NAMED,
+    SCHEMA,
+    SCHEMA_ALONE,
+    SCHEMA_TAILED,
+    TAIL,
+    read_checkpoint,
+    read_image,
+)
+from holdfast.storage.journal.rules import Outline, advance, outline_of
+from holdfast.storage.journal.tail_recovery import Checkpoint
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable
     from pathlib import Path
 
-    from holdfast.storage.disk.environment import Databases
-
-SCHEMA_VERSION = 1
-ENTRIES = "entries"
-NAMED = "named"
-DATABASE_NAMES = (ENTRIES, NAMED)
-
-SCHEMA = b"schema"
-ANCHOR = b"anchor"
-HARD_STATE = b"hard_state"
-COMMIT = b"commit"
-IDENTITY = b"identity"
+    from holdfast.storage.journal.net_effect import NetEffect
 
 
 class LmdbJournal:
@@ -88,7 +90,7 @@ class LmdbJournal:
     def create(path: Path) -> None:
         """Make an empty journal at `path`, durably, whole or not at all."""
         named: dict[bytes, object] = {
-            SCHEMA: SCHEMA_VERSION,
+            SCHEMA: SCHEMA_ALONE,
             ANCHOR: (0, 0),
             HARD_STATE: hard_state_body(HardState()),
             COMMIT: 0,
@@ -97,24 +99,54 @@ class LmdbJournal:
         publish_environment(path, DATABASE_NAMES, records)
 
     def load(self) -> JournalImage:
-        """Read and verify everything. Raises `JournalDamaged`."""
+        """Read and verify everything. Raises `JournalDamaged`, `DirectoryRefused` if it has a tail.
+
+        Without the tail the image would be an old one.
+        """
+        if self.last_checkpoint() is not None:
+            raise DirectoryRefused(self._path, Refusal.NEWER_SCHEMA, _TAILED)
+        return self.load_before_tail()
+
+    def load_before_tail(self) -> JournalImage:
+        """Read and verify all that the environment holds, whether a tail follows on it or not."""
         image = read_image(self._path, self._environment, self._databases)
         self._outline = outline_of(image)
         return image
+
+    def last_checkpoint(self) -> Checkpoint | None:
+        """Read the last checkpoint; None if there was none. Raises `JournalDamaged`."""
+        return read_checkpoint(self._path, self._environment, self._databases)
 
     def commit(self, batch: JournalBatch) -> None:
         """Make the batch durable. Raises `JournalFailed`, from then on at every call.
 
         Raises `WriteRefused`, with nothing written, if the batch contradicts the journal.
         """
+        # The commit index is written even if it is unchanged: else there is no transaction (S21).
+        records: dict[bytes, object] = {}
+        if batch.commit_index is not None and self._outline is not None:
+            records[COMMIT] = max(self._outline.commit_index, batch.commit_index)
+        self._transact(lambda _outline: batch, records)
+
+    def checkpoint(self, net: NetEffect, checkpoint: Checkpoint) -> None:
+        """Make the net effect of batches of the tail durable, and how far that is. Raises the same.
+
+        From the first one on, only a journal with a tail reads this environment.
+        """
+        self._transact(net.batch, {SCHEMA: SCHEMA_TAILED, TAIL: _tail_body(checkpoint)})
+
+    def _transact(
+        self, batch_for: Callable[[Outline], JournalBatch], records: dict[bytes, object]
+    ) -> None:
         if self._failure is not None:
             raise self._failure
         if self._outline is None:
             raise RuntimeError("a journal must be loaded before its first commit")
+        batch = batch_for(self._outline)
         after = advance(self._outline, batch, self._term_at)
         try:
             with self._environment.begin(write=True) as txn:
-                self._write(txn, batch, self._outline, after)
+                self._write(txn, batch, records | _changed(self._outline, after))
         except lmdb.Error as error:
             self._failure = JournalFailed(self._path, str(error), error_code(error))
             raise self._failure from error
@@ -127,7 +159,7 @@ class LmdbJournal:
         self._mark.close()
 
     def _write(
-        self, txn: lmdb.Transaction[bytes], batch: JournalBatch, before: Outline, after: Outline
+        self, txn: lmdb.Transaction[bytes], batch: JournalBatch, records: dict[bytes, object]
     ) -> None:
         entries = self._databases[ENTRIES]
         if batch.reset_to is not None:
@@ -140,10 +172,7 @@ class LmdbJournal:
                 raise WriteRefused(f"entry {entry.index} is not behind the last one on disk")
         if batch.cut_to is not None:
             _delete_through(txn, entries, batch.cut_to[0])
-        changed = _changed(before, after)
-        if batch.commit_index is not None:
-            changed[COMMIT] = after.commit_index  # even if unchanged: see S21
-        for name, body in changed.items():
+        for name, body in records.items():
             txn.put(name, pack_named(name, body), db=self._databases[NAMED])
 
     def _term_at(self, index: int) -> int:
@@ -157,79 +186,15 @@ class LmdbJournal:
             raise JournalDamaged(self._path, index, str(error)) from error
 
 
-def read_image(path: Path, environment: lmdb.Environment, databases: Databases) -> JournalImage:
-    """Read and verify everything that a journal holds. Raises `JournalDamaged`."""
-    try:
-        with reading(environment) as txn:
-            image = _read_named(path, txn, databases[NAMED])
-            entries = tuple(read_entries(path, txn, databases[ENTRIES], image.anchor[0]))
-    except lmdb.Error as error:
-        raise JournalDamaged(path, None, str(error)) from error
-    image = JournalImage(
-        entries, image.anchor, image.hard_state, image.commit_index, image.identity
-    )
-    fault = fault_of(outline_of(image))
-    if fault is not None:
-        raise JournalDamaged(path, None, fault)
-    return image
+def _tail_body(checkpoint: Checkpoint) -> dict[str, object]:
+    return {
+        "journal": checkpoint.journal_id,
+        "sequence": checkpoint.sequence,
+        "file": checkpoint.file,
+    }
 
 
-def read_entries(
-    path: Path, txn: lmdb.Transaction[bytes], database: lmdb._Database, anchor: int
-) -> Iterator[Entry]:
-    """Yield all entries in order, each verified: checksum, no gap, terms that never fall."""
-    expected, term = anchor + 1, 0
-    for key, stored in walk(txn, database):
-        try:
-            entry = unpack_entry(index_of(key), stored)
-        except RecordDamaged as error:
-            raise JournalDamaged(path, expected, str(error)) from error
-        if entry.index != expected:
-            raise JournalDamaged(path, expected, f"entry {entry.index} was found in its place")
-        if entry.term < term:
-            raise JournalDamaged(path, expected, f"its term {entry.term} is below {term}")
-        yield entry
-        expected, term = expected + 1, entry.term
-    promised = txn.stat(database)["entries"]
-    if promised != expected - anchor - 1:
-        raise JournalDamaged(path, None, f"{promised} entries were stored, not all were found")
-
-
-def _read_named(path: Path, txn: lmdb.Transaction[bytes], database: lmdb._Database) -> JournalImage:
-    """Read the named records as an image without entries."""
-    stored = dict(walk(txn, database))
-    try:
-        schema = number_of(_body(stored, SCHEMA))
-        if schema > SCHEMA_VERSION:
-            raise DirectoryRefused(path, Refusal.NEWER_SCHEMA, _newer(schema))
-        return JournalImage(
-            anchor=pair_of(_body(stored, ANCHOR)),
-            hard_state=hard_state_of(_body(stored, HARD_STATE)),
-            commit_index=number_of(_body(stored, COMMIT)),
-            identity=identity_of(_body(stored, IDENTITY)) if IDENTITY in stored else None,
-        )
-    except RecordDamaged as error:
-        raise JournalDamaged(path, None, str(error)) from error
-
-
-def read_identity(
-    path: Path, txn: lmdb.Transaction[bytes], databases: Databases
-) -> Identity | None:
-    """Read the disk's identity without the entries. Raises `JournalDamaged`."""
-    return _read_named(path, txn, databases[NAMED]).identity
-
-
-def _body(stored: dict[bytes, bytes], name: bytes) -> object:
-    if name not in stored:
-        raise RecordDamaged(f"the record {name.decode()!r} is missing")
-    return unpack_named(name, stored[name])
-
-
-def _newer(schema: int) -> str:
-    return (
-        f"its journal has schema {schema}, this version of Holdfast knows {SCHEMA_VERSION}. "
-        f"Start the node with the version that wrote it, or a later one."
-    )
+_TAILED = "its journal goes on in files of a tail, which have to be read with it"
 
 
 def _changed(before: Outline, after: Outline) -> dict[bytes, object]:

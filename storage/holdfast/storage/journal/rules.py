@@ -6,6 +6,7 @@ entry, leave a gap or take back a vote is refused before anything is written. Kn
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -14,7 +15,9 @@ from holdfast.storage.errors import WriteRefused
 from holdfast.storage.journal.journal import HardState
 
 if TYPE_CHECKING:
-    from holdfast.storage.journal.journal import Identity, JournalBatch, JournalImage
+    from collections.abc import Sequence
+
+    from holdfast.storage.journal.journal import Entry, Identity, JournalBatch, JournalImage
 
 TermAt = Callable[[int], int]
 
@@ -39,6 +42,41 @@ def outline_of(image: JournalImage) -> Outline:
     tail = image.entries[-1] if image.entries else None
     last = image.anchor if tail is None else (tail.index, tail.term)
     return Outline(image.anchor, last, image.commit_index, image.hard_state, image.identity)
+
+
+class Terms:
+    """The terms of the entries that a journal holds, in memory: where each term begins."""
+
+    def __init__(self, image: JournalImage) -> None:
+        self._firsts, self._terms = list[int](), list[int]()
+        self._take(image.entries)
+
+    def at(self, index: int) -> int:
+        """Return the term of an entry that the journal holds."""
+        return self._terms[bisect_right(self._firsts, index) - 1]
+
+    def follow(self, batch: JournalBatch) -> None:
+        """Take the changes of a batch that `advance` allowed."""
+        if batch.reset_to is not None:
+            self._drop_from(0)
+        if batch.truncate_from is not None:
+            self._drop_from(batch.truncate_from)
+        self._take(batch.append)
+
+    def _take(self, entries: Sequence[Entry]) -> None:
+        last = self._terms[-1] if self._terms else -1
+        if entries and entries[-1].term == last:
+            return  # terms never fall, so all of them have it
+        for entry in entries:
+            if entry.term != last:
+                last = entry.term
+                self._firsts.append(entry.index)
+                self._terms.append(last)
+
+    def _drop_from(self, first: int) -> None:
+        while self._firsts and self._firsts[-1] >= first:
+            self._firsts.pop()
+            self._terms.pop()
 
 
 def fault_of(outline: Outline) -> str | None:

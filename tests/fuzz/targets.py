@@ -33,8 +33,16 @@ from holdfast.server.rpc.errors import CallFailed
 from holdfast.server.translate import admin, requests
 from holdfast.storage.codec import event_codec
 from holdfast.storage.disk import records
-from holdfast.storage.errors import InstallRefused
-from holdfast.storage.journal.journal import Entry, Identity
+from holdfast.storage.disk.folder import Folder
+from holdfast.storage.errors import InstallRefused, JournalDamaged
+from holdfast.storage.journal import tail_batch, tail_file, tail_recovery
+from holdfast.storage.journal.journal import (
+    Entry,
+    HardState,
+    Identity,
+    JournalBatch,
+    JournalImage,
+)
 from holdfast.storage.segments import segments
 from holdfast.storage.state import state_stream
 from holdfast.v1 import admin_pb2 as a
@@ -120,6 +128,41 @@ def _body(read: Callable[[object], object], *bodies: object) -> Target:
 
 
 _IDENTITY: Final = Identity("c", "n1", "disk-1", "member", (("n2", "disk-2"),), 400)
+
+
+_TAIL_CHECKPOINT: Final = tail_recovery.Checkpoint(bytes(16).hex(), 0, 0)
+
+
+def _tail_batch(data: bytes) -> None:
+    """Read a batch's body; its checksum is taken as right, or nothing would get here."""
+    tail_batch.decode_batch(data)
+
+
+def _tail_file(data: bytes) -> None:
+    """Start on a file of the tail behind an empty environment."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder)
+        (path / tail_file.file_name(1)).write_bytes(data)
+        recovered = tail_recovery.recover(path, _TAIL_CHECKPOINT, Folder(path))
+        tail_recovery.replayed(path, JournalImage(), recovered)
+
+
+def _tail_bodies() -> list[bytes]:
+    batches = [
+        JournalBatch(append=(Entry(1, 1, b"payload"), Entry(2, 1, b"")), commit_index=1),
+        JournalBatch(truncate_from=2, append=(Entry(2, 2, b"other"),), cut_to=(1, 1)),
+        JournalBatch(reset_to=(9, 3), hard_state=HardState(4, "n1"), identity=_IDENTITY),
+    ]
+    return [b"".join(tail_batch.encode_batch(batch)) for batch in batches]
+
+
+def _tail_content() -> bytes:
+    mark = tail_file.mark_of(bytes(16), 1)
+    batches = [
+        tail_file.pack_batch(mark, number, [body])
+        for number, body in enumerate(_tail_bodies(), start=1)
+    ]
+    return b"".join([tail_file.file_head(bytes(16), 1), *batches]).ljust(4096, b"\0")
 
 
 def _state_record(data: bytes) -> None:
@@ -322,6 +365,8 @@ def targets() -> dict[str, Target]:
         "journal-pair": _body(records.pair_of, [3, 2]),
         "journal-number": _body(records.number_of, 7),
         "journal-identity": _body(records.identity_of, records.identity_body(_IDENTITY)),
+        "tail-batch": Target(_tail_batch, (damaged,), _tail_bodies()),
+        "tail-file": Target(_tail_file, (JournalDamaged,), [_tail_content()]),
         "state-record": Target(
             _state_record, (damaged,), [b"k" * 20 + records.pack_record("groups", b"k" * 20, b"c")]
         ),

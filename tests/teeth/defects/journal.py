@@ -13,8 +13,12 @@ from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.storage.codec.state_image import changes
 from holdfast.storage.disk import records
 from holdfast.storage.disk.environment import open_environment
-from holdfast.storage.journal import lmdb_image, lmdb_journal
+from holdfast.storage.journal import lmdb_image, lmdb_journal, tail_recovery
 from holdfast.storage.journal.journal import Entry, HardState
+from holdfast.storage.journal.tail_file import pack_batch
+from holdfast.storage.journal.tail_files import TailFile, TailFiles
+from holdfast.storage.journal.tail_recovery import Checkpoint, Recovered
+from holdfast.storage.journal.tailed_journal import TailedJournal
 from holdfast.storage.state.rules import StateMeta
 from holdfast.storage.state.state_store import StateStore
 from simulation.disk import SyncedJournal
@@ -22,9 +26,10 @@ from teeth.catalogue import Scenario, Simulated, seeded
 from teeth.patching import replaced
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from holdfast.storage.journal.journal import JournalBatch
+    from holdfast.storage.journal.net_effect import NetEffect
 
 OFFSET = b"o"
 """Begins the keys of offsets in a state's directory."""
@@ -40,6 +45,69 @@ def journal_without_sync() -> Iterator[None]:
     """A commit returns when the kernel has it, and the power may still fail."""
     unsynced = partial(open_environment, sync=False)
     with replaced(lmdb_journal, "open_environment", unsynced):
+        yield
+
+
+CUT = "tests/storage/test_tail_power_cut.py::test_s"
+"""Begins the names of the tests that take the power away under the journal's tail."""
+
+
+@seeded("S18", Scenario(f"{CUT}18_whatever_the_power_leaves_each_acknowledged_batch_is_there"))
+def answer_before_the_tail_is_synced() -> Iterator[None]:
+    """A batch is written to the tail and answered for: its sync is left to the kernel."""
+
+    def append(self: TailFile, sequence: int, pieces: Sequence[bytes]) -> None:
+        packed = pack_batch(self._mark, sequence, pieces)
+        self._file.write(self._at, packed)
+        self._at += len(packed)
+
+    with replaced(TailFile, "append", append):
+        yield
+
+
+@seeded("S18", Scenario(f"{CUT}18_what_a_start_has_read_outlives_a_power_cut"))
+def unsynced_tail_believed() -> Iterator[None]:
+    """A start believes what it reads in the tail, and goes on behind it, but syncs nothing."""
+
+    def go_on(self: TailedJournal, _checkpoint: Checkpoint, recovered: Recovered) -> int:
+        serial = recovered.used + 1
+        if serial > recovered.newest:
+            self._tail.prepare(serial).close()
+        return serial
+
+    def keep_all(_self: TailFiles, _first: int, _last: int) -> None:
+        pass
+
+    with (
+        replaced(TailedJournal, "_end_used", go_on),
+        replaced(TailFiles, "keep_only", keep_all),
+    ):
+        yield
+
+
+@seeded("S18", Scenario(f"{CUT}18_whatever_the_power_leaves_each_acknowledged_batch_is_there"))
+def file_used_again_before_its_checkpoint() -> Iterator[None]:
+    """A full file is made ready for the next batches before the environment has what it holds."""
+
+    def write_behind(self: TailedJournal, full: TailFile, net: NetEffect, sequence: int) -> Any:
+        full.close()
+        file = self._tail.use_again(full, full.serial + 2)
+        self._environment.checkpoint(net, Checkpoint(self._journal_id, sequence, full.serial))
+        return file
+
+    with replaced(TailedJournal, "_write_behind", write_behind):
+        yield
+
+
+@seeded("S21", Scenario(f"{CUT}21_a_flipped_bit_is_damage_or_harmless_or_in_the_last_batch"))
+def tail_ends_at_the_first_broken_batch() -> Iterator[None]:
+    """A batch that cannot be read ends the tail, whatever whole ones stand behind it."""
+    read: Any = tail_recovery.read_file
+
+    def end(content: bytes, mark: bytes) -> Any:
+        return read(content, mark)._replace(stranded=None)
+
+    with replaced(tail_recovery, "read_file", end):
         yield
 
 

@@ -18,8 +18,8 @@ WIDTH_MAX = 190
 LINKED_FROM = ("README.md", "CONTRIBUTING.md")
 ROOM_CELLS = 5
 """A row of the table of rooms, split at its bars."""
-PATHS = 3
-"""A join, a heartbeat alone, a heartbeat on the stream."""
+PATHS = 4
+"""A join, a heartbeat alone, a heartbeat on its stream, a call on a Session stream."""
 
 CODE = re.compile(r"`([^`]+)`")
 PLACE = re.compile(r"[\w./-]*/[\w./-]*|[\w-]+\.(?:py|md|toml)")

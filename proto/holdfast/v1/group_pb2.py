@@ -24,59 +24,70 @@ _sym_db = _symbol_database.Default()
 
 from holdfast.v1 import errors_pb2 as holdfast_dot_v1_dot_errors__pb2
 from holdfast.v1 import extras_pb2 as holdfast_dot_v1_dot_extras__pb2
+from holdfast.v1 import offset_pb2 as holdfast_dot_v1_dot_offset__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17holdfast/v1/group.proto\x12\x0bholdfast.v1\x1a\x18holdfast/v1/errors.proto\x1a\x18holdfast/v1/extras.proto\":\n\x18JoinGroupRequestProtocol\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08metadata\x18\x02 \x01(\x0c\"\xc6\x02\n\x10JoinGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x1a\n\x12session_timeout_ms\x18\x02 \x01(\x05\x12\x1c\n\x14rebalance_timeout_ms\x18\x03 \x01(\x05\x12\x11\n\tmember_id\x18\x04 \x01(\t\x12\x1e\n\x11group_instance_id\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x15\n\rprotocol_type\x18\x06 \x01(\t\x12\x38\n\tprotocols\x18\x07 \x03(\x0b\x32%.holdfast.v1.JoinGroupRequestProtocol\x12\x13\n\x06reason\x18\x08 \x01(\tH\x01\x88\x01\x01\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtrasB\x14\n\x12_group_instance_idB\t\n\x07_reason\"t\n\x17JoinGroupResponseMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x1e\n\x11group_instance_id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08metadata\x18\x03 \x01(\x0c\x42\x14\n\x12_group_instance_id\"\xd4\x02\n\x11JoinGroupResponse\x12*\n\nerror_code\x18\x01 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12\x15\n\rgeneration_id\x18\x02 \x01(\x05\x12\x1a\n\rprotocol_type\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x1a\n\rprotocol_name\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x0e\n\x06leader\x18\x05 \x01(\t\x12\x17\n\x0fskip_assignment\x18\x06 \x01(\x08\x12\x11\n\tmember_id\x18\x07 \x01(\t\x12\x35\n\x07members\x18\x08 \x03(\x0b\x32$.holdfast.v1.JoinGroupResponseMember\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtrasB\x10\n\x0e_protocol_typeB\x10\n\x0e_protocol_name\"C\n\x1aSyncGroupRequestAssignment\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x12\n\nassignment\x18\x02 \x01(\x0c\"\xcc\x02\n\x10SyncGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x15\n\rgeneration_id\x18\x02 \x01(\x05\x12\x11\n\tmember_id\x18\x03 \x01(\t\x12\x1e\n\x11group_instance_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x1a\n\rprotocol_type\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x1a\n\rprotocol_name\x18\x06 \x01(\tH\x02\x88\x01\x01\x12<\n\x0b\x61ssignments\x18\x07 \x03(\x0b\x32\'.holdfast.v1.SyncGroupRequestAssignment\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtrasB\x14\n\x12_group_instance_idB\x10\n\x0e_protocol_typeB\x10\n\x0e_protocol_name\"\xde\x01\n\x11SyncGroupResponse\x12*\n\nerror_code\x18\x01 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12\x1a\n\rprotocol_type\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x1a\n\rprotocol_name\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x12\n\nassignment\x18\x04 \x01(\x0c\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtrasB\x10\n\x0e_protocol_typeB\x10\n\x0e_protocol_name\"\xb2\x01\n\x10HeartbeatRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x15\n\rgeneration_id\x18\x02 \x01(\x05\x12\x11\n\tmember_id\x18\x03 \x01(\t\x12\x1e\n\x11group_instance_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtrasB\x14\n\x12_group_instance_id\"n\n\x11HeartbeatResponse\x12*\n\nerror_code\x18\x01 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtras\"P\n\x0eHeartbeatBatch\x12\r\n\x05\x62\x61tch\x18\x01 \x01(\x04\x12/\n\x08requests\x18\x02 \x03(\x0b\x32\x1d.holdfast.v1.HeartbeatRequest\"\xa6\x01\n\rHeartbeatPush\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x15\n\rgeneration_id\x18\x03 \x01(\x05\x12*\n\nerror_code\x18\x04 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtras\"\x86\x01\n\x16HeartbeatBatchResponse\x12\r\n\x05\x62\x61tch\x18\x01 \x01(\x04\x12\x31\n\tresponses\x18\x02 \x03(\x0b\x32\x1e.holdfast.v1.HeartbeatResponse\x12*\n\x06pushes\x18\x03 \x03(\x0b\x32\x1a.holdfast.v1.HeartbeatPush\"\x82\x01\n\x17LeaveGroupRequestMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x1e\n\x11group_instance_id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06reason\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x14\n\x12_group_instance_idB\t\n\x07_reason\"\x8a\x01\n\x11LeaveGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x35\n\x07members\x18\x02 \x03(\x0b\x32$.holdfast.v1.LeaveGroupRequestMember\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtras\"\x8f\x01\n\x18LeaveGroupResponseMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x1e\n\x11group_instance_id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12*\n\nerror_code\x18\x03 \x01(\x0e\x32\x16.holdfast.v1.ErrorCodeB\x14\n\x12_group_instance_id\"\xa7\x01\n\x12LeaveGroupResponse\x12*\n\nerror_code\x18\x01 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12\x36\n\x07members\x18\x02 \x03(\x0b\x32%.holdfast.v1.LeaveGroupResponseMember\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtras\"r\n\x16\x46indCoordinatorRequest\x12\x10\n\x08key_type\x18\x01 \x01(\x05\x12\x18\n\x10\x63oordinator_keys\x18\x02 \x03(\t\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtras\"\xb8\x01\n\"FindCoordinatorResponseCoordinator\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\x05\x12\x0c\n\x04host\x18\x03 \x01(\t\x12\x0c\n\x04port\x18\x04 \x01(\x05\x12*\n\nerror_code\x18\x05 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12\x1a\n\rerror_message\x18\x06 \x01(\tH\x00\x88\x01\x01\x42\x10\n\x0e_error_message\"\x8f\x01\n\x17\x46indCoordinatorResponse\x12\x45\n\x0c\x63oordinators\x18\x01 \x03(\x0b\x32/.holdfast.v1.FindCoordinatorResponseCoordinator\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtras\"D\n\x1f\x43onsumerProtocolTopicPartitions\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\x05\"\xec\x01\n\x1c\x43onsumerProtocolSubscription\x12\x0e\n\x06topics\x18\x01 \x03(\t\x12\x16\n\tuser_data\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x12\x46\n\x10owned_partitions\x18\x03 \x03(\x0b\x32,.holdfast.v1.ConsumerProtocolTopicPartitions\x12\x1a\n\rgeneration_id\x18\x04 \x01(\x05H\x01\x88\x01\x01\x12\x14\n\x07rack_id\x18\x05 \x01(\tH\x02\x88\x01\x01\x42\x0c\n\n_user_dataB\x10\n\x0e_generation_idB\n\n\x08_rack_id\"\x8d\x01\n\x1a\x43onsumerProtocolAssignment\x12I\n\x13\x61ssigned_partitions\x18\x01 \x03(\x0b\x32,.holdfast.v1.ConsumerProtocolTopicPartitions\x12\x16\n\tuser_data\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x0c\n\n_user_data2\xf8\x03\n\x0cGroupService\x12J\n\tJoinGroup\x12\x1d.holdfast.v1.JoinGroupRequest\x1a\x1e.holdfast.v1.JoinGroupResponse\x12J\n\tSyncGroup\x12\x1d.holdfast.v1.SyncGroupRequest\x1a\x1e.holdfast.v1.SyncGroupResponse\x12J\n\tHeartbeat\x12\x1d.holdfast.v1.HeartbeatRequest\x1a\x1e.holdfast.v1.HeartbeatResponse\x12W\n\x0fHeartbeatStream\x12\x1b.holdfast.v1.HeartbeatBatch\x1a#.holdfast.v1.HeartbeatBatchResponse(\x01\x30\x01\x12M\n\nLeaveGroup\x12\x1e.holdfast.v1.LeaveGroupRequest\x1a\x1f.holdfast.v1.LeaveGroupResponse\x12\\\n\x0f\x46indCoordinator\x12#.holdfast.v1.FindCoordinatorRequest\x1a$.holdfast.v1.FindCoordinatorResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x17holdfast/v1/group.proto\x12\x0bholdfast.v1\x1a\x18holdfast/v1/errors.proto\x1a\x18holdfast/v1/extras.proto\x1a\x18holdfast/v1/offset.proto\":\n\x18JoinGroupRequestProtocol\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x10\n\x08metadata\x18\x02 \x01(\x0c\"\xc6\x02\n\x10JoinGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x1a\n\x12session_timeout_ms\x18\x02 \x01(\x05\x12\x1c\n\x14rebalance_timeout_ms\x18\x03 \x01(\x05\x12\x11\n\tmember_id\x18\x04 \x01(\t\x12\x1e\n\x11group_instance_id\x18\x05 \x01(\tH\x00\x88\x01\x01\x12\x15\n\rprotocol_type\x18\x06 \x01(\t\x12\x38\n\tprotocols\x18\x07 \x03(\x0b\x32%.holdfast.v1.JoinGroupRequestProtocol\x12\x13\n\x06reason\x18\x08 \x01(\tH\x01\x88\x01\x01\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtrasB\x14\n\x12_group_instance_idB\t\n\x07_reason\"t\n\x17JoinGroupResponseMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x1e\n\x11group_instance_id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x10\n\x08metadata\x18\x03 \x01(\x0c\x42\x14\n\x12_group_instance_id\"\xd4\x02\n\x11JoinGroupResponse\x12*\n\nerror_code\x18\x01 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12\x15\n\rgeneration_id\x18\x02 \x01(\x05\x12\x1a\n\rprotocol_type\x18\x03 \x01(\tH\x00\x88\x01\x01\x12\x1a\n\rprotocol_name\x18\x04 \x01(\tH\x01\x88\x01\x01\x12\x0e\n\x06leader\x18\x05 \x01(\t\x12\x17\n\x0fskip_assignment\x18\x06 \x01(\x08\x12\x11\n\tmember_id\x18\x07 \x01(\t\x12\x35\n\x07members\x18\x08 \x03(\x0b\x32$.holdfast.v1.JoinGroupResponseMember\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtrasB\x10\n\x0e_protocol_typeB\x10\n\x0e_protocol_name\"C\n\x1aSyncGroupRequestAssignment\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x12\n\nassignment\x18\x02 \x01(\x0c\"\xcc\x02\n\x10SyncGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x15\n\rgeneration_id\x18\x02 \x01(\x05\x12\x11\n\tmember_id\x18\x03 \x01(\t\x12\x1e\n\x11group_instance_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x12\x1a\n\rprotocol_type\x18\x05 \x01(\tH\x01\x88\x01\x01\x12\x1a\n\rprotocol_name\x18\x06 \x01(\tH\x02\x88\x01\x01\x12<\n\x0b\x61ssignments\x18\x07 \x03(\x0b\x32\'.holdfast.v1.SyncGroupRequestAssignment\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtrasB\x14\n\x12_group_instance_idB\x10\n\x0e_protocol_typeB\x10\n\x0e_protocol_name\"\xde\x01\n\x11SyncGroupResponse\x12*\n\nerror_code\x18\x01 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12\x1a\n\rprotocol_type\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x1a\n\rprotocol_name\x18\x03 \x01(\tH\x01\x88\x01\x01\x12\x12\n\nassignment\x18\x04 \x01(\x0c\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtrasB\x10\n\x0e_protocol_typeB\x10\n\x0e_protocol_name\"\xb2\x01\n\x10HeartbeatRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x15\n\rgeneration_id\x18\x02 \x01(\x05\x12\x11\n\tmember_id\x18\x03 \x01(\t\x12\x1e\n\x11group_instance_id\x18\x04 \x01(\tH\x00\x88\x01\x01\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtrasB\x14\n\x12_group_instance_id\"n\n\x11HeartbeatResponse\x12*\n\nerror_code\x18\x01 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtras\"P\n\x0eHeartbeatBatch\x12\r\n\x05\x62\x61tch\x18\x01 \x01(\x04\x12/\n\x08requests\x18\x02 \x03(\x0b\x32\x1d.holdfast.v1.HeartbeatRequest\"\xa6\x01\n\rHeartbeatPush\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x11\n\tmember_id\x18\x02 \x01(\t\x12\x15\n\rgeneration_id\x18\x03 \x01(\x05\x12*\n\nerror_code\x18\x04 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtras\"\x86\x01\n\x16HeartbeatBatchResponse\x12\r\n\x05\x62\x61tch\x18\x01 \x01(\x04\x12\x31\n\tresponses\x18\x02 \x03(\x0b\x32\x1e.holdfast.v1.HeartbeatResponse\x12*\n\x06pushes\x18\x03 \x03(\x0b\x32\x1a.holdfast.v1.HeartbeatPush\"\x82\x01\n\x17LeaveGroupRequestMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x1e\n\x11group_instance_id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12\x13\n\x06reason\x18\x03 \x01(\tH\x01\x88\x01\x01\x42\x14\n\x12_group_instance_idB\t\n\x07_reason\"\x8a\x01\n\x11LeaveGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x35\n\x07members\x18\x02 \x03(\x0b\x32$.holdfast.v1.LeaveGroupRequestMember\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtras\"\x8f\x01\n\x18LeaveGroupResponseMember\x12\x11\n\tmember_id\x18\x01 \x01(\t\x12\x1e\n\x11group_instance_id\x18\x02 \x01(\tH\x00\x88\x01\x01\x12*\n\nerror_code\x18\x03 \x01(\x0e\x32\x16.holdfast.v1.ErrorCodeB\x14\n\x12_group_instance_id\"\xa7\x01\n\x12LeaveGroupResponse\x12*\n\nerror_code\x18\x01 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12\x36\n\x07members\x18\x02 \x03(\x0b\x32%.holdfast.v1.LeaveGroupResponseMember\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtras\"r\n\x16\x46indCoordinatorRequest\x12\x10\n\x08key_type\x18\x01 \x01(\x05\x12\x18\n\x10\x63oordinator_keys\x18\x02 \x03(\t\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtras\"\xb8\x01\n\"FindCoordinatorResponseCoordinator\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\x05\x12\x0c\n\x04host\x18\x03 \x01(\t\x12\x0c\n\x04port\x18\x04 \x01(\x05\x12*\n\nerror_code\x18\x05 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12\x1a\n\rerror_message\x18\x06 \x01(\tH\x00\x88\x01\x01\x42\x10\n\x0e_error_message\"\x8f\x01\n\x17\x46indCoordinatorResponse\x12\x45\n\x0c\x63oordinators\x18\x01 \x03(\x0b\x32/.holdfast.v1.FindCoordinatorResponseCoordinator\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtras\"D\n\x1f\x43onsumerProtocolTopicPartitions\x12\r\n\x05topic\x18\x01 \x01(\t\x12\x12\n\npartitions\x18\x02 \x03(\x05\"\xec\x01\n\x1c\x43onsumerProtocolSubscription\x12\x0e\n\x06topics\x18\x01 \x03(\t\x12\x16\n\tuser_data\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x12\x46\n\x10owned_partitions\x18\x03 \x03(\x0b\x32,.holdfast.v1.ConsumerProtocolTopicPartitions\x12\x1a\n\rgeneration_id\x18\x04 \x01(\x05H\x01\x88\x01\x01\x12\x14\n\x07rack_id\x18\x05 \x01(\tH\x02\x88\x01\x01\x42\x0c\n\n_user_dataB\x10\n\x0e_generation_idB\n\n\x08_rack_id\"\x8d\x01\n\x1a\x43onsumerProtocolAssignment\x12I\n\x13\x61ssigned_partitions\x18\x01 \x03(\x0b\x32,.holdfast.v1.ConsumerProtocolTopicPartitions\x12\x16\n\tuser_data\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x42\x0c\n\n_user_data\"\x9f\x02\n\x0bSessionCall\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12-\n\x04join\x18\x02 \x01(\x0b\x32\x1d.holdfast.v1.JoinGroupRequestH\x00\x12-\n\x04sync\x18\x03 \x01(\x0b\x32\x1d.holdfast.v1.SyncGroupRequestH\x00\x12\x32\n\theartbeat\x18\x04 \x01(\x0b\x32\x1d.holdfast.v1.HeartbeatRequestH\x00\x12/\n\x05leave\x18\x05 \x01(\x0b\x32\x1e.holdfast.v1.LeaveGroupRequestH\x00\x12\x32\n\x06\x63ommit\x18\x06 \x01(\x0b\x32 .holdfast.v1.OffsetCommitRequestH\x00\x42\t\n\x07request\"K\n\x0eSessionRequest\x12\'\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32\x18.holdfast.v1.SessionCall\x12\x10\n\x08given_up\x18\x02 \x03(\x04\"\x92\x01\n\rSessionStatus\x12\x0c\n\x04\x63ode\x18\x01 \x01(\x05\x12\x0f\n\x07message\x18\x02 \x01(\t\x12*\n\nerror_code\x18\x03 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12\x13\n\x0bnot_applied\x18\x04 \x01(\x08\x12\x0e\n\x06leader\x18\x05 \x01(\t\x12\x11\n\tpermanent\x18\x06 \x01(\x08\"\xd5\x02\n\rSessionAnswer\x12\x0e\n\x06number\x18\x01 \x01(\x04\x12.\n\x04join\x18\x02 \x01(\x0b\x32\x1e.holdfast.v1.JoinGroupResponseH\x00\x12.\n\x04sync\x18\x03 \x01(\x0b\x32\x1e.holdfast.v1.SyncGroupResponseH\x00\x12\x33\n\theartbeat\x18\x04 \x01(\x0b\x32\x1e.holdfast.v1.HeartbeatResponseH\x00\x12\x30\n\x05leave\x18\x05 \x01(\x0b\x32\x1f.holdfast.v1.LeaveGroupResponseH\x00\x12\x33\n\x06\x63ommit\x18\x06 \x01(\x0b\x32!.holdfast.v1.OffsetCommitResponseH\x00\x12,\n\x06status\x18\x07 \x01(\x0b\x32\x1a.holdfast.v1.SessionStatusH\x00\x42\n\n\x08response\">\n\x0fSessionResponse\x12+\n\x07\x61nswers\x18\x01 \x03(\x0b\x32\x1a.holdfast.v1.SessionAnswer2\xc2\x04\n\x0cGroupService\x12J\n\tJoinGroup\x12\x1d.holdfast.v1.JoinGroupRequest\x1a\x1e.holdfast.v1.JoinGroupResponse\x12J\n\tSyncGroup\x12\x1d.holdfast.v1.SyncGroupRequest\x1a\x1e.holdfast.v1.SyncGroupResponse\x12J\n\tHeartbeat\x12\x1d.holdfast.v1.HeartbeatRequest\x1a\x1e.holdfast.v1.HeartbeatResponse\x12W\n\x0fHeartbeatStream\x12\x1b.holdfast.v1.HeartbeatBatch\x1a#.holdfast.v1.HeartbeatBatchResponse(\x01\x30\x01\x12M\n\nLeaveGroup\x12\x1e.holdfast.v1.LeaveGroupRequest\x1a\x1f.holdfast.v1.LeaveGroupResponse\x12\\\n\x0f\x46indCoordinator\x12#.holdfast.v1.FindCoordinatorRequest\x1a$.holdfast.v1.FindCoordinatorResponse\x12H\n\x07Session\x12\x1b.holdfast.v1.SessionRequest\x1a\x1c.holdfast.v1.SessionResponse(\x01\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'holdfast.v1.group_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_JOINGROUPREQUESTPROTOCOL']._serialized_start=92
-  _globals['_JOINGROUPREQUESTPROTOCOL']._serialized_end=150
-  _globals['_JOINGROUPREQUEST']._serialized_start=153
-  _globals['_JOINGROUPREQUEST']._serialized_end=479
-  _globals['_JOINGROUPRESPONSEMEMBER']._serialized_start=481
-  _globals['_JOINGROUPRESPONSEMEMBER']._serialized_end=597
-  _globals['_JOINGROUPRESPONSE']._serialized_start=600
-  _globals['_JOINGROUPRESPONSE']._serialized_end=940
-  _globals['_SYNCGROUPREQUESTASSIGNMENT']._serialized_start=942
-  _globals['_SYNCGROUPREQUESTASSIGNMENT']._serialized_end=1009
-  _globals['_SYNCGROUPREQUEST']._serialized_start=1012
-  _globals['_SYNCGROUPREQUEST']._serialized_end=1344
-  _globals['_SYNCGROUPRESPONSE']._serialized_start=1347
-  _globals['_SYNCGROUPRESPONSE']._serialized_end=1569
-  _globals['_HEARTBEATREQUEST']._serialized_start=1572
-  _globals['_HEARTBEATREQUEST']._serialized_end=1750
-  _globals['_HEARTBEATRESPONSE']._serialized_start=1752
-  _globals['_HEARTBEATRESPONSE']._serialized_end=1862
-  _globals['_HEARTBEATBATCH']._serialized_start=1864
-  _globals['_HEARTBEATBATCH']._serialized_end=1944
-  _globals['_HEARTBEATPUSH']._serialized_start=1947
-  _globals['_HEARTBEATPUSH']._serialized_end=2113
-  _globals['_HEARTBEATBATCHRESPONSE']._serialized_start=2116
-  _globals['_HEARTBEATBATCHRESPONSE']._serialized_end=2250
-  _globals['_LEAVEGROUPREQUESTMEMBER']._serialized_start=2253
-  _globals['_LEAVEGROUPREQUESTMEMBER']._serialized_end=2383
-  _globals['_LEAVEGROUPREQUEST']._serialized_start=2386
-  _globals['_LEAVEGROUPREQUEST']._serialized_end=2524
-  _globals['_LEAVEGROUPRESPONSEMEMBER']._serialized_start=2527
-  _globals['_LEAVEGROUPRESPONSEMEMBER']._serialized_end=2670
-  _globals['_LEAVEGROUPRESPONSE']._serialized_start=2673
-  _globals['_LEAVEGROUPRESPONSE']._serialized_end=2840
-  _globals['_FINDCOORDINATORREQUEST']._serialized_start=2842
-  _globals['_FINDCOORDINATORREQUEST']._serialized_end=2956
-  _globals['_FINDCOORDINATORRESPONSECOORDINATOR']._serialized_start=2959
-  _globals['_FINDCOORDINATORRESPONSECOORDINATOR']._serialized_end=3143
-  _globals['_FINDCOORDINATORRESPONSE']._serialized_start=3146
-  _globals['_FINDCOORDINATORRESPONSE']._serialized_end=3289
-  _globals['_CONSUMERPROTOCOLTOPICPARTITIONS']._serialized_start=3291
-  _globals['_CONSUMERPROTOCOLTOPICPARTITIONS']._serialized_end=3359
-  _globals['_CONSUMERPROTOCOLSUBSCRIPTION']._serialized_start=3362
-  _globals['_CONSUMERPROTOCOLSUBSCRIPTION']._serialized_end=3598
-  _globals['_CONSUMERPROTOCOLASSIGNMENT']._serialized_start=3601
-  _globals['_CONSUMERPROTOCOLASSIGNMENT']._serialized_end=3742
-  _globals['_GROUPSERVICE']._serialized_start=3745
-  _globals['_GROUPSERVICE']._serialized_end=4249
+  _globals['_JOINGROUPREQUESTPROTOCOL']._serialized_start=118
+  _globals['_JOINGROUPREQUESTPROTOCOL']._serialized_end=176
+  _globals['_JOINGROUPREQUEST']._serialized_start=179
+  _globals['_JOINGROUPREQUEST']._serialized_end=505
+  _globals['_JOINGROUPRESPONSEMEMBER']._serialized_start=507
+  _globals['_JOINGROUPRESPONSEMEMBER']._serialized_end=623
+  _globals['_JOINGROUPRESPONSE']._serialized_start=626
+  _globals['_JOINGROUPRESPONSE']._serialized_end=966
+  _globals['_SYNCGROUPREQUESTASSIGNMENT']._serialized_start=968
+  _globals['_SYNCGROUPREQUESTASSIGNMENT']._serialized_end=1035
+  _globals['_SYNCGROUPREQUEST']._serialized_start=1038
+  _globals['_SYNCGROUPREQUEST']._serialized_end=1370
+  _globals['_SYNCGROUPRESPONSE']._serialized_start=1373
+  _globals['_SYNCGROUPRESPONSE']._serialized_end=1595
+  _globals['_HEARTBEATREQUEST']._serialized_start=1598
+  _globals['_HEARTBEATREQUEST']._serialized_end=1776
+  _globals['_HEARTBEATRESPONSE']._serialized_start=1778
+  _globals['_HEARTBEATRESPONSE']._serialized_end=1888
+  _globals['_HEARTBEATBATCH']._serialized_start=1890
+  _globals['_HEARTBEATBATCH']._serialized_end=1970
+  _globals['_HEARTBEATPUSH']._serialized_start=1973
+  _globals['_HEARTBEATPUSH']._serialized_end=2139
+  _globals['_HEARTBEATBATCHRESPONSE']._serialized_start=2142
+  _globals['_HEARTBEATBATCHRESPONSE']._serialized_end=2276
+  _globals['_LEAVEGROUPREQUESTMEMBER']._serialized_start=2279
+  _globals['_LEAVEGROUPREQUESTMEMBER']._serialized_end=2409
+  _globals['_LEAVEGROUPREQUEST']._serialized_start=2412
+  _globals['_LEAVEGROUPREQUEST']._serialized_end=2550
+  _globals['_LEAVEGROUPRESPONSEMEMBER']._serialized_start=2553
+  _globals['_LEAVEGROUPRESPONSEMEMBER']._serialized_end=2696
+  _globals['_LEAVEGROUPRESPONSE']._serialized_start=2699
+  _globals['_LEAVEGROUPRESPONSE']._serialized_end=2866
+  _globals['_FINDCOORDINATORREQUEST']._serialized_start=2868
+  _globals['_FINDCOORDINATORREQUEST']._serialized_end=2982
+  _globals['_FINDCOORDINATORRESPONSECOORDINATOR']._serialized_start=2985
+  _globals['_FINDCOORDINATORRESPONSECOORDINATOR']._serialized_end=3169
+  _globals['_FINDCOORDINATORRESPONSE']._serialized_start=3172
+  _globals['_FINDCOORDINATORRESPONSE']._serialized_end=3315
+  _globals['_CONSUMERPROTOCOLTOPICPARTITIONS']._serialized_start=3317
+  _globals['_CONSUMERPROTOCOLTOPICPARTITIONS']._serialized_end=3385
+  _globals['_CONSUMERPROTOCOLSUBSCRIPTION']._serialized_start=3388
+  _globals['_CONSUMERPROTOCOLSUBSCRIPTION']._serialized_end=3624
+  _globals['_CONSUMERPROTOCOLASSIGNMENT']._serialized_start=3627
+  _globals['_CONSUMERPROTOCOLASSIGNMENT']._serialized_end=3768
+  _globals['_SESSIONCALL']._serialized_start=3771
+  _globals['_SESSIONCALL']._serialized_end=4058
+  _globals['_SESSIONREQUEST']._serialized_start=4060
+  _globals['_SESSIONREQUEST']._serialized_end=4135
+  _globals['_SESSIONSTATUS']._serialized_start=4138
+  _globals['_SESSIONSTATUS']._serialized_end=4284
+  _globals['_SESSIONANSWER']._serialized_start=4287
+  _globals['_SESSIONANSWER']._serialized_end=4628
+  _globals['_SESSIONRESPONSE']._serialized_start=4630
+  _globals['_SESSIONRESPONSE']._serialized_end=4692
+  _globals['_GROUPSERVICE']._serialized_start=4695
+  _globals['_GROUPSERVICE']._serialized_end=5273
 # @@protoc_insertion_point(module_scope)

@@ -14,6 +14,7 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from holdfast.v1 import errors_pb2 as _errors_pb2
 from holdfast.v1 import extras_pb2 as _extras_pb2
+from holdfast.v1 import offset_pb2 as _offset_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -882,3 +883,228 @@ class ConsumerProtocolAssignment(_message.Message):
     def WhichOneof(self, oneof_group: _WhichOneofArgType__user_data) -> _WhichOneofReturnType__user_data | None: ...
 
 Global___ConsumerProtocolAssignment: _TypeAlias = ConsumerProtocolAssignment  # noqa: Y015
+
+@_typing.final
+class SessionCall(_message.Message):
+    """One call on a Session stream."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    JOIN_FIELD_NUMBER: _builtins.int
+    SYNC_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_FIELD_NUMBER: _builtins.int
+    LEAVE_FIELD_NUMBER: _builtins.int
+    COMMIT_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    """The caller's number for this call, repeated in its answer. No other unanswered call of the stream may have it."""
+    @_builtins.property
+    def join(self) -> Global___JoinGroupRequest:
+        """As GroupService.JoinGroup: parked until the join phase closes, which delays no other call of the stream."""
+
+    @_builtins.property
+    def sync(self) -> Global___SyncGroupRequest:
+        """As GroupService.SyncGroup."""
+
+    @_builtins.property
+    def heartbeat(self) -> Global___HeartbeatRequest:
+        """As GroupService.Heartbeat. Pushes come on a HeartbeatStream alone."""
+
+    @_builtins.property
+    def leave(self) -> Global___LeaveGroupRequest:
+        """As GroupService.LeaveGroup."""
+
+    @_builtins.property
+    def commit(self) -> _offset_pb2.OffsetCommitRequest:
+        """As OffsetService.OffsetCommit."""
+
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+        join: Global___JoinGroupRequest | None = ...,
+        sync: Global___SyncGroupRequest | None = ...,
+        heartbeat: Global___HeartbeatRequest | None = ...,
+        leave: Global___LeaveGroupRequest | None = ...,
+        commit: _offset_pb2.OffsetCommitRequest | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "request", b"request", "sync", b"sync"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "number", b"number", "request", b"request", "sync", b"sync"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_request: _TypeAlias = _typing.Literal["join", "sync", "heartbeat", "leave", "commit"]  # noqa: Y015
+    _WhichOneofArgType_request: _TypeAlias = _typing.Literal["request", b"request"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_request) -> _WhichOneofReturnType_request | None: ...
+
+Global___SessionCall: _TypeAlias = SessionCall  # noqa: Y015
+
+@_typing.final
+class SessionRequest(_message.Message):
+    """Calls to begin, and calls to give up.
+
+    The calls are begun in their order, and messages in the order of the stream. Those that concern one group are carried
+    out in this order, too, unless one is parked: so a member can commit and leave in one message. Across groups there is
+    no order.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CALLS_FIELD_NUMBER: _builtins.int
+    GIVEN_UP_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionCall]:
+        """The calls."""
+
+    @_builtins.property
+    def given_up(self) -> _containers.RepeatedScalarFieldContainer[_builtins.int]:
+        """Numbers of calls whose answers the caller no longer wants. They are not answered any more, unless their answers
+        were on their way already; a join or sync is no longer parked, as if its unary call had been cancelled.
+        Whatever a call has changed stays changed. A number that no open call has is ignored.
+        """
+
+    def __init__(
+        self,
+        *,
+        calls: _abc.Iterable[Global___SessionCall] | None = ...,
+        given_up: _abc.Iterable[_builtins.int] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["calls", b"calls", "given_up", b"given_up"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SessionRequest: _TypeAlias = SessionRequest  # noqa: Y015
+
+@_typing.final
+class SessionStatus(_message.Message):
+    """The end of a call that has no response: the gRPC status and the trailing metadata of the unary call."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CODE_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    NOT_APPLIED_FIELD_NUMBER: _builtins.int
+    LEADER_FIELD_NUMBER: _builtins.int
+    PERMANENT_FIELD_NUMBER: _builtins.int
+    code: _builtins.int
+    """gRPC's number of the status; never 0."""
+    message: _builtins.str
+    """For people: what happened, to what, why, and what to do next. Never parse it."""
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """The code of the same meaning, if there is one: NOT_COORDINATOR for a commit, whose response has no place for it."""
+    not_applied: _builtins.bool
+    """True: nothing was changed (as metadata `holdfast-outcome: not-applied`). False: unknown; repeat the call with the
+    same request id.
+    """
+    leader: _builtins.str
+    """`host:port` of the node that leads, if it is another one and is known (as metadata `holdfast-leader`)."""
+    permanent: _builtins.bool
+    """True: the same call would end in the same way again (as metadata `holdfast-retry: no`)."""
+    def __init__(
+        self,
+        *,
+        code: _builtins.int = ...,
+        message: _builtins.str = ...,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        not_applied: _builtins.bool = ...,
+        leader: _builtins.str = ...,
+        permanent: _builtins.bool = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "error_code", b"error_code", "leader", b"leader", "message", b"message", "not_applied", b"not_applied", "permanent", b"permanent"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SessionStatus: _TypeAlias = SessionStatus  # noqa: Y015
+
+@_typing.final
+class SessionAnswer(_message.Message):
+    """The answer to one call."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    JOIN_FIELD_NUMBER: _builtins.int
+    SYNC_FIELD_NUMBER: _builtins.int
+    HEARTBEAT_FIELD_NUMBER: _builtins.int
+    LEAVE_FIELD_NUMBER: _builtins.int
+    COMMIT_FIELD_NUMBER: _builtins.int
+    STATUS_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    """Number of the call."""
+    @_builtins.property
+    def join(self) -> Global___JoinGroupResponse:
+        """To a join."""
+
+    @_builtins.property
+    def sync(self) -> Global___SyncGroupResponse:
+        """To a sync."""
+
+    @_builtins.property
+    def heartbeat(self) -> Global___HeartbeatResponse:
+        """To a heartbeat."""
+
+    @_builtins.property
+    def leave(self) -> Global___LeaveGroupResponse:
+        """To a leave."""
+
+    @_builtins.property
+    def commit(self) -> _offset_pb2.OffsetCommitResponse:
+        """To a commit."""
+
+    @_builtins.property
+    def status(self) -> Global___SessionStatus:
+        """To any call that ended without a response."""
+
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+        join: Global___JoinGroupResponse | None = ...,
+        sync: Global___SyncGroupResponse | None = ...,
+        heartbeat: Global___HeartbeatResponse | None = ...,
+        leave: Global___LeaveGroupResponse | None = ...,
+        commit: _offset_pb2.OffsetCommitResponse | None = ...,
+        status: Global___SessionStatus | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "response", b"response", "status", b"status", "sync", b"sync"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["commit", b"commit", "heartbeat", b"heartbeat", "join", b"join", "leave", b"leave", "number", b"number", "response", b"response", "status", b"status", "sync", b"sync"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType_response: _TypeAlias = _typing.Literal["join", "sync", "heartbeat", "leave", "commit", "status"]  # noqa: Y015
+    _WhichOneofArgType_response: _TypeAlias = _typing.Literal["response", b"response"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_response) -> _WhichOneofReturnType_response | None: ...
+
+Global___SessionAnswer: _TypeAlias = SessionAnswer  # noqa: Y015
+
+@_typing.final
+class SessionResponse(_message.Message):
+    """Answers to calls of any messages of the stream; those that are ready together travel together.
+
+    A node that stops leading answers all open calls, begins no more, and ends the stream with OK and trailing metadata
+    `holdfast-outcome: not-applied` and `holdfast-leader`: calls without an answer were not begun. If the stream ends in
+    any other way, the outcome of unanswered calls is unknown unless its trailing metadata says otherwise.
+    """
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ANSWERS_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___SessionAnswer]:
+        """The answers."""
+
+    def __init__(
+        self,
+        *,
+        answers: _abc.Iterable[Global___SessionAnswer] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answers", b"answers"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SessionResponse: _TypeAlias = SessionResponse  # noqa: Y015

@@ -65,6 +65,11 @@ class GroupServiceStub(object):
                 request_serializer=holdfast_dot_v1_dot_group__pb2.FindCoordinatorRequest.SerializeToString,
                 response_deserializer=holdfast_dot_v1_dot_group__pb2.FindCoordinatorResponse.FromString,
                 _registered_method=True)
+        self.Session = channel.stream_stream(
+                '/holdfast.v1.GroupService/Session',
+                request_serializer=holdfast_dot_v1_dot_group__pb2.SessionRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_group__pb2.SessionResponse.FromString,
+                _registered_method=True)
 
 
 class GroupServiceServicer(object):
@@ -113,6 +118,15 @@ class GroupServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def Session(self, request_iterator, context):
+        """Calls of any number of members on one stream, each answered when it is done, in any order. A message may hold many
+        calls and many answers, which is what makes them cheap: gRPC costs more than most of these calls do.
+        Who calls is read once, when the stream begins; everything else is as in the unary calls.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_GroupServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -145,6 +159,11 @@ def add_GroupServiceServicer_to_server(servicer, server):
                     servicer.FindCoordinator,
                     request_deserializer=holdfast_dot_v1_dot_group__pb2.FindCoordinatorRequest.FromString,
                     response_serializer=holdfast_dot_v1_dot_group__pb2.FindCoordinatorResponse.SerializeToString,
+            ),
+            'Session': grpc.stream_stream_rpc_method_handler(
+                    servicer.Session,
+                    request_deserializer=holdfast_dot_v1_dot_group__pb2.SessionRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_group__pb2.SessionResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -310,6 +329,33 @@ class GroupService(object):
             '/holdfast.v1.GroupService/FindCoordinator',
             holdfast_dot_v1_dot_group__pb2.FindCoordinatorRequest.SerializeToString,
             holdfast_dot_v1_dot_group__pb2.FindCoordinatorResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def Session(request_iterator,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.stream_stream(
+            request_iterator,
+            target,
+            '/holdfast.v1.GroupService/Session',
+            holdfast_dot_v1_dot_group__pb2.SessionRequest.SerializeToString,
+            holdfast_dot_v1_dot_group__pb2.SessionResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -50,6 +50,11 @@ class GroupServiceStub:
     """Removes members at once, several in one call."""
     FindCoordinator: _grpc.UnaryUnaryMultiCallable[_group_pb2.FindCoordinatorRequest, _group_pb2.FindCoordinatorResponse]
     """Names the node that serves a group, and the cluster's log time. Any node answers."""
+    Session: _grpc.StreamStreamMultiCallable[_group_pb2.SessionRequest, _group_pb2.SessionResponse]
+    """Calls of any number of members on one stream, each answered when it is done, in any order. A message may hold many
+    calls and many answers, which is what makes them cheap: gRPC costs more than most of these calls do.
+    Who calls is read once, when the stream begins; everything else is as in the unary calls.
+    """
 
 @_typing.type_check_only
 class GroupServiceAsyncStub(GroupServiceStub):
@@ -68,6 +73,11 @@ class GroupServiceAsyncStub(GroupServiceStub):
     """Removes members at once, several in one call."""
     FindCoordinator: _aio.UnaryUnaryMultiCallable[_group_pb2.FindCoordinatorRequest, _group_pb2.FindCoordinatorResponse]  # type: ignore[assignment]
     """Names the node that serves a group, and the cluster's log time. Any node answers."""
+    Session: _aio.StreamStreamMultiCallable[_group_pb2.SessionRequest, _group_pb2.SessionResponse]  # type: ignore[assignment]
+    """Calls of any number of members on one stream, each answered when it is done, in any order. A message may hold many
+    calls and many answers, which is what makes them cheap: gRPC costs more than most of these calls do.
+    Who calls is read once, when the stream begins; everything else is as in the unary calls.
+    """
 
 class GroupServiceServicer(metaclass=_abc_1.ABCMeta):
     """What a member of a group calls. Only the leader serves it: another node answers NOT_COORDINATOR."""
@@ -119,5 +129,16 @@ class GroupServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_group_pb2.FindCoordinatorResponse, _abc.Awaitable[_group_pb2.FindCoordinatorResponse]]:
         """Names the node that serves a group, and the cluster's log time. Any node answers."""
+
+    @_abc_1.abstractmethod
+    def Session(
+        self,
+        request_iterator: _MaybeAsyncIterator[_group_pb2.SessionRequest],
+        context: _ServicerContext,
+    ) -> _typing.Union[_abc.Iterator[_group_pb2.SessionResponse], _abc.AsyncIterator[_group_pb2.SessionResponse]]:
+        """Calls of any number of members on one stream, each answered when it is done, in any order. A message may hold many
+        calls and many answers, which is what makes them cheap: gRPC costs more than most of these calls do.
+        Who calls is read once, when the stream begins; everything else is as in the unary calls.
+        """
 
 def add_GroupServiceServicer_to_server(servicer: GroupServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

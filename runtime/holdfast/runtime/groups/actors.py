@@ -130,6 +130,19 @@ class Actors:
         if self._confirming is None or self._confirming.done():
             self._confirming = asyncio.ensure_future(self._confirm())
 
+    def overtakes(self) -> bool:
+        """Return whether a command submitted now would overtake one that waits for a barrier."""
+        confirming = self._confirming is not None and not self._confirming.done()
+        return confirming and self._replica.lease_valid()
+
+    async def in_order(self) -> None:
+        """Wait until a command submitted next overtakes none that was submitted before.
+
+        For a caller whose commands stand in an order that it was promised.
+        """
+        while self._confirming is not None and self.overtakes():
+            await asyncio.wait([self._confirming])
+
     async def _confirm(self) -> None:
         """Submit waiting commands after a barrier; commands that come later need another barrier.
 

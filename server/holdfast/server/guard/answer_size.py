@@ -23,6 +23,7 @@ _ITEM_HEAD: Final = 6
 """Bytes before an item, at most: its field's number and its length."""
 _MORE: Final = 128
 """The bit of a varint's byte that says that another byte follows."""
+_ONE_BYTE: Final = tuple(bytes([value]) for value in range(_MORE))
 
 
 class Room:
@@ -62,7 +63,7 @@ class Encoded:
 
     def put(self, number: int, raw: bytes) -> None:
         """Add an encoded item whose bytes were taken from the room before."""
-        self._parts += (_number(number << 3 | 2), _number(len(raw)), raw)
+        self._parts += (encoded_number(number << 3 | 2), encoded_number(len(raw)), raw)
 
     def encoded(self) -> bytes:
         """Return the message's bytes."""
@@ -79,8 +80,10 @@ def encoded(answer: Message | bytes) -> bytes:
     return answer if isinstance(answer, bytes) else answer.SerializeToString()
 
 
-def _number(value: int) -> bytes:
+def encoded_number(value: int) -> bytes:
     """Encode a number as protobuf's varint."""
+    if value < _MORE:
+        return _ONE_BYTE[value]
     out = bytearray()
     while value >= _MORE:
         out.append(value % _MORE | _MORE)

@@ -38,11 +38,22 @@ A call for all members of a group, or for those of a prefix, names none of them.
 OFFSETS_MAX: Final = 500
 """Partitions of one commit or deletion, which is decided in one go: about 10 microseconds each."""
 
+CALLS_MAX: Final = 2_000
+"""Calls in one message of a stream. What all of them together list is bounded, too; what each of
+them lists, by the bounds of its own request."""
+
 ITEMS_MAX: Final[Mapping[str, int]] = {
     "JoinGroupRequest.protocols": 100,
     "SyncGroupRequest.assignments": MEMBERS_MAX,
     "HeartbeatBatch.requests": BEATS_MAX,
     "LeaveGroupRequest.members": LEAVING_MAX,
+    "SessionRequest.calls": CALLS_MAX,
+    "SessionRequest.calls.join.protocols": 10_000,
+    "SessionRequest.calls.sync.assignments": MEMBERS_MAX,
+    "SessionRequest.calls.leave.members": 10_000,
+    "SessionRequest.calls.commit.topics": 10_000,
+    "SessionRequest.calls.commit.topics.partitions": 10_000,
+    "SessionRequest.given_up": CALLS_MAX,
     "FindCoordinatorRequest.coordinator_keys": 1_000,
     "OffsetCommitRequest.topics": OFFSETS_MAX,
     "OffsetCommitRequest.topics.partitions": OFFSETS_MAX,
@@ -72,10 +83,12 @@ ITEMS_MAX: Final[Mapping[str, int]] = {
 
 The last ones are no requests, but the messages in bytes of type `consumer`.
 """
-_OF_MEMBERS: Final = "SyncGroupRequest.assignments"
+_OF_MEMBERS: Final = frozenset(
+    {"SyncGroupRequest.assignments", "SessionRequest.calls.sync.assignments"}
+)
 _OF_ANY_SIZE: Final = frozenset(
     {"JoinGroupRequest", "SyncGroupRequest", "LeaveGroupRequest", "RemoveMembersRequest"}
-    | {"OffsetCommitRequest"}
+    | {"OffsetCommitRequest", "SessionRequest"}
 )
 """Requests that carry bytes or texts of their callers: only the setting bounds them (S7)."""
 PLAIN_BYTES_MAX: Final = 64 << 10
@@ -148,6 +161,9 @@ class Bounds:
         items = sum(field.most or 0 for field in walk(self._fields.values()))
         self._items_max = items
         self._first_bytes = tuple(_first_bytes(walk(self._fields.values())))
+        least = min((field.most for field in walk(self._fields.values()) if field.most), default=0)
+        self.least = least
+        """The smallest bound of a list: a message of so many bytes, or items, breaks none."""
         any_size = self._name in _OF_ANY_SIZE
         own = min(PLAIN_BYTES_MAX + items * _ITEM_BYTES, _LIST_BYTES_MAX)
         self.bytes_max = None if any_size else own
@@ -194,6 +210,7 @@ class Bounds:
     def _check(self, field: Field, among: Sequence[Message], members_max: MembersMax) -> None:
         most = field.most
         if most is None:
+            self._check_inside(field, among, members_max)
             return
         found = [getattr(one, field.name) for one in among]
         count = sum(map(len, found))
@@ -205,6 +222,16 @@ class Bounds:
             items = [item for each in found for item in each]
             for inner in field.inner.values():
                 self._check(inner, items, members_max)
+
+    def _check_inside(
+        self, field: Field, among: Sequence[Message], members_max: MembersMax
+    ) -> None:
+        """Check the lists in a single message that is set in some of these."""
+        if not field.lists or not field.inner:
+            return
+        set_ones = [getattr(one, field.name) for one in among if one.HasField(field.name)]
+        for inner in field.inner.values() if set_ones else ():
+            self._check(inner, set_ones, members_max)
 
     def _too_many(self, field: Field | None, more: int = 0) -> CallFailed:
         if field is None:
@@ -231,4 +258,4 @@ def _first_bytes(fields: Iterable[Field]) -> Iterator[tuple[tuple[bytes, ...], i
 
 
 def _names_members(field: Field | None) -> bool:
-    return field is not None and field.path == _OF_MEMBERS
+    return field is not None and field.path in _OF_MEMBERS

@@ -85,12 +85,15 @@ class Pace:
             while (left := until - self.now()) > 0:
                 await self._sleep(left)
 
-    async def timed(self, who: str, call: Coroutine[Any, Any, Result], size: int = 0) -> Result:
+    async def timed(
+        self, who: str, call: Coroutine[Any, Any, Result], size: int = 0, calls: int = 1
+    ) -> Result:
         """Carry out a call, and charge its caller for each of its steps on the loop.
 
-        `size`: bytes of its request. Time in which the call waits between its steps costs nothing.
+        `size`: bytes of its request. `calls`: how many calls it carries out, each with time that is
+        free. Time in which it waits between its steps costs nothing.
         """
-        return await _Steps(self, who, call, FREE_S - size * BYTE_S)
+        return await _Steps(self, who, call, FREE_S * calls - size * BYTE_S)
 
     @contextlib.contextmanager
     def step(self, who: str, size: int) -> Iterator[None]:

@@ -41,13 +41,17 @@ class InForce(NamedTuple):
 
 
 def checking(
-    server: grpc.aio.Server, in_force: InForce, pace: Pace | None = None
+    server: grpc.aio.Server,
+    in_force: InForce,
+    pace: Pace | None = None,
+    in_flight: Shares | None = None,
 ) -> grpc.aio.Server:
     """Wrap the server for the generated `add_...Servicer_to_server`: each method gets a check.
 
-    `pace`: measures and delays long calls.
+    `pace`: measures and delays long calls. `in_flight`: who has how many bytes of requests open.
     """
-    return cast("grpc.aio.Server", _Door(server, in_force, Pace() if pace is None else pace))
+    pace, in_flight = pace or Pace(), in_flight or bytes_in_flight()
+    return cast("grpc.aio.Server", _Door(server, in_force, pace, in_flight))
 
 
 STREAMS_EACH_MAX: Final = 16
@@ -62,24 +66,33 @@ UNPACED: Final = frozenset(
 )
 """Methods whose short requests never wait: a member's session depends on them. All others keep to
 the pace whatever their length, since a short request may ask for much."""
+OF_CALLS: Final = frozenset({"Session"})
+"""Streams whose messages hold many calls: the method itself keeps to the pace, between messages."""
 IN_FLIGHT_EACH_MAX: Final = 32 << 20
 IN_FLIGHT_MAX: Final = 256 << 20
 """Bytes of unanswered requests: of one connection, and of all together."""
 
 
+def bytes_in_flight() -> Shares:
+    """Make the shares of callers in what unanswered requests take of a node's memory."""
+    return Shares(
+        "bytes of requests in flight",
+        IN_FLIGHT_EACH_MAX,
+        IN_FLIGHT_MAX,
+        "send the next long request when one of them is answered",
+    )
+
+
 class _Door:
     """A gRPC server, as far as the generated functions use it, that checks requests."""
 
-    def __init__(self, server: grpc.aio.Server, in_force: InForce, pace: Pace) -> None:
+    def __init__(
+        self, server: grpc.aio.Server, in_force: InForce, pace: Pace, in_flight: Shares
+    ) -> None:
         self._server, self._in_force, self._pace = server, in_force, pace
+        self._bytes = in_flight
         self._streams = Shares(
             "streams", STREAMS_EACH_MAX, STREAMS_MAX, "one stream serves many members; share it"
-        )
-        self._bytes = Shares(
-            "bytes of requests in flight",
-            IN_FLIGHT_EACH_MAX,
-            IN_FLIGHT_MAX,
-            "send the next long request when one of them is answered",
         )
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
@@ -110,8 +123,12 @@ class _Door:
         if method.unary_stream:
             watch = self._watch(method.unary_stream, decode)
             return grpc.unary_stream_rpc_method_handler(watch, None, encoded)
-        # Heartbeats do not wait here: a session could end while its heartbeat waits unseen (S9).
-        stream = self._stream(method.stream_stream, decode, paced=name not in UNPACED)
+        decoded: Callable[..., AsyncIterator[Any]] = self._in_turn
+        if name in UNPACED:  # a session could end while its heartbeat waits here unseen (S9)
+            decoded = _decoded
+        elif name in OF_CALLS:
+            decoded = self._charged
+        stream = self._stream(method.stream_stream, decode, decoded)
         return grpc.stream_stream_rpc_method_handler(stream, None, encoded)
 
     def _single(self, serve: Serve, decode: Decode, waits_from: int) -> Callable[..., Any]:
@@ -153,9 +170,10 @@ class _Door:
 
         return run
 
-    def _stream(self, serve: Serve, decode: Decode, *, paced: bool) -> Callable[..., Any]:
+    def _stream(
+        self, serve: Serve, decode: Decode, decoded: Callable[..., AsyncIterator[Any]]
+    ) -> Callable[..., Any]:
         """Guard a method that reads a stream; bounds the streams of a connection and of all."""
-        decoded = self._in_turn if paced else _decoded
 
         async def run(raws: AsyncIterator[bytes], context: Context) -> None:
             who = context.peer()
@@ -198,6 +216,18 @@ class _Door:
                     request = decode(raw)
                 yield request
 
+    async def _charged(
+        self, raws: AsyncIterator[bytes], who: str, decode: Decode
+    ) -> AsyncIterator[Any]:
+        """Decode a stream's requests; the caller pays for long ones, and does not wait here."""
+        async for raw in raws:
+            if len(raw) <= SHORT_BYTES:
+                yield decode(raw)
+            else:
+                with self._pace.step(who, len(raw)):
+                    request = decode(raw)
+                yield request
+
 
 async def _decoded(raws: AsyncIterator[bytes], _who: str, decode: Decode) -> AsyncIterator[Any]:
     """Decode a stream's requests; one that cannot be read raises in the method, which ends."""
@@ -218,7 +248,8 @@ def _decoding(decode: Decode, bounds: Bounds, in_force: InForce) -> Decode:
         except DecodeError as error:
             problem = f"{len(raw)} bytes that are no message of the contract; nothing was done"
             raise malformed("the request", problem) from error
-        bounds.check(request, in_force.members_max)
+        if len(raw) > bounds.least:
+            bounds.check(request, in_force.members_max)
         return request
 
     return run

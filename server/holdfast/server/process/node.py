@@ -26,7 +26,7 @@ from holdfast.runtime.time.timers import Timers
 from holdfast.server.config.address import is_taken
 from holdfast.server.config.node_config import CannotStart
 from holdfast.server.guard.pace import Pace
-from holdfast.server.guard.request_guard import InForce, checking
+from holdfast.server.guard.request_guard import InForce, bytes_in_flight, checking
 from holdfast.server.process.open_files import connections_max
 from holdfast.server.rpc.admin_service import AdminService
 from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
@@ -36,9 +36,11 @@ from holdfast.server.rpc.grpc_options import message_bytes_max, server_options
 from holdfast.server.rpc.health import Health
 from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams
 from holdfast.server.rpc.log_service import LogService
+from holdfast.server.rpc.member_calls import MemberCalls
 from holdfast.server.rpc.nodes import Nodes
 from holdfast.server.rpc.offset_service import OffsetService
 from holdfast.server.rpc.reads import Reads
+from holdfast.server.rpc.session_stream import Desk, Sessions
 from holdfast.server.rpc.takeovers import Takeovers
 from holdfast.server.security.client_port import server_credentials
 from holdfast.v1 import (
@@ -89,6 +91,12 @@ class Node:
         self.streams = HeartbeatStreams(
             replica, self.actors, self._callers, self.takeovers, arrived
         )
+        self._calls = MemberCalls(replica, self.actors, self._callers, self.takeovers)
+        self._desk = Desk(
+            *(self.actors, self._callers, self._calls, arrived),
+            *(self._pace, bytes_in_flight(), self._members_max),
+        )
+        self._sessions = Sessions(replica, self._desk)
         self._offset_retention = OffsetRetention(replica, self.actors)
         self._log = LogService(replica, history, self._reads, self._callers, self._pace)
         self._health = Health(replica)
@@ -96,6 +104,7 @@ class Node:
         self.actors.listen()
         self._reads.listen()
         self.streams.listen()
+        self._sessions.listen()
         self._health.listen()
         self._offset_retention.listen()
         SegmentRoll(replica, self.actors).listen()
@@ -120,13 +129,14 @@ class Node:
     async def start(self) -> None:
         """Start to serve on the port, which is bound already."""
         server = self._server
-        door = checking(server, InForce(self._message_bytes_max, self._members_max), self._pace)
+        in_force = InForce(self._message_bytes_max, self._members_max)
+        door = checking(server, in_force, self._pace, self._desk.in_flight)
         group_pb2_grpc.add_GroupServiceServicer_to_server(
-            GroupService(self.replica, self.actors, self._callers, self.streams, self.takeovers),
+            GroupService(self.replica, self.actors, self._calls, self.streams, self._sessions),
             door,
         )
         offset_pb2_grpc.add_OffsetServiceServicer_to_server(
-            OffsetService(self.actors, self._reads, self._callers, self.takeovers, self._pace), door
+            OffsetService(self.actors, self._reads, self._callers, self._calls, self._pace), door
         )
         nodes = Nodes(self.replica, self.config.peers, self._peer_troubles)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(
@@ -154,6 +164,7 @@ class Node:
             async with asyncio.timeout(bound / 2):
                 await self._hand_over()
         self.actors.stop()
+        self._sessions.stop()
         self._log.stop()
         await self._server.stop(bound / 4)
 

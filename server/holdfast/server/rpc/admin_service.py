@@ -13,9 +13,8 @@ from holdfast.coordinator.projections.rebalances import KEPT_MAX
 from holdfast.server.guard.answer_size import Encoded, Room
 from holdfast.server.rpc.callers import Callers, Context, answered
 from holdfast.server.rpc.errors import ENDED, partly_done
-from holdfast.server.rpc.listing import Lists
+from holdfast.server.rpc.listing import Lists, survey
 from holdfast.server.rpc.slices import Slices, collected
-from holdfast.server.rpc.subscribers import survey
 from holdfast.server.translate import admin, limits, responses, views
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import admin_pb2_grpc

@@ -1,7 +1,7 @@
 """The end of a service's method: an answer, an error code, or a gRPC status with its outcome (S5).
 
 `answered` wraps a unary method; `end` ends a stream. `Callers` reads who calls from the call's
-metadata and certificate. Knows no rules.
+metadata and certificate; `Identity` is what they say. Knows no rules.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import logging
-from typing import TYPE_CHECKING, Any, Final, NoReturn, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn, ParamSpec, TypeVar
 from urllib.parse import unquote
 
 import grpc
@@ -66,7 +66,7 @@ def answered(
 
     Refusals of a method whose response has none are sent as gRPC statuses.
     """
-    coded = "error_code" in respond.DESCRIPTOR.fields_by_name  # type: ignore[attr-defined]  # a message class
+    coded = has_code(respond)
 
     def wrap(
         method: Callable[[Service, Request, Context], Awaitable[Response]],
@@ -92,9 +92,19 @@ def answered(
     return wrap
 
 
+def has_code(respond: Callable[..., Message]) -> bool:
+    """Return whether a response, given as its class, has a top-level error_code."""
+    return "error_code" in respond.DESCRIPTOR.fields_by_name  # type: ignore[attr-defined]  # a message class
+
+
 def _refusal(respond: Callable[..., Response], error: Refused, context: Context) -> Response:
     if error.leader:
         context.set_trailing_metadata(((LEADER_KEY, error.leader),))
+    return refusal(respond, error)
+
+
+def refusal(respond: Callable[..., Response], error: Refused) -> Response:
+    """Make the response of a call that was refused; `respond` makes one with an error_code."""
     extras = x.ResponseExtras(message=readable(error.sentence))
     if error.leader:
         extras.leader_hint = error.leader
@@ -118,6 +128,26 @@ async def end(context: Context, ended: Ended, beside: Outcome = "not-applied") -
     await context.abort(error.status, readable(error.sentence), tuple(trailing))
 
 
+class Identity(NamedTuple):
+    """Who calls, as its certificate, its metadata and its address say."""
+
+    principal: str
+    client_id: str
+    client_host: str
+
+    def caller(self, call: CallId, request: Message, extras: x.RequestExtras) -> Caller:
+        """Return the caller of a command; raises CallFailed for a malformed request id."""
+        request_id = limits.request_id(extras.request_id)
+        return Caller(
+            call=call,
+            principal=self.principal,
+            client_id=self.client_id,
+            client_host=self.client_host,
+            request_id=request_id,
+            digest=_digest(request) if request_id else b"",
+        )
+
+
 class Callers:
     """Reads from a call's metadata and certificate who calls."""
 
@@ -128,16 +158,16 @@ class Callers:
         self, call: CallId, request: Message, extras: x.RequestExtras, context: Context
     ) -> Caller:
         """Return the caller of a command; raises CallFailed for a malformed request id or name."""
+        return self.identity(context).caller(call, request, extras)
+
+    def identity(self, context: Context) -> Identity:
+        """Return who calls; raises CallFailed for a malformed name.
+
+        A stream is one call to gRPC, on one connection, so this holds for all of the stream. It
+        must not be kept for longer: the address of a peer is used again by others.
+        """
         principal = self.principal(context)
-        request_id = limits.request_id(extras.request_id)
-        return Caller(
-            call=call,
-            principal=principal,
-            client_id=client_id(context) or principal,
-            client_host=_host(context.peer()),
-            request_id=request_id,
-            digest=_digest(request) if request_id else b"",
-        )
+        return Identity(principal, client_id(context) or principal, _host(context.peer()))
 
     def principal(self, context: Context) -> str:
         """Return the name in the caller's certificate; `anonymous` without a certificate."""

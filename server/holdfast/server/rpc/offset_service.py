@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 
     from holdfast.runtime.groups.actors import Actors
     from holdfast.server.guard.pace import Pace
+    from holdfast.server.rpc.member_calls import MemberCalls
     from holdfast.server.rpc.reads import Reads
-    from holdfast.server.rpc.takeovers import Takeovers
 
 
 _ADVICE: Final = "name fewer groups, or topics and partitions of them"
@@ -33,32 +33,18 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         actors: Actors,
         reads: Reads,
         callers: Callers,
-        takeovers: Takeovers,
+        calls: MemberCalls,
         pace: Pace,
     ) -> None:
         self._actors, self._reads, self._callers = actors, reads, callers
-        self._takeovers, self._pace = takeovers, pace
+        self._calls, self._pace = calls, pace
 
     @answered(o.OffsetCommitResponse)
     async def OffsetCommit(
         self, request: o.OffsetCommitRequest, context: Context
     ) -> o.OffsetCommitResponse:
         """Commit the offsets of many partitions at once."""
-        return await self._commit(request, context)
-
-    async def _commit(
-        self, request: o.OffsetCommitRequest, context: Context
-    ) -> o.OffsetCommitResponse:
-        with self._actors.open() as call:
-            caller = self._callers.of(call.number, request, request.holdfast, context)
-            got = await call.ask(requests.commit_offsets(request, caller))
-        reply = cast("replies.OffsetsReply", got.reply)
-        response = responses.commit_offsets(reply, request)
-        self._takeovers.tell(response.holdfast, request.group_id, responses.first_error(reply))
-        if got.position is not None:
-            position = response.holdfast.position
-            position.index, position.ordinal = got.position
-        return response
+        return await self._calls.ask(self._calls.commit, request, context)
 
     async def OffsetCommitStream(  # type: ignore[override]  # writes by itself
         self, requests: AsyncIterator[o.OffsetCommitRequest], context: Context
@@ -67,7 +53,9 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         await ordered_stream.serve(
             requests,
             context,
-            lambda request: self._pace.timed(context.peer(), self._commit(request, context)),
+            lambda request: self._pace.timed(
+                context.peer(), self._calls.ask(self._calls.commit, request, context)
+            ),
             o.OffsetCommitRequest.ByteSize,
         )
 

@@ -106,25 +106,26 @@ def left(result: replies.MemberResult) -> g.LeaveGroupResponseMember:
 def commit_offsets(
     reply: replies.OffsetsReply, request: o.OffsetCommitRequest
 ) -> o.OffsetCommitResponse:
-    """Make the response of OffsetCommit; it has no top-level error, so partitions do (K-J9)."""
+    """Make the response of OffsetCommit; it has no top-level error, so partitions do (K-J9).
+
+    It is filled in place: a message made apart and passed to another is copied, and this is the
+    response that is made most often.
+    """
     error = first_error(reply)
     if reply.error is not None:
         return refused_commit(request, code_of(reply.error), extras(error))
-    return o.OffsetCommitResponse(
-        topics=[
-            o.OffsetCommitResponseTopic(
-                name=name,
-                partitions=[
-                    o.OffsetCommitResponsePartition(
-                        partition_index=p.partition.partition, error_code=code_of(p.error)
-                    )
-                    for p in results
-                ],
+    response = o.OffsetCommitResponse()
+    for name, results in _by_topic(reply.partitions):
+        partitions = response.topics.add(name=name).partitions
+        for result in results:
+            partitions.add(
+                partition_index=result.partition.partition, error_code=code_of(result.error)
             )
-            for name, results in _by_topic(reply.partitions)
-        ],
-        holdfast=extras(error),
-    )
+    if error is None:
+        response.holdfast.SetInParent()
+    else:
+        response.holdfast.CopyFrom(extras(error))
+    return response
 
 
 def refused_commit(

@@ -34,7 +34,8 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.model.events import Event
     from holdfast.coordinator.model.ids import CallId
-    from holdfast.coordinator.model.replies import HeartbeatReply
+    from holdfast.coordinator.model.replies import HeartbeatReply, LeaveReply, OffsetsReply
+    from holdfast.runtime.groups.pending_calls import Answered
 
 
 def test_commands_of_one_turn_share_one_part() -> None:
@@ -199,6 +200,46 @@ def test_a_barrier_does_not_vouch_for_what_came_after_it_was_begun() -> None:
         assert not answered_early
 
     asyncio.run(story())
+
+
+def test_in_order_nothing_overtakes_what_waits_for_a_barrier_when_the_lease_is_back() -> None:
+    """A member commits and leaves: the commit, which came first, must not be a stranger's."""
+
+    async def story() -> None:
+        world = await World().lead()
+        await with_topic(world)
+        member = await world.member()
+        world.replica.lease = False
+        gate: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+
+        async def gated() -> None:
+            await gate
+
+        world.replica.read_barrier = gated  # type: ignore[method-assign]  # a barrier held back
+        commit = world.ask(committing_as("i1", member))
+        await world.settle()
+        world.replica.lease = True
+        leave = asyncio.ensure_future(in_order(world, leaving(member)))
+        await world.settle()
+        gate.set_result(None)
+        committed = cast("OffsetsReply", (await commit).reply)
+        left = cast("LeaveReply", (await leave).reply)
+
+        assert [one.error for one in committed.partitions] == [None]
+        assert [one.error for one in left.members] == [None]
+
+    asyncio.run(story())
+
+
+async def in_order(world: World, make: Callable[[CallId], c.Command]) -> Answered:
+    """Ask once nothing would be overtaken."""
+    await world.actors.in_order()
+    return await world.ask(make)
+
+
+def leaving(joined: JoinReply) -> Callable[[CallId], c.Command]:
+    gone = (c.LeavingMember(joined.member_id, "i1"),)
+    return lambda call: c.LeaveGroup(c.Caller(call), "g", gone)
 
 
 def test_s6_a_batch_that_breaks_an_invariant_is_never_proposed(

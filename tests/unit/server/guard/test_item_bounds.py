@@ -80,13 +80,14 @@ def with_items(path: str, count: int) -> Message:
     message = made(name)
     inside: Message = message
     for step in way[:-1]:
-        inside = getattr(inside, step).add()
+        nested = getattr(inside, step)
+        inside = nested.add() if hasattr(nested, "add") else nested
     items = getattr(inside, way[-1])
     if ALL[path].message_type is not None:
         for _ in range(count):
             items.add()
     else:
-        items.extend([0 if ALL[path].type == FieldDescriptor.TYPE_INT32 else ""] * count)
+        items.extend(["" if ALL[path].type == FieldDescriptor.TYPE_STRING else 0] * count)
     return message
 
 

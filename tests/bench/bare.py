@@ -126,6 +126,9 @@ async def _commits(bench: Bench, server: Bare, lines: Sequence[Line]) -> None:
     _add(bench, Shape.COMMITS, await changes.unary(bench, server, lines, many), unit)
     _add(bench, alone, await changes.streamed(bench, server, lines[0], 1), unit)
     _add(bench, crowded, await changes.streamed(bench, server, lines[0], many), unit)
+    for lists in changes.LISTS:
+        listed = await changes.listed(bench, server, lines[0], lists)
+        _add(bench, lists.shape, listed, unit, each=lists.length)
     large = await changes.large(bench, server, lines)
     _add(bench, Shape.LARGE_COMMITS, large, unit, each=changes.MANY)
 
@@ -142,6 +145,8 @@ async def _members_calls(
     _add(bench, Shape.HEARTBEAT_STREAMS, streams, unit, each=heartbeats.A_MESSAGE)
     pairs = await changes.replacements(bench, server, members, lines)
     _add(bench, Shape.PAIRS, pairs, "pairs/s")
+    on_sessions = await changes.session_pairs(bench, server, members, lines)
+    _add(bench, Shape.SESSION_PAIRS, on_sessions, "pairs/s")
 
 
 async def _restarts(bench: Bench, server: Bare, members: Members) -> None:

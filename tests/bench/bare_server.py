@@ -74,6 +74,27 @@ class Groups(group_pb2_grpc.GroupServiceServicer):
             answers = [_beat() for _ in batch.requests]
             yield g.HeartbeatBatchResponse(batch=batch.batch, responses=answers)
 
+    async def Session(  # noqa: N802 - the contract's name
+        self, requests: AsyncIterator[g.SessionRequest], context: Context
+    ) -> AsyncIterator[g.SessionResponse]:
+        """All calls of a message, in one message."""
+        async for request in requests:
+            yield g.SessionResponse(
+                answers=[await self._answer(call, context) for call in request.calls]
+            )
+
+    async def _answer(self, call: g.SessionCall, context: Context) -> g.SessionAnswer:
+        """As the unary calls."""
+        match call.WhichOneof("request"):
+            case "join":
+                joined = await self.JoinGroup(call.join, context)
+                return g.SessionAnswer(number=call.number, join=joined)
+            case "sync":
+                synced = await self.SyncGroup(call.sync, context)
+                return g.SessionAnswer(number=call.number, sync=synced)
+            case _:
+                return g.SessionAnswer(number=call.number, commit=_committed(call.commit))
+
 
 class Offsets(offset_pb2_grpc.OffsetServiceServicer):
     """What commits offsets calls: all are taken, and none is kept."""

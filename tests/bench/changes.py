@@ -6,10 +6,12 @@ import itertools
 import time
 from collections import deque
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from bench.figures import Figure, least, most, quantile
 from bench.group import Members
 from bench.rig import Bench, Measured, Running, Watch, Work, shares
+from bench.sessions import response_of, sessions
 from bench.shapes import Shape
 from bench.talk import OK, Line, Unexpected, read, served
 from holdfast.v1 import group_pb2 as g
@@ -21,25 +23,68 @@ MANY = 50
 LARGE_CALLERS = 16
 
 
+class Lists(NamedTuple):
+    """Commits in lists on one Session stream: how many are in flight, and how many in a list."""
+
+    in_flight: int
+    length: int
+    shape: Shape
+
+    @property
+    def what(self) -> str:
+        """The name of its figure."""
+        return f"one Session, {self.in_flight} in flight, lists of {self.length}"
+
+
+LISTS = (Lists(64, 16, Shape.LISTS_OF_16), Lists(256, 64, Shape.LISTS_OF_64))
+
+
 async def replacement(bench: Bench) -> None:
     """Static members that are started again, at growing sizes of the group."""
     rates: dict[int, float] = {}
     for count in bench.sizes.groups:
-        async with bench.cluster(f"replace-{count}") as running:
-            work = await _replace(bench, running, count)
-        goal = least(1_500) if count == 1_000 else None
-        if count == 10_000 and 1_000 in rates:
-            goal = least(round(0.8 * rates[1_000]))
-        rates[count] = work.rate
         what = f"join and sync in a group of {count:,}, {bench.sizes.callers} at a time"
-        bench.add_work("replace", what, work, unit="pairs/s", goal=goal, shape=Shape.PAIRS)
+        async with bench.cluster(f"replace-{count}") as running:
+            members = Members("replaced", count)
+            async with running.talk.lines(bench.sizes.connections) as lines:
+                await members.form(lines)
+                work = await replacements(bench, running, members, lines)
+                bench.add_work("replace", what, work, unit="pairs/s", shape=Shape.PAIRS)
+                part = _by_session(bench, running, members, lines, rates, what)
+                await bench.attempt("replace", f"{what}, Session", part)
 
 
-async def _replace(bench: Bench, running: Running, count: int) -> Work:
-    members = Members("replaced", count)
-    async with running.talk.lines(bench.sizes.connections) as lines:
-        await members.form(lines)
-        return await replacements(bench, running, members, lines)
+async def _by_session(
+    bench: Bench,
+    running: Running,
+    members: Members,
+    lines: Sequence[Line],
+    rates: dict[int, float],
+    unary: str,
+) -> None:
+    """The same members once more, on Session streams. `rates`: by size of the group."""
+    work = await session_pairs(bench, running, members, lines)
+    goal = least(1_500) if members.count == 1_000 else None
+    if members.count == 10_000 and 100 in rates:
+        goal = least(round(0.9 * rates[100]))
+    rates[members.count] = work.rate
+    bench.add_work(
+        "replace", f"{unary}, Session", work, unit="pairs/s", goal=goal,
+        shape=Shape.SESSION_PAIRS, instead=unary,
+    )  # fmt: skip
+
+
+async def session_pairs(
+    bench: Bench, running: Measured, members: Members, lines: Sequence[Line]
+) -> Work:
+    """Joins and syncs as in `replacements`, each line's on one Session stream."""
+    turns = [itertools.cycle(share) for share in shares(members.count, bench.sizes.callers)]
+    async with sessions(lines) as on:
+
+        async def one(caller: int) -> None:
+            await members.replace_on(on[caller % len(on)].ask, next(turns[caller]))
+
+        return await bench.closed(running, bench.sizes.callers, one)
 
 
 async def replacements(
@@ -64,6 +109,8 @@ async def commits(bench: Bench) -> None:
             for window in (1, bench.sizes.callers):
                 what = f"one stream, {window} in flight"
                 await bench.attempt("commit", what, _streamed(bench, running, lines[0], window))
+            for each in LISTS:
+                await bench.attempt("commit", each.what, _listed(bench, running, lines[0], each))
 
 
 async def _alone(bench: Bench, running: Running, lines: Sequence[Line]) -> None:
@@ -128,6 +175,29 @@ async def _stream(line: Line, window: int, until: float) -> list[float]:
             times.append(time.perf_counter() - sent.popleft())
     await call.done_writing()
     return times
+
+
+async def _listed(bench: Bench, running: Running, line: Line, lists: Lists) -> None:
+    work = await listed(bench, running, line, lists)
+    goal = least(6_000) if lists.length > LARGE_CALLERS else None
+    bench.add_work(
+        "commit", lists.what, work, unit="changes/s", goal=goal, each=lists.length,
+        shape=lists.shape, instead=f"one stream, {bench.sizes.callers} in flight",
+    )  # fmt: skip
+
+
+async def listed(bench: Bench, running: Measured, line: Line, lists: Lists) -> Work:
+    """Each list is sent when one before it is answered as a whole."""
+    numbers = itertools.count()
+    async with sessions([line]) as (on,):
+
+        async def one(caller: int) -> None:
+            first, number = caller * lists.length, next(numbers)
+            requests = [commit(first + place, number) for place in range(lists.length)]
+            for answer in await on.ask_all(requests):
+                check(response_of(answer))
+
+        return await bench.closed(running, lists.in_flight // lists.length, one)
 
 
 def commit(caller: int, number: int, partitions: int = 1) -> o.OffsetCommitRequest:

@@ -7,13 +7,16 @@ in life. Timeouts are long: a row that wants heartbeats sends them itself.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from bench.talk import OK, Line, Unexpected
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
 
+Ask = Callable[[Any], Awaitable[Any]]
+"""Sends a request and returns its response."""
 SESSION_MS = 1_800_000
 REBALANCE_MS = 60_000
 TOPIC = "work"
@@ -71,20 +74,18 @@ class Members:
 
     async def join(self, line: Line, number: int, member_id: str = "") -> g.JoinGroupResponse:
         """Join; with an empty member id this takes the place of whoever holds the instance id."""
-        answer = await line.group.JoinGroup(
-            g.JoinGroupRequest(
-                group_id=self.group_id,
-                session_timeout_ms=self.session_ms,
-                rebalance_timeout_ms=REBALANCE_MS,
-                member_id=member_id,
-                group_instance_id=self.instance(number),
-                protocol_type="consumer",
-                protocols=[g.JoinGroupRequestProtocol(name=PROTOCOL, metadata=_METADATA)],
-            )
+        return _joined(await line.group.JoinGroup(self._join(number, member_id)))
+
+    def _join(self, number: int, member_id: str = "") -> g.JoinGroupRequest:
+        return g.JoinGroupRequest(
+            group_id=self.group_id,
+            session_timeout_ms=self.session_ms,
+            rebalance_timeout_ms=REBALANCE_MS,
+            member_id=member_id,
+            group_instance_id=self.instance(number),
+            protocol_type="consumer",
+            protocols=[g.JoinGroupRequestProtocol(name=PROTOCOL, metadata=_METADATA)],
         )
-        if answer.error_code != OK:
-            raise Unexpected("a join", answer.error_code, answer.holdfast.message)
-        return answer
 
     async def sync(
         self,
@@ -93,28 +94,35 @@ class Members:
         assignments: Sequence[g.SyncGroupRequestAssignment] = (),
     ) -> g.SyncGroupResponse:
         """Hand in the assignments, or ask for one's own."""
-        answer = await line.group.SyncGroup(
-            g.SyncGroupRequest(
-                group_id=self.group_id,
-                generation_id=self.generation,
-                member_id=self.ids[number],
-                group_instance_id=self.instance(number),
-                protocol_type="consumer",
-                protocol_name=PROTOCOL,
-                assignments=assignments,
-            )
+        return _synced(await line.group.SyncGroup(self._sync(number, assignments)))
+
+    def _sync(
+        self, number: int, assignments: Sequence[g.SyncGroupRequestAssignment] = ()
+    ) -> g.SyncGroupRequest:
+        return g.SyncGroupRequest(
+            group_id=self.group_id,
+            generation_id=self.generation,
+            member_id=self.ids[number],
+            group_instance_id=self.instance(number),
+            protocol_type="consumer",
+            protocol_name=PROTOCOL,
+            assignments=assignments,
         )
-        if answer.error_code != OK:
-            raise Unexpected("a sync", answer.error_code, answer.holdfast.message)
-        return answer
 
     async def replace(self, line: Line, number: int) -> None:
         """A member's process was started again: a join without a member id, and a sync."""
-        joined = await self.join(line, number)
+        self._replaced(number, await self.join(line, number))
+        await self.sync(line, number)
+
+    async def replace_on(self, ask: Ask, number: int) -> None:
+        """As `replace`, by calls of another way."""
+        self._replaced(number, _joined(await ask(self._join(number))))
+        _synced(await ask(self._sync(number)))
+
+    def _replaced(self, number: int, joined: g.JoinGroupResponse) -> None:
         self.ids[number] = joined.member_id
         if joined.generation_id != self.generation:
             raise RuntimeError(f"a replacement in {self.group_id} began a rebalance")
-        await self.sync(line, number)
 
     def heartbeat(self, number: int) -> g.HeartbeatRequest:
         """A member's sign of life."""
@@ -124,6 +132,20 @@ class Members:
             member_id=self.ids[number],
             group_instance_id=self.instance(number),
         )
+
+
+def _joined(answer: g.JoinGroupResponse) -> g.JoinGroupResponse:
+    """Raise Unexpected unless it has joined."""
+    if answer.error_code != OK:
+        raise Unexpected("a join", answer.error_code, answer.holdfast.message)
+    return answer
+
+
+def _synced(answer: g.SyncGroupResponse) -> g.SyncGroupResponse:
+    """Raise Unexpected unless it has its assignment."""
+    if answer.error_code != OK:
+        raise Unexpected("a sync", answer.error_code, answer.holdfast.message)
+    return answer
 
 
 def assignment_of(number: int) -> bytes:

@@ -154,7 +154,7 @@ class Bench:
         goal = f" (goal {figure.goal}: {figure.verdict})" if figure.goal else ""
         self.say(f"{figure.row}: {figure.what}: {figure.value:,.4g} {figure.unit}{goal}")
 
-    def add_work(
+    def add_work(  # noqa: PLR0913 - keyword-only, each with a default
         self,
         row: str,
         what: str,
@@ -165,6 +165,7 @@ class Bench:
         each: int = 1,
         system: str = "holdfast",
         shape: str = "",
+        instead: str = "",
     ) -> None:
         """Keep what a closed loop did. `each`: operations that one call holds."""
         operations = len(work.times) * each
@@ -181,6 +182,7 @@ class Bench:
                 work.effort,
                 system,
                 shape,
+                instead,
             )
         )
 

@@ -21,11 +21,14 @@ class Shape(StrEnum):
     COMMITS = "unary commits, many callers"
     COMMIT_STREAM_ALONE = "commit on a stream, one in flight"
     COMMIT_STREAM = "commits on a stream, many in flight"
+    LISTS_OF_16 = "commits on one Session, 64 in flight, lists of 16"
+    LISTS_OF_64 = "commits on one Session, 256 in flight, lists of 64"
     LARGE_COMMITS = "unary commits of 50 partitions, 16 callers"
     HEARTBEAT_ALONE = "unary heartbeat, one caller"
     HEARTBEATS = "unary heartbeats, many callers"
     HEARTBEAT_STREAMS = "heartbeats of 100 members a message, 4 streams"
     PAIRS = "unary join and sync, many callers"
+    SESSION_PAIRS = "join and sync on Session streams, many callers"
     RESTART = "a new connection, join, sync, heartbeat, one after another"
 
 

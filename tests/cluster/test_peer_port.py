@@ -12,7 +12,6 @@ import pytest
 from cluster.processes import PATIENCE_SECONDS, RunningCluster, poll, refused, running
 from harness.strangers import strangers
 from holdfast.raft.transport.peer_names import node_dns_name, node_uri
-from holdfast.raft.transport.streams import METHOD
 from holdfast.server.config.node_config import load
 from holdfast.server.security.certificates import Authority, issue, make_authority
 from holdfast.v1.admin_pb2 import DescribeClusterRequest
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
 
 FILES = 500
 STRANGERS = 472
+METHOD = "/holdfast.raft.Peer/Messages"
+"""By which nodes of peer protocols 1 to 3 dialled each other, with gRPC."""
 HOSTS = ["127.0.0.1", "localhost"]
 
 
@@ -85,19 +86,17 @@ def test_strangers_take_neither_files_nor_peers(
 
 
 def test_a_node_of_another_version_is_shown_by_cluster_status(limited: RunningCluster) -> None:
-    """What 0.1.0 would do on node-3: dial with its certificate, and tell no version."""
+    """What 0.1.0 would do on node-3: dial by gRPC with its certificate."""
     config = load(limited.file("node-3"), {}, ())
     assert config.tls is not None
     tls = [file.read_bytes() for file in (config.tls.ca, config.tls.key, config.tls.certificate)]
     credentials = grpc.ssl_channel_credentials(*tls)
-    ids = (("cluster", config.cluster_id), ("node", "node-3"), ("to", "node-1"))
-    metadata = tuple((f"holdfast-{key}", value) for key, value in ids)
     with grpc.secure_channel(limited.node("node-1")["peer_address"], credentials) as channel:
         dial: grpc.StreamStreamMultiCallable[bytes, bytes] = channel.stream_stream(METHOD)
         with pytest.raises(grpc.RpcError, match="stop all nodes, install one version"):
-            next(dial(iter([b""]), metadata=metadata, timeout=PATIENCE_SECONDS))
+            next(dial(iter([b""]), timeout=PATIENCE_SECONDS))
 
-    said = "node 'node-3' tells no version, as Holdfast 0.1.0 does; node 'node-1' speaks"
+    said = "node 'node-3' speaks peer protocols 1 to 3; node 'node-1' speaks peer protocol 4"
     shown = limited.ask("cluster", "status").stdout
     assert f"NOTE: node-1: {said}" in shown
     assert limited.words("node-1").count(said) == 1

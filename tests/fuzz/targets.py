@@ -18,6 +18,7 @@ from google.protobuf.message import DecodeError, Message
 
 from golden.values_v1 import EVENTS, entry, record
 from golden.values_v2 import STATE
+from harness import hostile
 from holdfast.chaos.history.happenings import Role
 from holdfast.chaos.history.jsonl import happening_of, line_of
 from holdfast.client._session.protocol import read_assignment, read_subscription
@@ -25,7 +26,7 @@ from holdfast.client.errors import IncompatibleServer
 from holdfast.coordinator.model.commands import Caller
 from holdfast.raft import messages
 from holdfast.raft.api import BadMessage
-from holdfast.raft.transport import frames
+from holdfast.raft.transport import frames, wrong_port
 from holdfast.raft.wire import codec, greeting
 from holdfast.runtime.errors import NotCoordinator
 from holdfast.server.config import cluster_file, node_config
@@ -72,9 +73,22 @@ class Target(NamedTuple):
 # --- what peers send ---------------------------------------------------------------------
 
 
-def _packet(data: bytes) -> None:
-    for frame in frames.unpack(data):
-        codec.decode(frame)
+def _frames(data: bytes) -> None:
+    """Read a connection whose bytes come in pieces of 50."""
+    reader = frames.FrameReader()
+    for at in range(0, len(data), 50):
+        reader.feed(data[at : at + 50])
+        while (frame := reader.take()) is not None:
+            if frame:
+                codec.decode(frame)
+
+
+def _wrong_port(data: bytes) -> None:
+    """Read a client of gRPC at the peer port; how it begins is taken as right."""
+    caller = wrong_port.WrongPort("n1", "", "")
+    caller.feed(wrong_port.PREFACE)
+    for at in range(0, len(data), 50):
+        caller.feed(data[at : at + 50])
 
 
 def _filled(kind: type[Any]) -> Any:  # noqa: ANN401 - a message of that kind
@@ -86,9 +100,9 @@ def _filled(kind: type[Any]) -> Any:  # noqa: ANN401 - a message of that kind
     return kind(*(simple[hints[field.name]] for field in fields(kind)))
 
 
-def _packets() -> list[bytes]:
-    each = [codec.encode(_filled(kind)) for kind in get_args(messages.Message)]
-    return [*(frames.pack([frame]) for frame in each), frames.pack(each)]
+def _framed() -> list[bytes]:
+    each = [frames.pack(codec.encode(_filled(kind))) for kind in get_args(messages.Message)]
+    return [*each, frames.ALIVE.join(each)]
 
 
 def _stream(data: bytes) -> None:
@@ -103,6 +117,12 @@ def _streamed() -> list[bytes]:
         b"".join(state_stream.encode_stream(one, 64)),
         b"".join(state_stream.encode_stream([], 9)),
     ]
+
+
+_GREETING: Final = greeting.Greeting("c", "n1", "n2", method="segments")
+_HTTP2: Final = hostile.frame(hostile.SETTINGS) + hostile.frame(
+    hostile.HEADERS, hostile.END_HEADERS, 1, hostile.call_headers()
+)
 
 
 # --- what lies on disks ------------------------------------------------------------------
@@ -334,12 +354,18 @@ def targets() -> dict[str, Target]:
     """Return all targets by name."""
     broken, damaged = event_codec.CodecError, records.RecordDamaged
     found = {
-        "peer-packet": Target(_packet, (BadMessage,), _packets()),
+        "peer-frames": Target(_frames, (BadMessage,), _framed()),
         "peer-greeting": Target(
             greeting.decode_greeting,
             (BadMessage,),
-            [greeting.encode_greeting(greeting.Greeting("c", "n1", "n2"))],
+            [greeting.encode_greeting(_GREETING)],
         ),
+        "peer-answer": Target(
+            greeting.decode_answer,
+            (BadMessage,),
+            [greeting.encode_answer(_GREETING), greeting.encode_refusal("this is node 'n3'")],
+        ),
+        "wrong-port": Target(_wrong_port, (BadMessage,), [_HTTP2]),
         "snapshot-stream": Target(_stream, (InstallRefused,), _streamed()),
         "log-entry": Target(
             event_codec.decode_entry,

@@ -175,27 +175,22 @@ def test_a_cluster_of_one_does_not_wait_for_a_timer_before_it_commits() -> None:
     """No peer will ever wake it: the tick that syncs an entry must make the next one come."""
     c = Cluster("A")
     c.elect("A")
-    waker, waits = c.engine("A").overlay.waker, list[bool]()
+    waker, waits = c.engine("A").overlay.waker, list[float]()
 
-    class Calls(list[None]):
+    class NoPark:
         """Nothing may really wait in a test."""
 
-        def put(self, call: None) -> None:
-            self.append(call)
+        def park(self, seconds: float) -> None:
+            waits.append(seconds)
 
-        def get(self, timeout: float) -> None:
-            waits.append(bool(self) and timeout > 0)
-            self.get_nowait()
+        def unpark(self) -> None:
+            pass
 
-        def get_nowait(self) -> None:
-            self.clear()
-
-    waker._calls = Calls()  # type: ignore[assignment]  # the part of a queue that is used
+    waker._park = NoPark()
     c.engine("A").propose(b"x", c.engine("A").status().term)
-    waker._calls.get_nowait()  # the proposal's own wake-up has brought this tick
-    waker._called = False
+    waker._called = False  # the proposal's own wake-up has brought this tick
     c.engine("A").tick(1.0)
     c.engine("A").tick()
     c.consumer("A").evolve()
-    assert waits == [True], "the tick that synced the entry waited"
+    assert waits == [0.0, 0.0], "the tick that synced the entry waited"
     assert c.consumer("A").values == ["x"]

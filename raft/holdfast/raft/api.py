@@ -306,6 +306,19 @@ class Transport(Protocol):
         """End all connections."""
 
 
+class Park(Protocol):
+    """Where the tick thread waits for something to do."""
+
+    def park(self, seconds: float) -> None:
+        """Wait at most so long, until there is something to do or `unpark` is called.
+
+        Tick thread only. A call of `unpark` before it ends it at once.
+        """
+
+    def unpark(self) -> None:
+        """End the present wait, or the next one. Any thread."""
+
+
 @dataclass(frozen=True, slots=True)
 class SnapshotMark:
     """The last entry that a snapshot contains."""

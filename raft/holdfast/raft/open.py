@@ -17,7 +17,8 @@ from holdfast.raft.api import Settings, SnapshotSource
 from holdfast.raft.pysyncobj.engine import Engine
 from holdfast.raft.thread import EngineThread
 from holdfast.raft.transport.peer_options import CONNECTIONS_MAX
-from holdfast.raft.transport.streams import GrpcTransport, PeerTls
+from holdfast.raft.transport.peer_transport import PeerTransport
+from holdfast.raft.transport.tls import PeerTls
 from holdfast.storage.directory.data_directory import DataDirectory
 from holdfast.storage.journal.failpoints import FailpointJournal
 from holdfast.storage.journal.journal import Journal
@@ -41,7 +42,7 @@ class LogConfig:
     """None: loopback only."""
     settings: Settings
     connections_max: int = CONNECTIONS_MAX
-    """How many connections the peer port takes."""
+    """How many connections the peer port takes before they have greeted."""
     clients_at: str = ""
     """Where this node serves clients, host:port; told to clients that call the peer port."""
     failpoints: Path | None = None
@@ -58,7 +59,7 @@ class PeerCalls:
 
     def __init__(self, config: LogConfig) -> None:
         """Make the transport; the engine binds the port once all is loaded."""
-        self.transport = GrpcTransport(
+        self.transport = PeerTransport(
             config.cluster_id,
             config.node_id,
             config.listen,
@@ -118,6 +119,7 @@ def open_log(
         settings=config.settings,
         journal=_journal(config, directory),
         transport=calls.transport,
+        park=calls.transport,
         clock=boot_seconds,
         random=SystemRandom(),
         snapshots=snapshots,

@@ -13,7 +13,7 @@ import pytest
 from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
-from holdfast.raft.transport.streams import PeerTls
+from holdfast.raft.transport.tls import PeerTls
 from holdfast.server.config.node_config import load
 from holdfast.server.security.client_port import principal_of
 from holdfast.server.security.peer_port import peer_tls

@@ -34,13 +34,14 @@ from holdfast.raft.messages import (
 from holdfast.raft.pysyncobj import engine_state
 from holdfast.raft.pysyncobj.overlay import Overlay, Setup
 from holdfast.raft.pysyncobj.version_pin import check_pin
+from holdfast.raft.pysyncobj.waker import QueuePark
 from holdfast.storage.errors import JournalFailed, StorageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from holdfast.raft.api import Item, Notes, Settings, SnapshotSource, Transport
+    from holdfast.raft.api import Item, Notes, Park, Settings, SnapshotSource, Transport
     from holdfast.storage.journal.journal import Journal
 
 logger = logging.getLogger(__name__)
@@ -62,14 +63,16 @@ class Engine:
         random: Random,
         snapshots: SnapshotSource,
         notes: Notes,
+        park: Park | None = None,
         bootstrap: bool = False,
         switches: frozenset[Switch] = ALL,
     ) -> None:
         """Load and verify the journal. Raises EngineStopped, storage.errors.JournalDamaged.
 
         `peers`: the other nodes. `clock`: seconds of CLOCK_BOOTTIME. `notes`: what an
-        earlier process remembered of the peers (S21). `bootstrap`: an empty directory may form a
-        new cluster (S19). `switches`: the test harness may leave some out.
+        earlier process remembered of the peers (S21). `park`: where the tick waits; if nothing is
+        given, where only calls from other threads end a wait. `bootstrap`: an empty directory may
+        form a new cluster (S19). `switches`: the test harness may leave some out.
         """
         check_pin()
         self._clock = clock
@@ -83,6 +86,7 @@ class Engine:
                 settings=settings,
                 journal=journal,
                 transport=transport,
+                park=park or QueuePark(),
                 now=clock,
                 random=random,
                 snapshots=snapshots,

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from random import Random
 
-    from holdfast.raft.api import Notes, Settings, SnapshotMark, SnapshotSource, Transport
+    from holdfast.raft.api import Notes, Park, Settings, SnapshotMark, SnapshotSource, Transport
     from holdfast.raft.core.log import Log
     from holdfast.storage.journal.journal import Journal
 
@@ -56,6 +56,7 @@ class Setup:
     settings: Settings
     journal: Journal
     transport: Transport
+    park: Park
     now: Callable[[], float]
     """The boot clock, in seconds (S10)."""
     random: Random
@@ -81,7 +82,7 @@ class Overlay(SyncObj):
         self.ready = self.ctx.ready
         self.identity = NodeIdentity(self.ctx, bootstrap=setup.bootstrap, has_state=mark.index > 0)
         _join_log_and_state(self.journal, mark)
-        self._transport, self.waker = setup.transport, Waker(self._take_in)
+        self._transport, self.waker = setup.transport, Waker(self._take_in, setup.park)
         self._assemble(setup)
         super().__init__(
             self.state.own_node,

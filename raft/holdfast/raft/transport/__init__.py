@@ -1,1 +1,1 @@
-"""Messages between nodes over gRPC streams, and the answer to a client that dials the peer port."""
+"""Connections between nodes: TLS over TCP, and the answer to a client that dials the peer port."""

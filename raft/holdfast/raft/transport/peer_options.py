@@ -1,66 +1,65 @@
-"""gRPC's options on the connections between nodes, each with its reason; numbers only.
+"""The bounds of connections between nodes, each with its reason; numbers, and options of sockets.
 
-They bound strangers on the peer port: how many connections there may be, and how long one that is
-no peer's may last. The port cannot know who connects before the handshake is over, so strangers who
-dial without end can fill it. A place is free again within `HANDSHAKE_MS` or `IDLE_MS`, and a peer
-asks for one many times a second (docs/adr/0011 says what follows from that).
+Some bound strangers on the peer port: how many connections there may be before they have greeted,
+and for how long. The port cannot know who connects before the handshake is over, so strangers who
+dial without end can fill it (docs/adr/0018 says what follows from that).
 """
 
 from __future__ import annotations
 
+import socket
 from typing import Final
 
-from holdfast.raft.transport import frames
-
-Option = tuple[str, int]
-
 CONNECTIONS_MAX: Final = 1_024
-"""Incoming connections. A peer has one for its stream, and one for a call beside it."""
-HANDSHAKE_MS: Final = 2_000
-IDLE_MS: Final = 1_000
-"""How long a connection without a call lasts. A peer's call is ready before its connection and
-arrives one round trip after the handshake, so a round trip must be shorter than this."""
-STREAMS_MAX: Final = 16
-"""Calls of one connection; a peer makes one."""
-CONNECT_MS: Final = 1_000
-"""How long one attempt of a dialler lasts. Each is a new channel (`transport`), so gRPC never
-pauses between attempts: a peer that comes back is found after `REDIAL_SECONDS`."""
+"""Incoming connections that have not greeted yet, or are being told why they are refused."""
+CONNECT_SECONDS: Final = 1.0
+"""How long one attempt to connect by TCP may take: longer than a link with a long round trip or a
+busy machine takes; a packet that was lost is sent again after a second, by the system or by the
+next attempt."""
+HANDSHAKE_SECONDS: Final = 2.0
+"""How long TLS and both greetings may take together, on either side."""
+GRACE_SECONDS: Final = 0.5
+"""When the port is full, a new connection takes the place of the oldest one, if that has had so
+long to greet. A peer that got a place then has time enough, and places come free often."""
+LEAVING_SECONDS: Final = 1.0
+"""How long one who is refused may take to read why. A close at once could destroy the sentence."""
 
-COMMON: Final[tuple[Option, ...]] = (
-    ("grpc.max_receive_message_length", frames.PACKET_BYTES_MAX),
-    ("grpc.max_send_message_length", frames.PACKET_BYTES_MAX),
-    # A frozen peer is found by pings, and `ping_timeout_ms` is what really times them.
-    ("grpc.keepalive_time_ms", 1000),
-    ("grpc.keepalive_timeout_ms", 2000),
-    ("grpc.http2.ping_timeout_ms", 2000),
-    ("grpc.keepalive_permit_without_calls", 1),
-    ("grpc.http2.max_pings_without_data", 0),
-    ("grpc.http2.min_ping_interval_without_data_ms", 500),
-    ("grpc.http2.bdp_probe", 0),
+PING_SECONDS: Final = 1.0
+"""A dialler asks after so long a silence whether the acceptor lives."""
+PONG_SECONDS: Final = 2.0
+"""How long the answer may take. A process that is stopped (SIGSTOP) keeps its connections open, and
+its system takes bytes for it: only its own answer shows that it lives."""
+SILENCE_SECONDS: Final = PING_SECONDS + PONG_SECONDS
+"""An acceptor that hears neither message nor question for so long ends the connection."""
+
+OUTGOING_BYTES_MAX: Final = 32 << 20
+"""Bytes that wait to be sent to one peer; what does not fit is lost, and Raft sends it again."""
+READ_BYTES_A_TURN: Final = 512 * 1024
+READ_FRAMES_A_TURN: Final = 256
+WRITE_BYTES_A_TURN: Final = 1 << 20
+"""What one tick reads from one peer, and writes to it, at most: no peer starves another, or the
+timers."""
+WRITE_BYTES: Final = 64 * 1024
+"""Frames that wait are joined up to about this size, so that many small ones pay for one send."""
+
+REDIAL_SECONDS: Final = 0.05
+REFUSED_SECONDS: Final = 0.5
+"""Pause before a peer that refused, or was refused, is dialled again: no retry mends that."""
+CALL_SECONDS_MAX: Final = 600.0
+"""How long one answer beside the log may take."""
+CALL_SILENCE_SECONDS: Final = 60.0
+"""How long either side of such a call waits for the other's next step."""
+
+_KEEPALIVE: Final = (
+    (socket.TCP_KEEPIDLE, 1),
+    (socket.TCP_KEEPINTVL, 1),
+    (socket.TCP_KEEPCNT, 2),
+    (socket.TCP_USER_TIMEOUT, round(SILENCE_SECONDS * 1000)),
 )
-DIALLER: Final[tuple[Option, ...]] = (
-    *COMMON,
-    # How long one attempt to connect may take, whatever its name says: TCP, TLS and HTTP/2. Longer
-    # than a link with a long round trip or a busy machine takes; a packet that was lost is sent
-    # again after a second, by the system or by the next attempt.
-    ("grpc.min_reconnect_backoff_ms", CONNECT_MS),
-    ("grpc.use_local_subchannel_pool", 1),
-)
 
 
-def acceptor(connections: int) -> list[Option]:
-    """Return the options of the server that peers dial; `connections`: how many it takes."""
-    return [
-        *COMMON,
-        # A second process on the port must fail to bind, not take half of the streams.
-        ("grpc.so_reuseport", 0),
-        # Each connection holds a file, and a node that has none left serves nobody.
-        ("grpc.max_allowed_incoming_connections", connections),
-        # Who connects, says nothing and needs no certificate for it would stay for two minutes.
-        ("grpc.server_handshake_timeout_ms", HANDSHAKE_MS),
-        # Who has some certificate of the authority, and no call that is accepted, would stay.
-        ("grpc.max_connection_idle_ms", IDLE_MS),
-        # As on the clients' port: calls that are begun and reset cost time and memory.
-        ("grpc.max_concurrent_streams", STREAMS_MAX),
-        ("grpc.http2.max_deallocating_streams", STREAMS_MAX),
-    ]
+def set_options(connection: socket.socket) -> None:
+    """Send at once what is written, and find out about a machine that is gone within seconds."""
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    for option, value in ((socket.TCP_NODELAY, 1), *_KEEPALIVE):
+        connection.setsockopt(socket.IPPROTO_TCP, option, value)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.raft.api import EngineStopped, RaftError, Settings
 from holdfast.raft.open import LogConfig
-from holdfast.raft.transport.streams import TransportFailed
+from holdfast.raft.transport.listening import TransportFailed
 from holdfast.runtime.replica.open import ReplicaConfig, open_replica
 from holdfast.server.config import cluster_file
 from holdfast.server.config.node_config import CannotStart

@@ -10,7 +10,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from holdfast.raft.transport.peer_names import missing_names, old_node_uri, uris_of
-from holdfast.raft.transport.streams import PeerTls
+from holdfast.raft.transport.tls import PeerTls
 from holdfast.server.config.node_config import ConfigError
 from holdfast.server.security.client_port import read_pem
 

@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID, ObjectIdentifier
 
 from holdfast.raft.transport.peer_names import node_dns_name, node_uri
-from holdfast.raft.transport.streams import PeerTls
+from holdfast.raft.transport.tls import PeerTls
 
 HOST = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
 CLUSTER = "c"

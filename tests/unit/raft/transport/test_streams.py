@@ -1,86 +1,210 @@
-"""The peer transport on real sockets: identity, cluster, epochs (FAULT-29)."""
+"""All connections of a node, turn by turn: nobody starves, and what is dead is given up.
+
+Pairs of sockets and a clock that the test moves; the poller is the real one.
+"""
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
 
 import pytest
 
 from holdfast.raft.messages import VoteGranted
-from holdfast.raft.transport.streams import GrpcTransport, TransportFailed
-from unit.raft.transport.peer_authority import Authority
-from unit.raft.transport.transports import Nodes, Recorder, addresses
+from holdfast.raft.transport import peer_options
+from holdfast.raft.transport.frames import ALIVE, pack
+from holdfast.raft.transport.peer_options import PING_SECONDS, PONG_SECONDS, SILENCE_SECONDS
+from holdfast.raft.transport.poller import Poller
+from holdfast.raft.transport.streams import Streams
+from holdfast.raft.wire.codec import encode
+from unit.raft.transport.transports import Recorder
+
+
+class Node:
+    """One node's streams, and the peers' ends of them."""
+
+    def __init__(self, stack: ExitStack) -> None:
+        self._stack, self.seen, self.downs = stack, Recorder(), list[str]()
+        poller = Poller()
+        stack.callback(poller.close)
+        self.streams = Streams(self.seen, poller, self.downs.append)
+        stack.callback(self.streams.close)
+
+    def _pair(self) -> tuple[socket.socket, socket.socket]:
+        ours, theirs = socket.socketpair()
+        theirs.settimeout(0)
+        self._stack.enter_context(theirs)
+        return ours, theirs
+
+    def reads_from(self, peer: str, now: float = 0.0) -> socket.socket:
+        ours, theirs = self._pair()
+        self.streams.add_incoming(peer, ours, now)
+        return theirs
+
+    def sends_to(self, peer: str, now: float = 0.0) -> socket.socket:
+        ours, theirs = self._pair()
+        self.streams.add_outgoing(peer, ours, now)
+        return theirs
+
+    def turn(self, now: float = 0.0) -> None:
+        """What the engine's thread does at each tick."""
+        self.streams.tell_of_ended()
+        self.streams.wait(0.0)
+        self.streams.turn(now)
+        self.streams.tell_of_ended()
+
+    def terms(self, peer: str) -> list[int]:
+        """What a peer's messages said, in the order in which they were delivered."""
+        votes = (m for p, m in self.seen.seen if p == peer and isinstance(m, VoteGranted))
+        return [vote.term for vote in votes]
 
 
 @pytest.fixture
-def nodes() -> Iterator[Nodes]:
+def node() -> Iterator[Node]:
     with ExitStack() as stack:
-        yield Nodes(stack)
+        yield Node(stack)
 
 
-def test_messages_pass_in_order_between_nodes_that_know_each_other(nodes: Nodes) -> None:
-    at, authority = addresses("a", "b"), Authority()
-    nodes.start("a", at["a"], {"b": at["b"]}, tls=authority.node("a"))
-    nodes.start("b", at["b"], {"a": at["a"]}, tls=authority.node("b"))
-    assert nodes.until(lambda: ("b", "up") in nodes.recorders["a"].seen)
-    for term in range(300):
-        assert nodes.transports["a"].send("b", VoteGranted(term))
-
-    expected = [("a", VoteGranted(term)) for term in range(300)]
-
-    def received() -> list[tuple[str, object]]:
-        return [s for s in nodes.recorders["b"].seen if isinstance(s[1], VoteGranted)]
-
-    assert nodes.until(lambda: len(received()) == 300)
-    assert received() == expected
+def vote(term: int) -> bytes:
+    return pack(encode(VoteGranted(term)))
 
 
-@pytest.mark.parametrize(
-    ("cluster", "claims", "signed_for"),
-    [("other", "a", "a"), ("c", "a", "b"), ("c", "a", "mallory")],
-    ids=["wrong cluster", "certificate of another node", "certificate of no node"],
-)
-def test_nobody_but_the_peer_itself_gets_a_stream(
-    nodes: Nodes, cluster: str, claims: str, signed_for: str
+def is_closed(theirs: socket.socket) -> bool:
+    """Whether the node has closed its end."""
+    try:
+        while theirs.recv(1 << 16):
+            pass
+    except BlockingIOError:
+        return False
+    except ConnectionError:
+        return True
+    return True
+
+
+def test_a_peer_that_never_stops_keeps_nobody_waiting(node: Node) -> None:
+    """Each turn does a bounded amount for each peer, and ends."""
+    loud, quiet, most = node.reads_from("loud"), node.reads_from("quiet"), 256
+    sent = most * 10
+    loud.sendall(b"".join(vote(term) for term in range(sent)))
+    quiet.sendall(vote(7))
+
+    node.turn()
+    assert node.terms("quiet") == [7]
+    assert len(node.terms("loud")) <= most
+    while len(node.terms("loud")) < sent:
+        assert node.streams.has_more, "the poller does not know what was read and not taken"
+        node.turn()
+    assert node.terms("loud") == list(range(sent))
+    node.turn()
+    assert not node.streams.has_more
+
+
+def test_half_a_message_keeps_nobody_waiting(node: Node) -> None:
+    slow, other = node.reads_from("slow"), node.reads_from("other")
+    for byte in vote(1)[:-1]:
+        slow.sendall(bytes((byte,)))
+        node.turn()
+        assert not node.streams.has_more
+    other.sendall(vote(2))
+    node.turn()
+    assert (node.terms("slow"), node.terms("other")) == ([], [2])
+
+    slow.sendall(vote(1)[-1:])
+    node.turn()
+    assert node.terms("slow") == [1]
+
+
+def test_a_newer_connection_ends_the_older_one_and_all_that_came_on_it(node: Node) -> None:
+    """FAULT-29: what an older connection still held would come after what the newer one says."""
+    older = node.reads_from("p")
+    older.sendall(vote(1))
+    node.turn()
+    older.sendall(vote(2))
+    newer = node.reads_from("p")
+    newer.sendall(vote(3))
+    node.turn()
+
+    assert node.terms("p") == [1, 3]
+    assert is_closed(older)
+    assert not is_closed(newer)
+
+
+def test_a_peer_that_reads_nothing_costs_a_bounded_queue_and_then_its_connection(
+    node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """FAULT-29: identity is the certificate's, and the cluster's id is compared."""
-    at, authority = addresses("a", "b", "honest"), Authority()
-    nodes.start("b", at["b"], {"a": at["a"], "honest": at["honest"]}, tls=authority.node("b"))
-    nodes.start(claims, at["a"], {"b": at["b"]}, cluster, authority.node(signed_for))
-    nodes.start("honest", at["honest"], {"b": at["b"]}, tls=authority.node("honest"))
-    # By the time the honest node got through, the other had as much time to.
-    assert nodes.until(lambda: ("b", "up") in nodes.recorders["honest"].seen)
+    """A tick goes on meanwhile, for all other peers, too."""
+    monkeypatch.setattr(peer_options, "OUTGOING_BYTES_MAX", 1 << 20)
+    deaf, other = node.sends_to("deaf"), node.sends_to("other")
+    count = 0
+    while node.streams.send("deaf", b"m" * 10_000):
+        count += 1
+        assert count < 1_000
+    assert node.streams.send("other", b"m")
+    node.turn(PING_SECONDS)
+    node.turn(PING_SECONDS + PONG_SECONDS / 2)
+    assert node.downs == []
+    other.send(ALIVE)
+    node.turn(PING_SECONDS + PONG_SECONDS)
 
-    assert not nodes.transports[claims].send("b", VoteGranted(1))
-
-
-def test_another_authority_is_refused(nodes: Nodes) -> None:
-    at = addresses("a", "b", "honest")
-    ours, theirs = Authority(), Authority()
-    nodes.start("b", at["b"], {"a": at["a"], "honest": at["honest"]}, tls=ours.node("b"))
-    nodes.start("a", at["a"], {"b": at["b"]}, tls=theirs.node("a"))
-    nodes.start("honest", at["honest"], {"b": at["b"]}, tls=ours.node("honest"))
-    assert nodes.until(lambda: ("b", "up") in nodes.recorders["honest"].seen)
-
-    assert not nodes.transports["a"].send("b", VoteGranted(1))
+    assert node.downs == ["deaf"]
+    assert node.seen.seen == [("deaf", "up"), ("other", "up"), ("deaf", "down")]
+    assert not node.streams.send("deaf", b"m")
+    assert is_closed(deaf)
 
 
-def test_a_wrong_address_brings_nobody_what_belongs_to_another(nodes: Nodes) -> None:
-    """A dials c's port for b: c must not take b's messages."""
-    at = addresses("a", "b", "c")
-    nodes.start("c", at["c"], {"a": at["a"], "b": at["b"]})
-    nodes.start("a", at["a"], {"b": at["c"], "c": at["c"]})
-    assert nodes.until(lambda: ("c", "up") in nodes.recorders["a"].seen)
+def test_a_connection_that_breaks_in_a_send_is_told_in_the_next_turn(node: Node) -> None:
+    """Not inside the send: whoever sends is in the middle of something."""
+    theirs = node.sends_to("p")
+    theirs.close()
 
-    assert not nodes.transports["a"].send("b", VoteGranted(1))
-    assert nodes.transports["a"].send("c", VoteGranted(2))
+    sent = [node.streams.send("p", b"m") for _ in range(3)]
+
+    assert sent[-1] is False
+    assert node.seen.seen == [("p", "up")]
+    assert node.streams.has_more, "the next wait is short"
+    node.turn()
+    assert node.seen.seen == [("p", "up"), ("p", "down")]
+    assert node.downs == ["p"]
 
 
-def test_a_port_in_use_is_one_clear_error(nodes: Nodes) -> None:
-    at = addresses("a", "b")
-    nodes.start("a", at["a"], {"b": at["b"]})
-    twin = GrpcTransport("c", "a", at["a"], {"b": at["b"]}, None)
+def test_a_peer_that_closes_is_told_once(node: Node) -> None:
+    node.sends_to("p").close()
+    for _ in range(3):
+        node.turn()
+    assert node.seen.seen == [("p", "up"), ("p", "down")]
 
-    with pytest.raises(TransportFailed, match=r"cannot listen for peers .* another peer_address"):
-        twin.start(Recorder(), lambda: None)
+
+def test_a_peer_that_is_silent_is_not_listened_to_any_longer(node: Node) -> None:
+    """A dialler asks every second: one that does not is frozen, or the network is cut."""
+    silent, alive = node.reads_from("silent"), node.reads_from("alive")
+    for now in (1.0, 2.0, 3.0):
+        alive.sendall(ALIVE)
+        node.turn(now)
+    assert is_closed(silent)
+    assert not is_closed(alive)
+
+
+def test_time_in_which_this_process_stood_still_counts_for_nobody(node: Node) -> None:
+    """What the peers said meanwhile waits in the sockets, and is read before anybody is judged."""
+    reading, sending = node.reads_from("p"), node.sends_to("p")
+    node.turn(PING_SECONDS)
+    reading.sendall(ALIVE)
+    sending.sendall(ALIVE)
+    node.streams.wait(0.0)
+    node.streams._ready = [(-1, 0)]  # the wait ended for another reason, and then time stood still
+    node.streams.turn(PING_SECONDS + 10 * SILENCE_SECONDS)
+    node.streams.tell_of_ended()
+
+    assert node.downs == []
+    assert not is_closed(reading)
+
+
+def test_an_acceptor_that_sends_messages_is_dialled_again(node: Node) -> None:
+    """FAULT-29: messages come on connections that the peer dialled, and on no others."""
+    theirs = node.sends_to("p")
+    theirs.sendall(vote(1))
+    node.turn()
+
+    assert node.terms("p") == []
+    assert node.downs == ["p"]

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import socket
-import threading
 import time
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from typing import TypeVar
 
 from holdfast.raft.messages import Message
-from holdfast.raft.transport.streams import GrpcTransport, PeerTls
+from holdfast.raft.transport.peer_transport import PeerTransport
+from holdfast.raft.transport.tls import PeerTls
 
 DEADLINE = 20.0
+T = TypeVar("T")
 
 
 class Recorder:
-    """A handler that notes what it is told; `pump` polls as the tick thread would."""
+    """A handler that notes what it is told."""
 
     def __init__(self) -> None:
         self.seen: list[tuple[str, object]] = []
-        self.woken = threading.Event()
 
     def on_message(self, peer: str, message: Message) -> None:
         self.seen.append((peer, message))
@@ -42,7 +44,7 @@ class Nodes:
 
     def __init__(self, stack: ExitStack) -> None:
         self.stack = stack
-        self.transports: dict[str, GrpcTransport] = {}
+        self.transports: dict[str, PeerTransport] = {}
         self.recorders: dict[str, Recorder] = {}
 
     def start(
@@ -53,19 +55,34 @@ class Nodes:
         cluster: str = "c",
         tls: PeerTls | None = None,
     ) -> None:
-        transport = GrpcTransport(cluster, node, listen, peers, tls)
-        recorder = self.recorders[node] = Recorder()
+        transport = PeerTransport(cluster, node, listen, peers, tls)
+        self.recorders[node] = Recorder()
         self.stack.callback(transport.close)
-        transport.start(recorder, recorder.woken.set)
+        transport.start(self.recorders[node], transport.unpark)
         self.transports[node] = transport
+
+    def recorder(self, node: str) -> Recorder:
+        """The handler of one more node."""
+        return self.recorders.setdefault(node, Recorder())
 
     def until(self, condition: Callable[[], bool], within_s: float = DEADLINE) -> bool:
         end = time.monotonic() + within_s
         while not condition() and time.monotonic() < end:
-            for node, transport in self.transports.items():
-                self.recorders[node].woken.wait(0.02)
-                transport.poll()
+            self.turn()
         return condition()
+
+    def meanwhile(self, call: Callable[[], T]) -> T:
+        """Go on with the ticks while a call blocks: a node that does not is taken for dead."""
+        with ThreadPoolExecutor(1) as pool:
+            done = pool.submit(call)
+            assert self.until(done.done, 3 * DEADLINE)
+        return done.result()
+
+    def turn(self) -> None:
+        """One tick of each."""
+        for transport in self.transports.values():
+            transport.park(0.005)
+            transport.poll()
 
 
 def addresses(*names: str) -> dict[str, str]:

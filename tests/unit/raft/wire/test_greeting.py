@@ -8,19 +8,21 @@ from holdfast.raft.api import BadMessage
 from holdfast.raft.wire import peer_pb2 as pb
 from holdfast.raft.wire.bounds import TEXT_MAX
 from holdfast.raft.wire.greeting import (
-    BEFORE_RANGES,
     BYTES_MAX,
     OURS,
-    TELLS_NONE,
+    OVER_GRPC,
     Greeting,
     Versions,
     common_protocol,
+    decode_answer,
     decode_greeting,
+    encode_answer,
     encode_greeting,
+    encode_refusal,
     version_problem,
 )
 
-GREETING = Greeting("größer", "b", "a", Versions(3, 5, 7))
+GREETING = Greeting("größer", "b", "a", Versions(3, 5, 7), "segments")
 
 
 def test_what_is_written_is_read() -> None:
@@ -34,9 +36,24 @@ def test_a_golden_greeting() -> None:
     )
 
 
+def test_what_is_answered_is_read() -> None:
+    assert decode_answer(encode_answer(GREETING)) == GREETING
+    assert decode_answer(encode_refusal("this is node 'x'")) == "this is node 'x'"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"\xff", bytes(BYTES_MAX + 1), encode_answer(GREETING) + encode_refusal("and no")],
+)
+def test_an_answer_accepts_or_refuses(data: bytes) -> None:
+    with pytest.raises(BadMessage):
+        decode_answer(data)
+
+
 def test_fields_of_a_later_version_are_skipped() -> None:
     """Otherwise a later node could not even be told that it is too new."""
     assert decode_greeting(encode_greeting(GREETING) + b"\xf8\x07\x01") == GREETING
+    assert decode_answer(encode_answer(GREETING) + b"\xf8\x07\x01") == GREETING
 
 
 BAD: dict[str, tuple[pb.Greeting | bytes, str]] = {
@@ -49,6 +66,7 @@ PARTS = {
     "cluster_id": ("", "a name is missing"),
     "sender": ("", "a name is missing"),
     "addressee": ("x" * (TEXT_MAX + 1), "exceeds"),
+    "method": ("x" * (TEXT_MAX + 1), "exceeds"),
     "version_min": (0, "without versions"),
     "version_max": (2, "without versions"),
     "entry_schema": (0, "without versions"),
@@ -106,10 +124,9 @@ def test_nodes_speak_the_newest_protocol_that_both_know(
 @pytest.mark.parametrize(
     ("theirs", "said"),
     [
-        (TELLS_NONE, "node 'b' tells no version, as Holdfast 0.1.0 does; node 'a'"),
-        (BEFORE_RANGES, "node 'b' speaks peer protocol 2; node 'a'"),
-        (OURS._replace(entries=9), "speaks peer protocol 3 with entries of schema 9; node 'a'"),
-        (Versions(4, 6, 1), "speaks peer protocols 4 to 6 with entries of schema 1; node 'a'"),
+        (OVER_GRPC, "node 'b' speaks peer protocols 1 to 3; node 'a'"),
+        (OURS._replace(entries=9), "speaks peer protocol 4 with entries of schema 9; node 'a'"),
+        (Versions(5, 6, 1), "speaks peer protocols 5 to 6 with entries of schema 1; node 'a'"),
     ],
 )
 def test_unlike_versions_are_told_what_to_do(theirs: Versions, said: str) -> None:

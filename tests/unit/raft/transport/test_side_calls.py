@@ -10,7 +10,9 @@ import pytest
 
 from holdfast.raft.api import BadMessage
 from holdfast.raft.messages import VoteGranted
-from holdfast.raft.transport.streams import Answer, GrpcTransport, PeerTls
+from holdfast.raft.transport.peer_transport import PeerTransport
+from holdfast.raft.transport.side_calls import Answer
+from holdfast.raft.transport.tls import PeerTls
 from unit.raft.transport.peer_authority import Authority
 from unit.raft.transport.transports import DEADLINE, Nodes, Recorder, addresses
 
@@ -37,11 +39,11 @@ def serving(
 ) -> None:
     """Start a node that answers calls."""
     peers = {peer: address for peer, address in at.items() if peer != node}
-    transport = GrpcTransport("c", node, at[node], peers, tls)
+    transport = PeerTransport("c", node, at[node], peers, tls)
     transport.offer("Things", offered)
     nodes.recorders[node] = Recorder()
     nodes.stack.callback(transport.close)
-    transport.start(nodes.recorders[node], nodes.recorders[node].woken.set)
+    transport.start(nodes.recorders[node], transport.unpark)
     nodes.transports[node] = transport
 
 

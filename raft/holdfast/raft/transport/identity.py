@@ -1,0 +1,87 @@
+"""Who this node is to its peers, and whether the one at the other end is the peer that is meant.
+
+A greeting says it and a certificate proves it, in both directions (docs/adr/0018). Knows no socket
+but to read the certificate that was shown on it.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Final
+
+from holdfast.raft.transport.peer_names import certificate_problem
+from holdfast.raft.transport.tls import Contexts, PeerTls, certificate_of, contexts
+from holdfast.raft.wire.greeting import Greeting, version_problem
+
+_SHOWN_CHARACTERS: Final = 100
+
+
+class Identity:
+    """The node, its peers with their addresses, and its credentials. Any thread."""
+
+    def __init__(
+        self, cluster_id: str, node: str, peers: Mapping[str, str], tls: PeerTls | None
+    ) -> None:
+        """`peers`: the peer address of every other node. `tls` None: loopback only."""
+        self.cluster_id, self.node, self.peers, self.tls = cluster_id, node, peers, tls
+
+    @cached_property
+    def contexts(self) -> Contexts | None:
+        """The TLS of both directions. Raises TlsUnusable."""
+        return contexts(self.tls) if self.tls is not None else None
+
+    def greeting(self, peer: str, method: str = "") -> Greeting:
+        """Return what this node says to a peer first."""
+        return Greeting(self.cluster_id, self.node, peer, method=method)
+
+    def dialler_problem(self, told: Greeting, connection: socket.socket) -> str:
+        """Say why the dialler is not the peer that it says, or means another; empty if it is.
+
+        Versions are compared by the caller: an unlike peer is no stranger.
+        """
+        if told.addressee != self.node:
+            return (
+                f"this is node {self.node!r}, not {shown(told.addressee)}: a peer address is wrong"
+            )
+        if told.cluster_id != self.cluster_id:
+            ours = f"this node belongs to cluster {self.cluster_id!r}"
+            return f"{ours}, not to {shown(told.cluster_id)}"
+        if told.sender not in self.peers:
+            return f"{shown(told.sender)} is no peer of {self.node!r}"
+        return self.certificate_problem(connection, told.sender)
+
+    def certificate_problem(self, connection: socket.socket, peer: str) -> str:
+        """Say why the certificate shown on a connection is not that peer's; empty if it is."""
+        if self.tls is None:
+            return ""
+        if not isinstance(connection, ssl.SSLSocket):
+            raise TypeError("TLS is configured, and this connection has none")
+        pem = certificate_of(connection)
+        return certificate_problem(pem, self.cluster_id, peer, accept_old=self.tls.accept_old_names)
+
+    def certified_peer(self, connection: socket.socket) -> str | None:
+        """Return the peer whose certificate was shown, for one who cannot say who it is."""
+        if self.tls is None:
+            return None
+        known = (p for p in self.peers if not self.certificate_problem(connection, p))
+        return next(known, None)
+
+    def acceptor_problem(self, peer: str, told: Greeting) -> str:
+        """Say why the acceptor is not the peer that was dialled, or unlike; empty if it is."""
+        if problem := version_problem(self.node, peer, told.versions):
+            return problem
+        if told[:3] == (self.cluster_id, peer, self.node):
+            return ""
+        return (
+            f"who answers for node {peer!r} says that it is {shown(told.sender)} of cluster "
+            f"{shown(told.cluster_id)}, and speaks to {shown(told.addressee)}: a peer address is "
+            "wrong"
+        )
+
+
+def shown(told: str, most: int = _SHOWN_CHARACTERS) -> str:
+    """Quote the first `most` characters of a stranger's text, without control characters."""
+    return repr(told[:most])

@@ -1,0 +1,234 @@
+"""Peer transport: Raft messages over TLS connections that the engine's own thread waits for.
+
+Each node dials each peer and sends on the connection that it dialled; what it receives comes on
+connections that peers dialled. Helper threads accept (`accepting`), dial (`dialling`) and greet;
+then a connection arrives here, and the engine's thread alone selects, reads and writes, so that no
+message changes threads. A newer connection from a peer ends the older one, and nothing of the older
+one is delivered after it. Nothing on this port unpickles, and nothing but the strict codec of
+`wire` reads what arrives.
+"""
+
+from __future__ import annotations
+
+import logging
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from holdfast.raft.api import TransportHandler
+from holdfast.raft.messages import Message
+from holdfast.raft.transport import peer_options
+from holdfast.raft.transport.accepting import Place, Port, Rooms
+from holdfast.raft.transport.dialling import Dialler, PeerRefused
+from holdfast.raft.transport.identity import Identity
+from holdfast.raft.transport.listening import TransportFailed
+from holdfast.raft.transport.peer_trouble import Trouble
+from holdfast.raft.transport.poller import Poller
+from holdfast.raft.transport.side_calls import Answer, SideCalls
+from holdfast.raft.transport.streams import Streams
+from holdfast.raft.transport.tls import PeerTls
+from holdfast.raft.wire.codec import encode
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(slots=True)
+class _Link:
+    """What helper threads and the engine's thread share about one peer; under the lock."""
+
+    incoming: socket.socket | None = None
+    outgoing: socket.socket | None = None
+    """Connections that the engine's thread has not taken yet."""
+    down: threading.Event = field(default_factory=threading.Event)
+    """Set when the outgoing connection has ended, so that the peer is dialled again."""
+
+    def close(self) -> None:
+        """Close what nobody has taken, and let the thread that dials go on."""
+        for connection in (self.incoming, self.outgoing):
+            if connection is not None:
+                connection.close()
+        self.incoming = self.outgoing = None
+        self.down.set()
+
+
+class PeerTransport:
+    """`api.Transport` and `api.Park` between processes.
+
+    `tls` None is for loopback only; the caller checks that.
+    """
+
+    def __init__(
+        self,
+        cluster_id: str,
+        node_id: str,
+        listen: str,
+        peers: dict[str, str],
+        tls: PeerTls | None,
+        connections_max: int = peer_options.CONNECTIONS_MAX,
+    ) -> None:
+        """`peers`: the peer address of every other node by its id.
+
+        `connections_max`: how many callers there may be before they have greeted.
+        """
+        self._identity = Identity(cluster_id, node_id, peers, tls)
+        self._place = Place(listen, connections_max, "")
+        self._trouble = Trouble()
+        self._dialler = Dialler(self._identity)
+        self._calls = SideCalls(self._dialler)
+        self._links = {peer: _Link() for peer in peers}
+        self._lock = threading.Lock()
+        self._closed = threading.Event()
+        self._port: Port | None = None
+        self._poller: Poller | None = None
+        """Where the engine's thread waits."""
+        self._wake: Callable[[], None] = lambda: None
+        self._has_new = False
+        self._streams: Streams | None = None
+        """The engine's thread's own."""
+
+    def troubles(self) -> list[str]:
+        """Say why peers are refused now, or refuse this node; for people. Any thread."""
+        return self._trouble.lasting()
+
+    def send_clients_to(self, address: str) -> None:
+        """Set the address, host:port, that clients at the wrong port are told; before `start`."""
+        self._place = self._place._replace(clients_at=address)
+
+    def offer(self, method: str, answer: Answer) -> None:
+        """Before `start`: have `answer` serve calls of `method`, one at a time for each peer."""
+        self._calls.offer(method, answer)
+
+    def call(self, peer: str, method: str, request: bytes) -> Iterator[bytes]:
+        """Return a peer's answer in chunks; blocks. Raises OSError if it breaks off or is refused.
+
+        It has a connection of its own, so that its bytes never delay a heartbeat (S7, S18).
+        """
+        return self._calls.call(peer, method, request)
+
+    # --- api.Transport ---
+
+    def start(self, handler: TransportHandler, wake: Callable[[], None]) -> None:
+        """Listen and dial. Raises TransportFailed if the port cannot be served."""
+        self._wake = wake
+        self._poller = poller = Poller()
+        self._streams = Streams(handler, poller, self._dial_again)
+        rooms = Rooms(self._take_in, self._calls.reserve, self._calls.serve)
+        try:
+            self._port = Port(self._identity, rooms, self._trouble, self._place)
+        except TransportFailed:
+            poller.close()
+            raise
+        for peer in self._links:
+            threading.Thread(
+                target=self._dial_for_ever, args=(peer,), name=f"peer-{peer}", daemon=True
+            ).start()
+
+    def send(self, peer: str, message: Message) -> bool:
+        """Send or queue a message; False if there is no connection or its queue is full."""
+        if self._streams is None:
+            return False
+        return self._streams.send(peer, encode(message))
+
+    def poll(self) -> None:
+        """Take new connections, then read and write what is ready: a bounded amount of each."""
+        if self._streams is None or self._closed.is_set():
+            return
+        now = time.monotonic()
+        self._streams.tell_of_ended()
+        if self._has_new:
+            self._take_new(self._streams, now)
+        self._streams.turn(now)
+        self._streams.tell_of_ended()
+
+    def close(self) -> None:
+        """End all connections and threads; queued messages are lost, as on any broken connection.
+
+        By the engine's thread.
+        """
+        self._closed.set()
+        if self._port is not None:
+            self._port.close()
+        self._dialler.close()
+        self._calls.close()
+        with self._lock:
+            for link in self._links.values():
+                link.close()
+        if self._streams is not None:
+            self._streams.close()
+        if self._poller is not None:
+            self._poller.close()
+
+    # --- api.Park ---
+
+    def park(self, seconds: float) -> None:
+        """Wait until a connection is ready, or somebody calls `unpark`."""
+        if self._streams is not None and not self._closed.is_set():
+            self._streams.wait(seconds)
+
+    def unpark(self) -> None:
+        """End the present wait, or the next one. Any thread."""
+        if self._poller is not None:
+            self._poller.ring()
+
+    # --- helper threads ---
+
+    def _take_in(self, peer: str, connection: socket.socket) -> None:
+        """Leave a connection that a peer dialled to the engine's thread."""
+        with self._lock:
+            if self._closed.is_set():
+                connection.close()
+                return
+            link = self._links[peer]
+            older, link.incoming = link.incoming, connection
+            self._has_new = True
+        if older is not None:
+            older.close()
+        self._wake()
+
+    def _dial_for_ever(self, peer: str) -> None:
+        while not self._closed.is_set():
+            pause = peer_options.REDIAL_SECONDS
+            try:
+                self._hold(peer, self._dialler.dial(peer))
+            except PeerRefused as error:
+                if not self._closed.is_set():
+                    self._trouble.warn(f"to {peer}", str(error))
+                pause = peer_options.REFUSED_SECONDS
+            except OSError as error:
+                logger.debug("no connection to %s: %s", peer, error)
+            self._closed.wait(pause)
+
+    def _hold(self, peer: str, connection: socket.socket) -> None:
+        """Leave a connection to the engine's thread, and wait until it has ended."""
+        self._trouble.over(f"to {peer}")
+        link = self._links[peer]
+        with self._lock:
+            if self._closed.is_set():
+                connection.close()
+                return
+            link.down.clear()
+            link.outgoing = connection
+            self._has_new = True
+        self._wake()
+        link.down.wait()
+
+    # --- the engine's thread ---
+
+    def _take_new(self, streams: Streams, now: float) -> None:
+        """Begin to use the connections that helper threads have made."""
+        with self._lock:
+            new = [(peer, each.incoming, each.outgoing) for peer, each in self._links.items()]
+            for each in self._links.values():
+                each.incoming = each.outgoing = None
+            self._has_new = False
+        for peer, incoming, outgoing in new:
+            if incoming is not None:
+                streams.add_incoming(peer, incoming, now)
+            if outgoing is not None:
+                streams.add_outgoing(peer, outgoing, now)
+
+    def _dial_again(self, peer: str) -> None:
+        self._calls.peer_is_gone(peer)
+        self._links[peer].down.set()

@@ -31,7 +31,7 @@ class PeerTls:
     certificate: bytes
     key: bytes
     accept_old_names: bool = False
-    """Also accept nodes whose certificates have only the names of Holdfast 0.1, which name no
+    """Also accept nodes whose certificates have only the name of Holdfast 0.1, which names no
     cluster."""
 
 

@@ -72,9 +72,9 @@ KEYS: Final = (
     Key("tls", "key", "path", None, "This node's private key (PEM).", optional=True,
         kafka="ssl.key.location"),
     Key("tls", "accept_old_node_names", "boolean", default=True,
-        text="Whether nodes are let in whose certificates have only the names that Holdfast 0.1 "
-        "asked for, which another certificate of the authority may have as well. Set it to false "
-        "as soon as all nodes have certificates with today's names (deploy/README.md)."),
+        text="Whether nodes are known by the name that Holdfast 0.1 asked for as well, which a "
+        "node of another cluster under the same authority may have, too. Set it to false as soon "
+        "as all nodes have certificates with today's name (deploy/README.md)."),
     Key("tls", "insecure_loopback", "boolean", default=False,
         text="No TLS at all; only allowed if every address is on the loopback interface."),
     Key("raft", "election_min_ms", "integer", 400,

@@ -57,7 +57,7 @@ class Tls:
     certificate: Path
     key: Path
     peer_ca: Path | None = None  # signs nodes, where `ca` signs clients only
-    accept_old_node_names: bool = False  # let nodes in that have only the names of Holdfast 0.1
+    accept_old_node_names: bool = False  # let nodes in that have only the name of Holdfast 0.1
 
 
 @dataclass(frozen=True, slots=True)

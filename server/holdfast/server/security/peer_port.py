@@ -1,6 +1,6 @@
 """The credentials of the peer port, and a check of the node's own certificate.
 
-Peers would refuse a node whose certificate lacks its names, and only their logs would tell why. So
+Peers would refuse a node whose certificate lacks its name, and only their logs would tell why. So
 it is checked when the node starts. Reads PEM files; opens no connections.
 """
 
@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 from typing import TYPE_CHECKING
 
-from holdfast.raft.transport.peer_names import missing_names, old_node_uri, uris_of
+from holdfast.raft.transport.peer_names import missing_name, old_node_uri, uris_of
 from holdfast.raft.transport.tls import PeerTls
 from holdfast.server.config.node_config import ConfigError
 from holdfast.server.security.client_port import read_pem
@@ -30,7 +30,7 @@ def peer_tls(config: NodeConfig) -> PeerTls | None:
         return None
     certificate = read_pem(tls.certificate, "certificate")
     if len(config.peers) > 1:
-        _look_at_names(config, tls, certificate)
+        _look_at_name(config, tls, certificate)
     return PeerTls(
         read_pem(tls.peer_ca or tls.ca, "certificate authority"),
         certificate,
@@ -39,14 +39,14 @@ def peer_tls(config: NodeConfig) -> PeerTls | None:
     )
 
 
-def _look_at_names(config: NodeConfig, tls: Tls, certificate: bytes) -> None:
-    missing = ", ".join(missing_names(certificate, config.cluster_id, config.name))
+def _look_at_name(config: NodeConfig, tls: Tls, certificate: bytes) -> None:
+    missing = missing_name(certificate, config.cluster_id, config.name)
     old = old_node_uri(config.name) in uris_of(certificate)
     if missing and not (old and tls.accept_old_node_names):
         hint = " or set tls.accept_old_node_names = true on all nodes until then" if old else ""
         raise ConfigError(
             f"the certificate {tls.certificate} lacks {missing}, by which the other nodes know "
-            f"{config.name}: have one signed that has them (deploy/README.md){hint}"
+            f"{config.name}: have one signed that has it (deploy/README.md){hint}"
         )
     if missing:
         logger.warning(
@@ -57,7 +57,7 @@ def _look_at_names(config: NodeConfig, tls: Tls, certificate: bytes) -> None:
         )
     elif tls.accept_old_node_names:
         logger.warning(
-            "tls.accept_old_node_names is true: whoever has a certificate for a node's host can "
-            "pass for that node. Set it to false when all nodes' certificates have the names of "
-            "deploy/README.md"
+            "tls.accept_old_node_names is true: a node of that name of another cluster under the "
+            "same authority can pass for that node. Set it to false when all nodes' certificates "
+            "have the name of deploy/README.md"
         )

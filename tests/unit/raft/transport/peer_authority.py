@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import ExtendedKeyUsageOID, ExtensionOID, NameOID, ObjectIdentifier
 
-from holdfast.raft.transport.peer_names import node_dns_name, node_uri
+from holdfast.raft.transport.peer_names import node_uri
 from holdfast.raft.transport.tls import PeerTls
 
 HOST = x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
@@ -21,8 +21,7 @@ PEM = serialization.Encoding.PEM
 
 def new_names(node: str, cluster: str = CLUSTER) -> list[x509.GeneralName]:
     """What the certificate of a node carries."""
-    uri = x509.UniformResourceIdentifier(node_uri(cluster, node))
-    return [HOST, uri, x509.DNSName(node_dns_name(cluster, node))]
+    return [HOST, x509.UniformResourceIdentifier(node_uri(cluster, node))]
 
 
 def old_names(node: str) -> list[x509.GeneralName]:

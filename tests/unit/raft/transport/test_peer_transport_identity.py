@@ -15,7 +15,7 @@ import pytest
 from cryptography import x509
 
 from holdfast.raft.messages import VoteGranted
-from holdfast.raft.transport.peer_names import node_dns_name, node_uri
+from holdfast.raft.transport.peer_names import node_uri
 from holdfast.raft.transport.peer_transport import PeerTransport
 from holdfast.raft.transport.tls import PeerTls
 from unit.raft.transport.peer_authority import HOST, PEM, Authority, email, new_names, old_names
@@ -32,7 +32,7 @@ def wrong_names(node: str) -> dict[str, Names]:
         "a DNS name that reads like the old URI": [HOST, x509.DNSName(old)],
         "an e-mail address that reads like the URI": [HOST, email(uri)],
         "an e-mail address that reads like the old URI": [HOST, email(old)],
-        "a DNS name of its own": [HOST, x509.DNSName(node_dns_name("c", node))],
+        "the node's name as a host": [HOST, x509.DNSName(node)],
         "the node of that name of another cluster": new_names(node, "other"),
         "another node of this cluster": new_names("honest"),
         "another node, old names": old_names("honest"),

@@ -11,7 +11,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtendedKeyUsageOID
 
 from holdfast.cli.local_cluster.layout import CLIENT_FOLDER, lay_out, plan
-from holdfast.raft.transport.peer_names import missing_names, node_dns_name, node_uri
+from holdfast.raft.transport.peer_names import missing_name, node_uri
 from holdfast.server.config.node_config import ConfigError, Tls, load
 from holdfast.server.security.certificates import issue, make_authority
 from holdfast.server.security.peer_port import peer_tls
@@ -27,7 +27,6 @@ THREE = "".join(
 )
 OLD = "holdfast://node/a"
 NEW = node_uri("c", "a")
-DNS = node_dns_name("c", "a")
 
 
 def configured(folder: Path, tls: Tls, more: str = "", peers: str = THREE) -> NodeConfig:
@@ -46,7 +45,7 @@ def usages(file: Path) -> set[x509.ObjectIdentifier]:
     return set(certificate.extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
 
 
-def test_a_new_cluster_has_the_names_and_accepts_no_others(tmp_path: Path) -> None:
+def test_a_new_cluster_has_the_name_and_accepts_no_others(tmp_path: Path) -> None:
     files = lay_out(tmp_path / "c", plan(3, None, [], insecure=False))
     configs = [load(file, {}, ()) for file in files]
 
@@ -54,7 +53,7 @@ def test_a_new_cluster_has_the_names_and_accepts_no_others(tmp_path: Path) -> No
         assert config.tls is not None
         assert not config.tls.accept_old_node_names
         pem = config.tls.certificate.read_bytes()
-        assert missing_names(pem, config.cluster_id, config.name) == []
+        assert missing_name(pem, config.cluster_id, config.name) == ""
 
 
 def test_a_clients_certificate_serves_nobody(tmp_path: Path) -> None:
@@ -72,10 +71,9 @@ def test_a_clients_certificate_serves_nobody(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("uri", "hosts", "more", "lacks"),
     [
-        ("holdfast://client/x", ["127.0.0.1"], "", f"URI:{NEW}, DNS:{DNS}"),
-        (node_uri("other", "a"), [node_dns_name("other", "a")], "", f"URI:{NEW}, DNS:{DNS}"),
-        (node_uri("c", "b"), [DNS], "", f"URI:{NEW}"),
-        (NEW, ["127.0.0.1"], "", f"DNS:{DNS}"),
+        ("holdfast://client/x", ["127.0.0.1"], "", f"URI:{NEW}"),
+        (node_uri("other", "a"), ["a"], "", f"URI:{NEW}"),
+        (node_uri("c", "b"), ["a"], "", f"URI:{NEW}"),
         (OLD, ["127.0.0.1"], "accept_old_node_names = false", "accept_old_node_names = true"),
     ],
 )
@@ -93,9 +91,9 @@ def test_a_certificate_that_peers_would_refuse_is_told_at_the_start(
 @pytest.mark.parametrize(
     ("uri", "hosts", "more", "warned"),
     [
-        (OLD, ["127.0.0.1"], "", f"only the name of Holdfast 0.1. .* URI:{NEW}, DNS:{DNS}"),
-        (NEW, [DNS], "", "accept_old_node_names is true"),
-        (NEW, [DNS], "accept_old_node_names = false", ""),
+        (OLD, ["127.0.0.1"], "", f"only the name of Holdfast 0.1. .* URI:{NEW}"),
+        (NEW, ["127.0.0.1"], "", "accept_old_node_names is true"),
+        (NEW, [], "accept_old_node_names = false", ""),
     ],
 )
 def test_a_cluster_that_still_accepts_old_names_is_told_so(
@@ -127,7 +125,7 @@ def test_a_node_alone_needs_no_names(tmp_path: Path) -> None:
 
 def test_an_authority_for_peers_takes_the_place_of_the_common_one(tmp_path: Path) -> None:
     ours, clients = (tmp_path / "ours"), (tmp_path / "clients")
-    tls = issue(make_authority("c"), ours, "a", NEW, [DNS])
+    tls = issue(make_authority("c"), ours, "a", NEW, [])
     others = issue(make_authority("clients"), clients, "x", "holdfast://client/x", [])
     config = configured(tmp_path, Tls(others.ca, tls.certificate, tls.key), f'peer_ca = "{tls.ca}"')
 

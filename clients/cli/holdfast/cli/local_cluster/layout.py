@@ -22,7 +22,7 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from holdfast.raft.transport.peer_names import node_dns_name, node_uri
+from holdfast.raft.transport.peer_names import node_uri
 from holdfast.server.config.address import Address, is_taken
 from holdfast.server.config.keys import BY_NAME
 from holdfast.server.config.node_config import ConfigError, load
@@ -238,7 +238,7 @@ def _issue(directory: Path, cluster_id: str, placed: Iterable[Placed]) -> None:
     hosts = [HOST, "localhost"]
     for node in placed:
         uri = node_uri(cluster_id, node.name)
-        names = [*hosts, node.name, node_dns_name(cluster_id, node.name)]
+        names = [*hosts, node.name]
         certificates.issue(authority, directory / node.name, node.name, uri, names)
     uri = "holdfast://client/local"
     certificates.issue(authority, directory / CLIENT_FOLDER, "local", uri, [])

@@ -19,6 +19,8 @@ from holdfast.raft.wire.codec import decode
 
 logger = logging.getLogger(__name__)
 
+_ROUNDS: Final = 8
+"""How often one turn looks for what has come while it read."""
 _LOOK_SECONDS: Final = 0.25
 """How often silent connections are looked for."""
 
@@ -34,7 +36,8 @@ class Streams:
         self._incoming: dict[str, Incoming] = {}
         self._outgoing: dict[str, Outgoing] = {}
         self._by_descriptor: dict[int, Incoming | Outgoing] = {}
-        self._ready: list[tuple[int, int]] = []
+        self._ready: list[tuple[int, int]] | None = None
+        """What the last wait found, until a turn has dealt with it."""
         self._ended: list[str] = []
         """Peers whose outgoing connection has ended, of which nobody was told yet."""
         self._look_at = 0.0
@@ -97,7 +100,7 @@ class Streams:
     # --- a turn ---
 
     def wait(self, seconds: float) -> None:
-        """Wait until there is something to do; not at all, if there is."""
+        """Wait until there is something to do; not at all, if there is. `turn` does it."""
         self._ready = self._poller.wait(0.0 if self.has_more else seconds)
 
     @property
@@ -106,18 +109,32 @@ class Streams:
         return bool(self._ended) or any(link.has_more for link in self._incoming.values())
 
     def turn(self, now: float) -> None:
-        """Read and write what is ready. `now`: seconds of the monotone clock."""
-        ready, self._ready = self._ready or self._poller.wait(0.0), []
+        """Read and write what is ready. `now`: seconds of the monotone clock.
+
+        What has come meanwhile is read as well, so that one sync serves it, too; but this ends.
+        """
+        ready, self._ready = self._ready, None
+        for _ in range(_ROUNDS):
+            found = self._poller.wait(0.0) if ready is None else ready
+            if not self._round(found, now):
+                break
+            ready = None
+        if now >= self._look_at:
+            self._look_at = now + _LOOK_SECONDS
+            self._look_for_silence(now)
+
+    def _round(self, ready: list[tuple[int, int]], now: float) -> bool:
+        """Attend to each connection once; return whether another round may find something new."""
         more = {link.connection.fileno(): 0 for link in self._incoming.values() if link.has_more}
+        was_read = False
         for descriptor in more | dict(ready):
             link = self._by_descriptor.get(descriptor)
             if isinstance(link, Incoming):
                 self._read(link, now)
+                was_read = True
             elif link is not None:
                 self._attend(link, now)
-        if now >= self._look_at:
-            self._look_at = now + _LOOK_SECONDS
-            self._look_for_silence(now)
+        return was_read and not self.has_more
 
     def _read(self, link: Incoming, now: float) -> None:
         """Deliver what a peer has sent (FAULT-29: nothing behind what no node sends)."""

@@ -11,7 +11,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from holdfast.raft.messages import VoteGranted
+from holdfast.raft.messages import Message, VoteGranted
 from holdfast.raft.transport import peer_options
 from holdfast.raft.transport.frames import ALIVE, pack
 from holdfast.raft.transport.peer_options import PING_SECONDS, PONG_SECONDS, SILENCE_SECONDS
@@ -98,6 +98,38 @@ def test_a_peer_that_never_stops_keeps_nobody_waiting(node: Node) -> None:
     assert node.terms("loud") == list(range(sent))
     node.turn()
     assert not node.streams.has_more
+
+
+def test_what_comes_while_a_turn_reads_belongs_to_it(node: Node) -> None:
+    """One sync then serves all of it, as when a follower was syncing while the leader sent."""
+    theirs, other = node.reads_from("p"), node.reads_from("q")
+    theirs.sendall(vote(1))
+    heard = node.seen.on_message
+
+    def on_message(peer: str, message: Message) -> None:
+        heard(peer, message)
+        if node.terms("p") == [1] and not node.terms("q"):
+            other.sendall(vote(2))
+
+    node.seen.on_message = on_message  # type: ignore[method-assign]  # a peer that is quick
+    node.turn()
+
+    assert (node.terms("p"), node.terms("q")) == ([1], [2])
+
+
+def test_a_turn_ends_whatever_comes_while_it_reads(node: Node) -> None:
+    theirs = node.reads_from("p")
+    theirs.sendall(vote(1))
+    heard = node.seen.on_message
+
+    def on_message(peer: str, message: Message) -> None:
+        heard(peer, message)
+        theirs.sendall(vote(1))
+
+    node.seen.on_message = on_message  # type: ignore[method-assign]  # a peer that is quick
+    node.turn()
+
+    assert 1 < len(node.terms("p")) < 100
 
 
 def test_half_a_message_keeps_nobody_waiting(node: Node) -> None:

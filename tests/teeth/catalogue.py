@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
-LAYERS: Final = ("engine", "journal", "core", "server", "client")
-RULE: Final = re.compile(r"[SID]\d+(?: [a-e])?")
-"""A safety rule, an invariant, or a defect of the stock engine that the overlay closes."""
+LAYERS: Final = ("engine", "peers", "journal", "core", "server", "client")
+RULE: Final = re.compile(r"[SID]\d+(?: [a-e])?|FAULT-\d+")
+"""A safety rule, an invariant, a defect of the stock engine that the overlay closes, or a fault."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -112,16 +112,16 @@ def _same_runs(
 
 
 def _listed(defect: Defect) -> str:
-    return f"{defect.layer:<8} {defect.rule:<6} {defect.name:<44} {defect.title}"
+    return f"{defect.layer:<8} {defect.rule:<8} {defect.name:<44} {defect.title}"
 
 
 def _told(chosen: dict[str, Defect], verdicts: Iterator[Verdict]) -> Iterator[Verdict]:
     """A line for each, as it comes."""
-    print(f"{'defect':<44} {'rule':<6} {'runs':>4} {'cpu':>6}  caught by")
+    print(f"{'defect':<44} {'rule':<8} {'runs':>4} {'cpu':>6}  caught by")
     for verdict in verdicts:
         defect = chosen[verdict.defect]
         runs = f"{verdict.seeds:>4} {verdict.cpu_s:>4.0f} s"
-        print(f"{defect.name:<44} {defect.rule:<6} {runs}  {_by(verdict)}", flush=True)
+        print(f"{defect.name:<44} {defect.rule:<8} {runs}  {_by(verdict)}", flush=True)
         yield verdict
 
 

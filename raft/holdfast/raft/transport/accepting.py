@@ -106,6 +106,12 @@ class Port:
                     elif guest := self._guests.get(descriptor):
                         self._serve(guest)
                 self._turn_out()
+        except Exception:
+            logger.critical(
+                "a defect has closed the peer port: no other node can connect to this one any "
+                "more, and it will fall behind. Restart it, and report this with the node's log",
+                exc_info=True,
+            )
         finally:
             for each in (*self._listeners.values(), *(g.connection for g in self._guests.values())):
                 each.close()
@@ -145,11 +151,13 @@ class Port:
                 connection = self._accepting.wrap_socket(
                     connection, server_side=True, do_handshake_on_connect=False
                 )
-        except OSError:
+            guest = Guest(connection, step)
+            self._watch(guest, READABLE)
+        except OSError as error:
+            logger.debug("a connection on the peer port ended: %s", error)
             connection.close()
             return
-        guest = self._guests[connection.fileno()] = Guest(connection, step)
-        self._watch(guest, READABLE)
+        self._guests[connection.fileno()] = guest
 
     def _watch(self, guest: Guest, events: int) -> None:
         if guest.events:

@@ -63,6 +63,15 @@ def memory_bytes(pid: int) -> int:
     raise RuntimeError(f"/proc/{pid}/status has no RssAnon: this kernel does not report it")
 
 
+def disk_bytes(folder: Path) -> int:
+    """What the files under a folder take on the disk: their blocks, not their length."""
+    total = 0
+    for path in folder.rglob("*"):
+        with contextlib.suppress(OSError):  # a file that was renamed or removed meanwhile
+            total += path.lstat().st_blocks * 512
+    return total
+
+
 def load() -> float:
     """Load average of the last minute."""
     return os.getloadavg()[0]

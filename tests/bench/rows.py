@@ -18,6 +18,8 @@ from bench import (
     hostile,
     peers,
     rebalances,
+    sealing,
+    soaking,
     starting,
 )
 from bench.figures import REST
@@ -38,6 +40,8 @@ ROWS: Final[dict[str, Callable[[Bench], Awaitable[None]]]] = {
     "start": starting.start,
     "assign": assigning.assignors,
     "hostile": hostile.hostile,
+    "seal": sealing.seal,
+    "soak": soaking.soak,
     "etcd": peers.etcd,
 }
 

@@ -26,7 +26,10 @@ class Sizes:
     expiring: int = 20_000
     events: int = 1_000_000
     steady_s: float = 20.0
-    row_seconds_max: float = 900.0
+    sealed_events: int = 250_000
+    calm_s: float = 15.0
+    soak_s: float = 900.0
+    row_seconds_max: float = 1_200.0
 
     def with_kills(self, kills: int) -> Self:
         """The same with another number of kills."""
@@ -48,4 +51,7 @@ QUICK = replace(
     expiring=2_000,
     events=100_000,
     steady_s=10.0,
+    sealed_events=25_000,
+    calm_s=5.0,
+    soak_s=90.0,
 )

@@ -3,6 +3,7 @@
 import os
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
@@ -35,3 +36,12 @@ def test_every_thread_is_seen() -> None:
 def test_a_process_that_is_gone_is_an_error_not_a_zero() -> None:
     with pytest.raises(OSError, match="Invalid argument"):
         machine.cpu_seconds(2**22 + 1)
+
+
+def test_the_holes_of_a_file_take_no_disk(tmp_path: Path) -> None:
+    """LMDB's lock file and a journal's reserve may have any length."""
+    with (tmp_path / "holes").open("wb") as file:
+        file.truncate(1 << 30)
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "full").write_bytes(b"x" * 100_000)
+    assert 100_000 <= machine.disk_bytes(tmp_path) < 1 << 20

@@ -37,7 +37,6 @@ from holdfast.raft.api import (
     Stopped,
 )
 from holdfast.runtime.replica.group_commit import COALESCED_BYTES, ENTRIES_IN_FLIGHT, WAITING_MAX
-from holdfast.runtime.replica.replica import DIGEST_EVERY
 from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.storage.codec.event_codec import decode_entry, encode_entry
 from holdfast.storage.errors import StateContradicted
@@ -330,22 +329,6 @@ async def test_nothing_behind_an_install_is_evolved_before_it(world: World) -> N
 
     assert world.replica.state.cluster_id == "c"
     assert world.replica.state.applied_index == 51
-
-
-@in_loop
-async def test_digests_are_published_at_the_same_indexes_on_every_node(world: World) -> None:
-    """S3: what is compared must be the state at one index, not whatever a node is at."""
-    await world.lead()
-    for index in range(2, 2 * DIGEST_EVERY + 3):
-        world.engine.push(Applied(index, 1, b""))
-    while world.replica.state.applied_index < 2 * DIGEST_EVERY + 2:
-        await settle()
-    twin = StateMachine(State())
-    for index in range(1, DIGEST_EVERY + 1):
-        twin.apply(index, 1, b"")
-
-    assert [index for index, _ in world.engine.published] == [DIGEST_EVERY, 2 * DIGEST_EVERY]
-    assert world.engine.published[0][1] == twin.digest()
 
 
 @in_loop

@@ -42,7 +42,7 @@ def read_left(data: Path) -> Left:
         meta = store.meta()
         assert meta is not None, f"{data} holds no snapshot"
         contents = [record.content for record in store.load() if record.database != _CHAINS]
-        rows = rows_through(store, _EVERYTHING)
+        rows = list(rows_through(store, _EVERYTHING))
     finally:
         store.close()
     sealed = [row for segment in segments_in(data / "segments") for row in read_rows(segment)]

@@ -45,6 +45,7 @@ from holdfast.storage.journal.journal import (
     JournalImage,
 )
 from holdfast.storage.segments import segments
+from holdfast.storage.segments.segment_writer import write_segment
 from holdfast.storage.state import state_stream
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
@@ -204,7 +205,7 @@ def _written_manifest() -> bytes:
         for r in map(record, EVENTS[:1])
     ]
     with tempfile.TemporaryDirectory() as folder:
-        segments.write_segment(Path(folder), rows, "c", "n1")
+        write_segment(Path(folder), rows, "c", "n1")
         (segment,) = segments.segments_in(Path(folder))
         return (segment / segments.MANIFEST).read_bytes()
 

@@ -36,7 +36,8 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
 from holdfast.coordinator.model.state import State
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, chain_hash, encode_record
-from holdfast.storage.segments.segments import Row, write_segment
+from holdfast.storage.segments.segment_writer import write_segment
+from holdfast.storage.segments.segments import Row
 from holdfast.v1.group_pb2 import ConsumerProtocolAssignment
 
 START_MS = 1_700_000_000_000

@@ -18,7 +18,8 @@ from holdfast.replay.read.node_logs import NodeLog, missing_ranges, node_log, no
 from holdfast.replay.spark.log_tables import rows
 from holdfast.replay.verify import gaps, hashes
 from holdfast.replay.verify.fold_job import fold
-from holdfast.storage.segments.segments import segments_in, write_segment
+from holdfast.storage.segments.segment_writer import write_segment
+from holdfast.storage.segments.segments import segments_in
 from spark.damage import Damage, damage_after_sealing, duplicated, flipped, lost, swapped
 from spark.event_logs import busy_log, write_node, write_nodes
 

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 from holdfast.replay.app import state, verify
 from holdfast.replay.read.node_logs import node_logs
 from holdfast.replay.spark.log_tables import rows
-from holdfast.storage.segments.segments import write_segment
+from holdfast.storage.segments.segment_writer import write_segment
 from spark.event_logs import busy_log, write_node
 
 LOG = busy_log(groups=2, commits=8)

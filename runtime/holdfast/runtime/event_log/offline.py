@@ -51,7 +51,7 @@ def unsealed(directory: Path) -> Unsealed:
             raise DirectoryRefused(directory, Refusal.NOT_OURS, "its journal names no node")
         store = StateStore(directory / STATE_FOLDER, readonly=True)
         try:
-            rows = rows_through(store, _EVERYTHING)
+            rows = list(rows_through(store, _EVERYTHING))
             rows += [Row(s.record.position, s.content) for s in _replayed(store, image)]
         finally:
             store.close()

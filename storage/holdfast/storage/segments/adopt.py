@@ -20,13 +20,8 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.storage.disk.files import remove_tree
 from holdfast.storage.segments.log_check import check_node
 from holdfast.storage.segments.segment_reader import SegmentReader
-from holdfast.storage.segments.segments import (
-    Manifest,
-    read_manifest,
-    read_rows,
-    segment_name,
-    write_segment,
-)
+from holdfast.storage.segments.segment_writer import write_segment
+from holdfast.storage.segments.segments import Manifest, read_manifest, read_rows, segment_name
 
 NICENESS: Final = 10
 EXIT_FLAWED: Final = 3

@@ -1,4 +1,4 @@
-"""Seal a segment in a child process of low priority (S22).
+"""Seal a segment in a child process, of low priority (S22).
 
 As a program: `python -m holdfast.storage.segments.seal`.
 
@@ -11,34 +11,29 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 
 from holdfast.coordinator.model.ids import Position
-from holdfast.storage.segments.segments import (
-    Row,
-    read_manifest,
-    segment_name,
-    segments_in,
-    write_segment,
-)
+from holdfast.storage.segments.segment_writer import write_segment
+from holdfast.storage.segments.segments import Row, read_manifest, segment_name, segments_in
 from holdfast.storage.state.state_store import StateStore
 
 BATCH = 5_000
 NICENESS = 10
 
 
-def rows_through(store: StateStore, last: Position) -> list[Row]:
-    """Read the records of the event log up to and including `last`, in short transactions."""
-    rows: list[Row] = []
+def rows_through(store: StateStore, last: Position) -> Iterator[Row]:
+    """Yield the records of the event log up to and including `last`, in short transactions."""
     start = (0, 0)
     while batch := store.events(start, BATCH):
         for event in batch:
             position = Position(event.index, event.ordinal)
             if position > last:
-                return rows
-            rows.append(Row(position, event.payload))
+                return
+            yield Row(position, event.payload)
         start = (batch[-1].index, batch[-1].ordinal + 1)
-    return rows
 
 
 def seal(state: Path, segments: Path, last: Position, cluster_id: str, node_id: str) -> str:
@@ -46,18 +41,18 @@ def seal(state: Path, segments: Path, last: Position, cluster_id: str, node_id: 
 
     Raises OSError and StorageError; an unfinished segment is invisible.
     """
-    store = StateStore(state)
-    try:
-        rows = rows_through(store, last)
-    finally:
-        store.close()
     # After a crash while sealed records were being dropped, some are in a segment already.
     done = max((read_manifest(each).last for each in segments_in(segments)), default=(0, 0))
-    rows = [row for row in rows if row.position > done]
-    if not rows:
-        return ""
-    write_segment(segments, rows, cluster_id, node_id)
-    return segment_name(rows[0].position, rows[-1].position)
+    store = StateStore(state)
+    try:
+        rows = (row for row in rows_through(store, last) if row.position > done)
+        first = next(rows, None)
+        if first is None:
+            return ""
+        made = write_segment(segments, chain([first], rows), cluster_id, node_id)
+    finally:
+        store.close()
+    return segment_name(Position(*made.first), Position(*made.last))
 
 
 def main(arguments: list[str]) -> int:

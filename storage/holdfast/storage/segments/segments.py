@@ -9,21 +9,19 @@ columns beside it are for SQL. Pure functions over records and paths: no LMDB, n
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from hashlib import sha256
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
-from zlib import crc32
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from holdfast.coordinator.model.events import Event, Record
 from holdfast.coordinator.model.ids import Position
-from holdfast.storage.codec.event_codec import append_chain, decode_record, split_chain
-from holdfast.storage.disk.files import remove_tree, rename_durably, sync_path
+from holdfast.storage.codec.event_codec import append_chain
 
 FORMAT_VERSION: Final = 1
 BUCKETS: Final = 16
@@ -112,16 +110,31 @@ def record_hash(position: Position, payload: bytes) -> int:
     return int.from_bytes(sha256(place + payload).digest()[:8], "big")
 
 
-def block_digests(rows: Iterable[tuple[Position, bytes]]) -> tuple[BlockDigest, ...]:
-    """Compute the digests of (position, payload) pairs, one per block, in order of blocks."""
-    sums: dict[int, list[int]] = {}
-    for position, payload in rows:
-        total = sums.setdefault(position.index // BLOCK_INDEXES, [0, 0, 0])
+class BlockSums:
+    """The digests of records that are added one by one, in any order."""
+
+    def __init__(self) -> None:
+        self._sums: dict[int, list[int]] = {}
+
+    def add(self, position: Position, payload: bytes) -> None:
+        """Add a record to the sum of its block."""
+        total = self._sums.setdefault(position.index // BLOCK_INDEXES, [0, 0, 0])
         value = record_hash(position, payload)
         total[0] += 1
         total[1] += value % _HALF
         total[2] += value // _HALF
-    return tuple(BlockDigest(block, *sums[block]) for block in sorted(sums))
+
+    def digests(self) -> tuple[BlockDigest, ...]:
+        """Return one digest for each block, in order of blocks."""
+        return tuple(BlockDigest(block, *self._sums[block]) for block in sorted(self._sums))
+
+
+def block_digests(rows: Iterable[tuple[Position, bytes]]) -> tuple[BlockDigest, ...]:
+    """Compute the digests of (position, payload) pairs, one per block, in order of blocks."""
+    sums = BlockSums()
+    for position, payload in rows:
+        sums.add(position, payload)
+    return sums.digests()
 
 
 def segment_name(first: Position, last: Position) -> str:
@@ -132,35 +145,6 @@ def segment_name(first: Position, last: Position) -> str:
 def bucket_file(bucket: int) -> str:
     """Return the file's name of a bucket, within its segment."""
     return f"bucket-{bucket:02d}.parquet"
-
-
-def write_segment(parent: Path, rows: Sequence[Row], cluster_id: str, node_id: str) -> Manifest:
-    """Write a segment of at least one row and make it durable, files first, folder last.
-
-    An unfinished segment of the same name is removed and written again; a finished one is kept as
-    it is. Raises OSError if the disk refuses, CodecError for a row that is no record.
-    """
-    name = segment_name(rows[0].position, rows[-1].position)
-    if (parent / name / MANIFEST).exists():
-        return read_manifest(parent / name)
-    unfinished = parent / f".{name}.unfinished"
-    if unfinished.exists():
-        remove_tree(unfinished)
-    unfinished.mkdir(parents=True)
-    split = [(row.position, *split_chain(row.content)) for row in rows]
-    manifest = Manifest(
-        format_version=FORMAT_VERSION,
-        cluster_id=cluster_id,
-        node_id=node_id,
-        first=rows[0].position,
-        last=rows[-1].position,
-        count=len(rows),
-        files=tuple(_write_buckets(unfinished, split)),
-        blocks=block_digests((position, payload) for position, payload, _ in split),
-    )
-    _write_manifest(unfinished, manifest)
-    rename_durably(unfinished, parent / name)
-    return manifest
 
 
 def read_manifest(segment: Path) -> Manifest:
@@ -211,32 +195,10 @@ def read_rows(segment: Path) -> list[Row]:
     return [Row(p, append_chain(payload, chain)) for p, payload, chain in sorted(found)]
 
 
-def _write_buckets(folder: Path, rows: list[tuple[Position, bytes, bytes]]) -> Iterator[str]:
-    buckets: dict[int, list[dict[str, Any]]] = {}
-    for position, payload, chain in rows:
-        record = decode_record(payload)
-        line = _line(position, record, payload, chain)
-        buckets.setdefault(crc32(record.group_id.encode()) % BUCKETS, []).append(line)
-    for bucket in sorted(buckets):
-        lines = sorted(
-            buckets[bucket], key=lambda line: (line["grp"], line["idx"], line["ordinal"])
-        )
-        name = bucket_file(bucket)
-        table = pa.Table.from_pylist(lines, schema=SCHEMA)
-        pq.write_table(table, folder / name, compression="zstd")
-        sync_path(folder / name)
-        yield name
-
-
-def _line(position: Position, record: Record, payload: bytes, chain: bytes) -> dict[str, Any]:
-    place = {"idx": position.index, "ordinal": position.ordinal}
-    return {**place, **typed_columns(record), "payload": payload, "chain": chain}
-
-
 def typed_columns(record: Record) -> dict[str, Any]:
     """Make the columns beside the payload, for SQL. A verification makes them again to compare."""
     event = record.event
-    return {
+    columns = {
         "grp": record.group_id,
         "grp_seq": record.group_seq,
         "log_time_ms": record.log_time_ms,
@@ -246,17 +208,26 @@ def typed_columns(record: Record) -> dict[str, Any]:
         "command": record.cause.command,
         "principal": record.principal,
         "request_id": record.request_id,
-        "generation": getattr(event, "generation", None),
-        "member_id": getattr(event, "new_member_id", None) or getattr(event, "member_id", None),
-        "old_member_id": getattr(event, "old_member_id", None),
-        "instance_id": getattr(event, "instance_id", None),
-        "members": _members(event),
-        "removed": _list(getattr(event, "removed", None)),
-        "served": _list(getattr(event, "rejoined", None), "request_id"),
-        "grants": _structs(getattr(event, "assignments", None), "member_id", "assignment"),
-        "offsets": _offsets(event),
-        "reason": getattr(event, "reason", None),
+        **_NO_EVENT,
     }
+    for name, read in _READERS.get(type(event)) or _learn_readers(event):
+        columns[name] = read(event)
+    return columns
+
+
+def _learn_readers(event: Event) -> list[tuple[str, _Reader]]:
+    """Return the readers of the columns that an event of this class has; most have one or two."""
+    found = [
+        (name, read)
+        for name, (attributes, read) in _EVENT_COLUMNS.items()
+        if any(hasattr(event, attribute) for attribute in attributes)
+    ]
+    _READERS[type(event)] = found
+    return found
+
+
+def _member_id(event: Any) -> str | None:  # noqa: ANN401 - of whatever class has one
+    return getattr(event, "new_member_id", None) or getattr(event, "member_id", None)
 
 
 def _members(event: Event) -> list[str] | None:
@@ -286,10 +257,20 @@ def _offsets(event: Event) -> list[dict[str, Any]] | None:
     return _structs(several, "topic", "partition", "offset")
 
 
-def _write_manifest(folder: Path, manifest: Manifest) -> None:
-    path = folder / MANIFEST
-    with path.open("w") as file:
-        json.dump(asdict(manifest), file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    sync_path(folder)
+_Reader = Callable[[Any], Any]
+_EVENT_COLUMNS: Final[dict[str, tuple[tuple[str, ...], _Reader]]] = {
+    "generation": (("generation",), attrgetter("generation")),
+    "member_id": (("new_member_id", "member_id"), _member_id),
+    "old_member_id": (("old_member_id",), attrgetter("old_member_id")),
+    "instance_id": (("instance_id",), attrgetter("instance_id")),
+    "members": (("member_ids", "rejoined", "assignments"), _members),
+    "removed": (("removed",), lambda event: _list(event.removed)),
+    "served": (("rejoined",), lambda event: _list(event.rejoined, "request_id")),
+    "grants": (("assignments",), lambda e: _structs(e.assignments, "member_id", "assignment")),
+    "offsets": (("offsets", "partitions"), _offsets),
+    "reason": (("reason",), attrgetter("reason")),
+}
+"""Columns of events: by which attributes an event has one, and how its value is read."""
+
+_NO_EVENT: Final[dict[str, Any]] = dict.fromkeys(_EVENT_COLUMNS)
+_READERS: Final[dict[type, list[tuple[str, _Reader]]]] = {}

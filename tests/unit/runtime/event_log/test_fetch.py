@@ -38,13 +38,8 @@ from holdfast.storage.codec.event_codec import (
 )
 from holdfast.storage.segments import adopt
 from holdfast.storage.segments.adopt import EXIT_FLAWED, Gap
-from holdfast.storage.segments.segments import (
-    MANIFEST,
-    Row,
-    read_manifest,
-    segments_in,
-    write_segment,
-)
+from holdfast.storage.segments.segment_writer import write_segment
+from holdfast.storage.segments.segments import MANIFEST, Row, read_manifest, segments_in
 from holdfast.storage.state.state_store import EventRecord
 
 BOUNDARIES = (10, 20, 30)

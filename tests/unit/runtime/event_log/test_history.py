@@ -33,7 +33,8 @@ from holdfast.storage.codec.event_codec import (
     encode_record,
 )
 from holdfast.storage.errors import DiskFull
-from holdfast.storage.segments.segments import Row, segments_in, write_segment
+from holdfast.storage.segments.segment_writer import write_segment
+from holdfast.storage.segments.segments import Row, segments_in
 from holdfast.storage.state.state_store import EventRecord, StateStore
 
 MAP_BYTES = 64 << 20

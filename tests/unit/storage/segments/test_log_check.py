@@ -21,7 +21,8 @@ from holdfast.coordinator.model.events import (
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, chain_hash, encode_record
 from holdfast.storage.segments.log_check import NodeLog, check_node, compare
-from holdfast.storage.segments.segments import MANIFEST, Row, segments_in, write_segment
+from holdfast.storage.segments.segment_writer import write_segment
+from holdfast.storage.segments.segments import MANIFEST, Row, segments_in
 
 BOUNDARIES = (10, 20)
 LAST = 30

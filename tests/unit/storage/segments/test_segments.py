@@ -11,6 +11,7 @@ import pytest
 from holdfast.coordinator.model.events import Cause, GroupCreated, MembersLeft, Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
+from holdfast.storage.segments.segment_writer import write_segment
 from holdfast.storage.segments.segments import (
     BLOCK_INDEXES,
     MANIFEST,
@@ -20,7 +21,6 @@ from holdfast.storage.segments.segments import (
     read_rows,
     record_hash,
     segments_in,
-    write_segment,
 )
 
 

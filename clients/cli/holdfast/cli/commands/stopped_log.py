@@ -16,7 +16,8 @@ from holdfast.storage.directory.check import STATE_FOLDER
 from holdfast.storage.directory.data_directory import SEGMENTS_FOLDER
 from holdfast.storage.errors import StorageError
 from holdfast.storage.segments.log_check import NodeLog, check_node, compare
-from holdfast.storage.segments.segments import segment_name, segments_in, write_segment
+from holdfast.storage.segments.segment_writer import write_segment
+from holdfast.storage.segments.segments import segment_name, segments_in
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

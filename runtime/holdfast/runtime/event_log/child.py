@@ -1,4 +1,4 @@
-"""Run a module of storage in a child process, for work that would block the node (S22).
+"""Run a module of storage in a child process of low priority, for work that nobody waits for (S22).
 
 Knows processes only.
 """
@@ -6,11 +6,13 @@ Knows processes only.
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import sys
 from typing import Final, NamedTuple
 
-CHILD_SECONDS_MAX: Final = 600.0
+CHILD_SECONDS_MAX: Final = 6 * 3600.0
+"""Long, since a busy machine leaves little to a child; `low_priority` bounds its processor time."""
 
 
 class Ended(NamedTuple):
@@ -24,12 +26,18 @@ class Ended(NamedTuple):
 async def run_child(module: str, *arguments: str) -> Ended:
     """Run `python -P -m module arguments` to its end. Raises TimeoutError, OSError.
 
-    The child has ended afterwards in any case.
+    The child has ended afterwards in any case. It ends with the thread that calls this.
     """
-    command = [sys.executable, "-P", "-m", module, *arguments]
+    launcher = ["-m", "holdfast.runtime.event_log.low_priority", str(os.getpid())]
+    command = [sys.executable, "-P", *launcher, module, *arguments]
     # Not by the event loop: uvloop's fork runs gRPC's fork handlers, which abort the child if
     # another thread is in gRPC. CPython starts a child by vfork, which runs no handlers.
-    child = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # noqa: ASYNC220, S603 - waited for in a thread; our own module, no shell
+    child = subprocess.Popen(  # noqa: ASYNC220, S603 - waited for in a thread; our own module, no shell
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        start_new_session=True,  # so that the niceness of a session can be its own
+    )
     try:
         output, complaint = await asyncio.to_thread(child.communicate, timeout=CHILD_SECONDS_MAX)
     except subprocess.TimeoutExpired as error:

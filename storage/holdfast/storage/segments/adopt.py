@@ -11,7 +11,6 @@ are taken over. A peer's bytes may crash a reader of Parquet: then the child die
 
 from __future__ import annotations
 
-import os
 import sys
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -23,7 +22,6 @@ from holdfast.storage.segments.segment_reader import SegmentReader
 from holdfast.storage.segments.segment_writer import write_segment
 from holdfast.storage.segments.segments import Manifest, read_manifest, read_rows, segment_name
 
-NICENESS: Final = 10
 EXIT_FLAWED: Final = 3
 """The segment cannot be trusted; any other failure is this machine's own, or a crash."""
 
@@ -100,7 +98,6 @@ def main(arguments: list[str]) -> int:
     The arguments are INCOMING SEGMENTS AFTER THROUGH CLUSTER NODE; positions are INDEX.ORDINAL.
     """
     incoming, segments, after, through, cluster_id, node_id = arguments
-    os.nice(NICENESS)
     gap = Gap(_position(after), _position(through))
     try:
         name = adopt(Path(incoming), Path(segments), gap, cluster_id, node_id)

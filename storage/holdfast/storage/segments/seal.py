@@ -1,4 +1,4 @@
-"""Seal a segment in a child process, of low priority (S22).
+"""Seal a segment in a child process, which its parent gives a low priority (S22).
 
 As a program: `python -m holdfast.storage.segments.seal`.
 
@@ -9,7 +9,6 @@ segment, and prints its manifest's path; the parent then drops the records from 
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Iterator
 from itertools import chain
@@ -21,7 +20,6 @@ from holdfast.storage.segments.segments import Row, read_manifest, segment_name,
 from holdfast.storage.state.state_store import StateStore
 
 BATCH = 5_000
-NICENESS = 10
 
 
 def rows_through(store: StateStore, last: Position) -> Iterator[Row]:
@@ -58,7 +56,6 @@ def seal(state: Path, segments: Path, last: Position, cluster_id: str, node_id: 
 def main(arguments: list[str]) -> int:
     """Seal as a program: STATE SEGMENTS INDEX ORDINAL CLUSTER NODE; prints the segment's name."""
     state, segments, index, ordinal, cluster_id, node_id = arguments
-    os.nice(NICENESS)
     last = Position(int(index), int(ordinal))
     sys.stdout.write(seal(Path(state), Path(segments), last, cluster_id, node_id))
     return 0

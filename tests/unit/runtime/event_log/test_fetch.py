@@ -156,7 +156,6 @@ def in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
 def node(tmp_path: Path, sealed: Path, monkeypatch: pytest.MonkeyPatch) -> Node:
     """After the install of a snapshot: the event log begins behind the last boundary."""
     monkeypatch.setattr("holdfast.runtime.event_log.fetch.run_child", verify_here)
-    monkeypatch.setattr(adopt, "NICENESS", 0)
     made = Node(tmp_path, live=31)
     made.sources["n2"] = SegmentSource(sealed)
     return made

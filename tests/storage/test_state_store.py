@@ -7,6 +7,7 @@ import random
 import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from holdfast.storage.disk.records import pack_record
 from holdfast.storage.errors import DiskFull, StateDamaged, StateFailed, WriteRefused
 from holdfast.storage.journal.lmdb_journal import LmdbJournal
 from holdfast.storage.state.state_store import (
+    DROP_EVENTS_A_TRANSACTION,
     Change,
     EventRecord,
     StateRecord,
@@ -26,6 +28,8 @@ from holdfast.storage.state.state_store import (
 from storage.power import recorded
 from storage.stores import LONG_KEY, content, events, filled, meta, snapshot_changes
 from storage.test_journals import disk_replaced_by
+
+DEADLINE = 20.0
 
 
 @pytest.fixture
@@ -133,9 +137,80 @@ def test_sealed_events_are_dropped_up_to_a_position(path: Path) -> None:
     many = [EventRecord(5, ordinal, b"e") for ordinal in range(20_005)]
     store.write_snapshot([], many, meta(5))
 
-    store.drop_events((5, 20_002))
+    assert store.drop_events((5, 20_002))
 
     assert store.events((0, 0), 10) == many[20_003:]
+    assert store.event_count() == 2
+
+
+def test_s22_dropping_asks_between_transactions_whether_to_go_on(path: Path) -> None:
+    """A node that stops waits for one transaction, not for all; the next start drops the rest."""
+    store = filled(path, [])
+    many = [EventRecord(5, ordinal, b"e") for ordinal in range(20_005)]
+    store.write_snapshot([], many, meta(5))
+    asked: list[int] = []
+
+    def go_on() -> bool:
+        asked.append(store.event_count())
+        return len(asked) < 3
+
+    assert not store.drop_events((5, 20_002), go_on=go_on)
+
+    assert asked == [20_005 - n * DROP_EVENTS_A_TRANSACTION for n in (1, 2, 3)]
+    assert store.events((0, 0), 1) == [many[3 * DROP_EVENTS_A_TRANSACTION]]
+
+
+COUNTS_BESIDE = """
+import sys
+from pathlib import Path
+from holdfast.storage.state.state_store import StateStore
+print(StateStore(Path(sys.argv[1]), beside_writer=True).event_count())
+"""
+
+
+def test_s22_who_reads_beside_the_writer_does_not_wait_for_its_transaction(path: Path) -> None:
+    """The sealing process has a low priority: it must not hold the writers' lock either."""
+    store = filled(path, [1, 2])
+    seen: list[str] = []
+
+    def meanwhile() -> Iterator[Change]:
+        command = [sys.executable, "-c", COUNTS_BESIDE, str(path)]
+        seen.append(subprocess.check_output(command, text=True, timeout=DEADLINE))
+        yield from snapshot_changes(3)
+
+    store.write_snapshot(meanwhile(), events(3), meta(3))
+
+    assert [int(each) for each in seen] == [6]
+    assert store.event_count() == 9
+
+
+DIES_READING = """
+import os, signal, sys
+from pathlib import Path
+from holdfast.storage.disk.environment import reading
+from holdfast.storage.state.state_store import StateStore
+store = StateStore(Path(sys.argv[1]), beside_writer=True)
+with store._shared.using("test") as opened, reading(opened.environment):
+    os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_s22_a_reader_that_was_killed_holds_no_pages_for_ever(path: Path) -> None:
+    """Or the file grows with each change for as long as the node lives."""
+    store = filled(path, [1, 2])
+    subprocess.run([sys.executable, "-c", DIES_READING, str(path)], check=False)
+    assert len(readers(store)) == 1
+
+    store.release_dead_readers()
+
+    assert readers(store) == []
+
+
+def readers(store: StateStore) -> list[str]:
+    """LMDB's table of readers in other processes."""
+    with store._shared.using("test") as opened:
+        lines = opened.environment.readers().splitlines()[1:]
+    return [line for line in lines if int(line.split()[0]) != os.getpid()]
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from holdfast.runtime.event_log.child import Ended, run_child
 from holdfast.runtime.event_log.flaws import AGAIN_SECONDS, Flaws
 from holdfast.runtime.event_log.segment_calls import Call, Piece, encode_list, encode_read
 from holdfast.storage.disk.files import remove_tree, shortage
+from holdfast.storage.disk.priority import idle_disk
 from holdfast.storage.errors import StorageError
 from holdfast.storage.segments.adopt import EXIT_FLAWED, Gap
 from holdfast.storage.segments.segments import (
@@ -255,7 +256,7 @@ class Fetching:
         return folder
 
     def _append(self, path: Path, chunks: Iterator[bytes]) -> None:
-        with path.open("ab") as file:
+        with path.open("ab") as file, idle_disk():
             for chunk in chunks:
                 file.write(chunk)
                 if self._ended.wait(len(chunk) / BYTES_A_SECOND):

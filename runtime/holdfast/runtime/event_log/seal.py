@@ -1,8 +1,9 @@
 """Seal a segment on this node's disk for each boundary on the log (S22).
 
-The boundary is a record on the log and the same on every node. Sealing follows in the background:
-first the state is made durable up to it, then a child process writes the segment, and only when
-that is synced are the records dropped from LMDB. The next start completes what a crash interrupts.
+The boundary is a record on the log and the same on every node. Sealing follows in the background,
+at each node in its turn: first the state is made durable up to it, then a child process writes the
+segment, and only when that is synced are the records dropped from LMDB. The next start completes
+what a crash or a stop interrupts.
 """
 
 from __future__ import annotations
@@ -12,14 +13,22 @@ import logging
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Event
+from typing import Final
 
 from holdfast.coordinator.model.events import Record, SegmentSealed
 from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.event_log.child import run_child
-from holdfast.storage.errors import StorageError
+from holdfast.runtime.event_log.slices import Slices
+from holdfast.storage.disk.priority import idle_disk
+from holdfast.storage.errors import StorageError, WriteOvertaken
 from holdfast.storage.state.state_store import StateStore
 
 logger = logging.getLogger(__name__)
+
+TURN_SECONDS_AN_EVENT: Final = 0.000_2
+"""How long a turn lasts for each record that waits: about what a node takes that has little to do.
+A slower one overlaps with the next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,18 +39,29 @@ class SealingPlace:
     segments: Path
     cluster_id: str
     node_id: str
+    turn: int = 0
+    """How many nodes seal before this one, by the order of their names."""
 
 
 class Sealing:
     """Seals one segment at a time. A listener of the replica; all methods belong to the loop."""
 
     def __init__(
-        self, place: SealingPlace, store: StateStore, make_durable: Callable[[], Awaitable[None]]
+        self,
+        place: SealingPlace,
+        store: StateStore,
+        make_durable: Callable[[], Awaitable[None]],
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        """`make_durable`: takes a snapshot of the applied state and waits for it."""
+        """`make_durable`: takes a snapshot of the applied state and waits for it.
+
+        `pause`: waits for so many seconds.
+        """
         self._place, self._store, self._make_durable = place, store, make_durable
+        self._pause = pause
         self._wanted = Position(0, 0)
         self._task: asyncio.Task[None] | None = None
+        self._ending = Event()
 
     def start(self, sealed: Position) -> None:
         """Seal up to the last boundary on the log, if a crash left that undone."""
@@ -60,6 +80,13 @@ class Sealing:
         while self._task is not None and not self._task.done():
             await asyncio.wait([self._task])
 
+    async def close(self) -> None:
+        """Stop at once, wherever it is: the next start completes it."""
+        self._ending.set()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait([self._task])
+
     def _want(self, last: Position) -> None:
         self._wanted = max(self._wanted, last)
         if self._task is None or self._task.done():
@@ -68,9 +95,12 @@ class Sealing:
     async def _run(self) -> None:
         done = Position(0, 0)
         while done < self._wanted:
+            await self._wait_for_turn()
             done = self._wanted
             try:
                 await self._seal(done)
+            except WriteOvertaken:
+                logger.info("a snapshot was installed while records up to %s were sealed", done)
             except (TimeoutError, StorageError, OSError):
                 logger.exception(
                     "records up to %s could not be sealed; they stay in the event log, and the "
@@ -78,12 +108,15 @@ class Sealing:
                     done,
                 )
 
-    async def _seal(self, last: Position) -> None:
-        """Seal while no snapshot can be installed: the records sealed are the records dropped."""
-        with self._store.kept() as generation:
-            await self._seal_kept(last, generation)
+    async def _wait_for_turn(self) -> None:
+        """Wait while other nodes seal: all at once they would cost callers more than in turn."""
+        if self._place.turn:
+            count = await asyncio.to_thread(self._store.event_count)
+            await self._pause(self._place.turn * count * TURN_SECONDS_AN_EVENT)
 
-    async def _seal_kept(self, last: Position, generation: int) -> None:
+    async def _seal(self, last: Position) -> None:
+        """Seal and drop the same records: an install in between changes the generation."""
+        generation = self._store.generation
         await self._make_durable()
         place = self._place
         ended = await run_child(
@@ -91,6 +124,18 @@ class Sealing:
             *(str(last.index), str(last.ordinal), place.cluster_id, place.node_id),
         )
         if ended.code != 0:
+            await asyncio.to_thread(self._store.release_dead_readers)
             raise OSError(f"the sealing process ended with {ended.code}: {ended.complaint!r}")
-        await asyncio.to_thread(self._store.drop_events, last, generation=generation)
-        logger.info("sealed segment %s", ended.output or "(nothing new)")
+        if await asyncio.to_thread(self._drop, last, generation):
+            logger.info("sealed segment %s", ended.output or "(nothing new)")
+
+    def _drop(self, last: Position, generation: int) -> bool:
+        """Drop what is sealed, in slices; return False if the node stops. In a thread."""
+        slices = Slices()
+
+        def go_on() -> bool:
+            slices.rest()
+            return not self._ending.is_set()
+
+        with idle_disk():
+            return self._store.drop_events(last, generation=generation, go_on=go_on)

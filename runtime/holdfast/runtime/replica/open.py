@@ -22,8 +22,9 @@ from holdfast.runtime.event_log.history import History
 from holdfast.runtime.event_log.seal import Sealing, SealingPlace
 from holdfast.runtime.event_log.segment_calls import METHOD as SEGMENTS
 from holdfast.runtime.event_log.segment_calls import SegmentSource
+from holdfast.runtime.event_log.slices import REST
 from holdfast.runtime.replica.replica import Clocks, Replica
-from holdfast.runtime.replica.snapshots import StateSnapshots
+from holdfast.runtime.replica.snapshots import DIRTY_BYTES, StateSnapshots
 from holdfast.storage.directory.data_directory import DataDirectory
 from holdfast.storage.disk.disk_guard import DiskGuard
 from holdfast.storage.errors import DirectoryRefused, Refusal
@@ -72,7 +73,7 @@ class OpenReplica:
         Raises StateBusy if a reader does not end: then the directory stays locked.
         """
         await self.fetching.close()
-        await self.sealing.idle()
+        await self.sealing.close()
         if not await _in_own_thread(self.log.stop, "engine-stop"):
             logger.critical("the engine's thread hangs; its directory stays locked until the end")
             return
@@ -98,7 +99,7 @@ async def open_replica(config: ReplicaConfig) -> OpenReplica:
     calls, store = _peer_calls(config, directory), None
     try:
         store = StateStore(directory.state_path)
-        snapshots = StateSnapshots(store, directory.copy_path)
+        snapshots = _snapshots(config, store, directory)
         machine = await asyncio.to_thread(snapshots.load)
         log = open_log(config.log, directory, snapshots, calls)
     except BaseException:
@@ -161,9 +162,25 @@ _ALONE = (
 )
 
 
+def _turn(config: ReplicaConfig) -> int:
+    """How many nodes come before this one, by their names, where nodes do a thing in turn."""
+    return sum(peer < config.log.node_id for peer in config.log.peers)
+
+
+def _snapshots(
+    config: ReplicaConfig, store: StateStore, directory: DataDirectory
+) -> StateSnapshots:
+    ahead = DIRTY_BYTES * _turn(config) // (len(config.log.peers) + 1)
+    return StateSnapshots(store, directory.copy_path, rest=REST, ahead_bytes=ahead)
+
+
 def _sealing_place(config: ReplicaConfig, directory: DataDirectory) -> SealingPlace:
     return SealingPlace(
-        directory.state_path, directory.segments_path, config.log.cluster_id, config.log.node_id
+        directory.state_path,
+        directory.segments_path,
+        config.log.cluster_id,
+        config.log.node_id,
+        _turn(config),
     )
 
 

@@ -1,9 +1,9 @@
 """Snapshots: the state made durable behind the journal, and sent to nodes too far behind (S18).
 
 The cost of a snapshot is proportional to what changed since the last: states are immutable values,
-so a worker thread can compare and encode them while the loop goes on. The engine's thread never
-waits: threads of their own read streams and write installs. Knows what is stored through `image`;
-no group rules, no network.
+so a worker thread can compare and encode them, in slices, while the loop goes on. The engine's
+thread never waits: threads of their own read streams and write installs. Knows what is stored
+through `image`; no group rules, no network.
 """
 
 from __future__ import annotations
@@ -19,11 +19,13 @@ from threading import Event, Lock, Thread
 from typing import Final
 
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
+from holdfast.runtime.event_log.slices import Slices
 from holdfast.runtime.event_log.tail import Tail
 from holdfast.runtime.replica.image import Image, image_changes, read_image
 from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, StateMachine
 from holdfast.storage.codec.event_codec import CHAIN_START
 from holdfast.storage.disk.files import remove_tree
+from holdfast.storage.disk.priority import idle_disk_for_good
 from holdfast.storage.errors import (
     StateContradicted,
     StateFailed,
@@ -52,13 +54,29 @@ class StateSnapshots:
     `open` and `begin`.
     """
 
-    def __init__(self, store: StateStore, copy_path: Path, writer: Executor | None = None) -> None:
-        """`copy_path`: copies for streams lie beside it. `writer`: writes snapshots one by one."""
+    def __init__(
+        self,
+        store: StateStore,
+        copy_path: Path,
+        writer: Executor | None = None,
+        *,
+        rest: float = 0.0,
+        ahead_bytes: int = 0,
+    ) -> None:
+        """`copy_path`: copies for streams lie beside it. `writer`: writes snapshots one by one.
+
+        `rest`: between slices of the writer's work, in slices. `ahead_bytes`: by how much the first
+        snapshot is earlier, so that nodes do not take theirs at the same entry.
+        """
         self._store, self._copy_path = store, copy_path
         self._copies = itertools.count(1)
-        self._writer = writer or ThreadPoolExecutor(1, thread_name_prefix="snapshot")
+        self._writer = writer or ThreadPoolExecutor(
+            1, thread_name_prefix="snapshot", initializer=idle_disk_for_good
+        )
         self.tail = Tail()
-        self._dirty = 0
+        self._dirty = ahead_bytes
+        self._rest = rest
+        self._slices = Slices(rest)
         self._under_way: Future[None] | None = None
         self._contradiction: StateContradicted | None = None
         self._stored = Image()
@@ -86,6 +104,8 @@ class StateSnapshots:
         """Keep what one entry of `size` bytes added to the event log."""
         self.tail.add(outcome.records)
         self._dirty += size
+        if self._dirty >= DIRTY_BYTES:
+            self._slices.hurry()  # the next one is due; else they fell behind a long load for good
 
     def maybe_take(self, machine: StateMachine, term: int) -> None:
         """Begin a snapshot of this moment if enough has changed and none is under way.
@@ -100,8 +120,9 @@ class StateSnapshots:
     def take(self, machine: StateMachine, term: int) -> Future[None]:
         """Begin a snapshot of this moment; snapshots are written one after another."""
         self._dirty = 0
+        self._slices = Slices(self._rest)
         image = Image(machine.state, machine.heads, machine.histories)
-        self._under_way = self._writer.submit(self._write_or_tell, image, term)
+        self._under_way = self._writer.submit(self._write_or_tell, image, term, self._slices)
         return self._under_way
 
     async def take_now(self, machine: StateMachine, term: int) -> None:
@@ -117,19 +138,21 @@ class StateSnapshots:
 
     async def close(self, machine: StateMachine, term: int) -> None:
         """Wait for snapshots under way and take a last one, so that the next start is short."""
+        self._rest = 0.0
+        self._slices.hurry()
         if machine.state.applied_index > self._mark.index:
             await self.take_now(machine, term)
         self._writer.shutdown()
 
     # --- the writer's thread ---
 
-    def _write_or_tell(self, image: Image, term: int) -> None:
+    def _write_or_tell(self, image: Image, term: int, slices: Slices) -> None:
         """Write a snapshot. A failure is logged here: mostly nobody looks at the future.
 
         Without snapshots the journal is never cut, so whatever stops them must be seen (S18, S20).
         """
         try:
-            self._write(image, term)
+            self._write(image, term, slices)
         except StateFailed as error:
             index = image.state.applied_index
             logger.error("snapshot %s failed: %s The next one holds it", index, error)  # noqa: TRY400 - the sentence says it all
@@ -139,7 +162,7 @@ class StateSnapshots:
             logger.critical("alarm: snapshot %s could not be taken", index, exc_info=True)
             raise
 
-    def _write(self, image: Image, term: int) -> None:
+    def _write(self, image: Image, term: int, slices: Slices) -> None:
         """Write changes, new event records and the meta record in one transaction.
 
         Records leave the tail only when they are durable: a reader of the history finds them at
@@ -150,11 +173,11 @@ class StateSnapshots:
         if state.applied_index <= self._mark.index:
             return
         records = self.tail.through(state.applied_index)
-        events = [EventRecord(*stored.record.position, stored.content) for stored in records]
+        events = (EventRecord(*stored.record.position, stored.content) for stored in records)
         meta = StateMeta(state.applied_index, term, state.log_time_ms, whole)
-        changed = list(image_changes(self._stored, image))
+        changed = image_changes(self._stored, image)
         try:
-            self._store.write_snapshot(changed, events, meta)
+            self._store.write_snapshot(slices.over(changed), slices.over(events), meta)
         except WriteOvertaken:
             logger.info("snapshot %s was overtaken by an install", meta.index)
             return
@@ -247,6 +270,7 @@ class _Pipe:
 
 
 def _read_copy(store: StateStore, path: Path, index: int, pipe: _Pipe) -> None:
+    idle_disk_for_good()
     try:
         store.copy_to(path)
         if _covered(path) != index:
@@ -321,13 +345,10 @@ class Incoming:
         self._chunks.put(None)
 
     def ready(self) -> bool:
-        """Return whether it is durable beside the present state, and nothing is being sealed.
-
-        Raises SnapshotFailed.
-        """
+        """Return whether it is durable beside the present state. Raises SnapshotFailed."""
         if self._failure:
             raise SnapshotFailed(self._failure)
-        return self._prepared is not None and self._prepared.may_install
+        return self._prepared is not None
 
     def install(self) -> None:
         """Make it the snapshot that a start loads, by a rename. Raises StorageError."""

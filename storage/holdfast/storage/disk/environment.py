@@ -28,17 +28,23 @@ Databases = dict[str, "lmdb._Database"]  # noqa: SLF001 - the only name that lmd
 
 
 def open_environment(
-    path: Path, *, map_bytes: int = MAP_BYTES, readonly: bool = False, sync: bool = True
+    path: Path,
+    *,
+    map_bytes: int = MAP_BYTES,
+    readonly: bool = False,
+    beside_writer: bool = False,
+    sync: bool = True,
 ) -> lmdb.Environment:
     """Open the environment at `path`; raises `lmdb.Error` if it is absent or not readable.
 
     A read-only environment takes no lock: only for files that nobody writes meanwhile.
+    `beside_writer`: to read while another process writes; its writers are never waited for.
     """
     return lmdb.open(
         str(path),
         map_size=map_bytes,
         max_dbs=16,
-        readonly=readonly,
+        readonly=readonly or beside_writer,
         lock=not readonly,
         create=False,
         sync=sync,

@@ -41,7 +41,7 @@ def seal(state: Path, segments: Path, last: Position, cluster_id: str, node_id: 
     """
     # After a crash while sealed records were being dropped, some are in a segment already.
     done = max((read_manifest(each).last for each in segments_in(segments)), default=(0, 0))
-    store = StateStore(state)
+    store = StateStore(state, beside_writer=True)
     try:
         rows = (row for row in rows_through(store, last) if row.position > done)
         first = next(rows, None)

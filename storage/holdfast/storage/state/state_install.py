@@ -95,11 +95,6 @@ class StateInstall:
         self._sealed = True
         return meta
 
-    @property
-    def may_install(self) -> bool:
-        """Return whether the event log in use is not being sealed: else an install waits (S22)."""
-        return self._sealed and not self._store.is_kept
-
     def install(self) -> None:
         """Make the sealed snapshot the node's state, durably. Fast: a rename and its sync.
 

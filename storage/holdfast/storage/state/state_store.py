@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import struct
 import threading
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -75,7 +74,9 @@ COUNTS = b"counts"
 It is no part of the snapshot's description, because 0.1.0 would take a longer one for damage and
 set the directory aside. So that version finds this one sound, and refuses its records' version.
 """
-DROP_EVENTS_A_TRANSACTION = 10_000
+DROP_EVENTS_A_TRANSACTION = 2_000
+"""So few that a snapshot need not wait long; and LMDB keeps the memory of its largest
+transaction's pages for the next one."""
 CLOSE_SECONDS = 10.0
 """How long `close` waits: a page of events takes milliseconds, a copy of a large state seconds."""
 _POSITION = struct.Struct(">QI")
@@ -105,13 +106,22 @@ class StateStore:
     cannot make the databases that an older version lacked.
     """
 
-    def __init__(self, path: Path, *, map_bytes: int = MAP_BYTES, readonly: bool = False) -> None:
-        """`readonly`: only for a state that nobody writes meanwhile, since it takes no lock."""
+    def __init__(
+        self,
+        path: Path,
+        *,
+        map_bytes: int = MAP_BYTES,
+        readonly: bool = False,
+        beside_writer: bool = False,
+    ) -> None:
+        """`readonly`: only for a state that nobody writes meanwhile, since it takes no lock.
+
+        `beside_writer`: to read a state that another process writes.
+        """
         self.path = path
         self._map_bytes = map_bytes
-        self._readonly = readonly
+        self._readonly, self._beside_writer = readonly, beside_writer
         self._writing = threading.Lock()
-        self._keeping, self._kept = threading.Lock(), 0
         self._shared = SharedEnvironment(*self._connect(path))
 
     @staticmethod
@@ -167,41 +177,39 @@ class StateStore:
 
         self._transact("snapshot", write)
 
-    def drop_events(self, through: tuple[int, int], *, generation: int | None = None) -> None:
+    def event_count(self) -> int:
+        """Return how many records the event log has here."""
+        with self._shared.using("count") as opened, reading(opened.environment) as txn:
+            return int(txn.stat(opened.databases[EVENTS])["entries"])
+
+    def drop_events(
+        self,
+        through: tuple[int, int],
+        *,
+        generation: int | None = None,
+        go_on: Callable[[], bool] = lambda: True,
+    ) -> bool:
         """Delete the event log up to and including a position: its segments are durable (S22).
 
-        Deletes 10,000 records a transaction, so that a snapshot need not wait long. `generation`:
-        that of the sealed state; raises `WriteOvertaken` if another one was installed since.
+        `generation`: that of the sealed state; raises `WriteOvertaken` if another one was installed
+        since. `go_on`: asked after each transaction; may rest, since nothing is held meanwhile.
+        Returns False if it said no.
         """
         end = _POSITION.pack(*through)
-        left = True
-        while left:
-            left = self._drop_events_batch(end, generation)
+        while self._drop_events_batch(end, generation):
+            if not go_on():
+                return False
+        return True
+
+    def release_dead_readers(self) -> None:
+        """Let LMDB reuse the pages that a process was reading when it was killed."""
+        with self._shared.using("readers") as opened:
+            opened.environment.reader_check()
 
     @property
     def generation(self) -> int:
         """How many snapshots were installed since this store was opened."""
         return self._shared.generation
-
-    @contextmanager
-    def kept(self) -> Iterator[int]:
-        """Allow no install during the body, so that the log being sealed is the one in use (S22).
-
-        Yields the generation that is kept. An install that had already begun to rename may still
-        come in between; `drop_events` notices by the generation.
-        """
-        with self._keeping:
-            self._kept += 1
-        try:
-            yield self.generation
-        finally:
-            with self._keeping:
-                self._kept -= 1
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether an install has to wait."""
-        return self._kept > 0
 
     def copy_to(self, path: Path) -> None:
         """Write a copy of this moment to the new directory `path` on the same disk.
@@ -245,11 +253,17 @@ class StateStore:
 
     def _connect(self, path: Path) -> tuple[lmdb.Environment, Databases]:
         try:
-            environment = open_environment(path, map_bytes=self._map_bytes, readonly=self._readonly)
+            environment = open_environment(
+                path,
+                map_bytes=self._map_bytes,
+                readonly=self._readonly,
+                beside_writer=self._beside_writer,
+            )
         except lmdb.Error as error:
             raise StateDamaged(path, str(error)) from error
         try:
-            return environment, _databases_of(path, environment, create=not self._readonly)
+            create = not (self._readonly or self._beside_writer)
+            return environment, _databases_of(path, environment, create=create)
         except BaseException:
             environment.close()
             raise
@@ -273,10 +287,9 @@ class StateStore:
             nonlocal dropped
             if generation not in {None, opened.generation}:
                 raise WriteOvertaken("a snapshot was installed after these events were sealed")
-            database = opened.databases[EVENTS]
-            cursor = txn.cursor(database)
+            cursor = txn.cursor(opened.databases[EVENTS])
             while dropped < DROP_EVENTS_A_TRANSACTION and cursor.first() and cursor.key() <= end:
-                txn.delete(cursor.key(), db=database)
+                cursor.delete()
                 dropped += 1
 
         self._transact("removal of sealed events", drop)

@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 
 import pytest
 
+from harness.poll import until_async
 from holdfast.coordinator.model.events import Cause, Record, SegmentSealed
 from holdfast.coordinator.model.ids import Position
 from holdfast.raft.api import DiskLow
-from holdfast.runtime.event_log.seal import Sealing, SealingPlace
+from holdfast.runtime.event_log.seal import TURN_SECONDS_AN_EVENT, Sealing, SealingPlace
 from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, encode_record
 from holdfast.storage.disk.disk_guard import LOOK_AGAIN_SECONDS, DiskGuard
 from holdfast.storage.segments.segments import read_rows, segments_in
 from holdfast.storage.state.rules import StateMeta
-from holdfast.storage.state.state_store import EventRecord, StateStore
+from holdfast.storage.state.state_install import install_from
+from holdfast.storage.state.state_store import EventRecord, StateStore, read_chunks
 
 
 def event(index: int) -> EventRecord:
@@ -31,13 +34,19 @@ def boundary(index: int, last: Position) -> Record:
 class Node:
     """A store whose events become durable only when sealing asks for it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, turn: int = 0) -> None:
         StateStore.create(path / "state")
         self.path = path
         self.store = StateStore(path / "state", map_bytes=64 << 20)
         self.evolved: list[EventRecord] = []
-        place = SealingPlace(path / "state", path / "segments", "c", "n1")
-        self.sealing = Sealing(place, self.store, self.make_durable)
+        self.paused: list[float] = []
+        self.turn = asyncio.Event()
+        place = SealingPlace(path / "state", path / "segments", "c", "n1", turn)
+        self.sealing = Sealing(place, self.store, self.make_durable, self.pause)
+
+    async def pause(self, seconds: float) -> None:
+        self.paused.append(seconds)
+        await self.turn.wait()
 
     async def make_durable(self) -> None:
         if self.evolved:
@@ -116,6 +125,93 @@ def test_a_disk_that_refuses_keeps_the_records_where_they_are(node: Node) -> Non
     asyncio.run(story())
 
     assert len(node.store.events((0, 0), 100)) == 5
+
+
+def test_s22_each_node_seals_in_its_turn_the_longer_the_log_the_later(tmp_path: Path) -> None:
+    """All nodes see a boundary within milliseconds; sealing together cost an election once."""
+    node = Node(tmp_path, turn=2)
+
+    async def story() -> None:
+        node.evolve(1, 50)
+        await node.make_durable()
+        node.sealing.on_applied([boundary(51, Position(50, 0))], 51)
+        await until_async(lambda: bool(node.paused), "it waits for its turn")
+        assert node.sealed() == []
+        node.turn.set()
+        await node.sealing.idle()
+
+    asyncio.run(story())
+
+    assert node.paused == [2 * 50 * TURN_SECONDS_AN_EVENT]
+    assert node.sealed() == [list(range(1, 51))]
+
+
+def test_the_first_in_turn_waits_for_nobody(node: Node) -> None:
+    async def story() -> None:
+        node.evolve(1, 5)
+        node.sealing.on_applied([boundary(6, Position(5, 0))], 6)
+        await node.sealing.idle()
+
+    asyncio.run(story())
+
+    assert node.paused == []
+    assert node.sealed() == [[1, 2, 3, 4, 5]]
+
+
+def test_a_stop_waits_for_no_turn_and_the_next_start_seals(tmp_path: Path) -> None:
+    node = Node(tmp_path, turn=1)
+
+    async def story() -> None:
+        node.evolve(1, 5)
+        await node.make_durable()
+        node.sealing.on_applied([boundary(6, Position(5, 0))], 6)
+        await until_async(lambda: bool(node.paused), "it waits for its turn")
+        await node.sealing.close()
+
+    asyncio.run(story())
+    assert node.sealed() == []
+
+    node.turn.set()
+    node.sealing = Sealing(node.sealing._place, node.store, node.make_durable, node.pause)
+
+    async def again() -> None:
+        node.sealing.start(Position(5, 0))
+        await node.sealing.idle()
+
+    asyncio.run(again())
+    assert node.sealed() == [[1, 2, 3, 4, 5]]
+
+
+def test_s18_an_install_meanwhile_drops_nothing_of_the_new_state(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Rows of the old state were sealed; those of the new one wait for the next boundary."""
+    other = Node(tmp_path / "other")
+    other.evolve(1, 7)
+    asyncio.run(other.make_durable())
+    node = Node(tmp_path / "node")
+
+    async def make_durable() -> None:
+        await node.make_durable()
+        install_from(node.store, chunks_of(other.store, tmp_path / "copy"))
+
+    node.sealing._make_durable = make_durable
+
+    async def story() -> None:
+        node.evolve(1, 5)
+        node.sealing.on_applied([boundary(6, Position(5, 0))], 6)
+        await node.sealing.idle()
+
+    with caplog.at_level(logging.INFO):
+        asyncio.run(story())
+
+    assert len(node.store.events((0, 0), 100)) == 7
+    assert "a snapshot was installed while" in caplog.text
+
+
+def chunks_of(store: StateStore, copy: Path) -> list[bytes]:
+    store.copy_to(copy)
+    return list(read_chunks(copy, 1_000))
 
 
 def test_the_reserve_is_looked_at_again_when_space_was_freed(tmp_path: Path) -> None:

@@ -18,6 +18,8 @@ from holdfast.chaos.nemesis.fault_context import FaultContext, Kind
 _REFUSED: Final = 1
 """The command's exit code for what it refuses."""
 _WAIT_S: Final = 60.0
+_WITHOUT_TLS: Final = (r"(?m)^\[tls\]\n(?:[^\[\n].*\n|\n)*", "[tls]\ninsecure_loopback = true\n\n")
+"""An edit of a node's file: another section in the place of the one with its certificate."""
 
 
 async def second_process(context: FaultContext) -> None:
@@ -32,14 +34,19 @@ async def second_process(context: FaultContext) -> None:
 
 
 async def foreign_directory(context: FaultContext) -> None:
-    """Start a stopped node as one of another cluster, and as another node."""
+    """Start a stopped node as one of another cluster, and as another node.
+
+    Without TLS, as its certificate would be refused before its directory is looked at.
+    """
     name = await context.follower()
     other = context.target.others(name)[0]
     with context.fault("foreign-directory", name):
         await context.target.stop(name)
-        cluster = _edited(context, name, (r'(?m)^id = ".*"$', 'id = "another"'))
+        cluster = _edited(context, name, (r'(?m)^id = ".*"$', 'id = "another"'), _WITHOUT_TLS)
         await _must_be_refused(context, cluster, "another cluster")
-        renamed = _edited(context, name, (rf'(?m)^name = "{name}"$', f'name = "{other}"'))
+        renamed = _edited(
+            context, name, (rf'(?m)^name = "{name}"$', f'name = "{other}"'), _WITHOUT_TLS
+        )
         await _must_be_refused(context, renamed, "another node")
         renamed.unlink()
         await context.target.bring_back(name)

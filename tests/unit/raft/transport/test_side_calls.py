@@ -128,6 +128,35 @@ def test_a_call_ends_with_the_transport_that_made_it(nodes: Nodes) -> None:
         list(nodes.transports["a"].call("b", "Things", b"all"))
 
 
+def test_a_call_ends_with_the_peers_signs_of_life(nodes: Nodes) -> None:
+    """A peer that is stopped keeps the call's connection open: its stream tells that it is dead."""
+    at, hanging = addresses("a", "b"), threading.Event()
+    nodes.stack.callback(hanging.set)
+
+    def hang(_request: bytes) -> Iterator[bytes]:
+        yield CHUNK
+        hanging.wait()
+
+    serving(nodes, "b", at, None, hang)
+    serving(nodes, "a", at, None)
+    assert nodes.until(lambda: ("b", "up") in nodes.recorders["a"].seen)
+    chunks = nodes.transports["a"].call("b", "Things", b"all")
+    assert next(chunks) == CHUNK
+
+    del nodes.transports["b"]  # it ticks no more
+    ended = nodes.meanwhile(lambda: _failure(chunks))
+    assert isinstance(ended, OSError)
+
+
+def test_a_method_that_nobody_offers_is_told(nodes: Nodes) -> None:
+    at = addresses("a", "b")
+    serving(nodes, "b", at, None)
+    serving(nodes, "a", at, None)
+
+    with pytest.raises(OSError, match=r"this node answers no calls of .*Nothing"):
+        list(nodes.transports["a"].call("b", "Nothing", b"all"))
+
+
 def _failure(chunks: Iterator[bytes]) -> Exception | None:
     try:
         for _ in chunks:

@@ -18,6 +18,9 @@ OLD_PEERS: Final = b"/holdfast.raft.Peer/"
 """The paths by which nodes called each other while they spoke gRPC."""
 CALLS_MAX: Final = 1_000
 """How many calls of one connection are answered."""
+BYTES_MAX: Final = 128 * 1024
+"""How much of one connection is read: the 64 KiB of data that a client may send before it is
+allowed more, and as much for all else."""
 
 _HEADERS, _SETTINGS, _PING, _GOAWAY, _CONTINUATION = 1, 4, 6, 7, 9
 _ACK = _END_STREAM = 1
@@ -46,6 +49,8 @@ class WrongPort:
         self._for_clients = _trailers(_UNIMPLEMENTED, client)
         self._for_peers = _trailers(_FAILED_PRECONDITION, refuse_peer)
         self._held = b""
+        self._size = 0
+        """All bytes that came."""
         self._begun = False
         self._calls = 0
         self._last = 0
@@ -56,6 +61,9 @@ class WrongPort:
     def feed(self, data: bytes) -> bytes:
         """Return the answer to what came next. Raises BadMessage for what is no HTTP/2."""
         self._held += data
+        self._size += len(data)
+        if self._size > BYTES_MAX:
+            raise BadMessage(f"more than {BYTES_MAX} bytes on a connection that serves nobody")
         answer = b""
         if not self._begun:
             if not PREFACE.startswith(self._held[: len(PREFACE)]):
@@ -72,17 +80,18 @@ class WrongPort:
 
     def _answers(self) -> list[bytes]:
         """Take all whole frames, and return what answers them."""
-        answers = []
-        while len(self._held) >= _HEAD:
-            size = int.from_bytes(self._held[:3], "big")
+        answers, held, at = list[bytes](), self._held, 0
+        while len(held) >= (begin := at + _HEAD):
+            size = int.from_bytes(held[at : at + 3], "big")
             if size > _PAYLOAD_MAX:
                 raise BadMessage(f"a frame of HTTP/2 claims {size} bytes")
-            if len(self._held) < _HEAD + size:
+            if len(held) < begin + size:
                 break
-            kind, flags = self._held[3], self._held[4]
-            stream = int.from_bytes(self._held[5:_HEAD], "big")
-            body, self._held = self._held[_HEAD : _HEAD + size], self._held[_HEAD + size :]
-            answers.append(self._answer(kind, flags, stream, body))
+            stream = int.from_bytes(held[at + 5 : begin], "big")
+            body = held[begin : begin + size]
+            answers.append(self._answer(held[at + 3], held[at + 4], stream, body))
+            at = begin + size
+        self._held = held[at:]
         return answers
 
     def _answer(self, kind: int, flags: int, stream: int, body: bytes) -> bytes:

@@ -16,7 +16,7 @@ from harness.poll import until
 from holdfast.raft.api import BadMessage
 from holdfast.raft.transport.peer_transport import PeerTransport
 from holdfast.raft.transport.tls import PeerTls
-from holdfast.raft.transport.wrong_port import CALLS_MAX, PREFACE, WrongPort
+from holdfast.raft.transport.wrong_port import BYTES_MAX, CALLS_MAX, PREFACE, WrongPort
 from unit.raft.transport.peer_authority import Authority
 from unit.raft.transport.transports import DEADLINE, Nodes, addresses
 
@@ -169,6 +169,7 @@ def test_header_fields_in_several_frames_are_one_call() -> None:
         PREFACE[:-1] + b"x",
         PREFACE + b"\xff\xff\xff" + bytes(6),
         PREFACE + frame(HEADERS, END_HEADERS, 1) * (CALLS_MAX + 1),
+        PREFACE + frame(PING, body=bytes(8)) * (BYTES_MAX // 17),
     ],
 )
 def test_what_is_no_http2_or_too_much_of_it_is_refused(said: bytes) -> None:

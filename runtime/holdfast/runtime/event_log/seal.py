@@ -119,12 +119,14 @@ class Sealing:
         generation = self._store.generation
         await self._make_durable()
         place = self._place
-        ended = await run_child(
-            *("holdfast.storage.segments.seal", str(place.state), str(place.segments)),
-            *(str(last.index), str(last.ordinal), place.cluster_id, place.node_id),
-        )
-        if ended.code != 0:
+        try:
+            ended = await run_child(
+                *("holdfast.storage.segments.seal", str(place.state), str(place.segments)),
+                *(str(last.index), str(last.ordinal), place.cluster_id, place.node_id),
+            )
+        finally:
             await asyncio.to_thread(self._store.release_dead_readers)
+        if ended.code != 0:
             raise OSError(f"the sealing process ended with {ended.code}: {ended.complaint!r}")
         if await asyncio.to_thread(self._drop, last, generation):
             logger.info("sealed segment %s", ended.output or "(nothing new)")

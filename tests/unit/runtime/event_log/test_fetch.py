@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from harness.plain_child import run_plain_child
 from harness.poll import until_async
 from holdfast.coordinator.model.events import (
     Cause,
@@ -24,7 +25,7 @@ from holdfast.coordinator.model.events import (
     TopicsDeleted,
 )
 from holdfast.coordinator.model.ids import Position
-from holdfast.runtime.event_log.child import Ended, run_child
+from holdfast.runtime.event_log.child import Ended
 from holdfast.runtime.event_log.fetch import Fetching, FetchingPlace
 from holdfast.runtime.event_log.history import History, NotHeld
 from holdfast.runtime.event_log.segment_calls import Piece, SegmentSource, encode_list, encode_read
@@ -148,8 +149,8 @@ async def verify_here(module: str, *arguments: str) -> Ended:
 
 @pytest.fixture
 def in_a_child(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Verify as a node does."""
-    monkeypatch.setattr("holdfast.runtime.event_log.fetch.run_child", run_child)
+    """Verify in a process of its own, as a node does."""
+    monkeypatch.setattr("holdfast.runtime.event_log.fetch.run_child", run_plain_child)
 
 
 @pytest.fixture

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.plain_child import run_plain_child
 from harness.poll import until_async
 from holdfast.coordinator.model.events import Cause, Record, SegmentSealed
 from holdfast.coordinator.model.ids import Position
@@ -63,6 +64,11 @@ class Node:
 
 
 @pytest.fixture
+def plain_child(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("holdfast.runtime.event_log.seal.run_child", run_plain_child)
+
+
+@pytest.fixture
 def node(tmp_path: Path) -> Node:
     return Node(tmp_path)
 
@@ -82,6 +88,7 @@ def test_s22_a_boundary_seals_what_lies_before_it_and_drops_it_from_the_log(node
     assert node.store.events((0, 0), 100) == []
 
 
+@pytest.mark.usefixtures("plain_child")
 def test_a_start_finishes_what_a_crash_left_unsealed(node: Node) -> None:
     async def story() -> None:
         node.evolve(1, 5)
@@ -94,6 +101,7 @@ def test_a_start_finishes_what_a_crash_left_unsealed(node: Node) -> None:
     assert node.sealed() == [[1, 2, 3, 4, 5]]
 
 
+@pytest.mark.usefixtures("plain_child")
 def test_records_that_a_crash_left_behind_are_not_sealed_twice(node: Node) -> None:
     """A kill between two of the transactions that drop what is sealed already."""
 
@@ -113,6 +121,7 @@ def test_records_that_a_crash_left_behind_are_not_sealed_twice(node: Node) -> No
     assert node.sealed() == [[1, 2, 3, 4, 5, 6], [10, 11, 12]]
 
 
+@pytest.mark.usefixtures("plain_child")
 def test_a_disk_that_refuses_keeps_the_records_where_they_are(node: Node) -> None:
     """Nothing is dropped from LMDB before the segment is durable."""
     (node.path / "segments").write_text("a file where a folder should be")
@@ -127,6 +136,7 @@ def test_a_disk_that_refuses_keeps_the_records_where_they_are(node: Node) -> Non
     assert len(node.store.events((0, 0), 100)) == 5
 
 
+@pytest.mark.usefixtures("plain_child")
 def test_s22_each_node_seals_in_its_turn_the_longer_the_log_the_later(tmp_path: Path) -> None:
     """All nodes see a boundary within milliseconds; sealing together cost an election once."""
     node = Node(tmp_path, turn=2)
@@ -146,6 +156,7 @@ def test_s22_each_node_seals_in_its_turn_the_longer_the_log_the_later(tmp_path: 
     assert node.sealed() == [list(range(1, 51))]
 
 
+@pytest.mark.usefixtures("plain_child")
 def test_the_first_in_turn_waits_for_nobody(node: Node) -> None:
     async def story() -> None:
         node.evolve(1, 5)
@@ -158,6 +169,7 @@ def test_the_first_in_turn_waits_for_nobody(node: Node) -> None:
     assert node.sealed() == [[1, 2, 3, 4, 5]]
 
 
+@pytest.mark.usefixtures("plain_child")
 def test_a_stop_waits_for_no_turn_and_the_next_start_seals(tmp_path: Path) -> None:
     node = Node(tmp_path, turn=1)
 
@@ -182,6 +194,7 @@ def test_a_stop_waits_for_no_turn_and_the_next_start_seals(tmp_path: Path) -> No
     assert node.sealed() == [[1, 2, 3, 4, 5]]
 
 
+@pytest.mark.usefixtures("plain_child")
 def test_s18_an_install_meanwhile_drops_nothing_of_the_new_state(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

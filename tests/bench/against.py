@@ -29,6 +29,9 @@ PURE: Final = ("start", "assign")
 PEERS: Final = ("etcd",)
 """Rows about the nodes of others: the same for both checkouts."""
 COMPARABLE: Final = tuple(name for name in ROWS if name not in PEERS)
+LONG: Final = ("soak",)
+"""Rows that are compared only when they are named: eight turns of it are hours."""
+BY_DEFAULT: Final = tuple(name for name in COMPARABLE if name not in LONG)
 GRACE_S: Final = 60.0
 """How long a checkout's own run may take to stop its nodes."""
 

@@ -108,7 +108,7 @@ def compared(given: argparse.Namespace, folder: Path) -> int:
     turns: list[Turn] = []
     interrupted = True
     with contextlib.suppress(KeyboardInterrupt):
-        uvloop.run(run.run(given.rows or against.COMPARABLE, given.pairs or PAIRS, turns))
+        uvloop.run(run.run(given.rows or against.BY_DEFAULT, given.pairs or PAIRS, turns))
         interrupted = False
     shutil.rmtree(folder / "run", ignore_errors=True)
     found = compare(turns)

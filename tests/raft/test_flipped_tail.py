@@ -61,7 +61,7 @@ class TailOnModel:
 def with_tail(c: Cluster, node: str) -> TailOnModel:
     """Give a node of a cluster the real journal, with what it has."""
     tail = TailOnModel(c.disks[node].journal.load())
-    c.disks[node].journal = tail  # type: ignore[assignment] - the harness asks for no more
+    c.disks[node].journal = tail  # type: ignore[assignment]  # the harness asks for no more
     c.restart(node)
     c.connect_all()
     return tail

@@ -13,7 +13,7 @@ from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.storage.codec.state_image import changes
 from holdfast.storage.disk import records
 from holdfast.storage.disk.environment import open_environment
-from holdfast.storage.journal import lmdb_image, lmdb_journal, tail_recovery
+from holdfast.storage.journal import lmdb_image, lmdb_journal, tail_file, tail_recovery
 from holdfast.storage.journal.journal import Entry, HardState
 from holdfast.storage.journal.tail_file import pack_batch
 from holdfast.storage.journal.tail_files import TailFile, TailFiles
@@ -102,7 +102,7 @@ def file_used_again_before_its_checkpoint() -> Iterator[None]:
 @seeded("S21", Scenario(f"{CUT}21_a_flipped_bit_is_damage_or_harmless_or_in_the_last_batch"))
 def tail_ends_at_the_first_broken_batch() -> Iterator[None]:
     """A batch that cannot be read ends the tail, whatever whole ones stand behind it."""
-    read: Any = tail_recovery.read_file
+    read: Any = tail_file.read_file
 
     def end(content: bytes, mark: bytes) -> Any:
         return read(content, mark)._replace(stranded=None)

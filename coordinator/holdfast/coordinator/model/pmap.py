@@ -9,8 +9,10 @@ in which equal maps came about. Knows nothing of groups.
 
 from __future__ import annotations
 
-from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, ValuesView
+from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from functools import lru_cache
+from itertools import compress
+from operator import is_not
 from typing import Any, Generic, TypeVar, cast, overload
 from zlib import crc32
 
@@ -20,14 +22,21 @@ T = TypeVar("T")
 
 _BITS = 5
 _WIDTH = 1 << _BITS
-_LEAF_MAX = 16
-_SHIFT_TOP = 32 - _BITS
-_CODES_KEPT = 1 << 16
-_FEW = 3
+_MASK = _WIDTH - 1
+_LEAF_MAX = 32
+_CODE_SHIFT = 3
+_SHIFT_TOP = 30
+"""A code is CRC-32 with three zero bits after it, so that seven slots of five bits use all of it:
+no step of a look-up is a special case."""
+_CODES_KEPT = 1 << 14
 _MISSING = object()
+_new: Any = object.__new__
+_NO_LEAF: dict[Any, Any] = {}
 
 # A node is a leaf (dict: key -> value) or a branch (tuple of _WIDTH nodes or None).
 _Node = Any
+# The branches down to a leaf, each with the slot that leads on.
+_Way = Sequence[tuple[tuple[_Node, ...], int]]
 
 
 @lru_cache(maxsize=_CODES_KEPT)
@@ -37,49 +46,62 @@ def _hash(key: object) -> int:
     Hashes of the keys last used are kept: each change looks the same few keys up many times.
     """
     if type(key) is str:
-        return crc32(key.encode())
+        return crc32(key.encode()) << _CODE_SHIFT
     if isinstance(key, tuple):
-        return crc32("\0".join(map(str, key)).encode())
-    return crc32(str(key).encode())
-
-
-def _slot(code: int, shift: int) -> int:
-    return (code >> shift) & (_WIDTH - 1) if shift >= 0 else code & ((1 << (_BITS + shift)) - 1)
+        return crc32("\0".join(map(str, key)).encode()) << _CODE_SHIFT
+    return crc32(str(key).encode()) << _CODE_SHIFT
 
 
 def _fit(leaf: dict[Any, Any], shift: int) -> _Node:
     """Return the leaf, or the branch that replaces it if it has grown too large."""
-    if len(leaf) <= _LEAF_MAX or shift <= -_BITS:
+    if len(leaf) <= _LEAF_MAX or shift < 0:
         return leaf
     slots: list[_Node] = [None] * _WIDTH
     for key, value in leaf.items():
-        at = _slot(_hash(key), shift)
+        at = (_hash(key) >> shift) & _MASK
         if slots[at] is None:
             slots[at] = {}
         slots[at][key] = value
     return tuple([slot and _fit(slot, shift - _BITS) for slot in slots])
 
 
-def _set_many(node: _Node, shift: int, items: list[tuple[int, Any, Any]]) -> _Node:
-    """Return the node with all items (code, key, value) set; copy each node on their ways once."""
-    if type(node) is not tuple:
-        return _fit({**(node or {}), **{key: value for _, key, value in items}}, shift)
-    parted: dict[int, list[tuple[int, Any, Any]]] = {}
-    for item in items:
-        parted.setdefault(_slot(item[0], shift), []).append(item)
-    slots = list(node)
-    for at, some in parted.items():
-        slots[at] = _set_many(node[at], shift - _BITS, some)
-    return tuple(slots)
-
-
-def _put(way: list[tuple[tuple[_Node, ...], int]], node: _Node) -> _Node:
+def _put(way: _Way, node: _Node) -> _Node:
     """Return the root with another node at the end of the way; drop a branch that is empty."""
     for branch, at in reversed(way):
         slots = list(branch)
         slots[at] = node
         node = tuple(slots) if node is not None or any(slot is not None for slot in slots) else None
     return node
+
+
+def _change(node: _Node, shift: int, items: list[tuple[int, Any, Any]]) -> tuple[_Node, int]:
+    """Make many changes (code, key, value; None removes) at once; copy each node on the ways once.
+
+    Returns the node, None if nothing is left in it, and by how many keys it has grown.
+    """
+    if type(node) is not tuple:
+        leaf = node.copy() if node else {}
+        for _, key, value in items:
+            if value is None:
+                leaf.pop(key, None)
+            else:
+                leaf[key] = value
+        return (_fit(leaf, shift) if leaf else None), len(leaf) - len(node or ())
+    parted: dict[int, list[tuple[int, Any, Any]]] = {}
+    for item in items:
+        parted.setdefault((item[0] >> shift) & _MASK, []).append(item)
+    slots, grown = list(node), 0
+    for at, some in parted.items():
+        slots[at], more = _change(node[at], shift - _BITS, some)
+        grown += more
+    return (tuple(slots) if any(slot is not None for slot in slots) else None), grown
+
+
+def _map(node: _Node, change: Callable[[Any], Any]) -> _Node:
+    """Return the node with each value replaced; keys stay where they are."""
+    if type(node) is tuple:
+        return tuple([slot and _map(slot, change) for slot in node])
+    return {key: change(value) for key, value in node.items()}
 
 
 def _walk(node: _Node) -> Iterator[tuple[Any, Any]]:
@@ -107,7 +129,7 @@ def _diff(old: _Node, new: _Node) -> list[Any]:
     while pairs:
         before, after = pairs.pop()
         if type(before) is tuple and type(after) is tuple:
-            pairs += [pair for pair in zip(before, after, strict=True) if pair[0] is not pair[1]]
+            pairs += compress(zip(before, after, strict=True), map(is_not, before, after))
             continue
         was, now = _leaf_items(before), _leaf_items(after)
         found += [key for key, value in now.items() if was.get(key, _MISSING) is not value]
@@ -119,7 +141,7 @@ class PMap(Mapping[K, V], Generic[K, V]):
     """An immutable mapping with `set`, `remove` and `update` that return new maps.
 
     Iteration order is by (CRC-32 of the key, key): deterministic, but without meaning. Keys are
-    strings, integers, or tuples of them.
+    strings, integers, or tuples of them. No value is None.
     """
 
     __slots__ = ("_root", "_size")
@@ -130,60 +152,65 @@ class PMap(Mapping[K, V], Generic[K, V]):
     def __init__(self, items: Mapping[K, V] | Iterable[tuple[K, V]] = ()) -> None:
         """Build from a mapping or from pairs; later pairs win."""
         leaf = dict(items)
-        self._root, self._size = _fit(leaf, _SHIFT_TOP) if leaf else None, len(leaf)
+        self._root = _fit(leaf, _SHIFT_TOP) if leaf else None
+        self._size = len(leaf)
 
     @classmethod
     def _of(cls, root: _Node, size: int) -> PMap[K, V]:
-        made = cls.__new__(cls)
-        made._root, made._size = root, size  # noqa: SLF001 - made here, of this class
+        made: PMap[K, V] = _new(cls)
+        made._root = root
+        made._size = size
         return made
 
     def set(self, key: K, value: V) -> PMap[K, V]:
         """Return this map with `key` bound to `value`."""
         way, leaf, shift = self._way(key)
-        if leaf is None:
-            return self._of(_put(way, {key: value}), self._size + 1)
-        grown = {**leaf, key: value}
-        size = self._size + len(grown) - len(leaf)
-        return self._of(_put(way, _fit(grown, shift)), size)
+        grown = leaf.copy()
+        grown[key] = value
+        if len(grown) == len(leaf):
+            return self._of(_put(way, grown), self._size)
+        return self._of(_put(way, _fit(grown, shift)), self._size + 1)
 
     def remove(self, key: K) -> PMap[K, V]:
         """Return this map without `key`; the same map if it was not there."""
         way, leaf, _ = self._way(key)
-        if leaf is None or key not in leaf:
+        if key not in leaf:
             return self
-        left = {**leaf}
+        left = leaf.copy()
         del left[key]
         return self._of(_put(way, left or None), self._size - 1)
 
-    def _way(self, key: K) -> tuple[list[tuple[Any, int]], dict[K, V] | None, int]:
-        """Return the branches on the way to a key's leaf, the leaf, and its shift."""
+    def _way(self, key: K) -> tuple[_Way, dict[K, V], int]:
+        """Return the branches on the way to a key's leaf, the leaf or an empty one, its shift."""
         node, shift = self._root, _SHIFT_TOP
         if type(node) is not tuple:
-            return [], node, shift
+            return (), node or _NO_LEAF, shift
         code, way = _hash(key), []
         while type(node) is tuple:
-            at = (code >> shift) & (_WIDTH - 1) if shift >= 0 else _slot(code, shift)
+            at = (code >> shift) & _MASK
             way.append((node, at))
             node = node[at]
             shift -= _BITS
-        return way, node, shift
+        return way, node or _NO_LEAF, shift
+
+    def changed(self, changes: Mapping[K, V | None]) -> PMap[K, V]:
+        """Return this map with every change made: None removes a key, if it is there."""
+        if len(changes) == 1:
+            ((key, value),) = changes.items()
+            return self.remove(key) if value is None else self.set(key, value)
+        if not changes:
+            return self
+        coded = [(_hash(key), key, value) for key, value in changes.items()]
+        root, grown = _change(self._root, _SHIFT_TOP, coded)
+        return self._of(root, self._size + grown)
 
     def update_all(self, items: Iterable[tuple[K, V]]) -> PMap[K, V]:
         """Return this map with every pair set, in order."""
-        pairs = dict(items)
-        if len(pairs) <= _FEW:
-            made = self
-            for key, value in pairs.items():
-                made = made.set(key, value)
-            return made
-        coded = [(_hash(key), key, value) for key, value in pairs.items()]
-        size = self._size + sum(key not in (self._leaf(key) or ()) for _, key, _ in coded)
-        return self._of(_set_many(self._root, _SHIFT_TOP, coded), size)
+        return self.changed(dict(items))
 
     def map_values(self, change: Callable[[V], V]) -> PMap[K, V]:
         """Return this map with each value replaced by `change(value)`."""
-        return PMap((key, change(value)) for key, value in self.items())
+        return self._of(self._root and _map(self._root, change), self._size)
 
     def changed_since(self, old: PMap[K, V]) -> Iterator[K]:
         """Return keys bound, unbound or bound to another object since `old`, in no order.
@@ -192,25 +219,22 @@ class PMap(Mapping[K, V], Generic[K, V]):
         """
         return iter(_diff(old._root, self._root))
 
-    def _leaf(self, key: object) -> dict[K, V] | None:
-        """Return the leaf where a key would be.
+    def _leaf(self, key: object) -> dict[K, V]:
+        """Return the leaf where a key would be; an empty one if there is none.
 
         Every look-up passes here, so it makes few calls.
         """
-        node, shift = self._root, _SHIFT_TOP
+        node = self._root
         if type(node) is tuple:
-            code = _hash(key)
+            code, shift = _hash(key), _SHIFT_TOP
             while type(node) is tuple:
-                node = node[(code >> shift) & (_WIDTH - 1) if shift >= 0 else _slot(code, shift)]
+                node = node[(code >> shift) & _MASK]
                 shift -= _BITS
-        return node  # type: ignore[no-any-return]  # a node that is no branch
+        return node or _NO_LEAF
 
     def __getitem__(self, key: K) -> V:
         """Raise KeyError if the key is not there."""
-        leaf = self._leaf(key)
-        if leaf is None:
-            raise KeyError(key)
-        return leaf[key]
+        return self._leaf(key)[key]
 
     @overload
     def get(self, key: K, /) -> V | None: ...
@@ -218,13 +242,11 @@ class PMap(Mapping[K, V], Generic[K, V]):
     def get(self, key: K, /, default: V | T) -> V | T: ...
     def get(self, key: K, /, default: object = None) -> object:
         """Return the value, or `default` if the key is not there."""
-        leaf = self._leaf(key)
-        return default if leaf is None else leaf.get(key, default)
+        return self._leaf(key).get(key, default)
 
     def __contains__(self, key: object) -> bool:
         """Return whether the key is bound."""
-        leaf = self._leaf(key)
-        return leaf is not None and key in leaf
+        return key in self._leaf(key)
 
     def __len__(self) -> int:
         """Return the number of keys."""

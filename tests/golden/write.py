@@ -13,12 +13,12 @@ from golden.schema import schema_lines
 from golden.values_v1 import EVENTS, entry, record
 from golden.values_v2 import STATE
 from holdfast.storage.codec.event_codec import (
-    EVENTS_VERSION,
     SCHEMA_VERSION,
     encode_entry,
     encode_record,
     encode_state,
 )
+from holdfast.storage.codec.record_head import EVENTS_VERSION
 
 
 def files() -> dict[str, list[str]]:

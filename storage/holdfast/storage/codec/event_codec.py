@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from hashlib import sha256
+from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, get_args
 
 from google.protobuf.message import DecodeError, Message
@@ -30,22 +31,17 @@ from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group, Offset, RequestRecord, State
 from holdfast.coordinator.projections.history import Rebalance
+from holdfast.storage.codec.record_head import EVENTS_VERSION, record_head
 from holdfast.storage.codec.shapes import Shape
 from holdfast.storage.codec.state_shapes import StateShapes
-from holdfast.v1 import events_pb2, extras_pb2, group_pb2, state_pb2
+from holdfast.storage.codec.wire import cut, nested
+from holdfast.v1 import events_pb2, group_pb2, state_pb2
 
 SCHEMA_VERSION: Final = 2
 """The newest version that is read. Every change of `events.proto` or `state.proto` raises it.
 
 Records of the state are written in it.
 """
-EVENTS_VERSION: Final = 1
-"""The version of written entries and records: the last one that changed `events.proto`.
-
-It stands in each record, and so in hash chains, which must be alike on all nodes (S3): also where
-one made the record before an upgrade and another makes it of the same entry afterwards.
-"""
-
 CHAIN_START: Final = bytes(32)
 """The hash that the first record of a chain is linked to."""
 
@@ -53,8 +49,10 @@ _CHAIN_BYTES: Final = 32
 _CHAIN_TAG: Final = bytes([15 << 3 | 2, _CHAIN_BYTES])
 """Field 15 of EventRecord, length 32: the last field, so it can be appended and cut off again."""
 
-_PARTS_TAG: Final = bytes([4 << 3 | 2])
+_PARTS_TAG: Final = 4 << 3 | 2
 """Field 4 of LogEntry, its last one."""
+_EVENTS_TAG: Final = 4 << 3 | 2
+"""Field 4 of Part."""
 _EVENT_TAG: Final = bytes([7 << 3 | 2])
 """Field 7 of EventRecord, the last one but for the chain hash."""
 
@@ -112,7 +110,7 @@ def join_parts(log_time_ms: int, wall_time_ms: int, parts: Iterable[bytes]) -> b
     head = events_pb2.LogEntry(
         schema_version=EVENTS_VERSION, log_time_ms=log_time_ms, wall_time_ms=wall_time_ms
     )
-    return b"".join([_bytes(head), *(_nested(_PARTS_TAG, part) for part in parts)])
+    return b"".join([_bytes(head), *(nested(bytes((_PARTS_TAG,)), part) for part in parts)])
 
 
 def decode_entry(payload: bytes) -> LogEntry:
@@ -126,11 +124,22 @@ def read_entry(payload: bytes, known: LogEntry | None = None) -> tuple[LogEntry,
     `known`: the entry that was encoded here into these bytes; it is not made again. Raises
     CodecError as `decode_entry` does.
     """
-    message = _parse(events_pb2.LogEntry, payload, "log entry")
     if known is None:
+        message = _parse(events_pb2.LogEntry, payload, "log entry")
         parts = tuple([_part_to_value(part) for part in message.parts])
         known = LogEntry(message.log_time_ms, message.wall_time_ms, parts)
-    return known, [[_bytes(event) for event in part.events] for part in message.parts]
+    return known, _events_of(payload)
+
+
+def _events_of(payload: bytes) -> list[list[bytes]]:
+    """Cut the bytes of each event of each part out of an entry's payload, as they were encoded."""
+    try:
+        return [
+            [payload[start:end] for start, end in cut(payload, _EVENTS_TAG, *part)]
+            for part in cut(payload, _PARTS_TAG, 0, len(payload))
+        ]
+    except ValueError as error:
+        raise CodecError(f"not readable: {error}", "log entry") from error
 
 
 def encode_record(record: Record, event: bytes | None = None) -> bytes:
@@ -138,31 +147,16 @@ def encode_record(record: Record, event: bytes | None = None) -> bytes:
 
     `event`: the bytes of the record's event, if they are at hand from `read_entry`.
     """
-    (index, ordinal), cause = record.position, record.cause
+    position, group_id, group_seq, log_time_ms, wall_time_ms, cause, principal, request_id, fact = (
+        record
+    )
     try:
-        head = events_pb2.EventRecord(
-            schema_version=EVENTS_VERSION,
-            position=extras_pb2.Position(index=index, ordinal=ordinal),
-            group_id=record.group_id,
-            group_seq=record.group_seq,
-            log_time_ms=record.log_time_ms,
-            wall_time_ms=record.wall_time_ms,
-        )
+        head = record_head(position, group_id, group_seq, log_time_ms, wall_time_ms)
         if event is None:
-            proposed = Proposed(record.event, cause, record.principal, record.request_id)
-            event = _bytes(_event_to_message(proposed))
+            event = _bytes(_event_to_message(Proposed(fact, cause, principal, request_id)))
     except (TypeError, ValueError) as error:
         raise CodecError(f"a field does not fit the schema: {error}", "event record") from error
-    return _bytes(head) + _nested(_EVENT_TAG, event)
-
-
-def _nested(tag: bytes, content: bytes) -> bytes:
-    """Encode a message as a field of another one: tag, length, bytes."""
-    size, length = len(content), b""
-    while size > 0x7F:  # noqa: PLR2004 - seven bits a byte
-        length += bytes((size & 0x7F | 0x80,))
-        size >>= 7
-    return tag + length + bytes((size,)) + content
+    return head + nested(_EVENT_TAG, event)
 
 
 def decode_record(payload: bytes) -> Record:
@@ -285,9 +279,12 @@ def _event_to_value(message: events_pb2.Event, where: str) -> Proposed:
     body = message.WhichOneof("body")
     if body is None:
         raise CodecError("an event of a kind that this version does not know", where)
-    event = _EVENTS_BY_BODY[body].to_value(getattr(message, body))
-    cause = Cause(message.rule, message.command)
-    return Proposed(event, cause, message.principal, message.request_id)
+    rule, command, principal, request_id = _TOLD(message)
+    event = _READERS[body](getattr(message, body))
+    proposed: Proposed = _new(
+        Proposed, (event, _new(Cause, (rule, command)), principal, request_id)
+    )
+    return proposed
 
 
 def _parse(kind: Any, data: bytes, where: str) -> Any:  # noqa: ANN401 - a message class, its message
@@ -324,6 +321,8 @@ def _event_shape(event: type[Any]) -> Shape[Any]:
 _EVENTS_BY_CLASS: Final[dict[type[Any], tuple[str, Shape[Any]]]] = {
     event: (_body_name(event), _event_shape(event)) for event in get_args(Event)
 }
-_EVENTS_BY_BODY: Final[dict[str, Shape[Any]]] = dict(_EVENTS_BY_CLASS.values())
+_READERS: Final = {body: shape.read for body, shape in _EVENTS_BY_CLASS.values()}
+_TOLD: Final = attrgetter("rule", "command", "principal", "request_id")
+_new: Final[Any] = tuple.__new__  # makes a NamedTuple of its fields
 
 _STATE: Final = StateShapes(TYPES, state_pb2.StateRecord.DESCRIPTOR)

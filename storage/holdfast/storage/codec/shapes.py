@@ -10,9 +10,8 @@ stand in the message of what holds it. Knows neither events nor files.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -20,23 +19,13 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from holdfast.coordinator.model.flattened import is_flattened
+from holdfast.storage.codec.value_reader import Flat, Turn, Turned, getter, maker, value_reader
 
 T = TypeVar("T")
 
 _SCALARS = (str, int, bytes, bool)
 
 _ToMessage = Callable[[Any], Any]
-_ToValue = Callable[[Any, Any], Any]
-"""Makes a value from (the whole message, the raw field)."""
-
-
-class _Turn(NamedTuple):
-    """A field that must be converted."""
-
-    place: int
-    """Its place among the message's fields."""
-    to_message: _ToMessage
-    to_value: _ToValue
 
 
 class _Leaf(NamedTuple):
@@ -50,23 +39,12 @@ class _Leaf(NamedTuple):
     """The type of the value's field."""
 
 
-class _Flat(NamedTuple):
-    """A flattened value."""
-
-    start: int
-    """The place of its first field among the message's."""
-    end: int
-    """The place after its last field."""
-    made: Callable[..., Any]
-    """Its class."""
-
-
 class Shape(Generic[T]):
     """Turns values of one class into messages of one type and back."""
 
     __slots__ = (
-        *("_fields", "_flat", "_get", "_is_tuple", "_made", "_message", "_names", "_of_message"),
-        *("_order", "_turns", "_whole"),
+        *("_fields", "_get", "_is_tuple", "_made", "_message", "_names", "_order", "_parts"),
+        *("_turns", "_whole", "read"),
     )
 
     def __init__(
@@ -89,13 +67,16 @@ class Shape(Generic[T]):
         self._names = tuple(hints)
         self._fields = tuple(leaf.name for leaf in leaves)
         self._order = tuple(field.name for field in descriptor.fields if field.name not in beside)
-        self._flat = tuple(_flat(hints, leaves))
+        self._get = getter([leaf.path for leaf in leaves])
+        flat = tuple(_flat(hints, leaves))
+        self._is_tuple = issubclass(made, tuple) and not without and not flat
+        turns = [(i, _turn(leaf.hint, fields[leaf.name])) for i, leaf in enumerate(leaves)]
+        self._turns = tuple((i, turn[0]) for i, turn in turns if turn is not None)
+        read = tuple(Turned(i, turn[1]) for i, turn in turns if turn is not None)
+        self._parts = value_reader(list, self._fields, read, flat)
         self._whole = not without
-        self._get = _getter(leaf.path for leaf in leaves)
-        self._of_message = _getter(self._fields)
-        self._is_tuple = issubclass(made, tuple) and self._whole and not self._flat
-        turns = ((i, _turn(leaf.hint, fields[leaf.name])) for i, leaf in enumerate(leaves))
-        self._turns = tuple(_Turn(i, *turn) for i, turn in turns if turn is not None)
+        self.read: Callable[[Any], T] = value_reader(maker(made), self._fields, read, flat)
+        """Makes a value of a message, if all fields of the value are fields of the message."""
 
     def to_message(self, value: T, **more: object) -> Any:  # noqa: ANN401 - a message of the type given at making
         """Turn a value into its message, with `more` fields that are beside the value.
@@ -105,7 +86,7 @@ class Shape(Generic[T]):
         parts: Any = value if self._is_tuple else self._get(value)
         if self._turns:
             parts = list(parts)
-            for place, turn, _ in self._turns:
+            for place, turn in self._turns:
                 parts[place] = turn(parts[place])
         return self._message(**dict(zip(self._fields, parts, strict=True)), **more)
 
@@ -116,16 +97,9 @@ class Shape(Generic[T]):
 
     def to_value(self, message: Any, **more: object) -> T:  # noqa: ANN401 - as above
         """Turn a message into its value, with `more` fields that the message is without."""
-        parts = self._of_message(message)
-        if self._turns or self._flat:
-            parts = list(parts)
-            for place, _, turn in self._turns:
-                parts[place] = turn(message, parts[place])
-            for start, end, made in self._flat:
-                parts[start:end] = (made(*parts[start:end]),)
         if self._whole:
-            return self._made(*parts)
-        return self._made(**dict(zip(self._names, parts, strict=True)), **more)
+            return self.read(message)
+        return self._made(**dict(zip(self._names, self._parts(message), strict=True)), **more)
 
 
 def _leaves(hints: Mapping[str, Any]) -> Iterator[_Leaf]:
@@ -137,13 +111,13 @@ def _leaves(hints: Mapping[str, Any]) -> Iterator[_Leaf]:
             yield _Leaf(name, name, hint)
 
 
-def _flat(hints: Mapping[str, Any], leaves: tuple[_Leaf, ...]) -> Iterator[_Flat]:
+def _flat(hints: Mapping[str, Any], leaves: tuple[_Leaf, ...]) -> Iterator[Flat]:
     """Yield the flattened values, the last one first: joining one moves the fields after it."""
     paths = [leaf.path for leaf in leaves]
     for name, hint in reversed(tuple(hints.items())):
         if is_flattened(hint):
             places = [i for i, path in enumerate(paths) if path.startswith(f"{name}.")]
-            yield _Flat(places[0], places[-1] + 1, hint)
+            yield Flat(places[0], places[-1] + 1, hint)
 
 
 def _compare(
@@ -162,18 +136,7 @@ def _compare(
         )
 
 
-def _getter(paths: Iterable[str]) -> Callable[[Any], Any]:
-    """Make a function that reads all paths of an object as a tuple, also fewer than two."""
-    names = tuple(paths)
-    if not names:
-        return lambda _: ()
-    if len(names) == 1:
-        one = attrgetter(names[0])
-        return lambda source: (one(source),)
-    return attrgetter(*names)
-
-
-def _turn(hint: Any, field: FieldDescriptor) -> tuple[_ToMessage, _ToValue] | None:  # noqa: ANN401 - a type hint
+def _turn(hint: Any, field: FieldDescriptor) -> tuple[_ToMessage, Turn] | None:  # noqa: ANN401 - a type hint
     """Return how to convert one field both ways; None if both sides hold the same plain value."""
     if hint in _SCALARS:
         return None
@@ -183,18 +146,19 @@ def _turn(hint: Any, field: FieldDescriptor) -> tuple[_ToMessage, _ToValue] | No
     if get_origin(hint) is tuple:
         return _many(get_args(hint)[0], field)
     shape: Shape[Any] = Shape(hint, message_of(field))
-    return shape.to_message, lambda _, raw: shape.to_value(raw)
+    read = shape.read
+    return shape.to_message, lambda _, raw: read(raw)
 
 
-def _many(item: Any, field: FieldDescriptor) -> tuple[_ToMessage, _ToValue]:  # noqa: ANN401 - as above
+def _many(item: Any, field: FieldDescriptor) -> tuple[_ToMessage, Turn]:  # noqa: ANN401 - as above
     if item in _SCALARS:
         return _same, lambda _, raw: tuple(raw)
     shape: Shape[Any] = Shape(item, message_of(field))
-    one, back = shape.to_message, shape.to_value
-    return lambda values: [one(v) for v in values], lambda _, raw: tuple([back(m) for m in raw])
+    one, read = shape.to_message, shape.read
+    return lambda values: [one(v) for v in values], lambda _, raw: tuple([read(m) for m in raw])
 
 
-def _optional(inner: Any, field: FieldDescriptor) -> tuple[_ToMessage, _ToValue]:  # noqa: ANN401 - as above
+def _optional(inner: Any, field: FieldDescriptor) -> tuple[_ToMessage, Turn]:  # noqa: ANN401 - as above
     """Return how to convert an optional field: None is an unset field.
 
     An optional tuple is a message with the one field `items`.
@@ -208,7 +172,7 @@ def _optional(inner: Any, field: FieldDescriptor) -> tuple[_ToMessage, _ToValue]
         to_value: Callable[[Any], Any] = lambda raw: tuple(raw.items)  # noqa: E731 - its other half
     else:
         shape: Shape[Any] = Shape(inner, message_of(field))
-        to_message, to_value = shape.to_message, shape.to_value
+        to_message, to_value = shape.to_message, shape.read
     return (
         lambda value: None if value is None else to_message(value),
         lambda message, raw: to_value(raw) if message.HasField(name) else None,

@@ -36,7 +36,6 @@ from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group, Offset, RequestRecord, State
 from holdfast.storage.codec.event_codec import (
     CHAIN_START,
-    EVENTS_VERSION,
     SCHEMA_VERSION,
     CodecError,
     StateItem,
@@ -51,6 +50,7 @@ from holdfast.storage.codec.event_codec import (
     read_entry,
     split_chain,
 )
+from holdfast.storage.codec.record_head import EVENTS_VERSION
 from holdfast.storage.codec.shapes import Shape, message_of
 from holdfast.v1 import events_pb2, state_pb2
 from unit.storage.codec.values import parts_of, values_of

@@ -1,0 +1,51 @@
+"""The head of a record of the event log, as bytes: where it stands, in which group, and when.
+
+It is `holdfast.v1.EventRecord` without event and chain, written by hand, since each event gets one
+on every node; a test holds it against protobuf's own. Knows the record's fields, and no file.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from holdfast.coordinator.model.ids import GroupId, Position
+from holdfast.storage.codec.wire import nested, signed, text, unsigned
+
+EVENTS_VERSION: Final = 1
+"""The version of written entries and records: the last one that changed `events.proto`.
+
+It stands in each record, and so in hash chains, which must be alike on all nodes (S3): also where
+one made the record before an upgrade and another makes it of the same entry afterwards.
+"""
+
+_VERSION: Final = bytes((1 << 3, EVENTS_VERSION))
+_INDEX: Final = bytes((1 << 3,))
+_ORDINAL: Final = bytes((2 << 3,))
+_POSITION: Final = bytes((2 << 3 | 2,))
+_GROUP_ID: Final = bytes((3 << 3 | 2,))
+_GROUP_SEQ: Final = bytes((4 << 3,))
+_LOG_TIME: Final = bytes((5 << 3,))
+_WALL_TIME: Final = bytes((6 << 3,))
+_ENTRIES_KEPT: Final = 8
+"""Index and times are those of the entry: encoded once, for all of its records."""
+
+
+def record_head(
+    position: Position, group_id: GroupId, group_seq: int, log_time_ms: int, wall_time_ms: int
+) -> bytes:
+    """Encode the head. Raises TypeError or ValueError if the schema cannot hold a value."""
+    index, ordinal = position
+    place = nested(_POSITION, _index(index) + unsigned(_ORDINAL, ordinal, 32))
+    group = text(_GROUP_ID, group_id) + unsigned(_GROUP_SEQ, group_seq, 64)
+    return _VERSION + place + group + _times(log_time_ms, wall_time_ms)
+
+
+@lru_cache(maxsize=_ENTRIES_KEPT)
+def _index(index: int) -> bytes:
+    return unsigned(_INDEX, index, 64)
+
+
+@lru_cache(maxsize=_ENTRIES_KEPT)
+def _times(log_time_ms: int, wall_time_ms: int) -> bytes:
+    return signed(_LOG_TIME, log_time_ms) + signed(_WALL_TIME, wall_time_ms)

@@ -19,6 +19,11 @@ def replaced(owner: object, name: str, by: object) -> AbstractContextManager[obj
     return mock.patch.object(owner, name, by)
 
 
+def entered(table: dict[type, Any], key: type, by: object) -> AbstractContextManager[object]:
+    """Put another function into a table in which the product looks up what to do by class."""
+    return mock.patch.dict(table, {key: by})
+
+
 @contextmanager
 def without(*rules: Switch) -> Iterator[None]:
     """Every engine that is made meanwhile does without these deviations."""

@@ -19,13 +19,16 @@ from holdfast.coordinator.classic import (
 from holdfast.coordinator.classic import evolve as evolve_members
 from holdfast.coordinator.cluster import requests
 from holdfast.coordinator.kernel import apply as replay
-from holdfast.coordinator.kernel import decide
-from holdfast.coordinator.model.events import GenerationStarted
+from holdfast.coordinator.kernel import decide, evolve
+from holdfast.coordinator.model.events import (
+    GenerationStarted,
+    OffsetsCommitted,
+    StaticMemberReplaced,
+)
 from holdfast.coordinator.offsets import commits
-from holdfast.coordinator.offsets import evolve as evolve_offsets
 from simulation.process import running
 from teeth.catalogue import Scenario, Simulated, seeded
-from teeth.patching import replaced
+from teeth.patching import entered, replaced
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
 
 SCENARIOS = "tests/unit/coordinator/test_safety_scenarios.py::"
 RELEASE = "tests/unit/coordinator/classic/test_heartbeat.py::"
+APPLY = "tests/unit/coordinator/kernel/test_apply.py::"
 TOKEN_STEP = 64
 
 
@@ -88,7 +92,7 @@ def commits_of_any_generation() -> Iterator[None]:
 @seeded("I4", Simulated(("I4", "I5", "alarm"), "calm"))
 def swap_keeps_the_old_id() -> Iterator[None]:
     """A static swap binds the new id and leaves the old one a member: two hold one instance."""
-    swapped: Any = evolve_members._replaced
+    swapped: Any = evolve_members.FOLDS[StaticMemberReplaced]
 
     def keep(group: Any, event: Any, record: Any) -> Any:
         after = swapped(group, event, record)
@@ -96,7 +100,7 @@ def swap_keeps_the_old_id() -> Iterator[None]:
         members = after.body.members.set(old.member_id, old)
         return after._replace(body=after.body._replace(members=members))
 
-    with replaced(evolve_members, "_replaced", keep):
+    with entered(evolve_members.FOLDS, StaticMemberReplaced, keep):
         yield
 
 
@@ -265,17 +269,24 @@ def retried_join_is_a_new_one() -> Iterator[None]:
 def version_guard_off() -> Iterator[None]:
     """A part is applied to whatever its group has become since it was decided."""
 
-    def term_only(_state: Any, term: int, part: Any) -> str | None:
+    def term_only(_fold: Any, term: int, part: Any) -> str | None:
         return "S1" if part.term != term else None
 
     with replaced(replay, "guard", term_only):
         yield
 
 
+@seeded("S6", Scenario(f"{APPLY}test_s6_a_part_that_cannot_be_true_leaves_no_trace"))
+def half_a_part_is_folded() -> Iterator[None]:
+    """What a part changed before the event that cannot be true stays in the state."""
+    with replaced(evolve.Fold, "drop", lambda _fold: None):
+        yield
+
+
 @seeded("I6", Simulated(("I6", "alarm"), "calm"))
 def evolve_depends_on_the_node() -> Iterator[None]:
     """One node folds an event otherwise than its peers: what it answers is its own invention."""
-    committed: Any = evolve_offsets.offsets_committed
+    committed: Any = evolve.OFFSETS[OffsetsCommitted]
 
     def otherwise(group: Any, event: Any, record: Any) -> Any:
         process = running.process
@@ -283,5 +294,5 @@ def evolve_depends_on_the_node() -> Iterator[None]:
             record = record._replace(log_time_ms=record.log_time_ms + 1)
         return committed(group, event, record)
 
-    with replaced(evolve_offsets, "offsets_committed", otherwise):
+    with entered(evolve.OFFSETS, OffsetsCommitted, otherwise):
         yield

@@ -5,11 +5,12 @@ Knows neither commands nor settings, and decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, TypeAlias, cast
+from collections.abc import Callable, Iterable
+from typing import Any, Final
 
-from holdfast.coordinator.classic.state import ClassicGroup, Member
+from holdfast.coordinator.classic.state import ClassicBody, ClassicGroup, Member
 from holdfast.coordinator.classic.transitions import COMPLETING
+from holdfast.coordinator.model.copies import with_one
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
     AssignmentStored,
@@ -28,54 +29,19 @@ from holdfast.coordinator.model.events import (
     StaticMemberReplaced,
 )
 from holdfast.coordinator.model.ids import MemberId, RequestId
-
-MemberEvent: TypeAlias = (
-    MemberJoined
-    | MemberUpdated
-    | StaticMemberReplaced
-    | InstanceReleased
-    | MembersLeft
-    | MembersRemoved
-    | MemberExpired
-    | MemberRefused
-)
+from holdfast.coordinator.model.state import Group
 
 REPLACED_REQUESTS_MAX: Final = 8
 """So many joins of earlier processes are remembered for each static member (S14)."""
 
 
+_with_body: Final = with_one(Group, "body")
+_with_members: Final = with_one(ClassicBody, "members")
+
+
 def evolve(group: ClassicGroup, event: GroupEvent, record: Record) -> ClassicGroup:
     """Fold an event of the classic protocol. Raises InvariantBroken if it cannot be true."""
-    match event:
-        case RebalanceStarted():
-            return _rebalance_started(group, event)
-        case GenerationStarted():
-            return _generation_started(group, event)
-        case AssignmentStored():
-            return _assignment_stored(group, event, record)
-        case GroupEmptied():
-            return _group_emptied(group, event)
-        case _:
-            return _members(group, cast("MemberEvent", event), record)
-
-
-def _members(group: ClassicGroup, event: MemberEvent, record: Record) -> ClassicGroup:
-    match event:
-        case MemberJoined():
-            return _joined(group, event, record)
-        case MemberUpdated():
-            return _updated(group, event)
-        case StaticMemberReplaced():
-            return _replaced(group, event, record)
-        case InstanceReleased():
-            member = known(group, event.member_id)
-            return _put(group, member._replace(released=True))
-        case MembersLeft():
-            return without(group, event.member_ids)
-        case MembersRemoved():
-            return _removed(group, event, record)
-        case MemberExpired() | MemberRefused():
-            return without(group, (event.member_id,))
+    return FOLDS[type(event)](group, event, record)
 
 
 def known(group: ClassicGroup, member_id: MemberId) -> Member:
@@ -98,12 +64,12 @@ def without(group: ClassicGroup, member_ids: Iterable[MemberId]) -> ClassicGroup
         instances = instances if instance_id is None else instances.remove(instance_id)
         leader = None if leader == member_id else leader
     left = body._replace(members=members, instances=instances, leader=leader)
-    return group._replace(body=left)
+    return _with_body(group, left)
 
 
 def _put(group: ClassicGroup, member: Member) -> ClassicGroup:
     members = group.body.members.set(member.member_id, member)
-    return group._replace(body=group.body._replace(members=members))
+    return _with_body(group, _with_members(group.body, members))
 
 
 def _joined(group: ClassicGroup, event: MemberJoined, record: Record) -> ClassicGroup:
@@ -126,12 +92,26 @@ def _joined(group: ClassicGroup, event: MemberJoined, record: Record) -> Classic
         instances=instances if instance_id is None else instances.set(instance_id, event.member_id),
         protocol_type=body.protocol_type if body.members else event.protocol_type,
     )
-    return group._replace(body=made)
+    return _with_body(group, made)
 
 
-def _updated(group: ClassicGroup, event: MemberUpdated) -> ClassicGroup:
+def _updated(group: ClassicGroup, event: MemberUpdated, _record: Record) -> ClassicGroup:
     member = known(group, event.member_id)
     return _put(group, member._replace(profile=event.profile, request_id=event.request_id))
+
+
+def _released(group: ClassicGroup, event: InstanceReleased, _record: Record) -> ClassicGroup:
+    return _put(group, known(group, event.member_id)._replace(released=True))
+
+
+def _left(group: ClassicGroup, event: MembersLeft, _record: Record) -> ClassicGroup:
+    return without(group, event.member_ids)
+
+
+def _out(
+    group: ClassicGroup, event: MemberExpired | MemberRefused, _record: Record
+) -> ClassicGroup:
+    return without(group, (event.member_id,))
 
 
 def _replaced_requests(old: Member) -> tuple[RequestId, ...]:
@@ -165,7 +145,7 @@ def _replaced(group: ClassicGroup, event: StaticMemberReplaced, record: Record) 
         leader=new.member_id if body.leader == old.member_id else body.leader,
         predecessors_until_ms=max(body.predecessors_until_ms, until_ms),
     )
-    return group._replace(body=swapped)
+    return _with_body(group, swapped)
 
 
 def _removed(group: ClassicGroup, event: MembersRemoved, record: Record) -> ClassicGroup:
@@ -178,13 +158,15 @@ def _removed(group: ClassicGroup, event: MembersRemoved, record: Record) -> Clas
     until_ms = record.log_time_ms + max(sessions, default=0)
     left = without(group, event.member_ids)
     until_ms = max(left.body.predecessors_until_ms, until_ms)
-    return left._replace(body=left.body._replace(predecessors_until_ms=until_ms))
+    return _with_body(left, left.body._replace(predecessors_until_ms=until_ms))
 
 
 # --- join phases and assignments ---
 
 
-def _rebalance_started(group: ClassicGroup, event: RebalanceStarted) -> ClassicGroup:
+def _rebalance_started(
+    group: ClassicGroup, event: RebalanceStarted, _record: Record
+) -> ClassicGroup:
     members = group.body.members
     if group.state == COMPLETING:  # K-D10: what was handed out before is abandoned
         members = members.map_values(_abandon)
@@ -194,7 +176,7 @@ def _rebalance_started(group: ClassicGroup, event: RebalanceStarted) -> ClassicG
         initial=event.initial,
         round_timeout_ms=event.timeout_ms,
     )
-    return group._replace(body=opened)
+    return _with_body(group, opened)
 
 
 def _abandon(member: Member) -> Member:
@@ -203,7 +185,9 @@ def _abandon(member: Member) -> Member:
     return member._replace(assignment=b"", abandoned=held)
 
 
-def _generation_started(group: ClassicGroup, event: GenerationStarted) -> ClassicGroup:
+def _generation_started(
+    group: ClassicGroup, event: GenerationStarted, _record: Record
+) -> ClassicGroup:
     _next_generation(group, event.generation)
     left = without(group, event.removed)
     members = left.body.members
@@ -244,10 +228,10 @@ def _assignment_stored(
             predecessor_ms=left_ms,
         )
     )
-    return group._replace(body=body._replace(rejoined=(), members=members))
+    return _with_body(group, body._replace(rejoined=(), members=members))
 
 
-def _group_emptied(group: ClassicGroup, event: GroupEmptied) -> ClassicGroup:
+def _group_emptied(group: ClassicGroup, event: GroupEmptied, _record: Record) -> ClassicGroup:
     _next_generation(group, event.generation)
     if group.body.members:
         raise InvariantBroken("D9", f"emptied with {len(group.body.members)} members")
@@ -265,3 +249,20 @@ def _next_generation(group: ClassicGroup, generation: int) -> None:
     """Check that the generation grows by exactly one, so no number is issued twice (K-A25, S13)."""
     if generation != group.generation + 1:
         raise InvariantBroken("A25", f"generation {generation} follows {group.generation}")
+
+
+FOLDS: Final[dict[type, Callable[[ClassicGroup, Any, Record], ClassicGroup]]] = {
+    MemberJoined: _joined,
+    MemberUpdated: _updated,
+    StaticMemberReplaced: _replaced,
+    InstanceReleased: _released,
+    MembersLeft: _left,
+    MembersRemoved: _removed,
+    MemberExpired: _out,
+    MemberRefused: _out,
+    RebalanceStarted: _rebalance_started,
+    GenerationStarted: _generation_started,
+    AssignmentStored: _assignment_stored,
+    GroupEmptied: _group_emptied,
+}
+"""The fold of each event of the classic protocol, by the event's class."""

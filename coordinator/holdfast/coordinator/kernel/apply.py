@@ -6,14 +6,17 @@ another version of its group, is skipped whole; the leader decides it again.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Iterable
+from typing import Any, Final, NamedTuple
 
-from holdfast.coordinator.kernel.evolve import evolve
-from holdfast.coordinator.kernel.group_types import new_group
+from holdfast.coordinator.kernel.evolve import Fold
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import GroupCreated, LogEntry, Part, Record
 from holdfast.coordinator.model.ids import GroupId, Position
-from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.state import Group, State
+
+_new: Final[Any] = tuple.__new__
+"""Makes a NamedTuple of its fields; its own constructor, a Python function, takes twice as long."""
 
 
 class Skipped(NamedTuple):
@@ -27,11 +30,14 @@ class Skipped(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One record that was applied, between the states before and after it."""
+    """One record that was applied, between its group before and after it.
 
-    before: State
+    None: there was no group, or is none any more; or the event is of the cluster.
+    """
+
+    before: Group[Any] | None
     record: Record
-    after: State
+    after: Group[Any] | None
 
 
 class Applied(NamedTuple):
@@ -55,38 +61,26 @@ def apply_entry(state: State, index: int, term: int, entry: LogEntry) -> Applied
     A part with an event that cannot be true is skipped and its group quarantined, on every node
     alike: one bad event must not stop all three (S6).
     """
-    state = begin_entry(state, index, entry)
+    fold = Fold(begin_entry(state, index, entry))
     steps: list[Step] = []
     skipped: list[Skipped] = []
     parts: list[int] = []
     for place, part in enumerate(entry.parts):
-        rule = guard(state, term, part)
-        if rule is not None:
+        fold.open(part.group_id)
+        rule = guard(fold, term, part)
+        if rule is None:
+            try:
+                steps += apply_part(fold, Position(index, len(steps)), entry.wall_time_ms, part)
+            except Exception as error:  # noqa: BLE001 - whatever it is, all nodes have the same one
+                fold.drop()
+                fold.quarantine(index, f"entry {index} cannot be applied: {error}")
+                rule = "S6"
+            fold.keep()
+        if rule is None:
+            parts.append(place)
+        else:
             skipped.append(Skipped(place, part.group_id, rule))
-            continue
-        try:
-            state, made = apply_part(state, Position(index, len(steps)), entry, part)
-        except Exception as error:  # noqa: BLE001 - whatever it is, it is the same on every node
-            state = _quarantine(state, index, part.group_id, error)
-            skipped.append(Skipped(place, part.group_id, "S6"))
-            continue
-        steps.extend(made)
-        parts.append(place)
-    return Applied(state, tuple(steps), tuple(skipped), tuple(parts))
-
-
-def _quarantine(state: State, index: int, group_id: GroupId, error: Exception) -> State:
-    """Quarantine a group until an operator deletes it; the rest of the cluster goes on.
-
-    The cluster's own part has no quarantine: a part that could not be applied is only skipped.
-    """
-    if not group_id:
-        return state
-    group = state.groups.get(group_id) or new_group(group_id)
-    why = f"entry {index} cannot be applied: {error}"
-    return state._replace(
-        groups=state.groups.set(group_id, group._replace(quarantined=why, version=index))
-    )
+    return Applied(fold.state(), tuple(steps), tuple(skipped), tuple(parts))
 
 
 def begin_entry(state: State, index: int, entry: LogEntry) -> State:
@@ -97,59 +91,42 @@ def begin_entry(state: State, index: int, entry: LogEntry) -> State:
     return state._replace(applied_index=index, log_time_ms=log_time_ms)
 
 
-def guard(state: State, term: int, part: Part) -> str | None:
-    """Return the rule by which a part must be skipped; None: apply it."""
+def guard(fold: Fold, term: int, part: Part) -> str | None:
+    """Return the rule by which the part that is open must be skipped; None: apply it."""
     if part.term != term:
         return "S1"
-    return "S2" if part.expected_version != state.version_of(part.group_id) else None
+    return "S2" if part.expected_version != fold.version else None
 
 
-def apply_part(
-    state: State, first: Position, entry: LogEntry, part: Part
-) -> tuple[State, tuple[Step, ...]]:
-    """Apply one part that the guard lets through; `first` is the position of its first record.
+def apply_part(fold: Fold, first: Position, wall_time_ms: int, part: Part) -> list[Step]:
+    """Apply the part that is open; `first` is the position of its first record.
 
-    The group's version becomes the entry's index (S2). Raises InvariantBroken as `evolve` does.
+    The group's version becomes the entry's index (S2). Raises InvariantBroken as the fold does.
     """
     steps: list[Step] = []
-    seq = _seq(state, part.group_id)
-    for ordinal, proposed in enumerate(part.events, first.ordinal):
-        seq = 1 if isinstance(proposed.event, GroupCreated) else seq + 1
-        record = Record(
-            Position(first.index, ordinal),
-            part.group_id,
-            seq,
-            state.log_time_ms,
-            entry.wall_time_ms,
-            proposed.cause,
-            proposed.principal,
-            proposed.request_id,
-            proposed.event,
-        )
-        after = evolve(state, record)
-        steps.append(Step(state, record, after))
-        state = after
-    return _counted(state, part.group_id, first.index, seq), tuple(steps)
+    (index, ordinal), seq = first, fold.seq
+    group_id, log_time_ms = part.group_id, fold.log_time_ms
+    for event, *origin in part.events:
+        seq = 1 if isinstance(event, GroupCreated) else seq + 1
+        position = _new(Position, (index, ordinal))
+        place = (position, group_id, seq, log_time_ms, wall_time_ms)
+        record, before = _new(Record, (*place, *origin, event)), fold.group
+        fold.add(record)
+        steps.append(_new(Step, (before, record, fold.group)))
+        ordinal += 1
+    fold.count(index, seq)
+    return steps
 
 
-def replay(state: State, records: tuple[Record, ...]) -> State:
+def replay(state: State, records: Iterable[Record]) -> State:
     """Apply records of the event log, which were applied before, to a snapshot."""
+    fold = Fold(state)
+    index, log_time_ms = state.applied_index, state.log_time_ms
     for record in records:
-        if record.position.index > state.applied_index:
-            state = state._replace(applied_index=record.position.index)
-        state = state._replace(log_time_ms=max(state.log_time_ms, record.log_time_ms))
-        state = evolve(state, record)
-        state = _counted(state, record.group_id, record.position.index, record.group_seq)
-    return state
-
-
-def _seq(state: State, group_id: GroupId) -> int:
-    if not group_id:
-        return state.cluster_seq
-    group = state.groups.get(group_id)
-    return group.seq if group else 0
-
-
-def _counted(state: State, group_id: GroupId, index: int, seq: int) -> State:
-    """Count the records of the cluster's own part; a group counts its own with each event."""
-    return state if group_id else state._replace(cluster_version=index, cluster_seq=seq)
+        fold.open(record.group_id)
+        fold.add(record)
+        fold.count(record.position.index, record.group_seq)
+        fold.keep()
+        index = max(index, record.position.index)
+        log_time_ms = max(log_time_ms, record.log_time_ms)
+    return fold.state()._replace(applied_index=index, log_time_ms=log_time_ms)

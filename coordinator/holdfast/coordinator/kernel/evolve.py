@@ -1,21 +1,23 @@
-"""Folds one recorded event into the state. Pure, and total over all events that can be true.
+"""Folds recorded events into the state. Pure, and total over all events that can be true.
 
-Nothing is decided here: an event is complete. `evolve` takes the record, not the
-bare event, since an entry's index becomes a fencing token (S13) and log time is kept (S8). An event
-that cannot be true of the state that it meets raises InvariantBroken (S6).
+Nothing is decided here: an event is complete. The fold takes the record, not the bare event, since
+an entry's index becomes a fencing token (S13) and log time is kept (S8). An event that cannot be
+true of the state that it meets raises InvariantBroken (S6).
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from holdfast.coordinator.cluster import evolve as evolve_cluster
+from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.cluster.request_table import RequestTable
 from holdfast.coordinator.kernel.group_types import new_group, type_of
+from holdfast.coordinator.model.copies import with_two
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
-    ClusterEvent,
     ClusterFormed,
-    GroupCreated,
     GroupDeleted,
     GroupEvent,
     OffsetsCommitted,
@@ -28,80 +30,164 @@ from holdfast.coordinator.model.events import (
     TopicsCreated,
     TopicsDeleted,
 )
+from holdfast.coordinator.model.ids import GroupId
 from holdfast.coordinator.model.state import ABSENT, Group, State
 from holdfast.coordinator.offsets import evolve as evolve_offsets
 
-_CLUSTER: Final = (
-    ClusterFormed,
-    SettingsChanged,
-    TopicsCreated,
-    PartitionsAdded,
-    TopicsDeleted,
-    SegmentSealed,
-    RequestRecorded,
-)
+CLUSTER: Final[Mapping[type, Callable[[State, Any, Record], State]]] = {
+    ClusterFormed: evolve_cluster.cluster_formed,
+    SettingsChanged: evolve_cluster.settings_changed,
+    TopicsCreated: evolve_cluster.topics_created,
+    PartitionsAdded: evolve_cluster.partitions_added,
+    TopicsDeleted: evolve_cluster.topics_deleted,
+    SegmentSealed: evolve_cluster.segment_sealed,
+}
+"""The folds of the cluster's own events, by the event's class."""
+
+OFFSETS: Final[dict[type, Callable[[Group[Any], Any, Record], Group[Any]]]] = {
+    OffsetsCommitted: evolve_offsets.offsets_committed,
+    OffsetsDeleted: evolve_offsets.offsets_deleted,
+}
+"""The folds of events that groups of all types have."""
+
+_counted: Final = with_two(Group, "version", "seq")
+
+
+class Fold:
+    """A state while records are folded into it, part by part; one part is open at a time.
+
+    What the records of a part change is open until the part is complete, and is then kept, or
+    dropped if the part cannot be true: it leaves no trace (S6). `state` puts all that was kept into
+    the state, each map at once.
+    """
+
+    __slots__ = ("_changed", "_group_id", "_head", "_kept", "_requests", "group")
+
+    def __init__(self, state: State) -> None:
+        self.group: Group[Any] | None = None
+        """The group of the open part; None if it does not exist, or the part is the cluster's."""
+        self._group_id: GroupId = ""
+        self._changed: dict[GroupId, Group[Any] | None] = {}
+        self._head = self._kept = state  # without looking at its groups and requests again
+        self._requests: RequestTable | None = None
+
+    @property
+    def log_time_ms(self) -> int:
+        """The log time of the entry (S8)."""
+        return self._head.log_time_ms
+
+    @property
+    def version(self) -> int:
+        """The version that the open part should expect (S2)."""
+        if not self._group_id:
+            return self._head.cluster_version
+        return self.group.version if self.group else 0
+
+    @property
+    def seq(self) -> int:
+        """The group_seq of the last record before the open part (S3)."""
+        if not self._group_id:
+            return self._head.cluster_seq
+        return self.group.seq if self.group else 0
+
+    def open(self, group_id: GroupId) -> None:
+        """Begin the part of a group; "" is the cluster itself."""
+        self._group_id = group_id
+        self.group = self._found(group_id)
+
+    def _found(self, group_id: GroupId) -> Group[Any] | None:
+        if group_id in self._changed:
+            return self._changed[group_id]
+        return self._kept.groups.get(group_id)
+
+    def add(self, record: Record) -> None:
+        """Fold a record of the open part. Raises InvariantBroken if it cannot be true.
+
+        A group's version becomes the index of the record's entry (S2).
+        """
+        event = record.event
+        cluster = CLUSTER.get(type(event))
+        if cluster is not None:
+            self._head = cluster(self._head, event, record)
+        elif isinstance(event, RequestRecorded):
+            self._add_request(event, record)
+        else:
+            self.group = evolve_group(self.group, event, record)  # type: ignore[arg-type]  # what is left
+
+    def _add_request(self, event: RequestRecorded, record: Record) -> None:
+        """Store a served request; its record counts for its group, if that still exists (S3)."""
+        if self._requests is None:
+            self._requests = RequestTable(self._kept)
+        self._requests.add(event, record, settings.of_cluster(self._head))
+        if self.group is not None:
+            self.group = _counted(self.group, record.position.index, record.group_seq)
+
+    def count(self, index: int, seq: int) -> None:
+        """Count the records of the open part, if it is the cluster's; a group counts its own."""
+        if not self._group_id:
+            self._head = self._head._replace(cluster_version=index, cluster_seq=seq)
+
+    def quarantine(self, index: int, why: str) -> None:
+        """Put an end to the open part's group until an operator deletes it (S6).
+
+        The cluster's own part has no quarantine: one that could not be applied is only skipped.
+        """
+        if self._group_id:
+            group = self.group or new_group(self._group_id)
+            self.group = group._replace(quarantined=why, version=index)
+
+    def keep(self) -> None:
+        """Keep what the open part has changed: it is complete."""
+        self._kept = self._head
+        self._changed[self._group_id] = self.group
+        if self._requests is not None:
+            self._requests.keep()
+
+    def drop(self) -> None:
+        """Forget what the open part has changed; it is open as if nothing had been added."""
+        self._head = self._kept
+        self.group = self._found(self._group_id)
+        if self._requests is not None:
+            self._requests.drop()
+
+    def state(self) -> State:
+        """Return the state with everything that was kept."""
+        state = self._kept._replace(groups=self._kept.groups.changed(self._changed))
+        return state if self._requests is None else self._requests.put_into(state)
 
 
 def evolve(state: State, record: Record) -> State:
-    """Return the state after this record. Raises InvariantBroken if it cannot be true of `state`.
-
-    A group's version becomes the index of the record's entry (S2).
-    """
-    event = record.event
-    if isinstance(event, _CLUSTER):
-        return _evolve_cluster(state, event, record)
-    group = evolve_group(state.groups.get(record.group_id), event, record)
-    if group is None:
-        return state._replace(groups=state.groups.remove(record.group_id))
-    return state._replace(groups=state.groups.set(record.group_id, group))
-
-
-def _evolve_cluster(state: State, event: ClusterEvent | RequestRecorded, record: Record) -> State:
-    match event:
-        case RequestRecorded():
-            return evolve_cluster.request_recorded(state, event, record)
-        case ClusterFormed():
-            return evolve_cluster.cluster_formed(state, event, record)
-        case SettingsChanged():
-            return evolve_cluster.settings_changed(state, event, record)
-        case TopicsCreated():
-            return evolve_cluster.topics_created(state, event, record)
-        case PartitionsAdded():
-            return evolve_cluster.partitions_added(state, event, record)
-        case TopicsDeleted():
-            return evolve_cluster.topics_deleted(state, event, record)
-        case SegmentSealed():
-            return evolve_cluster.segment_sealed(state, event, record)
+    """Return the state after one record. Raises as `Fold.add` does."""
+    fold = Fold(state)
+    fold.open(record.group_id)
+    fold.add(record)
+    fold.keep()
+    return fold.state()
 
 
 def evolve_group(group: Group[Any] | None, event: GroupEvent, record: Record) -> Group[Any] | None:
-    """Return the group after its event; None if it is gone. Raises as `evolve` does."""
-    if group is not None and group.quarantined and isinstance(event, GroupDeleted):
-        return None  # an operator ends the quarantine, whatever state it caught the group in (S6)
-    to = type_of(group).target(group.state if group else ABSENT, event)
-    index = record.position.index
+    """Return the group after its event; None if it is gone. Raises as `Fold.add` does."""
     if group is None:
-        return new_group(record.group_id)._replace(
-            version=index, seq=record.group_seq, state_since_ms=record.log_time_ms
-        )
+        return _created(event, record)
+    if group.quarantined and isinstance(event, GroupDeleted):
+        return None  # an operator ends the quarantine, whatever state it caught the group in (S6)
+    kind = type_of(group)
+    to = kind.target(group.state, event)
     if record.group_seq != group.seq + 1:
         raise InvariantBroken("S3", f"record {record.group_seq} follows {group.seq}")
     if isinstance(event, GroupDeleted):
         return None
-    changed = _changed(group, event, record)
+    fold = OFFSETS.get(type(event)) or kind.evolve
+    changed = fold(group, event, record)
+    counted = _counted(changed, record.position.index, record.group_seq)
     if to == group.state:
-        return changed._replace(version=index, seq=record.group_seq)
-    return changed._replace(
-        version=index, seq=record.group_seq, state=to, state_since_ms=record.log_time_ms
+        return counted
+    return counted._replace(state=to, state_since_ms=record.log_time_ms)
+
+
+def _created(event: GroupEvent, record: Record) -> Group[Any] | None:
+    """Return a new group. Raises InvariantBroken for an event of a group that does not exist."""
+    type_of(None).target(ABSENT, event)
+    return new_group(record.group_id)._replace(
+        version=record.position.index, seq=record.group_seq, state_since_ms=record.log_time_ms
     )
-
-
-def _changed(group: Group[Any], event: GroupEvent, record: Record) -> Group[Any]:
-    match event:
-        case OffsetsCommitted():
-            return evolve_offsets.offsets_committed(group, event, record)
-        case OffsetsDeleted():
-            return evolve_offsets.offsets_deleted(group, event, record)
-        case GroupCreated() | GroupDeleted():
-            return group
-    return type_of(group).evolve(group, event, record)

@@ -5,31 +5,29 @@ Knows no rules of who may commit or delete; those are in `offsets.commits`.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
+from holdfast.coordinator.model.copies import with_one
 from holdfast.coordinator.model.ids import TopicPartition
-from holdfast.coordinator.model.state import Offset
+from holdfast.coordinator.model.state import Group, Offset
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.events import OffsetsCommitted, OffsetsDeleted, Record
-    from holdfast.coordinator.model.state import Group
+
+_with_offsets: Final = with_one(Group, "offsets")
+_new: Final[Any] = tuple.__new__  # makes a NamedTuple of its fields
 
 
 def offsets_committed(group: Group[Any], event: OffsetsCommitted, record: Record) -> Group[Any]:
     """Set offsets, which may go backwards; the commit time is log time (S8)."""
-    fresh = (
-        (
-            TopicPartition(made.topic, made.partition),
-            Offset(made.offset, made.leader_epoch, made.metadata, record.log_time_ms),
-        )
-        for made in event.offsets
-    )
-    return group._replace(offsets=group.offsets.update_all(fresh))
+    log_time_ms = record.log_time_ms
+    fresh: dict[TopicPartition, Offset | None] = {
+        _new(TopicPartition, (topic, partition)): _new(Offset, (offset, epoch, text, log_time_ms))
+        for topic, partition, offset, epoch, text in event.offsets
+    }
+    return _with_offsets(group, group.offsets.changed(fresh))
 
 
 def offsets_deleted(group: Group[Any], event: OffsetsDeleted, _record: Record) -> Group[Any]:
     """Remove offsets; one that is not there is ignored."""
-    offsets = group.offsets
-    for place in event.partitions:
-        offsets = offsets.remove(place)
-    return group._replace(offsets=offsets)
+    return _with_offsets(group, group.offsets.changed(dict.fromkeys(event.partitions)))

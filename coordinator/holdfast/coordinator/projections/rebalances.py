@@ -33,6 +33,7 @@ from holdfast.coordinator.model.membership import (
     line_of,
 )
 from holdfast.coordinator.model.subscriptions import CONSUMER
+from holdfast.coordinator.model.transient import Transient
 from holdfast.coordinator.projections.assignment_bytes import partitions
 from holdfast.coordinator.projections.history import (
     REASON_BYTES_MAX,
@@ -52,8 +53,8 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.groups.group_type import GroupType, Types
     from holdfast.coordinator.model.events import Event, Record
-    from holdfast.coordinator.model.ids import MemberId, TopicPartition
-    from holdfast.coordinator.model.state import Group, State
+    from holdfast.coordinator.model.ids import GroupId, MemberId, TopicPartition
+    from holdfast.coordinator.model.state import Group
     from holdfast.coordinator.projections.history import Histories, History
 
 KEPT_MAX: Final = REBALANCES_MAX
@@ -85,31 +86,38 @@ _DEPARTURES: Final[Mapping[str, str | None]] = {
 """How a member went, in the words of `Change`."""
 
 
-def folded(
-    histories: Histories, types: Types, before: State, record: Record, after: State
-) -> Histories:
-    """Return the histories after a record, with which `evolve` made `after` of `before`."""
+def tell(
+    histories: Transient[GroupId, History],
+    types: Types,
+    before: Group[Any] | None,
+    record: Record,
+    after: Group[Any] | None,
+) -> None:
+    """Add a record to the histories; the fold has made `after` of `before`, its group."""
     event, group_id = record.event, record.group_id
     line = line_of(event)
     if not line.kind and not line.everyone:
-        return histories
+        return
     if isinstance(event, GroupDeleted):
-        return histories.remove(group_id)
-    old, new = before.groups.get(group_id), after.groups.get(group_id)
-    if old is None or new is None:
-        return histories
-    history = histories.get(group_id, ())
-    told = noted(history, types[new.group_type], old, record, new)
-    return histories if told is history else histories.set(group_id, told)
+        histories.set(group_id, None)
+    elif before is not None and after is not None:
+        history = histories.get(group_id) or ()
+        told = noted(history, types[after.group_type], before, record, after)
+        if told is not history:
+            histories.set(group_id, told)
 
 
 def followed(
-    histories: Histories, types: Types, steps: Iterable[tuple[State, Record, State]]
+    histories: Histories,
+    types: Types,
+    steps: Iterable[tuple[Group[Any] | None, Record, Group[Any] | None]],
 ) -> Histories:
-    """Return the histories after some records, each between the states before and after it."""
+    """Return the histories after some records, each between its group before and after it."""
+    told = Transient(histories)
     for before, record, after in steps:
-        histories = folded(histories, types, before, record, after)
-    return histories
+        tell(told, types, before, record, after)
+    told.keep()
+    return told.persistent()
 
 
 def noted(

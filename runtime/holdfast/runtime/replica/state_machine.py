@@ -17,8 +17,9 @@ from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.events import LogEntry, Record
 from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.transient import Transient
 from holdfast.coordinator.projections.history import Histories
-from holdfast.coordinator.projections.rebalances import folded
+from holdfast.coordinator.projections.rebalances import tell
 from holdfast.storage.codec.event_codec import (
     CHAIN_START,
     append_chain,
@@ -96,12 +97,15 @@ class StateMachine:
 
     def _tell(self, steps: Sequence[Step]) -> None:
         """Add records to the histories. A record that they cannot take must stop nothing (S6)."""
+        histories = Transient(self.histories)
         for step in steps:
             try:
-                self.histories = folded(self.histories, TYPES, *step)
+                tell(histories, TYPES, *step)
             except Exception:
                 position = step.record.position
                 logger.exception("the record at %s is missing in its group's history", position)
+        histories.keep()
+        self.histories = histories.persistent()
 
     def _linked(self, records: Sequence[Record], events: Sequence[bytes]) -> Iterator[StoredRecord]:
         """Chain each record to the one before it, in the chain over all and in its group's."""

@@ -7,8 +7,7 @@ from typing import get_args
 
 import pytest
 
-from holdfast.coordinator.cluster import evolve as evolve_cluster
-from holdfast.coordinator.cluster import requests, topics
+from holdfast.coordinator.cluster import request_table, requests, topics
 from holdfast.coordinator.groups import lifecycle
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model import stored_replies
@@ -236,7 +235,7 @@ def test_s15_no_request_is_done_twice_however_late_it_is_repeated(desk: Desk) ->
 def test_s15_the_table_forgets_by_log_time(desk: Desk) -> None:
     for number in range(20):
         commit(desk, uuid7(START_MS, number))
-    now_ms = desk.later(evolve_cluster.WINDOWS_KEPT * WINDOW_MS + 1)
+    now_ms = desk.later(request_table.WINDOWS_KEPT * WINDOW_MS + 1)
     for number in range(20, 23):
         commit(desk, uuid7(now_ms, number))
     assert len(desk.state.requests) == 3
@@ -246,9 +245,9 @@ def test_s15_the_table_forgets_by_log_time(desk: Desk) -> None:
 def test_s15_one_request_pushes_out_a_bounded_number(desk: Desk) -> None:
     for number in range(20):
         commit(desk, uuid7(START_MS, number))
-    now_ms = desk.later(evolve_cluster.WINDOWS_KEPT * WINDOW_MS + 1)
+    now_ms = desk.later(request_table.WINDOWS_KEPT * WINDOW_MS + 1)
     commit(desk, uuid7(now_ms, 20))
-    assert len(desk.state.requests) == 21 - evolve_cluster.FORGOTTEN_AT_ONCE_MAX
+    assert len(desk.state.requests) == 21 - request_table.FORGOTTEN_AT_ONCE_MAX
 
 
 def test_s15_the_table_forgets_by_count_and_refuses_what_it_may_have_forgotten(desk: Desk) -> None:

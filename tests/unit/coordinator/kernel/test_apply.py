@@ -15,6 +15,7 @@ from holdfast.coordinator.model.events import (
     OffsetsCommitted,
     Part,
     Proposed,
+    RequestRecorded,
     TopicsCreated,
     TopicSize,
 )
@@ -138,7 +139,7 @@ def test_records_alone_bring_the_state_back(calls: Calls) -> None:
     assert replay(State(), records) == calls.core.state
 
 
-def test_each_record_is_told_between_the_states_on_both_sides_of_it(state: State) -> None:
+def test_each_record_is_told_between_its_group_before_and_after_it(state: State) -> None:
     """A projection follows the log by it; a part that was taken back must not be in it (S6)."""
     impossible = part("h", 1, OFFSETS, GroupCreated())
     applied = apply_entry(state, 2, 1, entry(part("g", 1, OFFSETS, OFFSETS), impossible))
@@ -146,6 +147,31 @@ def test_each_record_is_told_between_the_states_on_both_sides_of_it(state: State
 
     assert applied.skipped == (Skipped(1, "h", "S6"),)
     assert applied.records == (first.record, second.record)
-    assert [each.before.groups["g"].seq for each in applied.steps] == [1, 2]
-    assert [each.after.groups["g"].seq for each in applied.steps] == [2, 3]
+    assert [each.before and each.before.seq for each in applied.steps] == [1, 2]
+    assert [each.after and each.after.seq for each in applied.steps] == [2, 3]
     assert second.before is first.after
+
+
+def test_s6_a_part_that_cannot_be_true_leaves_no_trace() -> None:
+    """Half a part would be a state that no leader ever decided: of groups, requests and cluster.
+
+    The parts after it are folded as if it had not been there.
+    """
+    request = RequestRecorded("r", b"digest", b"answer")
+    topics = TopicsCreated((TopicSize("t", 3),))
+    before = apply_entry(State(), 1, 1, entry(part("g", 0, GroupCreated()))).state
+    bad = part("g", 1, OFFSETS, request, GroupCreated())
+    of_cluster = part("", 0, topics, request, OFFSETS)
+    good = part("h", 0, GroupCreated(), request)
+    applied = apply_entry(before, 2, 1, entry(bad, of_cluster, good))
+    alone = apply_entry(before, 2, 1, entry(good))
+
+    assert [(skip.place, skip.rule) for skip in applied.skipped] == [(0, "S6"), (1, "S6")]
+    assert applied.parts == (2,)
+    assert [(r.group_id, r.position.ordinal) for r in applied.records] == [("h", 0), ("h", 1)]
+    quarantined = applied.state.groups["g"]
+    assert quarantined == before.groups["g"]._replace(
+        quarantined=quarantined.quarantined, version=2
+    )
+    assert applied.state._replace(groups=alone.state.groups) == alone.state
+    assert applied.state.groups["h"] == alone.state.groups["h"]

@@ -58,7 +58,7 @@ def test_s6_a_record_that_cannot_be_told_stops_nothing(
     def broken(*_arguments: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr("holdfast.runtime.replica.state_machine.folded", broken)
+    monkeypatch.setattr("holdfast.runtime.replica.state_machine.tell", broken)
     machine = applied(core, StateMachine(State()))
 
     assert machine.state == core.state

@@ -47,9 +47,9 @@ from holdfast.coordinator.model.events import (
 )
 from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group, Offset, RequestRecord, State
 from holdfast.coordinator.projections.history import Change, Move, Parted, Rebalance
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.event_codec import StateItem
 
 REQUEST: Final = "01936f2e-7c00-7abc-8def-0123456789ab"

@@ -23,7 +23,6 @@ from holdfast.coordinator.model.commands import Command, DeadlineFired
 from holdfast.coordinator.model.effects import Answer, Decision, settled
 from holdfast.coordinator.model.events import Event, LogEntry, Part, Record
 from holdfast.coordinator.model.ids import CallId, GroupId, fencing_token
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import NotCoordinator
 from holdfast.coordinator.model.replies import JoinReply, Reply, SyncReply
 from holdfast.coordinator.model.state import State
@@ -31,6 +30,7 @@ from holdfast.coordinator.model.usage import NOTHING, Usage
 from holdfast.coordinator.model.volatile import Volatile
 from holdfast.coordinator.projections.history import Histories
 from holdfast.coordinator.projections.rebalances import followed
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.runtime.groups.tally import Tally
 from holdfast.runtime.time.deadline_table import DeadlineTable
 

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, NamedTuple, NoReturn
 from holdfast.coordinator.groups.group_type import GroupType
 from holdfast.coordinator.model.commands import Caller
 from holdfast.coordinator.model.described import DescribedBody
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.replies import HeartbeatReply
 from holdfast.coordinator.model.subscriptions import Subscribed
 from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
+from holdfast.coordinator.structures.pmap import PMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -13,7 +13,7 @@ from holdfast.cli import connect
 from holdfast.cli.main import main
 from holdfast.coordinator.kernel.group_types import new_group
 from holdfast.coordinator.model.events import TopicSize
-from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.structures.pmap import PMap
 from unit.server.nodes import served
 
 NAMES = [f"n-{n}" for n in range(5)]

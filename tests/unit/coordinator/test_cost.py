@@ -20,7 +20,7 @@ from holdfast.coordinator.model.commands import (
     SyncGroup,
 )
 from holdfast.coordinator.model.events import LogEntry, Part
-from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.structures.pmap import PMap
 
 MEMBERS = 300
 

@@ -15,9 +15,9 @@ from holdfast.coordinator.model.events import (
     MembersLeft,
     OffsetCommitted,
 )
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.volatile import Pending
 from holdfast.coordinator.offsets import commits
+from holdfast.coordinator.structures.pmap import PMap
 from unit.coordinator.desk import Desk, member
 
 WEEK_MS = 7 * 24 * 3_600_000

@@ -14,9 +14,9 @@ from holdfast.coordinator.kernel.apply import apply_entry
 from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.events import Cause, LogEntry, Part, Proposed
 from holdfast.coordinator.model.ids import Position
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.projections.rebalances import followed
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.raft.api import NotLeader, PeerStatus, Role, Status
 from holdfast.runtime.ports import Committed
 from holdfast.runtime.replica.callbacks import Callbacks

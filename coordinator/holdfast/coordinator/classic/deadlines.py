@@ -11,7 +11,6 @@ from holdfast.coordinator.classic.transitions import COMPLETING, PREPARING
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model.commands import DeadlineFired
 from holdfast.coordinator.model.ids import MemberId
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.volatile import (
     JOIN_GUARD,
     JOIN_PHASE,
@@ -21,6 +20,7 @@ from holdfast.coordinator.model.volatile import (
     SYNC,
     DeadlineKey,
 )
+from holdfast.coordinator.structures.pmap import PMap
 
 
 def fired(draft: Draft, command: DeadlineFired) -> None:

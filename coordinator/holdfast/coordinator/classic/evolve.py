@@ -10,7 +10,6 @@ from typing import Any, Final
 
 from holdfast.coordinator.classic.state import ClassicBody, ClassicGroup, Member
 from holdfast.coordinator.classic.transitions import COMPLETING
-from holdfast.coordinator.model.copies import with_one
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
     AssignmentStored,
@@ -30,6 +29,7 @@ from holdfast.coordinator.model.events import (
 )
 from holdfast.coordinator.model.ids import MemberId, RequestId
 from holdfast.coordinator.model.state import Group
+from holdfast.coordinator.structures.copies import with_one
 
 REPLACED_REQUESTS_MAX: Final = 8
 """So many joins of earlier processes are remembered for each static member (S14)."""

@@ -45,11 +45,11 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.commands import CommitOffsets, DeadlineFired
     from holdfast.coordinator.model.events import Event
     from holdfast.coordinator.model.ids import CallId, InstanceId, MemberId
-    from holdfast.coordinator.model.pmap import PMap
     from holdfast.coordinator.model.rejections import Rejection
     from holdfast.coordinator.model.replies import Reply
     from holdfast.coordinator.model.stored_replies import StoredReply
     from holdfast.coordinator.model.volatile import Volatile
+    from holdfast.coordinator.structures.pmap import PMap
 
 
 def _call(draft: Draft, command: JoinGroup | SyncGroup | Heartbeat) -> None:

@@ -15,8 +15,8 @@ from holdfast.coordinator.classic.state import ClassicGroup, Member
 from holdfast.coordinator.model.events import Event
 from holdfast.coordinator.model.member_profile import Protocol
 from holdfast.coordinator.model.membership import UPDATED, line_of
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.volatile import Support
+from holdfast.coordinator.structures.pmap import PMap
 
 Protocols: TypeAlias = tuple[Protocol, ...]
 

@@ -17,7 +17,6 @@ from holdfast.coordinator.model.events import (
     Rejoin,
 )
 from holdfast.coordinator.model.ids import MemberId
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import RebalanceInProgress
 from holdfast.coordinator.model.replies import SyncReply
 from holdfast.coordinator.model.state import EMPTY, STABLE
@@ -28,6 +27,7 @@ from holdfast.coordinator.model.volatile import (
     InitialDelay,
     ParkedJoin,
 )
+from holdfast.coordinator.structures.pmap import PMap
 
 _KEY = DeadlineKey(JOIN_PHASE)
 _SYNC_KEY = DeadlineKey(SYNC)

@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeAlias
 
 from holdfast.coordinator.model.ids import InstanceId, MemberId, RequestId
 from holdfast.coordinator.model.member_profile import MemberProfile
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group
+from holdfast.coordinator.structures.pmap import PMap
 
 
 class Member(NamedTuple):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.request_ids import made_at_ms
 from holdfast.coordinator.model.state import RequestKey, RequestRecord
-from holdfast.coordinator.model.transient import Transient
+from holdfast.coordinator.structures.transient import Transient
 
 if TYPE_CHECKING:
     from holdfast.coordinator.cluster.settings import ClusterSettings

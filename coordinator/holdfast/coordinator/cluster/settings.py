@@ -26,10 +26,10 @@ from holdfast.coordinator.cluster.settings_catalogue import (
     REGISTRY,
     Setting,
 )
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import InvalidConfig
 from holdfast.coordinator.model.state import Settings
 from holdfast.coordinator.model.usage import Usage
+from holdfast.coordinator.structures.pmap import PMap
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

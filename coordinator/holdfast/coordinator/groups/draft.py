@@ -21,11 +21,11 @@ from holdfast.coordinator.model.ids import (
     Principal,
     RequestId,
 )
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import Group, State
 from holdfast.coordinator.model.usage import NOTHING, Usage
 from holdfast.coordinator.model.volatile import SESSION, DeadlineKey, Volatile
+from holdfast.coordinator.structures.pmap import PMap
 
 NOBODY: Final = 0
 """The call id of a call that nobody waits for."""

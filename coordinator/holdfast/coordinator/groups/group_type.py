@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 from holdfast.coordinator.model.described import DescribedBody, DescribedMember, Identity
 from holdfast.coordinator.model.events import Event, GroupEvent, Record
 from holdfast.coordinator.model.ids import CallId, InstanceId, MemberId, TopicName
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import Rejection
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import Group, State
@@ -22,6 +21,7 @@ from holdfast.coordinator.model.stored_replies import StoredReply
 from holdfast.coordinator.model.subscriptions import Subscribed
 from holdfast.coordinator.model.usage import Growth
 from holdfast.coordinator.model.volatile import Volatile
+from holdfast.coordinator.structures.pmap import PMap
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.commands import CommitOffsets, DeadlineFired

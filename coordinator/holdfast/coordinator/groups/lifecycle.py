@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.model.events import GroupDeleted
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import GroupIdNotFound, InvalidGroupId, NonEmptyGroup
 from holdfast.coordinator.model.replies import NamedReply, NamedResult
+from holdfast.coordinator.structures.pmap import PMap
 
 if TYPE_CHECKING:
     from holdfast.coordinator.groups.draft import Draft

@@ -9,9 +9,9 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.groups.group_type import Types
     from holdfast.coordinator.model.ids import GroupId, TopicName
-    from holdfast.coordinator.model.pmap import PMap
     from holdfast.coordinator.model.state import Group
     from holdfast.coordinator.model.subscriptions import Survey
+    from holdfast.coordinator.structures.pmap import PMap
 
 
 def of_topics(

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from holdfast.coordinator.groups.group_type import GroupType, Types
     from holdfast.coordinator.model.events import TopicSize
     from holdfast.coordinator.model.ids import GroupId, TopicPartition
-    from holdfast.coordinator.model.pmap import PMap
     from holdfast.coordinator.model.state import Group, Offset, RequestKey, RequestRecord, State
+    from holdfast.coordinator.structures.pmap import PMap
 
 K = TypeVar("K")
 V = TypeVar("V")

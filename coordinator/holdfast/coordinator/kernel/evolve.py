@@ -14,7 +14,6 @@ from holdfast.coordinator.cluster import evolve as evolve_cluster
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.cluster.request_table import RequestTable
 from holdfast.coordinator.kernel.group_types import new_group, type_of
-from holdfast.coordinator.model.copies import with_two
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
     ClusterFormed,
@@ -33,6 +32,7 @@ from holdfast.coordinator.model.events import (
 from holdfast.coordinator.model.ids import GroupId
 from holdfast.coordinator.model.state import ABSENT, Group, State
 from holdfast.coordinator.offsets import evolve as evolve_offsets
+from holdfast.coordinator.structures.copies import with_two
 
 CLUSTER: Final[Mapping[type, Callable[[State, Any, Record], State]]] = {
     ClusterFormed: evolve_cluster.cluster_formed,

@@ -1,1 +1,1 @@
-"""Values of the core: ids, events, state, commands, replies. No rules; knows no other room."""
+"""Values of the core: ids, events, state, commands, replies. No rules; knows only structures."""

@@ -17,7 +17,7 @@ from holdfast.coordinator.model.ids import (
     TopicName,
     TopicPartition,
 )
-from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.structures.pmap import PMap
 
 EMPTY: Final = "Empty"
 STABLE: Final = "Stable"

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from holdfast.coordinator.model.ids import GroupId
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group
+from holdfast.coordinator.structures.pmap import PMap
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.ids import TopicName

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.model.ids import CallId, MemberId, RequestId
-from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.structures.pmap import PMap
 
 SESSION: Final = "session"
 """A member's session (K-F9); key: member id."""

@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.coordinator.model.copies import with_one
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.state import Group, Offset
+from holdfast.coordinator.structures.copies import with_one
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.events import OffsetsCommitted, OffsetsDeleted, Record

@@ -18,7 +18,7 @@ from holdfast.coordinator.model.ids import (
     Principal,
     TopicName,
 )
-from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.structures.pmap import PMap
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable

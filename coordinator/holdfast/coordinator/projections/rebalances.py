@@ -33,7 +33,6 @@ from holdfast.coordinator.model.membership import (
     line_of,
 )
 from holdfast.coordinator.model.subscriptions import CONSUMER
-from holdfast.coordinator.model.transient import Transient
 from holdfast.coordinator.projections.assignment_bytes import partitions
 from holdfast.coordinator.projections.history import (
     REASON_BYTES_MAX,
@@ -47,6 +46,7 @@ from holdfast.coordinator.projections.history import (
     weight_of_move,
     weight_of_parted,
 )
+from holdfast.coordinator.structures.transient import Transient
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

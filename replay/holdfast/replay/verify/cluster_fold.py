@@ -13,8 +13,8 @@ from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import RequestRecorded
 from holdfast.coordinator.model.ids import Position
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import State
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.replay.read.log_rows import (
     COUNT,
     HEAD,

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.projections.history import Histories
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.history_image import (
     REBALANCES,
     history_changes,

@@ -15,11 +15,11 @@ from typing import Final, NamedTuple
 from holdfast.coordinator.kernel.apply import Step, apply_entry
 from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.events import LogEntry, Record
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import State
-from holdfast.coordinator.model.transient import Transient
 from holdfast.coordinator.projections.history import Histories
 from holdfast.coordinator.projections.rebalances import tell
+from holdfast.coordinator.structures.pmap import PMap
+from holdfast.coordinator.structures.transient import Transient
 from holdfast.storage.codec.event_codec import (
     CHAIN_START,
     append_chain,

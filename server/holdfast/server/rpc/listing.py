@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
     from holdfast.coordinator.model.ids import GroupId, TopicName
-    from holdfast.coordinator.model.pmap import PMap
     from holdfast.coordinator.model.state import Group, State
+    from holdfast.coordinator.structures.pmap import PMap
 
     Line = Callable[[str], Message | None]
     """Makes the line for a name; None if the list leaves the name out."""

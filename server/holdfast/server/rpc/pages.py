@@ -19,7 +19,7 @@ from holdfast.server.rpc.slices import ordered
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.coordinator.model.pmap import PMap
+    from holdfast.coordinator.structures.pmap import PMap
     from holdfast.v1 import extras_pb2 as x
 
 PAGE_MAX: Final = 10_000

@@ -28,9 +28,9 @@ from holdfast.coordinator.model.events import (
     TopicSize,
 )
 from holdfast.coordinator.model.ids import Position, TopicPartition
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group, Offset, RequestRecord, State
 from holdfast.coordinator.projections.history import Rebalance
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.record_head import EVENTS_VERSION, record_head
 from holdfast.storage.codec.shapes import Shape
 from holdfast.storage.codec.state_shapes import StateShapes

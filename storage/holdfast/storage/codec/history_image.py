@@ -13,8 +13,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.projections.history import Histories, History, Rebalance
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.event_codec import CodecError, StateItem, decode_state, encode_state
 from holdfast.storage.codec.state_image import GROUPS, Change, key_bytes
 

@@ -17,7 +17,6 @@ from typing import Any, Final, NamedTuple
 from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import MemberId, TopicPartition
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import (
     Group,
     Offset,
@@ -27,6 +26,7 @@ from holdfast.coordinator.model.state import (
     State,
 )
 from holdfast.coordinator.projections.history import Rebalance
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.event_codec import (
     CodecError,
     StateItem,

@@ -17,9 +17,9 @@ from google.protobuf.message_factory import GetMessageClass
 
 from holdfast.coordinator.groups.group_type import Types
 from holdfast.coordinator.model.events import SettingChange, TopicSize
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group, Offset, RequestRecord, State
 from holdfast.coordinator.projections.history import Rebalance
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.shapes import Shape, message_of
 
 _BODY: Final = "body"

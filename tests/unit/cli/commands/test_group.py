@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from holdfast.cli.main import main
 from holdfast.coordinator.kernel.group_types import new_group
-from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.structures.pmap import PMap
 from unit.server.nodes import served
 
 

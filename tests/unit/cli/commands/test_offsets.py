@@ -13,8 +13,8 @@ from holdfast.cli.main import main
 from holdfast.coordinator.kernel.group_types import new_group
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import TopicPartition
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Offset
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.server.guard import item_bounds
 from unit.server.nodes import served
 

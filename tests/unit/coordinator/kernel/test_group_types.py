@@ -40,7 +40,6 @@ from holdfast.coordinator.model.events import (
     TopicSize,
 )
 from holdfast.coordinator.model.ids import TopicPartition
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import (
     InconsistentGroupProtocol,
     NonEmptyGroup,
@@ -51,6 +50,7 @@ from holdfast.coordinator.model.replies import HeartbeatReply, NamedReply
 from holdfast.coordinator.model.state import Group, Offset, State
 from holdfast.coordinator.model.subscriptions import Subscribed
 from holdfast.coordinator.model.volatile import SESSION, DeadlineKey, Volatile
+from holdfast.coordinator.structures.pmap import PMap
 
 if TYPE_CHECKING:
     from holdfast.coordinator.groups.draft import Draft

@@ -16,8 +16,8 @@ from holdfast.coordinator.model.events import (
     TopicSize,
 )
 from holdfast.coordinator.model.ids import TopicPartition
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import EMPTY, Offset, RequestKey, State
+from holdfast.coordinator.structures.pmap import PMap
 from unit.coordinator.desk import Desk, member
 
 

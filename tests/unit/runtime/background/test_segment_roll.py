@@ -8,8 +8,8 @@ from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.coordinator.model.commands import Command, SealSegment
 from holdfast.coordinator.model.events import Cause, Event, GroupCreated, Record, SegmentSealed
 from holdfast.coordinator.model.ids import Position
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Settings, State
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.runtime.background.segment_roll import SegmentRoll
 
 

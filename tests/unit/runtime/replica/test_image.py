@@ -17,9 +17,9 @@ from holdfast.coordinator.model.events import (
     Proposed,
     Rejoin,
 )
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.projections.history import Move
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.runtime.replica.image import Image, image_changes, read_image
 from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.runtime.replica.state_machine import StateMachine

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.consumers import Consumers, owning
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import State
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.storage.codec.event_codec import encode_entry
 

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.coordinator.kernel.group_types import new_group
 from holdfast.coordinator.model.events import TopicSize
-from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.server.guard import answer_size
 from holdfast.server.rpc import pages
 from holdfast.v1 import admin_pb2 as a

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
 
-
 def test_a_node_that_stops_leading_answers_what_is_open_and_ends_the_stream() -> None:
     """Callers go to the leader at once, and know that what is unanswered was not begun (S5)."""
 

@@ -18,8 +18,8 @@ from holdfast.coordinator.kernel.group_types import new_group
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.member_profile import MemberProfile
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group, Offset, State
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.server.guard import answer_size
 from holdfast.server.guard.item_bounds import LEAVING_MAX
 from holdfast.server.rpc import listing, slices

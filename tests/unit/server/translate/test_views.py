@@ -13,9 +13,9 @@ from holdfast.coordinator.groups.group_type import Fetcher
 from holdfast.coordinator.kernel.group_types import TYPES, new_group
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import TopicPartition
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.rejections import UnknownMemberId
 from holdfast.coordinator.model.state import Group, Offset, State
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.server.guard.answer_size import Room
 from holdfast.server.rpc.slices import Slices
 from holdfast.server.translate import views

@@ -32,8 +32,8 @@ from holdfast.coordinator.model.events import (
     SettingChange,
 )
 from holdfast.coordinator.model.ids import Position, TopicPartition
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group, Offset, RequestRecord, State
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.event_codec import (
     CHAIN_START,
     SCHEMA_VERSION,
@@ -268,7 +268,7 @@ def test_bytes_do_not_depend_on_the_hash_seed(seed: str) -> None:
     """Nodes differ in PYTHONHASHSEED, and must not differ in digests (S3)."""
     code = (
         "from holdfast.storage.codec.event_codec import *;"
-        "from holdfast.coordinator.model.pmap import PMap;"
+        "from holdfast.coordinator.structures.pmap import PMap;"
         "print(encode_state(StateItem(('',), PMap({f'k{i}': 'v' for i in range(99)}))).hex())"
     )
     environment = {"PYTHONHASHSEED": seed, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -6,8 +6,8 @@ import pytest
 
 from holdfast.coordinator.kernel.group_types import new_group
 from holdfast.coordinator.model.ids import Position
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.projections.history import Histories, Rebalance
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.event_codec import StateItem, encode_state
 from holdfast.storage.codec.history_image import history_changes, is_misfiled, restore_histories
 from holdfast.storage.codec.state_image import Change, key_bytes

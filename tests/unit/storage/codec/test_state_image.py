@@ -11,7 +11,6 @@ from holdfast.coordinator.classic.state import ClassicBody, Member
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.member_profile import MemberProfile, Protocol
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import (
     Group,
     Offset,
@@ -21,6 +20,7 @@ from holdfast.coordinator.model.state import (
     State,
 )
 from holdfast.coordinator.projections.history import Rebalance
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.event_codec import CodecError, StateItem, encode_state
 from holdfast.storage.codec.state_image import Digest, changes, digest_of, restore
 

@@ -17,8 +17,8 @@ from holdfast.coordinator.classic.state import ClassicBody, Member
 from holdfast.coordinator.kernel.group_types import TYPES
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.member_profile import MemberProfile
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Group, Offset, State
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.event_codec import CodecError, StateItem, encode_state
 from holdfast.storage.codec.state_image import changes, digest_of, restore
 from holdfast.storage.codec.state_shapes import StateShapes

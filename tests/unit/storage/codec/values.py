@@ -9,8 +9,8 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hypothesis import strategies as st
 
 from holdfast.coordinator.model.flattened import is_flattened
-from holdfast.coordinator.model.pmap import PMap
 from holdfast.coordinator.model.state import Settings
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.shapes import message_of
 
 T = TypeVar("T")

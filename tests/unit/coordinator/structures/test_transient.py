@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.coordinator.model.pmap import PMap
-from holdfast.coordinator.model.transient import Transient
+from holdfast.coordinator.structures.pmap import PMap
+from holdfast.coordinator.structures.transient import Transient
 
 KEYS = st.sampled_from([f"k{number}" for number in range(60)])
 CHANGES = st.lists(st.tuples(KEYS, st.none() | st.integers(0, 3)), max_size=40)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from holdfast.coordinator.model.copies import with_one, with_two
+from holdfast.coordinator.structures.copies import with_one, with_two
 
 
 class Three(NamedTuple):

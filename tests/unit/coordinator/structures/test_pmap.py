@@ -13,9 +13,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.coordinator.model import pmap
 from holdfast.coordinator.model.ids import TopicPartition
-from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.structures import pmap
+from holdfast.coordinator.structures.pmap import PMap
 
 COORDINATOR = Path(pmap.__file__).parents[2]
 
@@ -141,7 +141,7 @@ def test_no_map_is_hashable() -> None:
 
 
 SHOW = """
-from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.structures.pmap import PMap
 from holdfast.coordinator.model.ids import TopicPartition
 print(list(PMap((f"m{i}", i) for i in range(500))))
 print(list(PMap((TopicPartition("t", i), i) for i in range(500))))

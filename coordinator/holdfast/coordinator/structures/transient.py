@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Generic, TypeVar
 
-from holdfast.coordinator.model.pmap import PMap
+from holdfast.coordinator.structures.pmap import PMap
 
 K = TypeVar("K")
 V = TypeVar("V")

@@ -41,6 +41,9 @@ class Elections:
         self._pre_voters: set[str] = set()
         self._pre_won = False
         self._transfer_term = 0
+        self.may_stand_now = False
+        """Whether this tick has found that this node may stand; the engine asks when its own timer
+        fires. The engine reads the clock later, so the timer may fire for it and not for `tick`."""
 
     # -- may we? -----------------------------------------------------------------
 
@@ -93,6 +96,7 @@ class Elections:
     def tick(self) -> None:
         """Turn a due campaign into a pre-vote, or put it off, before the engine's timer fires."""
         ctx, state = self._ctx, self._ctx.state
+        self.may_stand_now = False
         if state.is_leader or state.election_deadline >= ctx.now():
             return
         if not state.has_company or not self.may_campaign():
@@ -104,6 +108,7 @@ class Elections:
             or not ctx.on(Switch.PRE_VOTE)
         ):
             self._pre_won = False
+            self.may_stand_now = True
         else:
             self._ask_pre_votes()
 

@@ -197,6 +197,13 @@ class Overlay(SyncObj):
 
     # -- role and term -----------------------------------------------------------------
 
+    def _SyncObj__connectedToAnyone(self) -> bool:
+        """Answer what the engine asks when its timer fires: may this node stand (S10, S19)?
+
+        It asks for company alone. `Elections.tick` has looked for a vote and for pre-votes, too.
+        """
+        return self.elections.may_stand_now
+
     def _SyncObj__generateRaftTimeout(self) -> float:
         """Draw the election timeout from injected chance, so that a seed reproduces a run."""
         return self.ctx.election_timeout()

@@ -124,10 +124,13 @@ def test_who_never_finishes_a_greeting_is_put_out(
         assert ends(slow)
 
 
-def test_a_byte_now_and_then_buys_no_time(nodes: Nodes) -> None:
+def test_a_byte_now_and_then_buys_no_time(
+    nodes: Nodes, bounds: Callable[[str, float], None]
+) -> None:
     """The time is that of the whole greeting."""
-    at, authority = addresses("a", "b"), Authority()
-    start(nodes, "b", at, authority.node("b"))
+    bounds("HANDSHAKE_SECONDS", 0.3)
+    at = addresses("a", "b")
+    start(nodes, "b", at, None)
     hello = encode_greeting(Greeting("c", "a", "b"))
 
     with socket.create_connection(place(at["b"]), 0.05) as slow, contextlib.suppress(OSError):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import socket
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
@@ -17,6 +18,9 @@ import pytest
 from cluster.load import TOPIC, Place, commit_of
 from cluster.processes import INSECURE, PATIENCE_SECONDS, RunningCluster, running
 from cluster.statuses import failed
+from holdfast.raft.transport.dialling import Dialler, PeerRefused
+from holdfast.raft.transport.identity import Identity
+from holdfast.raft.transport.tls import PeerTls
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import offset_pb2 as o
@@ -271,29 +275,22 @@ def opened(address: str, garbage: bytes) -> socket.socket:
 
 
 def test_a_client_cannot_speak_as_a_node(three: RunningCluster) -> None:
-    """Who a peer is, its certificate says (ADR 11); a client's is refused on the peer port."""
-    leader = three.leader()
-    pretended = three.follower()
+    """Who a peer is, its certificate says (ADR 18); a client's is refused on the peer port."""
+    leader, pretended = three.leader(), three.follower()
     before = three.describe(leader)
-    tls = three.tls
-    assert tls is not None
-    address = three.node(leader)["peer_address"]
-    with grpc.secure_channel(address, tls.credentials()) as channel:
-        call = channel.stream_stream(
-            "/holdfast.raft.Peer/Messages", request_serializer=bytes, response_deserializer=bytes
-        )
-        claims = (
-            ("holdfast-cluster", three.content["cluster_id"]),
-            ("holdfast-node", pretended),
-            ("holdfast-to", leader),
-        )
-        refused = failed(
-            lambda: list(call(iter([b"garbage"]), metadata=claims, timeout=PATIENCE_SECONDS))
-        )
+    files = three.content["tls"]
+    ca, certificate, key = (Path(files[n]).read_bytes() for n in ("ca", "certificate", "key"))
+    at = {leader: three.node(leader)["peer_address"]}
+    dialler = Dialler(
+        Identity(three.content["cluster_id"], pretended, at, PeerTls(ca, certificate, key))
+    )
+
+    for method in ("", "Segments"):
+        with pytest.raises(PeerRefused, match="certificate does not belong to node") as refused:
+            dialler.dial(leader, method)
+        assert pretended in str(refused.value)
     after = three.describe(leader)
 
-    assert refused.code is grpc.StatusCode.PERMISSION_DENIED
-    assert pretended in refused.details
     assert before is not None
     assert after is not None
     assert after.term == before.term

@@ -40,6 +40,8 @@ def listen(address: str) -> list[socket.socket]:
                 if error.errno not in _NO_SUCH_FAMILY:
                     raise
                 failed = error
+    except UnicodeError as error:
+        raise TransportFailed(address, f"its host is no name: {error}") from error
     except OSError as error:
         failed = error
     if listeners and (failed is None or failed.errno in _NO_SUCH_FAMILY):

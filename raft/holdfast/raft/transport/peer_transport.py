@@ -198,6 +198,11 @@ class PeerTransport:
                 pause = peer_options.REFUSED_SECONDS
             except OSError as error:
                 logger.debug("no connection to %s: %s", peer, error)
+            except Exception as error:  # noqa: BLE001 - one odd answer must not end all dialling
+                address = self._identity.peers[peer]
+                problem = f"node {peer!r} cannot be dialled at {address}: {error!r}. It is dialled "
+                self._trouble.warn(f"to {peer}", problem + "again; is its peer address right?")
+                pause = peer_options.REFUSED_SECONDS
             self._closed.wait(pause)
 
     def _hold(self, peer: str, connection: socket.socket) -> None:

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import pytest
 
+from harness.poll import until
 from holdfast.raft.messages import VoteGranted
 from holdfast.raft.transport.listening import TransportFailed
 from holdfast.raft.transport.peer_transport import PeerTransport
@@ -177,6 +178,16 @@ def test_a_peer_that_stands_still_is_found_out_and_found_again(nodes: Nodes) -> 
     assert nodes.until(lambda: ("b", "up") in seen)
     assert nodes.transports["a"].send("b", VoteGranted(1))
     assert nodes.until(lambda: ("a", VoteGranted(1)) in nodes.recorders["b"].seen)
+
+
+def test_a_host_that_is_none_is_told_and_tried_on(nodes: Nodes) -> None:
+    """A name that no resolver takes raises something else than a network does."""
+    at, host = addresses("a"), "x" * 70 + ".example"
+    nodes.start("a", at["a"], {"b": f"{host}:7500"})
+
+    until(nodes.transports["a"].troubles, "a sentence about b")
+    (sentence,) = nodes.transports["a"].troubles()
+    assert f"node 'b' cannot be dialled at {host}:7500" in sentence
 
 
 def test_credentials_that_do_not_fit_are_one_clear_error() -> None:

@@ -198,9 +198,9 @@ class Overlay(SyncObj):
     # -- role and term -----------------------------------------------------------------
 
     def _SyncObj__connectedToAnyone(self) -> bool:
-        """Answer what the engine asks when its timer fires: may this node stand (S10, S19)?
+        """Say, when the engine's timer fires, whether this node may stand (S10, S19).
 
-        It asks for company alone. `Elections.tick` has looked for a vote and for pre-votes, too.
+        The engine asks for company. `Elections.tick` has looked for a vote and pre-votes as well.
         """
         return self.elections.may_stand_now
 

@@ -51,6 +51,8 @@ class Machine:
         self.steps = 0
         self.cut_at: int | None = None
         self.kill_at: int | None = None
+        self.tears = False
+        """Whether each write that was not synced loses a sector."""
         self.last_batch = ("", 0, 0)
         """File, first byte and end of the batch that was written last."""
 
@@ -65,8 +67,10 @@ class Machine:
         """Keep of what was not synced some sectors, and of the mark any older value."""
         for name, writes in self._unsynced.items():
             for offset, data in writes:
-                for at in range(0, len(data), SECTOR):
-                    if self.random.random() < 0.5:
+                places = range(0, len(data), SECTOR)
+                lost = self.random.choice(places) if self.tears else None
+                for at in places:
+                    if at != lost and self.random.random() < 0.5:
                         self._put(name, offset + at, data[at : at + SECTOR])
         self._unsynced = {}
         self.mark = self.random.choice([self.mark, 0, self.random.randint(0, self.mark)])

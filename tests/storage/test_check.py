@@ -16,6 +16,8 @@ from holdfast.storage.disk.environment import open_environment
 from holdfast.storage.errors import Refusal
 from holdfast.storage.journal.journal import Entry, JournalBatch
 from holdfast.storage.journal.lmdb_journal import LmdbJournal
+from holdfast.storage.journal.tail_file import file_name
+from holdfast.storage.journal.tailed_journal import open_journal
 from holdfast.storage.state.state_store import StateStore
 from storage.power import PAGE, applied, recorded
 from storage.stores import filled, meta
@@ -159,6 +161,48 @@ def killing(path: Path) -> Path:
     program.write_text("#!/bin/sh\nkill -9 $$\n")
     program.chmod(0o700)
     return program
+
+
+@pytest.fixture
+def tailed(path: Path) -> Path:
+    """The same directory, and two batches in the journal's tail."""
+    journal = open_journal(path / "raft")
+    journal.load()
+    for index, payload in ((9, b"the last but one"), (10, b"the last of all")):
+        journal.commit(JournalBatch(append=[Entry(index, 1, payload)]))
+    journal.close()
+    return path
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        pytest.param(b"the last but one", "a whole one stands behind it", id="in the middle"),
+        pytest.param(b"the last of all", "batch 2 of its tail was durable", id="the last batch"),
+    ],
+)
+def test_s21_a_changed_batch_of_the_tail_is_damage(
+    tailed: Path, payload: bytes, reason: str
+) -> None:
+    """The child reads the tail as well; the last batch has its mark beside it."""
+    assert verify_directory(tailed).sound
+    file = tailed / "raft" / file_name(1)
+    file.write_bytes(file.read_bytes().replace(payload, payload[::-1]))
+
+    verdict = verify_directory(tailed)
+
+    assert (verdict.sound, verdict.refusal) == (False, "")
+    assert reason in verdict.reason
+
+
+def test_s21_a_missing_file_of_the_tail_is_damage(tailed: Path) -> None:
+    """Also if it is the newest that holds batches, with an unused one behind it."""
+    (tailed / "raft" / file_name(1)).unlink()
+
+    verdict = verify_directory(tailed)
+
+    assert not verdict.sound
+    assert f"the file {file_name(1)} of its tail is missing" in verdict.reason
 
 
 def test_a_directory_without_environments_is_damage(tmp_path: Path) -> None:

@@ -247,6 +247,9 @@ def test_a_newer_versions_directory_is_refused_and_not_moved(used: Path) -> None
     assert refusal(used).refusal is Refusal.NEWER_SCHEMA
 
 
+MIB = 1 << 20
+
+
 @pytest.fixture
 def small_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     """A file system of 24 MiB, 20 of them free: less than any reserve that is not configured."""
@@ -283,6 +286,22 @@ def test_a_small_disk_is_laid_out_if_the_configured_reserve_is_there(tmp_path: P
     with opened(tmp_path / "data", disk_reserve_bytes=1_000_000) as directory:
         directory.set_aside()
         assert directory.verdict.sound
+
+
+@pytest.mark.usefixtures("small_disk")
+@pytest.mark.parametrize(("reserve", "refused"), [(4 * MIB, False), (4 * MIB + 1, True)])
+def test_s20_the_files_of_the_journals_tail_are_not_taken_from_the_reserve(
+    tmp_path: Path, reserve: int, *, refused: bool
+) -> None:
+    """Of 20 MiB, the two files take 16 at the first start: what is left must be the reserve."""
+    if not refused:
+        opened(tmp_path / "data", bootstrap=True, disk_reserve_bytes=reserve).close()
+        return
+    with pytest.raises(DirectoryRefused) as error:
+        opened(tmp_path / "data", bootstrap=True, disk_reserve_bytes=reserve)
+
+    assert error.value.refusal is Refusal.NO_SPACE
+    assert "and the 16777216 bytes that files of the journal take at once" in str(error.value)
 
 
 def test_a_path_that_is_a_file_is_refused_with_a_sentence(tmp_path: Path) -> None:

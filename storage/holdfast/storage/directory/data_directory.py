@@ -35,6 +35,7 @@ from holdfast.storage.disk.files import (
 )
 from holdfast.storage.errors import DirectoryRefused, Refusal
 from holdfast.storage.journal.lmdb_journal import LmdbJournal
+from holdfast.storage.journal.tail_files import PREALLOCATED_BYTES
 from holdfast.storage.state.state_store import StateStore
 
 if TYPE_CHECKING:
@@ -186,7 +187,7 @@ class DataDirectory:
 
     def _lay_out(self) -> Verdict:
         """Make both environments, empty; a mark file exists until both are complete."""
-        if lack := shortage(self.path, self._disk_reserve_bytes):
+        if lack := shortage(self.path, self._disk_reserve_bytes, PREALLOCATED_BYTES):
             why = f"{lack}. {_NO_SPACE}"
             raise DirectoryRefused(self.path, Refusal.NO_SPACE, why)
         mark = self.path / _UNFINISHED

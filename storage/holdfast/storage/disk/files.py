@@ -69,16 +69,23 @@ def below_reserve(path: Path, reserve: int | None = None) -> bool:
     return free_bytes(path) < _least(path, reserve)
 
 
-def shortage(path: Path, reserve: int | None = None) -> str:
-    """Describe a file system `below_reserve`, with the setting that decides; else return ""."""
+def shortage(path: Path, reserve: int | None = None, soon: int = 0) -> str:
+    """Describe a file system that is, or soon will be, `below_reserve`; else return "".
+
+    It names the setting that decides. `soon`: bytes that are about to be taken for good.
+    """
     free, least = free_bytes(path), _least(path, reserve)
-    if free >= least:
+    if free >= least + soon:
         return ""
     by_rule = " is unset, so it is the larger of 256 MiB and 5 %" if reserve is None else ""
     return (
         f"its file system has {free} bytes left, less than the reserve of {least} bytes "
-        f"(node.disk_reserve_bytes{by_rule})"
+        f"(node.disk_reserve_bytes{by_rule}){_to_be_taken(soon)}"
     )
+
+
+def _to_be_taken(soon: int) -> str:
+    return f" and the {soon} bytes that files of the journal take at once" if soon else ""
 
 
 def _least(path: Path, reserve: int | None) -> int:

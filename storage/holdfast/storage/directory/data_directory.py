@@ -105,7 +105,7 @@ class DataDirectory:
 
     @property
     def journal_path(self) -> Path:
-        """The folder of `LmdbJournal`."""
+        """The folder of the journal: its environment, its tail and its marks."""
         return self.path / JOURNAL_FOLDER
 
     @property

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import grpc
 import grpc.aio
 
+from holdfast.v1 import group_pb2
 from simulation.server_side import END, ServerCall, SimServer, Status
 
 if TYPE_CHECKING:
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
     from simulation.process import Process
     from simulation.server_side import Trailing
     from simulation.wire import Wire
+
+_GIVEN_UP = Status(grpc.StatusCode.CANCELLED, "given up", ())
 
 
 class Observer(Protocol):
@@ -58,6 +61,8 @@ class Line:
     def __init__(self, net: Net, client: Process, server: SimServer) -> None:
         self._there, self._back = net.wire.both(client.machine, server.machine)
         self.client, self.server = client, server
+        server.accepted += 1
+        self.peer = f"ipv4:127.0.0.1:{50_000 + server.accepted}"
         self.is_up = True
         self.calls: list[Call] = []
         self.on_break: Callable[[], None] = lambda: None
@@ -127,6 +132,7 @@ class Call:
         self._line, self._parts, self._method, self._request = line, parts, method, request
         self._unary = method.unary
         self._done: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
+        self._begun = asyncio.Event()
         self._messages: asyncio.Queue[Any] = asyncio.Queue()
         self._response: Any = None
         self._timer: asyncio.TimerHandle | None = None
@@ -141,7 +147,9 @@ class Call:
         self.at_server = ServerCall(
             line.server,
             self._method.name,
+            line.peer,
             metadata,
+            lambda: line.to_client(self._begun.set),
             lambda raw: line.to_client(self._arrived, raw),
             lambda status: line.to_client(self._end, status),
         )
@@ -156,6 +164,7 @@ class Call:
     def _arrived(self, raw: bytes) -> None:
         if self._done.done():
             return
+        self._begun.set()
         message = self._method.decode(raw)
         self._parts.arrived(self._number, self._request, message, unary=self._unary)
         if self._unary:
@@ -178,6 +187,7 @@ class Call:
         answered = self._unary and self._response is not None
         self._parts.ended(0 if answered else self._number, status)
         self._done.set_result(status)
+        self._begun.set()
         self._messages.put_nowait(END)
 
     def broken(self) -> None:
@@ -195,6 +205,11 @@ class Call:
         if status.code is not grpc.StatusCode.OK:
             raise _error(status)
         return self._response
+
+    async def initial_metadata(self) -> Trailing:
+        """What came before the first message; empty, as nobody here sends any."""
+        await self._begun.wait()
+        return ()
 
     async def trailing_metadata(self) -> Trailing:
         """What came with the end of the call."""
@@ -233,7 +248,7 @@ def _error(status: Status) -> grpc.aio.AioRpcError:
 
 
 class Parts:
-    """What of a call is one call in the history: itself, or each heartbeat on a stream."""
+    """What of a call is one call in the history: itself, or each call of a stream's messages."""
 
     def __init__(self, who: str, observer: Observer) -> None:
         self._who, self._observer = who, observer
@@ -243,11 +258,16 @@ class Parts:
         """A unary call is sent."""
         return self._observer.sent(self._who, request)
 
-    def wrote(self, message: Any) -> None:  # noqa: ANN401 - a batch of heartbeats
+    def wrote(self, message: Any) -> None:  # noqa: ANN401 - a message of any stream
         """A message of a stream is sent."""
-        for place, request in enumerate(message.requests):
-            number = self._observer.sent(self._who, request)
-            self._open[message.batch, place] = number, request
+        if isinstance(message, group_pb2.SessionRequest):
+            for given_up in message.given_up:
+                self._ended_one(given_up, _GIVEN_UP)
+            calls = ((one.number, 0, getattr(one, _kind(one))) for one in message.calls)
+        else:
+            calls = ((message.batch, place, one) for place, one in enumerate(message.requests))
+        for number, place, request in calls:
+            self._open[number, place] = self._observer.sent(self._who, request), request
 
     def arrived(self, number: int, request: Any, message: Any, *, unary: bool) -> None:  # noqa: ANN401 - any
         """An answer has come."""
@@ -255,10 +275,23 @@ class Parts:
             if number:
                 self._observer.answered(number, request, message)
             return
+        for answer in getattr(message, "answers", ()):
+            if answer.HasField("status"):
+                self._ended_one(answer.number, _status(answer.status))
+            else:
+                self._answered_one(answer.number, 0, getattr(answer, _kind(answer, "response")))
         for place, response in enumerate(getattr(message, "responses", ())):
-            found = self._open.pop((message.batch, place), None)
-            if found is not None:
-                self._observer.answered(*found, response)
+            self._answered_one(message.batch, place, response)
+
+    def _answered_one(self, number: int, place: int, response: Any) -> None:  # noqa: ANN401 - any
+        found = self._open.pop((number, place), None)
+        if found is not None:
+            self._observer.answered(*found, response)
+
+    def _ended_one(self, number: int, status: Status) -> None:
+        found = self._open.pop((number, 0), None)
+        if found is not None:
+            self._observer.failed(found[0], status)
 
     def ended(self, number: int, status: Status) -> None:
         """The call is over; whatever of it is not answered will never be."""
@@ -267,3 +300,15 @@ class Parts:
         for open_number, _ in self._open.values():
             self._observer.failed(open_number, status)
         self._open.clear()
+
+
+def _kind(one: Any, of: str = "request") -> str:  # noqa: ANN401 - a call or an answer
+    """Which of the kinds of calls a stream's call or answer is."""
+    return str(one.WhichOneof(of))
+
+
+def _status(told: group_pb2.SessionStatus) -> Status:
+    """What the unary call would have ended with."""
+    code = next(code for code in grpc.StatusCode if code.value[0] == told.code)
+    outcome = "not-applied" if told.not_applied else "unknown"
+    return Status(code, told.message, (("holdfast-outcome", outcome),))

@@ -42,6 +42,8 @@ class SimServer:
     def __init__(self, process: Process, machine: str) -> None:
         self.process, self.machine = process, machine
         self.listening = False
+        self.accepted = 0
+        """Connections so far."""
         self._handlers: list[grpc.GenericRpcHandler] = []
         self._found: dict[str, Any] = {}
 
@@ -77,13 +79,15 @@ class ServerCall:
         self,
         server: SimServer,
         name: str,
+        peer: str,
         metadata: Trailing,
+        head: Callable[[], None],
         reply: Callable[[bytes], None],
         end: Callable[[Status], None],
     ) -> None:
-        """`reply` carries a message to the client, `end` the status behind the last one."""
-        self._server, self._name, self._metadata = server, name, metadata
-        self._reply, self._end = reply, end
+        """`head` carries initial metadata, `reply` a message, `end` the status behind the last."""
+        self._server, self._name, self._peer, self._metadata = server, name, peer, metadata
+        self._head, self._reply, self._end = head, reply, end
         self._requests: asyncio.Queue[Any] = asyncio.Queue()
         self._trailing: Trailing = ()
         self._status = OK
@@ -143,6 +147,11 @@ class ServerCall:
 
     # --- what a method uses of `grpc.aio.ServicerContext` ---
 
+    async def send_initial_metadata(self, metadata: Trailing) -> None:
+        """Tell the client that its call has begun; nobody here says more with it."""
+        assert not metadata
+        self._head()
+
     async def write(self, message: Any) -> None:  # noqa: ANN401 - any response of the contract
         """Send a message of a stream."""
         self._reply(self._encode(message))
@@ -168,7 +177,7 @@ class ServerCall:
 
     def peer(self) -> str:
         """The client's address."""
-        return "ipv4:127.0.0.1:50000"
+        return self._peer
 
     def auth_context(self) -> dict[str, list[bytes]]:
         """Nobody has a certificate here."""

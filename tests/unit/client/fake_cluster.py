@@ -64,6 +64,13 @@ class FakeGroup:
         self.describe_gate.set()
         self.pushes: asyncio.Queue[group_pb2.HeartbeatPush] = asyncio.Queue()
         self.has_stream = True
+        self.has_session = True
+        self.sessions = 0
+        self.messages: list[list[int]] = []  # the numbers of the calls in each Session message
+        self.given_up: list[int] = []
+        # Statuses to end the next Session streams with, when their first message is there.
+        self.break_session: list[tuple[grpc.StatusCode, tuple[tuple[str, str], ...]]] = []
+        self.refuse_session: list[tuple[grpc.StatusCode, tuple[tuple[str, str], ...]]] = []
 
     async def enter(self, method: str, request: Any, context: Any) -> None:
         self.requests[method].append(request)
@@ -79,6 +86,31 @@ def extras() -> extras_pb2.ResponseExtras:
     return extras_pb2.ResponseExtras(log_time_ms=LOG_TIME_MS, fencing_token=77)
 
 
+class _CallContext:
+    """What a unary method is given when its call came on a Session stream."""
+
+    def __init__(self, of_stream: Any) -> None:
+        self.invocation_metadata = of_stream.invocation_metadata
+        self.trailing: dict[str, str] = {}
+        self.status = group_pb2.SessionStatus()
+
+    def set_trailing_metadata(self, trailing: tuple[tuple[str, str], ...]) -> None:
+        self.trailing = dict(trailing)
+
+    async def abort(
+        self, code: grpc.StatusCode, details: str, trailing: tuple[tuple[str, str], ...] = ()
+    ) -> None:
+        told = dict(trailing)
+        self.status = group_pb2.SessionStatus(
+            code=code.value[0],
+            message=details,
+            not_applied=told.get("holdfast-outcome") == "not-applied",
+            leader=told.get("holdfast-leader", ""),
+            permanent=told.get("holdfast-retry") == "no",
+        )
+        raise grpc.aio.AbortError("as the test wants")
+
+
 class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer):
     """One node; it serves when its address is the group's leader."""
 
@@ -92,6 +124,55 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
             return False
         context.set_trailing_metadata((("holdfast-leader", self.group.leader),))
         return True
+
+    async def Session(  # type: ignore[override]  # writes by itself
+        self, requests: Any, context: Any
+    ) -> None:
+        group = self.group
+        for refused in (
+            [(grpc.StatusCode.UNIMPLEMENTED, ())] if not group.has_session else [],
+            group.refuse_session,
+        ):
+            if refused:
+                await context.abort(*_in_words(refused.pop(0)))
+        group.sessions += 1
+        await context.send_initial_metadata(())
+        tasks: dict[int, asyncio.Task[None]] = {}
+        writing = asyncio.Lock()
+        try:
+            async for message in requests:
+                group.messages.append([one.number for one in message.calls])
+                group.given_up.extend(message.given_up)
+                for number in message.given_up:
+                    tasks[number].cancel()
+                for one in message.calls:
+                    tasks[one.number] = asyncio.create_task(self._one_call(one, context, writing))
+                if message.calls and group.break_session:
+                    await context.abort(*_in_words(group.break_session.pop(0)))
+        finally:
+            for task in tasks.values():
+                task.cancel()
+
+    async def _one_call(
+        self, call: group_pb2.SessionCall, context: Any, writing: asyncio.Lock
+    ) -> None:
+        kind = call.WhichOneof("request") or ""
+        method = {
+            "join": self.JoinGroup,
+            "sync": self.SyncGroup,
+            "heartbeat": self.Heartbeat,
+            "leave": self.LeaveGroup,
+            "commit": self.OffsetCommit,
+        }[kind]
+        own, answer = _CallContext(context), group_pb2.SessionAnswer(number=call.number)
+        try:
+            response = await method(getattr(call, kind), own)
+            response.holdfast.leader_hint = own.trailing.get("holdfast-leader", "")
+            getattr(answer, kind).CopyFrom(response)
+        except grpc.aio.AbortError:
+            answer.status.CopyFrom(own.status)
+        async with writing:  # gRPC takes one message at a time
+            await context.write(group_pb2.SessionResponse(answers=[answer]))
 
     async def FindCoordinator(self, request: Any, context: Any) -> Any:
         await self.group.enter("FindCoordinator", request, context)
@@ -243,6 +324,12 @@ class FakeNode(GroupServiceServicer, OffsetServiceServicer, AdminServiceServicer
         ]
         group = offset_pb2.OffsetFetchResponseGroup(group_id="g", topics=topics)
         return offset_pb2.OffsetFetchResponse(groups=[group])
+
+
+def _in_words(
+    ended: tuple[grpc.StatusCode, tuple[tuple[str, str], ...]],
+) -> tuple[grpc.StatusCode, str, tuple[tuple[str, str], ...]]:
+    return ended[0], "as the test wants", ended[1]
 
 
 @asynccontextmanager

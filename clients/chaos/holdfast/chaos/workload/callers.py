@@ -69,9 +69,21 @@ class RecordedCaller(Caller):
     """A `Caller` that records its calls as those of `who`."""
 
     def __init__(
-        self, endpoints: Sequence[str], credentials: Credentials, recorder: Recorder, who: str
+        self,
+        endpoints: Sequence[str],
+        credentials: Credentials,
+        recorder: Recorder,
+        who: str,
+        *,
+        on_streams: bool = False,
     ) -> None:
-        super().__init__(endpoints, credentials=credentials, client_id=who.partition("#")[0])
+        """`on_streams`: its calls share Session streams, as a member's do."""
+        super().__init__(
+            endpoints,
+            credentials=credentials,
+            client_id=who.partition("#")[0],
+            on_streams=on_streams,
+        )
         self.recorder, self.who = recorder, who
         self._whole: set[int] = set()
         self.attempt_began_us = 0
@@ -169,7 +181,7 @@ class RecordedConnection(Connection):
     ) -> None:
         super().__init__(endpoints, credentials=credentials)
         # Nothing has been sent yet, and a channel opens when it is first used.
-        caller = RecordedCaller(endpoints, credentials, recorder, who)
+        caller = RecordedCaller(endpoints, credentials, recorder, who, on_streams=True)
         self.caller = caller
         self.heartbeats = RecordedHeartbeats(caller)
 

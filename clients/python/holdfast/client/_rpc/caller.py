@@ -29,6 +29,7 @@ from holdfast.client._rpc.fork_guard import (
 )
 from holdfast.client._rpc.request_ids import RequestIds
 from holdfast.client._rpc.retries import Retries, request_id_of
+from holdfast.client._rpc.session_stream import NotServed, SessionStreams
 from holdfast.client._rpc.status import CLIENT_ID_KEY, LEADER_KEY, classify, texts_in
 from holdfast.client._rpc.tls_files import check_files
 from holdfast.client._session.session_io import Failure, FailureKind
@@ -87,10 +88,12 @@ class Caller:
         connect_timeout_ms: int | None = None,
         answered_max: int | None = None,
         wording: Wording = IN_CODE,
+        on_streams: bool = False,
     ) -> None:
         """`connect_timeout_ms`, `answered_max`: when a call ends sooner, see `Retries`.
 
-        `wording`: how users give credentials to the program that shows the errors.
+        `wording`: how users give credentials to the program that shows the errors. `on_streams`:
+        members' calls share a Session stream to each node, if it has that.
         """
         self.endpoints = Endpoints(parse(endpoints))
         check_kind(credentials)
@@ -105,6 +108,7 @@ class Caller:
         self._on_acknowledged = on_acknowledged
         self.connectivity = ConnectivityLog()
         self._discovery = Discovery(self.endpoints, self.channel, self.metadata)
+        self._sessions = SessionStreams(self._open_session) if on_streams else None
         self._closed = False
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._words: dict[str, tuple[str, int]] = {}
@@ -129,6 +133,8 @@ class Caller:
             return
         self._closed = True
         await self._discovery.close(grace_ms)
+        if self._sessions is not None:
+            await self._sessions.close()
         channels = list(self._channels.values())
         self._channels.clear()
         self._stubs.clear()
@@ -164,6 +170,8 @@ class Caller:
         try:
             async with asyncio.timeout(timeout_ms / 1000):
                 while (state := channel.get_state(try_to_connect=True)) is not _READY:
+                    if self._sessions is not None:
+                        self._sessions.reconnecting(address)
                     if state is grpc.ChannelConnectivity.TRANSIENT_FAILURE:
                         if words := await connect_errors.failure_text(channel):
                             self._words[address] = words, boot_ms()
@@ -262,13 +270,7 @@ class Caller:
             return self.not_connected(address)
         timeout_s = left_ms(started + timeout_ms) / 1000
         try:
-            call = self._method(address, request)(
-                request, timeout=timeout_s, metadata=self.metadata
-            )
-            if on_sent is not None:
-                on_sent()
-            response = await call
-            trailing = await call.trailing_metadata()
+            response, trailing = await self._send(address, request, timeout_s, on_sent)
         except grpc.aio.AioRpcError as error:
             return self.call_failed(address, error, request)
         result = self.read_answer(address, response, trailing)
@@ -277,6 +279,23 @@ class Caller:
             if confirmed is not None:
                 self._on_acknowledged(confirmed)
         return result
+
+    async def _send(
+        self, address: str, request: Message, timeout_s: float, on_sent: Callable[[], None] | None
+    ) -> tuple[Message, Iterable[tuple[str, Any]]]:
+        """Send a request; return the response and its trailing metadata. Raises AioRpcError."""
+        if self._sessions is not None and self._sessions.carries(address, request):
+            try:
+                return await self._sessions.ask(address, request, timeout_s, on_sent), ()
+            except NotServed:
+                _LOGGER.debug("%s has no Session stream for this call: it goes unary", address)
+        call = self._method(address, request)(request, timeout=timeout_s, metadata=self.metadata)
+        if on_sent is not None:
+            on_sent()
+        return await call, await call.trailing_metadata()
+
+    def _open_session(self, address: str) -> Any:  # noqa: ANN401 - grpc.aio's call is untyped
+        return GroupServiceStub(self.channel(address)).Session(metadata=self.metadata)
 
     def read_answer(
         self,

@@ -1,4 +1,4 @@
-"""One process's connection to a cluster: channels, request ids, and one stream of heartbeats.
+"""One process's connection to a cluster: channels, request ids, streams of calls and heartbeats.
 
 Each Member has one of its own unless it is given one; members that share one share all of that.
 """
@@ -64,6 +64,7 @@ class Connection:
             credentials=credentials,
             client_id=client_id,
             on_acknowledged=on_acknowledged,
+            on_streams=True,
         )
         self.heartbeats = HeartbeatStream(self.caller)
         self._members: list[Attached] = []

@@ -23,11 +23,11 @@ SQL_SCHEMA: Final = (
     "offsets array<struct<topic: string, partition: int, offset: bigint>>, "
     "reason string, payload binary, chain binary"
 )
-"""`segments.segments.SCHEMA` as Spark's SQL, so that no file is opened to infer it."""
+"""`segments.columns.SCHEMA` as Spark's SQL, so that no file is opened to infer it."""
 
 
 def rows(spark: SparkSession, log: NodeLog) -> DataFrame:
-    """Read every record of a node once, as the columns of `segments.segments.SCHEMA`.
+    """Read every record of a node once, as the columns of `segments.columns.SCHEMA`.
 
     Raises ValueError for a log without a segment.
     """

@@ -11,8 +11,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-import pyarrow as pa
-
 from holdfast.coordinator.model.events import GroupCreated, GroupDeleted, Record, RequestRecorded
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import (
@@ -31,7 +29,6 @@ from holdfast.storage.segments.segments import (
     record_hash,
 )
 
-_UNREADABLE: Final = (OSError, ValueError, KeyError, TypeError, CodecError, pa.ArrowException)
 _START: Final = Position(0, 0)
 
 
@@ -90,12 +87,19 @@ def _difference(mine: int | None, theirs: int | None) -> str:
     return "its record is another one than that of"
 
 
+def _unreadable() -> tuple[type[Exception], ...]:
+    """Return what reading a damaged segment may raise."""
+    import pyarrow as pa  # noqa: PLC0415 - slow to load, and no start needs it
+
+    return (OSError, ValueError, KeyError, TypeError, CodecError, pa.ArrowException)
+
+
 def _piece(node: str, segment: Path, flaws: list[Flaw]) -> list[Row]:
     """Read the rows of a segment, and compare them with its manifest."""
     try:
         manifest, rows = read_manifest(segment), read_rows(segment)
         blocks = block_digests((row.position, split_chain(row.content)[0]) for row in rows)
-    except _UNREADABLE as error:
+    except _unreadable() as error:
         text = f"segment {segment.name} cannot be read: {error}; fetch it from another node"
         flaws.append(Flaw(node, None, text))
         return []

@@ -12,10 +12,6 @@ from threading import Lock
 from typing import Any, Final
 from zlib import crc32
 
-import pyarrow as pa
-import pyarrow.compute as pc
-import pyarrow.parquet as pq
-
 from holdfast.coordinator.model.events import ClusterFormed, SegmentSealed
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import append_chain, decode_record
@@ -68,6 +64,8 @@ class SegmentReader:
 
     def page(self, segment: Path, start: Position, limit: int) -> list[Row]:
         """Return at most `limit` rows of a segment from `start` on, in order, with chain hashes."""
+        import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and no start needs it
+
         table = self._sorted(segment)
         index, ordinal = pc.field("idx"), pc.field("ordinal")
         behind = (index > start.index) | ((index == start.index) & (ordinal >= start.ordinal))
@@ -83,6 +81,9 @@ class SegmentReader:
             self._opened = None
 
     def _sorted(self, segment: Path) -> Any:  # noqa: ANN401 - pyarrow is published without types
+        import pyarrow as pa  # noqa: PLC0415 - slow to load, and no start needs it
+        import pyarrow.parquet as pq  # noqa: PLC0415 - as above
+
         with self._lock:
             if self._opened is None or self._opened[0] != segment:
                 files = [segment / name for name in self._manifests[segment].files]
@@ -94,6 +95,9 @@ class SegmentReader:
 
 
 def _boundary(segment: Path, first: Position) -> Position | None:
+    import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and no start needs it
+    import pyarrow.parquet as pq  # noqa: PLC0415 - as above
+
     path = segment / _CLUSTER_FILE
     if not path.exists():
         return just_before(first)

@@ -22,11 +22,11 @@ import pyarrow.parquet as pq
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import decode_record, split_chain
 from holdfast.storage.disk.files import remove_tree, rename_durably, sync_path
+from holdfast.storage.segments.columns import SCHEMA
 from holdfast.storage.segments.segments import (
     BUCKETS,
     FORMAT_VERSION,
     MANIFEST,
-    SCHEMA,
     BlockSums,
     Manifest,
     Row,

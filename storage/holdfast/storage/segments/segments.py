@@ -16,9 +16,6 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from holdfast.coordinator.model.events import Event, Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.storage.codec.event_codec import append_chain
@@ -32,41 +29,6 @@ BLOCK_INDEXES: Final = 10_000
 
 MANIFEST: Final = "manifest.json"
 _HALF: Final = 1 << 32
-
-SCHEMA: Final = pa.schema(
-    [
-        ("idx", pa.int64()),
-        ("ordinal", pa.int32()),
-        ("grp", pa.string()),
-        ("grp_seq", pa.int64()),
-        ("log_time_ms", pa.int64()),
-        ("wall_time_ms", pa.int64()),
-        ("type", pa.string()),
-        ("rule", pa.string()),
-        ("command", pa.string()),
-        ("principal", pa.string()),
-        ("request_id", pa.string()),
-        ("generation", pa.int32()),
-        ("member_id", pa.string()),
-        ("old_member_id", pa.string()),
-        ("instance_id", pa.string()),
-        ("members", pa.list_(pa.string())),
-        ("removed", pa.list_(pa.string())),
-        ("served", pa.list_(pa.string())),
-        ("grants", pa.list_(pa.struct([("member_id", pa.string()), ("assignment", pa.binary())]))),
-        (
-            "offsets",
-            pa.list_(
-                pa.struct(
-                    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]
-                )
-            ),
-        ),
-        ("reason", pa.string()),
-        ("payload", pa.binary()),
-        ("chain", pa.binary()),
-    ]
-)
 
 
 class Row(NamedTuple):
@@ -185,6 +147,8 @@ def segments_in(parent: Path) -> list[Path]:
 
 def read_rows(segment: Path) -> list[Row]:
     """Read all rows of a segment in the order of the log, with chain hashes."""
+    import pyarrow.parquet as pq  # noqa: PLC0415 - slow to load, and no start needs it
+
     tables = [pq.read_table(segment / name) for name in read_manifest(segment).files]
     columns = ("idx", "ordinal", "payload", "chain")
     found = [

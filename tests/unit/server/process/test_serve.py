@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import subprocess
+import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -84,3 +86,16 @@ def test_a_last_snapshot_that_fails_is_taken_up_by_the_next_start(
     (told,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert told.levelno == logging.ERROR
     assert "The next start takes what this snapshot lacks" in told.getMessage()
+
+
+HEAVY = ("pyarrow", "numpy", "pyspark", "pandas")
+"""Modules of Parquet and of Spark: slow to load, for work that a start never does."""
+
+
+def test_what_a_node_needs_to_start_loads_no_heavy_module() -> None:
+    """Segments are sealed in a child process and read in threads; these load what they need."""
+    told = f"import sys, holdfast.cli.commands.node; print({{*sys.modules}} & {{*{HEAVY!r}}})"
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", told], capture_output=True, text=True, check=True
+    )
+    assert run.stdout.strip() == "set()"

@@ -1,0 +1,42 @@
+"""The columns of a segment's files. Knows Arrow only, which a node loads when it needs it first."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import pyarrow as pa
+
+SCHEMA: Final = pa.schema(
+    [
+        ("idx", pa.int64()),
+        ("ordinal", pa.int32()),
+        ("grp", pa.string()),
+        ("grp_seq", pa.int64()),
+        ("log_time_ms", pa.int64()),
+        ("wall_time_ms", pa.int64()),
+        ("type", pa.string()),
+        ("rule", pa.string()),
+        ("command", pa.string()),
+        ("principal", pa.string()),
+        ("request_id", pa.string()),
+        ("generation", pa.int32()),
+        ("member_id", pa.string()),
+        ("old_member_id", pa.string()),
+        ("instance_id", pa.string()),
+        ("members", pa.list_(pa.string())),
+        ("removed", pa.list_(pa.string())),
+        ("served", pa.list_(pa.string())),
+        ("grants", pa.list_(pa.struct([("member_id", pa.string()), ("assignment", pa.binary())]))),
+        (
+            "offsets",
+            pa.list_(
+                pa.struct(
+                    [("topic", pa.string()), ("partition", pa.int32()), ("offset", pa.int64())]
+                )
+            ),
+        ),
+        ("reason", pa.string()),
+        ("payload", pa.binary()),
+        ("chain", pa.binary()),
+    ]
+)

@@ -7,6 +7,14 @@ from typing import TYPE_CHECKING
 import pytest
 
 from harness.consumers import Consumers, owning
+from holdfast.coordinator.model.events import (
+    Cause,
+    GroupEmptied,
+    LogEntry,
+    Part,
+    Proposed,
+    RebalanceStarted,
+)
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.runtime.replica.state_machine import StateMachine
@@ -65,3 +73,22 @@ def test_s6_a_record_that_cannot_be_told_stops_nothing(
     assert not machine.state.groups["g"].quarantined
     assert not machine.histories
     assert "is missing in its group's history" in caplog.text
+
+
+def test_s6_a_part_that_fails_half_way_leaves_no_trace_in_chains_and_histories(core: Core) -> None:
+    """Its first event would open a rebalance; the second one cannot be true."""
+    machine = applied(core, StateMachine(State()))
+    heads, histories, group = machine.heads, machine.histories, machine.state.groups["g"]
+    halves = RebalanceStarted("why", "", initial=False, timeout_ms=1), GroupEmptied(9)
+    events = tuple(Proposed(each, Cause("B3", "x")) for each in halves)
+    log_time_ms, index = machine.state.log_time_ms, machine.state.applied_index + 1
+    entry = LogEntry(log_time_ms, 1, (Part("g", 1, group.version, events),))
+
+    done = machine.apply(index, 1, encode_entry(entry))
+
+    assert (done.records, done.skipped) == ((), {0: "S6"})
+    marked = machine.state.groups["g"]
+    assert marked.quarantined
+    assert marked._replace(quarantined="", version=group.version) == group
+    assert machine.heads == heads
+    assert machine.histories == histories

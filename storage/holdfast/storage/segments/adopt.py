@@ -19,7 +19,6 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.storage.disk.files import remove_tree
 from holdfast.storage.segments.log_check import check_node
 from holdfast.storage.segments.segment_reader import SegmentReader
-from holdfast.storage.segments.segment_writer import write_segment
 from holdfast.storage.segments.segments import Manifest, read_manifest, read_rows, segment_name
 
 EXIT_FLAWED: Final = 3
@@ -63,6 +62,8 @@ def adopt(incoming: Path, segments: Path, gap: Gap, cluster_id: str, node_id: st
     rows = [row for row in read_rows(incoming) if row.position > gap.after]
     if not rows:
         return ""
+    from holdfast.storage.segments.segment_writer import write_segment  # noqa: PLC0415 - loads Arrow
+
     made = write_segment(segments, rows, cluster_id, node_id)
     _remove_contained(segments, made)
     return segment_name(rows[0].position, rows[-1].position)

@@ -15,7 +15,6 @@ from itertools import chain
 from pathlib import Path
 
 from holdfast.coordinator.model.ids import Position
-from holdfast.storage.segments.segment_writer import write_segment
 from holdfast.storage.segments.segments import Row, read_manifest, segment_name, segments_in
 from holdfast.storage.state.state_store import StateStore
 
@@ -47,6 +46,8 @@ def seal(state: Path, segments: Path, last: Position, cluster_id: str, node_id: 
         first = next(rows, None)
         if first is None:
             return ""
+        from holdfast.storage.segments.segment_writer import write_segment  # noqa: PLC0415 - loads Arrow
+
         made = write_segment(segments, chain([first], rows), cluster_id, node_id)
     finally:
         store.close()

@@ -2,7 +2,7 @@
 
 Two ways. `FusePower` puts every data directory on a file system of its own that forgets what was
 not synced: any file, any write. Where that cannot be mounted, `PrefixPower` cuts each node's next
-commit to the journal short at a random byte, with the writes recorded as in tests/storage/power.py.
+batch short: any of its sectors reach the journal's tail, or none.
 """
 
 from __future__ import annotations
@@ -20,10 +20,11 @@ from typing import TYPE_CHECKING, Protocol
 from cluster.power_disk import mount, unmount
 from cluster.power_files import WAYS
 from harness.children import environment
-from holdfast.storage.journal.commit_mark import MARK_FILE
+from holdfast.storage.journal.commit_mark import TAIL_MARK_FILE
 from holdfast.storage.journal.journal import HardState, JournalBatch, JournalImage
-from holdfast.storage.journal.lmdb_journal import LmdbJournal
-from storage.power import recorded
+from holdfast.storage.journal.journal_reader import read_journal
+from holdfast.storage.journal.tail_file import BLOCK
+from holdfast.storage.journal.tailed_journal import open_journal
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -146,7 +147,7 @@ class PrefixPower:
         signal_all(cluster, signal.SIGSTOP)
         cluster.kill(*cluster.names)
         folders = {name: cluster.data(name) / "raft" for name in cluster.names}
-        images = {name: image_of(folder) for name, folder in folders.items()}
+        images = {name: read_journal(folder) for name, folder in folders.items()}
         longest = max(images.values(), key=last_of)
         return [
             f"{name}: {cut_short(folders[name], next_batch(name, image, longest), source)}"
@@ -159,15 +160,6 @@ def signal_all(cluster: RunningCluster, which: signal.Signals) -> None:
     """To all nodes, one right after the other."""
     for pid in [int(cluster.node(name)["pid"]) for name in cluster.names]:
         os.kill(pid, which)
-
-
-def image_of(folder: Path) -> JournalImage:
-    """What the journal of a dead node holds."""
-    journal = LmdbJournal(folder)
-    try:
-        return journal.load()
-    finally:
-        journal.close()
 
 
 def last_of(image: JournalImage) -> tuple[int, int]:
@@ -186,26 +178,32 @@ def next_batch(name: str, image: JournalImage, longest: JournalImage) -> Journal
     return JournalBatch(hard_state=HardState(image.hard_state.term + 1, name))
 
 
+def differs(one: bytes, other: bytearray, at: int) -> bool:
+    """Whether a sector is not the same."""
+    return one[at : at + BLOCK] != other[at : at + BLOCK]
+
+
 def cut_short(folder: Path, batch: JournalBatch, source: Random) -> str:
-    """Commit, and leave in the file what was written until a random moment of it.
+    """Commit, and leave in the tail any of the sectors that the batch wrote, or all or none.
 
     The mark beside the journal is never synced: it may have any older value, here none at all.
     """
-    before = (folder / "data.mdb").read_bytes()
-    mark = (folder / MARK_FILE).read_bytes()
-    journal = LmdbJournal(folder)
+    journal = open_journal(folder)
     journal.load()
+    before = {file: file.read_bytes() for file in folder.glob("tail-*")}
+    mark = (folder / TAIL_MARK_FILE).read_bytes()
     journal.commit(batch)
     journal.close()
-    commit = recorded(before, (folder / "data.mdb").read_bytes())
-    cuts = list(commit.cuts())
-    number = source.randrange(2 * len(cuts))
-    file = cuts[number] if number < len(cuts) else commit.torn(source)
-    (folder / "data.mdb").write_bytes(file)
+    file = next(file for file, content in before.items() if file.read_bytes() != content)
+    written, torn = file.read_bytes(), bytearray(before[file])
+    changed = [at for at in range(0, len(torn), BLOCK) if differs(written, torn, at)]
+    kept = source.sample(changed, source.randint(0, len(changed)))
+    for at in kept:
+        torn[at : at + BLOCK] = written[at : at + BLOCK]
+    file.write_bytes(torn)
+    (folder / TAIL_MARK_FILE).write_bytes(source.choice([mark, b""]))
     (folder / "lock.mdb").unlink(missing_ok=True)
-    (folder / MARK_FILE).write_bytes(source.choice([mark, b""]))
-    step = f"step {number} of {len(cuts)}" if number < len(cuts) else "some sectors of all"
-    return f"{step} in a commit of {len(commit.writes)} writes"
+    return f"{len(kept)} of {len(changed)} sectors of a batch"
 
 
 @contextmanager

@@ -6,7 +6,6 @@ What the journal does at every byte is tested in tests/storage; here whole proce
 from __future__ import annotations
 
 import itertools
-import re
 from typing import TYPE_CHECKING
 
 import grpc
@@ -25,6 +24,7 @@ if TYPE_CHECKING:
 
 PLACE = Place("kept", 0)
 MARK = "these words are looked for in the file of the journal"
+BAD = bytes([MARK.encode()[0] ^ 0xFF]) + MARK.encode()[1:]
 ROOM_LEFT = 200_000
 """Bytes by which the journal may still grow: some commits fit, and not many."""
 MORE_THAN_ANY_DISK = 1 << 62
@@ -47,15 +47,16 @@ def committed(cluster: RunningCluster) -> int:
     return int(answer.groups[0].topics[0].partitions[0].committed_offset)
 
 
-def flip(journal: Path) -> None:
-    """Damage every copy of the marked record in the file, as a bad sector would."""
-    content = journal.read_bytes()
-    places = [found.start() for found in re.finditer(re.escape(MARK.encode()), content)]
-    assert places, "the record is in the journal"
-    with journal.open("r+b") as file:
-        for place in places:
-            file.seek(place)
-            file.write(bytes([content[place] ^ 0xFF]))
+def flip(journal: Path) -> list[Path]:
+    """Damage every copy of the marked record in the journal, as a bad sector would.
+
+    It is in a file of the tail, or in the environment, or on the way in both; tells where.
+    """
+    flipped = [file for file in sorted(journal.iterdir()) if MARK.encode() in file.read_bytes()]
+    assert flipped, "the record is in the journal"
+    for file in flipped:
+        file.write_bytes(file.read_bytes().replace(MARK.encode(), BAD))
+    return flipped
 
 
 def test_s20_below_the_reserve_changes_are_refused_and_all_else_goes_on(tmp_path: Path) -> None:
@@ -91,7 +92,7 @@ def test_a_damaged_journal_is_set_aside_and_rebuilt_from_the_peers(tmp_path: Pat
         victim = cluster.follower()
         cluster.settled()
         cluster.kill(victim)
-        flip(cluster.data(victim) / "raft" / "data.mdb")
+        flip(cluster.data(victim) / "raft")
         commit(cluster, 2)
         cluster.bring_back(victim)
         healed = {(seen.applied_index, seen.digest) for seen in cluster.settled()}
@@ -123,12 +124,11 @@ def test_a_single_node_with_a_damaged_journal_is_refused_and_loses_nothing(tmp_p
         cluster.create_topic(TOPIC, 1)
         commit(cluster, 1, MARK)
         cluster.kill("node-1")
-        journal = cluster.data("node-1") / "raft" / "data.mdb"
-        flip(journal)
-        damaged = journal.read_bytes()
+        flipped = flip(cluster.data("node-1") / "raft")
+        damaged = [file.read_bytes() for file in flipped]
         sentence = refused("node", "--config", str(cluster.file("node-1")))
-        untouched = journal.read_bytes() == damaged
-        unflip(journal)
+        untouched = [file.read_bytes() for file in flipped] == damaged
+        unflip(flipped)
         cluster.bring_back("node-1")
         offset = committed(cluster)
 
@@ -138,10 +138,10 @@ def test_a_single_node_with_a_damaged_journal_is_refused_and_loses_nothing(tmp_p
     assert offset == 1
 
 
-def unflip(journal: Path) -> None:
-    """The sector can be read again."""
-    bad = bytes([MARK.encode()[0] ^ 0xFF]) + MARK.encode()[1:]
-    journal.write_bytes(journal.read_bytes().replace(bad, MARK.encode()))
+def unflip(flipped: list[Path]) -> None:
+    """The sectors can be read again."""
+    for file in flipped:
+        file.write_bytes(file.read_bytes().replace(BAD, MARK.encode()))
 
 
 def test_s21_a_journal_cut_short_never_kills_the_node(tmp_path: Path) -> None:

@@ -1,7 +1,8 @@
 """S21, S19: a node starts on files with a flipped bit; then all three hold the same, and all of it.
 
-What each of 1,200 flips comes to in one directory is tested in tests/storage; here real nodes heal
-from their peers. Replay: the seed below chooses the bits; what lies there depends on the run.
+What each of 1,200 flips comes to in one directory is tested in tests/storage, and those in the
+journal's tail in test_tail_power_cut.py; here real nodes heal from their peers. Replay: the seed
+below chooses the bits; what lies there depends on the run.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from cluster.kept import behind, fetched, missing
 from cluster.left import Left, read_left
 from cluster.load import PARTITIONS, TOPIC, Acked, Load, Place
 from cluster.processes import INSECURE, RunningCluster, poll, running
+from holdfast.storage.journal.tail_file import BLOCK
 from storage.power import META_PAGES, PAGE
 
 if TYPE_CHECKING:
@@ -26,13 +28,19 @@ MORE = 40
 
 
 class Flip(NamedTuple):
-    """A file of a stopped node, and the pages of it where a bit is flipped."""
+    """A file of a stopped node, and the pages, or the tail's sectors, where a bit is flipped."""
 
     file: str
     pages: str
 
     def chosen(self, content: bytes, source: Random) -> list[int]:
-        """Bytes: one in a meta page, one of those that hold data, or one in each such page."""
+        """Bytes: one in a meta page, one of those that hold data, or one in each such page.
+
+        Of the journal's tail: one in a sector that was written, or one in each.
+        """
+        if self.file == TAIL:
+            used = range(BLOCK, len(content.rstrip(b"\0")), BLOCK)
+            return [source.choice(used)] if self.pages == ONE else [at + 24 for at in used]
         if self.pages == META:
             return [source.randrange(META_PAGES * PAGE)]
         filled = range(META_PAGES * PAGE, len(content), PAGE)
@@ -41,8 +49,11 @@ class Flip(NamedTuple):
 
 
 EACH, META, ONE = "each", "meta", "one"
-RAFT, STATE = "raft/data.mdb", "state/data.mdb"
-FLIPS = tuple(Flip(file, pages) for pages in (EACH, META, ONE) for file in (RAFT, STATE))
+RAFT, STATE, TAIL = "raft/data.mdb", "state/data.mdb", "raft/tail-*"
+FLIPS = (
+    *(Flip(TAIL, pages) for pages in (EACH, ONE)),
+    *(Flip(file, pages) for pages in (EACH, META, ONE) for file in (RAFT, STATE)),
+)
 
 
 class Aftermath(NamedTuple):
@@ -68,7 +79,7 @@ def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Aftermath:
                 name = cluster.names[number % 3]
                 cluster.stop_gracefully(name)
                 load.await_more(MORE)
-                damage(cluster.data(name) / flip.file, flip, source)
+                damage(newest(cluster.data(name), flip.file), flip, source)
                 come_back(cluster, name)
                 load.await_more(MORE)
         offsets = fetched(cluster)
@@ -81,6 +92,12 @@ def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Aftermath:
             aside=[found.name for path in data.values() for found in path.glob("*.damaged-*")],
             words="".join(cluster.words(name) for name in cluster.names),
         )
+
+
+def newest(data: Path, pattern: str) -> Path:
+    """The file; of the journal's tail, the last one that holds batches."""
+    files = sorted(data.glob(pattern))
+    return next(file for file in reversed(files) if any(file.read_bytes()[BLOCK:]))
 
 
 def damage(file: Path, flip: Flip, source: Random) -> None:

@@ -22,8 +22,8 @@ from holdfast.raft.transport.tls import PeerTls
 from holdfast.storage.directory.data_directory import DataDirectory
 from holdfast.storage.journal.failpoints import FailpointJournal
 from holdfast.storage.journal.journal import Journal
-from holdfast.storage.journal.lmdb_journal import LmdbJournal
 from holdfast.storage.journal.notes_file import NotesFile
+from holdfast.storage.journal.tailed_journal import open_journal
 
 logger = logging.getLogger(__name__)
 
@@ -130,7 +130,7 @@ def open_log(
 
 
 def _journal(config: LogConfig, directory: DataDirectory) -> Journal:
-    journal = LmdbJournal(directory.journal_path)
+    journal = open_journal(directory.journal_path)
     if config.failpoints is None:
         return journal
     logger.critical(

@@ -54,8 +54,9 @@ def checking(
     return cast("grpc.aio.Server", _Door(server, in_force, pace, in_flight))
 
 
-STREAMS_EACH_MAX: Final = 16
-"""Streams of one connection; `holdfast.client` opens one for heartbeats and one for commits."""
+STREAMS_EACH_MAX: Final = 32
+"""Streams of one connection; each `Connection` of `holdfast.client` has one for calls and one for
+heartbeats, and several of them in a process may share a connection."""
 STREAMS_MAX: Final = 20_000
 SHORT_BYTES: Final = 1_024
 """Bytes below which only the number of requests in flight is bounded (`grpc_options`)."""

@@ -26,7 +26,7 @@ from holdfast.storage.state.state_store import StateStore
 
 logger = logging.getLogger(__name__)
 
-TURN_SECONDS_AN_EVENT: Final = 0.000_2
+TURN_SECONDS_AN_EVENT: Final = 0.000_1
 """How long a turn lasts for each record that waits: about what a node takes that has little to do.
 A slower one overlaps with the next."""
 

@@ -33,7 +33,7 @@ from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.storage.codec.event_codec import encode_entry
 from holdfast.storage.directory.data_directory import DataDirectory
 from holdfast.storage.journal.journal import Entry, JournalBatch
-from holdfast.storage.journal.lmdb_journal import LmdbJournal
+from holdfast.storage.journal.tailed_journal import TailedJournal, open_journal
 from holdfast.storage.state.state_store import StateStore
 from holdfast.v1 import admin_pb2, admin_pb2_grpc
 
@@ -76,7 +76,7 @@ def _start(bench: Bench) -> None:
 def _make(bench: Bench, node: Node, cluster_id: str) -> Made:
     data = node.directory / "data"
     with DataDirectory(data, cluster_id=cluster_id, node_id=node.name) as directory:
-        journal, store = LmdbJournal(directory.journal_path), StateStore(directory.state_path)
+        journal, store = open_journal(directory.journal_path), StateStore(directory.state_path)
         try:
             term = journal.load().hard_state.term
             snapshots = StateSnapshots(store, directory.copy_path)
@@ -86,7 +86,7 @@ def _make(bench: Bench, node: Node, cluster_id: str) -> Made:
             journal.close()
 
 
-def _write(bench: Bench, journal: LmdbJournal, snapshots: StateSnapshots, term: int) -> Made:
+def _write(bench: Bench, journal: TailedJournal, snapshots: StateSnapshots, term: int) -> Made:
     """Fold everything; what is newer than the last snapshot goes into the journal."""
     machine, tail, count, dirty, folding = snapshots.load(), list[Entry](), 0, 0, 0.0
     for index, entry in _entries(machine, term, bench.sizes.events):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from holdfast.server.rpc.errors import too_large
+from holdfast.storage.codec.wire import varint
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message
@@ -21,9 +22,6 @@ ANSWER_BYTES_MAX: Final = (16 << 20) - (64 << 10)
 own client's takes more, for joins and syncs (`holdfast.client._rpc.channel`)."""
 _ITEM_HEAD: Final = 6
 """Bytes before an item, at most: its field's number and its length."""
-_MORE: Final = 128
-"""The bit of a varint's byte that says that another byte follows."""
-_ONE_BYTE: Final = tuple(bytes([value]) for value in range(_MORE))
 
 
 class Room:
@@ -63,7 +61,7 @@ class Encoded:
 
     def put(self, number: int, raw: bytes) -> None:
         """Add an encoded item whose bytes were taken from the room before."""
-        self._parts += (encoded_number(number << 3 | 2), encoded_number(len(raw)), raw)
+        self._parts += (varint(number << 3 | 2), varint(len(raw)), raw)
 
     def encoded(self) -> bytes:
         """Return the message's bytes."""
@@ -78,15 +76,3 @@ class Encoded:
 def encoded(answer: Message | bytes) -> bytes:
     """Return the bytes to send for a service's answer, which may be encoded already."""
     return answer if isinstance(answer, bytes) else answer.SerializeToString()
-
-
-def encoded_number(value: int) -> bytes:
-    """Encode a number as protobuf's varint."""
-    if value < _MORE:
-        return _ONE_BYTE[value]
-    out = bytearray()
-    while value >= _MORE:
-        out.append(value % _MORE | _MORE)
-        value //= _MORE
-    out.append(value)
-    return bytes(out)

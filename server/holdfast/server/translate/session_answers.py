@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.model.text import readable
-from holdfast.server.guard.answer_size import encoded_number
 from holdfast.server.rpc.errors import Refused, ending
+from holdfast.storage.codec.wire import varint
 from holdfast.v1 import group_pb2 as g
 
 if TYPE_CHECKING:
@@ -21,20 +21,20 @@ STATUS: Final = "status"
 """The field of an answer to a call that ended without a response."""
 _SIZED: Final = 2
 """Protobuf's wire type of messages."""
-_NUMBER: Final = encoded_number(g.SessionAnswer.NUMBER_FIELD_NUMBER << 3)
+_NUMBER: Final = varint(g.SessionAnswer.NUMBER_FIELD_NUMBER << 3)
 _HEADS: Final = {
-    field.name: encoded_number(field.number << 3 | _SIZED)
+    field.name: varint(field.number << 3 | _SIZED)
     for field in g.SessionAnswer.DESCRIPTOR.fields
     if field.message_type is not None
 }
-_ANSWER: Final = encoded_number(g.SessionResponse.ANSWERS_FIELD_NUMBER << 3 | _SIZED)
+_ANSWER: Final = varint(g.SessionResponse.ANSWERS_FIELD_NUMBER << 3 | _SIZED)
 
 
 def encoded_answer(number: int, field: str, response: Message) -> bytes:
     """Encode the answer to a call, as an item of a SessionResponse."""
     raw = response.SerializeToString()
-    head = b"".join((_NUMBER, encoded_number(number), _HEADS[field], encoded_number(len(raw))))
-    return b"".join((_ANSWER, encoded_number(len(head) + len(raw)), head, raw))
+    head = b"".join((_NUMBER, varint(number), _HEADS[field], varint(len(raw))))
+    return b"".join((_ANSWER, varint(len(head) + len(raw)), head, raw))
 
 
 def status_of(ended: Ended) -> g.SessionStatus:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 import pytest
@@ -104,16 +104,22 @@ def test_a_peer_that_is_not_there_is_an_error(nodes: Nodes) -> None:
         list(nodes.transports["a"].call("b", "Things", b"all"))
 
 
-def test_a_call_ends_with_the_transport_that_made_it(nodes: Nodes) -> None:
-    """A peer whose disk hangs must not hold up the end of a node that asks it for something."""
-    at, hanging = addresses("a", "b"), threading.Event()
-    nodes.stack.callback(hanging.set)
+def hanging(nodes: Nodes) -> Callable[[bytes], Iterator[bytes]]:
+    """An answer that stops after its first chunk, until the nodes end."""
+    ended = threading.Event()
+    nodes.stack.callback(ended.set)
 
     def hang(_request: bytes) -> Iterator[bytes]:
         yield CHUNK
-        hanging.wait()
+        ended.wait()
 
-    serving(nodes, "b", at, None, hang)
+    return hang
+
+
+def test_a_call_ends_with_the_transport_that_made_it(nodes: Nodes) -> None:
+    """A peer whose disk hangs must not hold up the end of a node that asks it for something."""
+    at = addresses("a", "b")
+    serving(nodes, "b", at, None, hanging(nodes))
     serving(nodes, "a", at, None)
     chunks = nodes.transports["a"].call("b", "Things", b"all")
     assert next(chunks) == CHUNK
@@ -130,14 +136,8 @@ def test_a_call_ends_with_the_transport_that_made_it(nodes: Nodes) -> None:
 
 def test_a_call_ends_with_the_peers_signs_of_life(nodes: Nodes) -> None:
     """A peer that is stopped keeps the call's connection open: its stream tells that it is dead."""
-    at, hanging = addresses("a", "b"), threading.Event()
-    nodes.stack.callback(hanging.set)
-
-    def hang(_request: bytes) -> Iterator[bytes]:
-        yield CHUNK
-        hanging.wait()
-
-    serving(nodes, "b", at, None, hang)
+    at = addresses("a", "b")
+    serving(nodes, "b", at, None, hanging(nodes))
     serving(nodes, "a", at, None)
     assert nodes.until(lambda: ("b", "up") in nodes.recorders["a"].seen)
     chunks = nodes.transports["a"].call("b", "Things", b"all")

@@ -40,6 +40,7 @@ from holdfast.raft.api import (
 )
 from holdfast.runtime.ports import Committed, Engine
 from holdfast.runtime.replica.callbacks import Callbacks
+from holdfast.runtime.replica.digests import Digests
 from holdfast.runtime.replica.group_commit import (
     LINGER_GAP_S,
     LINGER_PARTS,
@@ -57,13 +58,6 @@ logger = logging.getLogger(__name__)
 
 ITEMS_A_TURN = 256
 """How many items are handled before the loop may serve its sockets again."""
-
-DIGEST_EVERY = 512
-"""Nodes compare the digests of their states at every index that this divides (S3)."""
-
-DIGEST_BYTES = 64 * 1024
-"""Bytes of entries after which the digest is brought up to date in between. At once for 512 full
-entries it stopped the loop for half a second, on all nodes at the same index."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +129,7 @@ class Replica:
         self._waiting: dict[ProposalId, OwnEntry] = {}
         self._probes: dict[int, asyncio.Future[None]] = {}
         self._items: deque[Item] = deque()
-        self._undigested_bytes = 0
+        self._digests = Digests(engine.publish, self._on_stop)
         self._paused = False
         self._term = 0
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -346,7 +340,7 @@ class Replica:
             return
         self._term = item.term
         self._snapshots.note(outcome, len(item.payload))
-        self._advance_digest(item)
+        self._digests.note(item.index, self._machine)
         if outcome.records and not self.leading_term:
             self._log_time.continue_from(self.state.log_time_ms)
         if outcome.records:
@@ -355,17 +349,6 @@ class Replica:
             self._callbacks.applied(records, item.index)
         if item.proposal is not None:
             self._commit(item.proposal, item, outcome)
-
-    def _advance_digest(self, item: Applied) -> None:
-        """Bring the digest up to date, a little at a time; publish it where nodes compare."""
-        self._undigested_bytes += len(item.payload)
-        compared = item.index % DIGEST_EVERY == 0
-        if not compared and self._undigested_bytes < DIGEST_BYTES:
-            return
-        self._undigested_bytes = 0
-        digest = self._machine.digest()
-        if compared:
-            self._engine.publish(item.index, digest)
 
     def _made_here(self, item: Applied) -> LogEntry | None:
         """Return the own entry that these bytes encode, to spare decoding; None if another node's.
@@ -425,6 +408,7 @@ class Replica:
         """Read the snapshot that was installed and continue from it."""
         try:
             self._machine = await self._snapshots.reload()
+            self._digests.forget()
             self._log_time.continue_from(self.state.log_time_ms)
         except Exception as error:  # noqa: BLE001 - a state that cannot be read stops the node
             self._on_stop(f"an installed snapshot cannot be read: {error}")

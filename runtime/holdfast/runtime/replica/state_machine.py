@@ -34,6 +34,9 @@ logger = logging.getLogger(__name__)
 ALL: Final = ""
 """The chain over all records, which covers deleted groups as well (S3)."""
 
+_ALL_AT_ONCE: Final = 1 << 20
+"""Records that a digest takes in at a step when nothing else has to be served."""
+
 
 class StoredRecord(NamedTuple):
     """A record and its bytes for the event log, chain hash included."""
@@ -65,6 +68,7 @@ class StateMachine:
         self.histories: Histories = PMap() if histories is None else histories
         self._digest = Digest()
         self._digest.advance(state)
+        self._digested_head = self.heads.get(ALL, CHAIN_START)
 
     def digest(self) -> bytes:
         """Return the digest of state and records (S3); nodes given the same entries have the same.
@@ -72,8 +76,24 @@ class StateMachine:
         Rebalance histories are not in it, because nothing is decided on them. Takes time in
         proportion to what changed since the last call.
         """
-        total = self._digest.advance(self.state)
-        return total.to_bytes(8, "big") + self.heads.get(ALL, CHAIN_START)
+        self.begin_digest()
+        while (digest := self.step_digest(_ALL_AT_ONCE)) is None:
+            pass
+        return digest
+
+    def begin_digest(self) -> None:
+        """Begin to make the digest of this moment: entries applied later do not change it."""
+        self._digest.begin(self.state)
+        self._digested_head = self.heads.get(ALL, CHAIN_START)
+
+    def step_digest(self, records: int) -> bytes | None:
+        """Take in up to so many records that changed; return the digest that was begun, once done.
+
+        What is left of an earlier digest is taken in by the next `begin_digest`.
+        """
+        if not self._digest.step(records):
+            return None
+        return self._digest.value.to_bytes(8, "big") + self._digested_head
 
     def apply(
         self, index: int, term: int, payload: bytes, known: LogEntry | None = None

@@ -12,6 +12,7 @@ import struct
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
+from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from holdfast.coordinator.kernel.group_types import type_of
@@ -120,15 +121,37 @@ class Digest:
         """Begin with the empty state, or with one whose digest is known."""
         self._state = state or State()
         self._value = value if state is not None else _weight(_content((), self._state))
+        self._left: Iterator[_Item] = iter(())
+
+    @property
+    def value(self) -> int:
+        """The digest of the state that was last given, once `step` has said so."""
+        return self._value
 
     def advance(self, state: State) -> int:
-        """Return the digest of `state`, which came from the state of the last call."""
-        total = self._value
-        for item in _items(self._state, state):
+        """Return the digest of `state`, which came from the state that was given last."""
+        self.begin(state)
+        self._take(self._left)
+        return self._value
+
+    def begin(self, state: State) -> None:
+        """Begin to compute the digest of `state`, as `advance` does; `step` goes on with it."""
+        self._take(self._left)
+        self._left = _items(self._state, state)
+        self._state = state
+
+    def step(self, records: int) -> bool:
+        """Take in so many of the records that differ, at most; return whether none are left."""
+        return self._take(islice(self._left, records)) < records
+
+    def _take(self, items: Iterable[_Item]) -> int:
+        total, taken = self._value, 0
+        for item in items:
             total += _weight(_content(item.key, item.after))
             total -= _weight(_content(item.key, item.before))
-        self._state, self._value = state, total % _DIGEST_SPAN
-        return self._value
+            taken += 1
+        self._value = total % _DIGEST_SPAN
+        return taken
 
 
 def digest_of(state: State) -> int:

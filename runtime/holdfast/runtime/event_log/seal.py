@@ -19,7 +19,7 @@ from typing import Final
 from holdfast.coordinator.model.events import Record, SegmentSealed
 from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.event_log.child import run_child
-from holdfast.runtime.event_log.slices import Slices
+from holdfast.runtime.event_log.rests import Rests
 from holdfast.storage.disk.priority import idle_disk
 from holdfast.storage.errors import StorageError, WriteOvertaken
 from holdfast.storage.state.state_store import StateStore
@@ -133,10 +133,10 @@ class Sealing:
 
     def _drop(self, last: Position, generation: int) -> bool:
         """Drop what is sealed, in slices; return False if the node stops. In a thread."""
-        slices = Slices()
+        rests = Rests()
 
         def go_on() -> bool:
-            slices.rest()
+            rests.rest()
             return not self._ending.is_set()
 
         with idle_disk():

@@ -19,10 +19,10 @@ from typing import TypeVar
 from holdfast.raft.open import LogConfig, OpenLog, PeerCalls, boot_seconds, open_log
 from holdfast.runtime.event_log.fetch import Fetching, FetchingPlace
 from holdfast.runtime.event_log.history import History
+from holdfast.runtime.event_log.rests import REST
 from holdfast.runtime.event_log.seal import Sealing, SealingPlace
 from holdfast.runtime.event_log.segment_calls import METHOD as SEGMENTS
 from holdfast.runtime.event_log.segment_calls import SegmentSource
-from holdfast.runtime.event_log.slices import REST
 from holdfast.runtime.replica.replica import Clocks, Replica
 from holdfast.runtime.replica.snapshots import DIRTY_BYTES, StateSnapshots
 from holdfast.storage.directory.data_directory import DataDirectory

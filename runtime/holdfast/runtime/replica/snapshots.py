@@ -19,7 +19,7 @@ from threading import Event, Lock, Thread
 from typing import Final
 
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
-from holdfast.runtime.event_log.slices import Slices
+from holdfast.runtime.event_log.rests import Rests
 from holdfast.runtime.event_log.tail import Tail
 from holdfast.runtime.replica.image import Image, image_changes, read_image
 from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, StateMachine
@@ -76,7 +76,7 @@ class StateSnapshots:
         self.tail = Tail()
         self._dirty = ahead_bytes
         self._rest = rest
-        self._slices = Slices(rest)
+        self._rests = Rests(rest)
         self._under_way: Future[None] | None = None
         self._contradiction: StateContradicted | None = None
         self._stored = Image()
@@ -105,7 +105,7 @@ class StateSnapshots:
         self.tail.add(outcome.records)
         self._dirty += size
         if self._dirty >= DIRTY_BYTES:
-            self._slices.hurry()  # the next one is due; else they fell behind a long load for good
+            self._rests.hurry()  # the next one is due; else they fell behind a long load for good
 
     def maybe_take(self, machine: StateMachine, term: int) -> None:
         """Begin a snapshot of this moment if enough has changed and none is under way.
@@ -120,9 +120,9 @@ class StateSnapshots:
     def take(self, machine: StateMachine, term: int) -> Future[None]:
         """Begin a snapshot of this moment; snapshots are written one after another."""
         self._dirty = 0
-        self._slices = Slices(self._rest)
+        self._rests = Rests(self._rest)
         image = Image(machine.state, machine.heads, machine.histories)
-        self._under_way = self._writer.submit(self._write_or_tell, image, term, self._slices)
+        self._under_way = self._writer.submit(self._write_or_tell, image, term, self._rests)
         return self._under_way
 
     async def take_now(self, machine: StateMachine, term: int) -> None:
@@ -139,20 +139,20 @@ class StateSnapshots:
     async def close(self, machine: StateMachine, term: int) -> None:
         """Wait for snapshots under way and take a last one, so that the next start is short."""
         self._rest = 0.0
-        self._slices.hurry()
+        self._rests.hurry()
         if machine.state.applied_index > self._mark.index:
             await self.take_now(machine, term)
         self._writer.shutdown()
 
     # --- the writer's thread ---
 
-    def _write_or_tell(self, image: Image, term: int, slices: Slices) -> None:
+    def _write_or_tell(self, image: Image, term: int, rests: Rests) -> None:
         """Write a snapshot. A failure is logged here: mostly nobody looks at the future.
 
         Without snapshots the journal is never cut, so whatever stops them must be seen (S18, S20).
         """
         try:
-            self._write(image, term, slices)
+            self._write(image, term, rests)
         except StateFailed as error:
             index = image.state.applied_index
             logger.error("snapshot %s failed: %s The next one holds it", index, error)  # noqa: TRY400 - the sentence says it all
@@ -162,7 +162,7 @@ class StateSnapshots:
             logger.critical("alarm: snapshot %s could not be taken", index, exc_info=True)
             raise
 
-    def _write(self, image: Image, term: int, slices: Slices) -> None:
+    def _write(self, image: Image, term: int, rests: Rests) -> None:
         """Write changes, new event records and the meta record in one transaction.
 
         Records leave the tail only when they are durable: a reader of the history finds them at
@@ -177,7 +177,7 @@ class StateSnapshots:
         meta = StateMeta(state.applied_index, term, state.log_time_ms, whole)
         changed = image_changes(self._stored, image)
         try:
-            self._store.write_snapshot(slices.over(changed), slices.over(events), meta)
+            self._store.write_snapshot(rests.over(changed), rests.over(events), meta)
         except WriteOvertaken:
             logger.info("snapshot %s was overtaken by an install", meta.index)
             return

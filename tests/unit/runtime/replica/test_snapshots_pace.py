@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.coordinator.model.events import LogEntry
-from holdfast.runtime.event_log.slices import SLICE_S
+from holdfast.runtime.event_log.rests import SLICE_S
 from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.storage.codec.event_codec import encode_entry
 from unit.runtime.replica.snapshot_nodes import DEADLINE, Node, entry_part
@@ -65,7 +65,7 @@ def test_s18_a_snapshot_rests_no_longer_once_somebody_waits_for_it(
     node.machine = node.snapshots.load()
     node.evolve(1, 2_000)
     under_way = node.snapshots.take(node.machine, 1)
-    assert not node.snapshots._slices.hurried
+    assert not node.snapshots._rests.hurried
 
     if cause == "a stop":
         asyncio.run(node.snapshots.close(node.machine, 1))

@@ -1,4 +1,4 @@
-"""Long work of a node's own threads in slices, with rests between them.
+"""Long work of a node's own threads rests again and again.
 
 Such work holds the interpreter's lock again and again, and who answers callers waits for it each
 time. The rests leave most of the time to them. Knows nothing of the work.
@@ -18,8 +18,8 @@ REST: Final = 3.0
 """A rest is so many times as long as the slice before it: the work has a quarter of the time."""
 
 
-class Slices:
-    """The slices of one thread's work. `hurry` belongs to any thread."""
+class Rests:
+    """The rests of one thread's work. `hurry` belongs to any thread."""
 
     def __init__(self, rest: float = REST, clock: Callable[[], float] = time.perf_counter) -> None:
         """`rest`: how long a rest is, in slices; 0 for none. `clock`: in seconds."""

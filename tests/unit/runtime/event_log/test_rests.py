@@ -7,7 +7,7 @@ from threading import Event
 
 import pytest
 
-from holdfast.runtime.event_log.slices import SLICE_S, Slices
+from holdfast.runtime.event_log.rests import SLICE_S, Rests
 
 
 class Clock:
@@ -21,7 +21,7 @@ class Clock:
         return self.now
 
 
-class Rests(Event):
+class Waits(Event):
     """Keeps how long it was waited for, and does not wait."""
 
     def __init__(self) -> None:
@@ -35,48 +35,48 @@ class Rests(Event):
         return self.is_set()
 
 
-def sliced(step: float, rest: float) -> tuple[Slices, Rests]:
-    slices, rests = Slices(rest, Clock(step)), Rests()
-    slices._hurried = rests
-    return slices, rests
+def resting(step: float, rest: float) -> tuple[Rests, Waits]:
+    rests, waits = Rests(rest, Clock(step)), Waits()
+    rests._hurried = waits
+    return rests, waits
 
 
 def test_all_items_come_in_order() -> None:
-    slices, _ = sliced(step=SLICE_S, rest=3.0)
-    assert list(slices.over(range(100))) == list(range(100))
+    rests, _ = resting(step=SLICE_S, rest=3.0)
+    assert list(rests.over(range(100))) == list(range(100))
 
 
 def test_a_rest_is_in_proportion_to_the_slice_before_it() -> None:
-    slices, rests = sliced(step=2 * SLICE_S, rest=3.0)
-    assert list(slices.over("ab")) == ["a", "b"]
-    assert rests.seconds == [pytest.approx(6 * SLICE_S)] * 2
+    rests, waits = resting(step=2 * SLICE_S, rest=3.0)
+    assert list(rests.over("ab")) == ["a", "b"]
+    assert waits.seconds == [pytest.approx(6 * SLICE_S)] * 2
 
 
 def test_a_slice_goes_on_until_it_is_long_enough() -> None:
-    slices, rests = sliced(step=SLICE_S / 4.5, rest=1.0)
-    assert len(list(slices.over(range(10)))) == 10
-    assert rests.seconds == [pytest.approx(SLICE_S * 5 / 4.5)] * 2
+    rests, waits = resting(step=SLICE_S / 4.5, rest=1.0)
+    assert len(list(rests.over(range(10)))) == 10
+    assert waits.seconds == [pytest.approx(SLICE_S * 5 / 4.5)] * 2
 
 
 def test_who_is_in_a_hurry_does_not_rest() -> None:
     """A node that stops, or whose next snapshot is due already."""
-    slices, rests = sliced(step=2 * SLICE_S, rest=3.0)
-    items = slices.over(itertools.count())
+    rests, waits = resting(step=2 * SLICE_S, rest=3.0)
+    items = rests.over(itertools.count())
     assert [next(items), next(items)] == [0, 1]
-    slices.hurry()
+    rests.hurry()
     assert [next(items), next(items)] == [2, 3]
-    assert len(rests.seconds) == 1
+    assert len(waits.seconds) == 1
 
 
 def test_a_hurry_ends_the_rest_under_way() -> None:
     """The real event: a rest of an hour would end this test's patience."""
-    slices = Slices(rest=3_600 / SLICE_S, clock=Clock(SLICE_S))
-    slices.hurry()
-    assert list(slices.over(range(3))) == [0, 1, 2]
+    rests = Rests(rest=3_600 / SLICE_S, clock=Clock(SLICE_S))
+    rests.hurry()
+    assert list(rests.over(range(3))) == [0, 1, 2]
 
 
 def test_without_a_share_of_rest_there_is_none() -> None:
     """The simulator's clock does not move by itself."""
-    slices, rests = sliced(step=2 * SLICE_S, rest=0.0)
-    assert list(slices.over(range(5))) == list(range(5))
-    assert rests.seconds == []
+    rests, waits = resting(step=2 * SLICE_S, rest=0.0)
+    assert list(rests.over(range(5))) == list(range(5))
+    assert waits.seconds == []

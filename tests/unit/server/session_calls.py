@@ -18,11 +18,9 @@ if TYPE_CHECKING:
 
 WITHIN_S = 30
 FIELDS = {
-    "JoinGroupRequest": "join",
-    "SyncGroupRequest": "sync",
-    "HeartbeatRequest": "heartbeat",
-    "LeaveGroupRequest": "leave",
-    "OffsetCommitRequest": "commit",
+    field.message_type.name: field.name
+    for field in g.SessionCall.DESCRIPTOR.oneofs_by_name["request"].fields
+    if field.message_type is not None
 }
 
 

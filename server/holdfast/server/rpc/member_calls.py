@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from holdfast.coordinator.model.commands import Caller
 from holdfast.server.guard.item_bounds import Bounds
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model import replies
     from holdfast.coordinator.model.events import Assigned
     from holdfast.coordinator.model.ids import CallId
+    from holdfast.coordinator.model.rejections import Rejection
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.ports import ReplicaLike
@@ -46,19 +47,25 @@ if TYPE_CHECKING:
 
 RequestT = TypeVar("RequestT", bound="Asked")
 ResponseT = TypeVar("ResponseT")
+OfOneT = TypeVar("OfOneT", g.JoinGroupResponse, g.SyncGroupResponse, g.HeartbeatResponse)
+_FIELDS: Final = {
+    field.message_type.name: field.name
+    for field in g.SessionCall.DESCRIPTOR.oneofs_by_name["request"].fields
+    if field.message_type is not None
+}
+"""The field of a SessionCall, and of a SessionAnswer, by the name of a request's class."""
 
 
 class MemberCall(ABC, Generic[RequestT, ResponseT]):
     """One kind of call."""
 
-    field: ClassVar[str]
-    """Its name in the `oneof` of a SessionCall and of a SessionAnswer."""
     asked: ClassVar[type[Message]]
     respond: ClassVar[Callable[..., Any]]
     """The classes of its request and its response."""
 
     def __init__(self, replica: ReplicaLike, takeovers: Takeovers) -> None:
         self._replica, self._takeovers = replica, takeovers
+        self.field = _FIELDS[self.asked.DESCRIPTOR.name]
         self.bounds = Bounds(self.asked.DESCRIPTOR)  # type: ignore[arg-type]  # stubs name two classes for one
 
     def items(self, request: RequestT) -> int:
@@ -88,6 +95,14 @@ class MemberCall(ABC, Generic[RequestT, ResponseT]):
         """Return the caller of a request; raises CallFailed for a malformed request id."""
         return who().caller(call, request, request.holdfast)
 
+    def _of_one(
+        self, response: OfOneT, request: Asked, error: Rejection | None, got: Answered
+    ) -> OfOneT:
+        """Complete the response to one member: how often its place was taken, if it is fenced."""
+        self._takeovers.tell(response.holdfast, request.group_id, error)
+        self._stamp(response.holdfast, got)
+        return response
+
     def _stamp(self, extras: x.ResponseExtras, got: Answered) -> None:
         """Set the position of the change, and the log time with which request ids begin (S15)."""
         if got.position is not None:
@@ -98,7 +113,6 @@ class MemberCall(ABC, Generic[RequestT, ResponseT]):
 class Join(MemberCall[g.JoinGroupRequest, g.JoinGroupResponse]):
     """A join, which is parked until the join phase closes."""
 
-    field = "join"
     asked, respond = g.JoinGroupRequest, g.JoinGroupResponse
 
     def items(self, request: g.JoinGroupRequest) -> int:
@@ -116,19 +130,15 @@ class Join(MemberCall[g.JoinGroupRequest, g.JoinGroupResponse]):
     def response(
         self, request: g.JoinGroupRequest, got: Answered, results: Sequence[object]
     ) -> g.JoinGroupResponse:
-        """Make the response; a fenced member is told how often its place was taken."""
+        """Make the response."""
         del results
         reply = cast("replies.JoinReply", got.reply)
-        response = responses.join_group(reply)
-        self._takeovers.tell(response.holdfast, request.group_id, reply.error)
-        self._stamp(response.holdfast, got)
-        return response
+        return self._of_one(responses.join_group(reply), request, reply.error, got)
 
 
 class Sync(MemberCall[g.SyncGroupRequest, g.SyncGroupResponse]):
     """A sync, which is parked until the group's leader has handed in the assignment."""
 
-    field = "sync"
     asked, respond = g.SyncGroupRequest, g.SyncGroupResponse
 
     def items(self, request: g.SyncGroupRequest) -> int:
@@ -150,19 +160,15 @@ class Sync(MemberCall[g.SyncGroupRequest, g.SyncGroupResponse]):
     def response(
         self, request: g.SyncGroupRequest, got: Answered, results: Sequence[object]
     ) -> g.SyncGroupResponse:
-        """Make the response, as of a join."""
+        """Make the response."""
         del results
         reply = cast("replies.SyncReply", got.reply)
-        response = responses.sync_group(reply)
-        self._takeovers.tell(response.holdfast, request.group_id, reply.error)
-        self._stamp(response.holdfast, got)
-        return response
+        return self._of_one(responses.sync_group(reply), request, reply.error, got)
 
 
 class Heartbeat(MemberCall[g.HeartbeatRequest, g.HeartbeatResponse]):
     """A heartbeat that no cache has the answer to."""
 
-    field = "heartbeat"
     asked, respond = g.HeartbeatRequest, g.HeartbeatResponse
 
     def caller(self, who: Who, call: CallId, request: g.HeartbeatRequest) -> Caller:
@@ -181,20 +187,20 @@ class Heartbeat(MemberCall[g.HeartbeatRequest, g.HeartbeatResponse]):
     def response(
         self, request: g.HeartbeatRequest, got: Answered, results: Sequence[object]
     ) -> g.HeartbeatResponse:
-        """Make the response; only a release has changed something that has a position."""
+        """Make the response."""
         del results
         reply = cast("replies.HeartbeatReply", got.reply)
-        response = responses.heartbeat(reply)
-        self._takeovers.tell(response.holdfast, request.group_id, reply.error)
+        return self._of_one(responses.heartbeat(reply), request, reply.error, got)
+
+    def _stamp(self, extras: x.ResponseExtras, got: Answered) -> None:
+        """Stamp a release only: nothing else that a heartbeat does has a position."""
         if got.position is not None:
-            self._stamp(response.holdfast, got)
-        return response
+            super()._stamp(extras, got)
 
 
 class Leave(MemberCall[g.LeaveGroupRequest, g.LeaveGroupResponse]):
     """A leave, of one member or of many."""
 
-    field = "leave"
     asked, respond = g.LeaveGroupRequest, g.LeaveGroupResponse
 
     def items(self, request: g.LeaveGroupRequest) -> int:
@@ -231,7 +237,6 @@ class Leave(MemberCall[g.LeaveGroupRequest, g.LeaveGroupResponse]):
 class Commit(MemberCall[o.OffsetCommitRequest, o.OffsetCommitResponse]):
     """A commit of offsets."""
 
-    field = "commit"
     asked, respond = o.OffsetCommitRequest, o.OffsetCommitResponse
 
     def items(self, request: o.OffsetCommitRequest) -> int:

@@ -42,12 +42,11 @@ CALLS_A_MESSAGE: Final = 500
 BYTES_A_MESSAGE: Final = 256 << 10
 """What one message holds at most: far below a node's bounds, and soon begun."""
 _FIELDS: Final = {
-    "JoinGroupRequest": "join",
-    "SyncGroupRequest": "sync",
-    "HeartbeatRequest": "heartbeat",
-    "LeaveGroupRequest": "leave",
-    "OffsetCommitRequest": "commit",
+    field.message_type.name: field.name
+    for field in group_pb2.SessionCall.DESCRIPTOR.oneofs_by_name["request"].fields
+    if field.message_type is not None
 }
+"""The field of a SessionCall, and of a SessionAnswer, by the name of a request's class."""
 _CODES: Final = {code.value[0]: code for code in grpc.StatusCode}
 
 

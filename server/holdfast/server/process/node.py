@@ -40,7 +40,8 @@ from holdfast.server.rpc.member_calls import MemberCalls
 from holdfast.server.rpc.nodes import Nodes
 from holdfast.server.rpc.offset_service import OffsetService
 from holdfast.server.rpc.reads import Reads
-from holdfast.server.rpc.session_stream import Desk, Sessions
+from holdfast.server.rpc.session.sessions import Sessions
+from holdfast.server.rpc.session.stream import Desk
 from holdfast.server.rpc.takeovers import Takeovers
 from holdfast.server.security.client_port import server_credentials
 from holdfast.v1 import (

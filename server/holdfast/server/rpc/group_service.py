@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams
     from holdfast.server.rpc.member_calls import MemberCalls
-    from holdfast.server.rpc.session_stream import Sessions
+    from holdfast.server.rpc.session.sessions import Sessions
 
 _GROUPS = 0
 """The key type of groups in FindCoordinator, the only one that is served."""

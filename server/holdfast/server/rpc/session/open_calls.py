@@ -1,0 +1,111 @@
+"""What a Session stream has open: its calls by number, and the bytes of their messages.
+
+A call is open until its answer is written, or nobody wants it any more. Knows no kind of call, and
+neither reads nor writes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from google.protobuf.message import Message
+
+    from holdfast.runtime.groups.actors import Call
+    from holdfast.server.rpc.member_calls import MemberCall
+
+OPEN_MAX: Final = 4_096
+"""Open calls from which a stream is not read: as many as a connection may have."""
+
+
+class LongMessage:
+    """The bytes of a message that has open calls: a request keeps all of its message in memory."""
+
+    __slots__ = ("_calls", "_give_back")
+
+    def __init__(self, calls: int, give_back: Callable[[], None]) -> None:
+        """`give_back`: called when none of its calls is open any more."""
+        self._calls, self._give_back = calls, give_back
+
+    def answered(self, calls: int = 1) -> None:
+        """Note that so many of its calls are open no more."""
+        self._calls -= calls
+        if not self._calls:
+            self._give_back()
+
+
+class OpenCall:
+    """An open call. `made`: its response, or its end, if no actor was asked."""
+
+    __slots__ = ("call", "kind", "made", "message", "number", "request")
+
+    def __init__(
+        self,
+        number: int,
+        kind: MemberCall[Any, Any] | None,
+        request: Any,  # noqa: ANN401 - of any kind
+        message: LongMessage | None,
+    ) -> None:
+        """`kind` None: a kind that this node does not know. `message` None: a short one."""
+        self.number, self.kind, self.request, self.message = number, kind, request, message
+        self.call: Call | None = None
+        self.made: Message | Exception | None = None
+
+    def close(self) -> None:
+        """Note that it is open no more."""
+        if self.message is not None:
+            self.message.answered()
+
+    def give_up(self) -> None:
+        """Close it without an answer; a join or sync is parked no more (S17)."""
+        if self.call is not None:
+            self.call.give_up()
+        self.close()
+
+
+class OpenCalls:
+    """The open calls of one stream."""
+
+    def __init__(self) -> None:
+        self._calls: dict[int, OpenCall] = {}
+        self._room = asyncio.Event()
+
+    def __len__(self) -> int:
+        return len(self._calls)
+
+    def among(self, numbers: Iterable[int]) -> set[int]:
+        """Return which of these are numbers of open calls."""
+        return self._calls.keys() & numbers
+
+    def add(self, one: OpenCall) -> None:
+        """Note that a call is open."""
+        self._calls[one.number] = one
+
+    def take(self, one: OpenCall) -> bool:
+        """Free the number of a call that is to be answered; False: it was given up meanwhile."""
+        if self._calls.get(one.number) is not one:
+            return False
+        del self._calls[one.number]
+        self._room.set()
+        return True
+
+    def give_up(self, number: int) -> None:
+        """Give a call up that nobody wants any more; ignore a number that none has."""
+        one = self._calls.pop(number, None)
+        if one is not None:
+            one.give_up()
+            self._room.set()
+
+    def give_up_all(self) -> None:
+        """Give up all of them: nobody would get the answers."""
+        for number in tuple(self._calls):
+            self.give_up(number)
+
+    async def room(self) -> None:
+        """Wait until fewer are open than a stream may have."""
+        while len(self._calls) >= OPEN_MAX:
+            self._room.clear()
+            await self._room.wait()

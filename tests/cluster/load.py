@@ -103,6 +103,9 @@ class Load:
 
     endpoints: Sequence[str]
     credentials: Tls | None
+    pause_s: float = 0.0
+    """How long each committer rests after an acknowledged commit. Without a rest they keep the
+    processors busy, and every start of a node takes several times as long."""
     witness: list[Acked] = field(default_factory=list)
     unknown: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
@@ -167,9 +170,16 @@ class Load:
                 if self._ending.is_set():
                     return
                 await self._commit(caller, place, offset)
+                await self._rest()
         finally:
             self.unknown += caller.unknown
             await caller.close()
+
+    async def _rest(self) -> None:
+        until = time.monotonic() + self.pause_s
+        await until_async(
+            lambda: self._ending.is_set() or time.monotonic() >= until, "the next commit"
+        )
 
     async def _commit(self, caller: Caller, place: Place, offset: int) -> None:
         request_id = await caller.new_request_id()

@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 SEED = 2_121
 MORE = 40
 """Commits that the two others acknowledge while the third is down, and again when it is back."""
+PAUSE_S = 0.2
+"""Commits come all the time, also while a node stops and starts, and leave it the processor."""
 
 
 class Flip(NamedTuple):
@@ -73,7 +75,7 @@ def aftermath(tmp_path_factory: pytest.TempPathFactory) -> Aftermath:
     source = Random(SEED)
     with running(directory, 3, *INSECURE) as cluster:
         cluster.create_topic(TOPIC, PARTITIONS)
-        with Load(cluster.addresses, cluster.tls) as load:
+        with Load(cluster.addresses, cluster.tls, PAUSE_S) as load:
             load.await_crew()
             for number, flip in enumerate(FLIPS):
                 name = cluster.names[number % 3]

@@ -30,6 +30,7 @@ _FILE_HEAD = struct.Struct(">8s16sQ")
 _CRC = struct.Struct(">I")
 _BATCH_PLACE = struct.Struct(">8sQI")
 _BATCH_HEAD = struct.Struct(">8sQII")
+BATCH_HEAD_BYTES = _BATCH_HEAD.size
 
 _PREFIX = "tail-"
 _DIGITS = 16

@@ -2,7 +2,7 @@
 
 A disk is full by RLIMIT_FSIZE. It is slow or failing by the node's test hook (`--test-failpoints`),
 for which the node is restarted before and after. It is damaged by flipped bits in the files of a
-dead node. Knows no client.
+dead node; of its journal's tail it is known which of them must be told. Knows no client.
 """
 
 from __future__ import annotations
@@ -10,35 +10,46 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Final
+from random import Random
+from typing import Final, NamedTuple
 
 from holdfast.chaos.clock import boot_us
 from holdfast.chaos.cluster.target import NotHealed
 from holdfast.chaos.nemesis.fault_context import FaultContext, Kind
+from holdfast.chaos.nemesis.journal_tail import Span, acknowledged, tail_files, written
+from holdfast.storage.journal.tail_file import BLOCK
 
 _ROOM_LEAST: Final = 65_536
-"""Bytes of each file that stay writable: the pages that record which others are in use."""
+"""Bytes of each file that stay writable: the pages that record which others are in use. A file of
+the journal's tail that was just begun takes some more batches, then."""
 _FULL_S: Final = 10.0
 _LOOK_S: Final = 0.05
 _FLIPS_MAX: Final = 8
+_JOURNAL: Final = "raft"
+_ENVIRONMENTS: Final = (f"{_JOURNAL}/data.mdb", "state/data.mdb")
 _TRACEBACK: Final = "Traceback (most recent call last)"
 
 
 async def disk_full(context: FaultContext) -> None:
     """Leave a node's next batch no room: it stops, and what it accepted is kept (S20).
 
-    A journal that was cut reuses pages, so a limit at its size would take effect late.
+    Neither the journal's tail nor its environment can take another batch. An environment that was
+    cut reuses pages, so a limit at its size would take effect late.
     """
     name, _ = await context.someone()
-    size = (context.target.data(name) / "raft" / "data.mdb").stat().st_size
     with context.fault("disk-full", name):
-        context.target.limit_files(name, max(size // 2, _ROOM_LEAST))
+        context.target.limit_files(name, _room(context.target.data(name) / _JOURNAL))
         stopped = await _ends_within(context, name, _FULL_S)
         context.target.limit_files(name, None)
         ended_us = boot_us()
         if stopped:
             await context.served_again(ended_us)
             await context.target.bring_back(name)
+
+
+def _room(journal: Path) -> int:
+    environment = (journal / "data.mdb").stat().st_size // 2
+    return max(min(environment, written(journal)), _ROOM_LEAST)
 
 
 async def _ends_within(context: FaultContext, name: str, seconds: float) -> bool:
@@ -112,6 +123,16 @@ async def _lead(context: FaultContext, name: str) -> None:
         await context.target.leader()
 
 
+class Flips(NamedTuple):
+    """Bits to turn over in one file, and what must come of it."""
+
+    file: Path
+    bits: list[int]
+    """Their numbers, counted from the beginning of the file."""
+    must_be_told: bool | None
+    """Whether the next start must tell of damage, or must not; None: it may."""
+
+
 async def flip_bits(context: FaultContext) -> None:
     """Flip bits in a dead node's files: it finds them at its start and heals from peers (S21).
 
@@ -119,28 +140,81 @@ async def flip_bits(context: FaultContext) -> None:
     directory, which it fills from its peers (S19).
     """
     name = await context.follower()
-    environment = context.random.choice(("raft", "state"))
-    file = context.target.data(name) / environment / "data.mdb"
+    data, random = context.target.data(name), context.random
     with context.fault("kill-follower", name):
         await context.target.kill(name)
-        places = [_flip(context, file) for _ in range(context.random.randint(1, _FLIPS_MAX))]
-        context.begin("flip-bits", name, file=f"{environment}/data.mdb", bits=places)
-        try:
-            await context.target.bring_back(name)
-        except NotHealed as refusal:
-            await _replace_disk(context, name, str(refusal))
+        count = random.randint(1, _FLIPS_MAX)
+        part = random.choice((*_ENVIRONMENTS, _JOURNAL))
+        if part == _JOURNAL:
+            flips = flips_in_tail(data / _JOURNAL, random, count)
+        else:
+            flips = Flips(data / part, _bits_of(data / part, random, count), None)
+        turn_over(flips)
+        place = str(flips.file.relative_to(data))
+        context.begin("flip-bits", name, file=place, bits=flips.bits)
+        await _start_on_flips(context, name, flips)
         context.end("flip-bits", name)
 
 
-def _flip(context: FaultContext, file: Path) -> int:
-    """Flip one bit; return its number, counted from the beginning of the file."""
-    bit = context.random.randrange(file.stat().st_size * 8)
-    with file.open("r+b") as stream:
-        stream.seek(bit // 8)
-        byte = stream.read(1)[0]
-        stream.seek(bit // 8)
-        stream.write(bytes([byte ^ 1 << bit % 8]))
-    return bit
+def flips_in_tail(journal: Path, random: Random, count: int) -> Flips:
+    """Choose bits of a stopped node's tail: three times out of four one that was acknowledged.
+
+    The head of a file, the last batch or any other; the rest of the bits lie anywhere in its file.
+    """
+    spans = acknowledged(journal)
+    if random.random() < 0.25:  # noqa: PLR2004 - a quarter of the time
+        return _harmless_flips(random.choice(tail_files(journal)), spans, random, count)
+    span = random.choice((spans[0], spans[-1], random.choice(spans)))
+    first = random.randrange(span.begin * 8, span.end * 8)
+    more = _bits_of(span.file, random, count - 1)
+    return Flips(span.file, sorted({first, *more}), must_be_told=True)
+
+
+def _harmless_flips(file: Path, spans: list[Span], random: Random, count: int) -> Flips:
+    """Choose bits that are in none of the spans: half of the time between and right behind them."""
+    kept = [span for span in spans if span.file == file]
+    most = max((span.end + BLOCK for span in kept), default=0) if random.random() < 0.5 else 0  # noqa: PLR2004 - half of the time
+    bits = _bits_of(file, random, count, most)
+    free = [bit for bit in bits if not any(s.begin * 8 <= bit < s.end * 8 for s in kept)]
+    return Flips(file, free, must_be_told=False)
+
+
+def _bits_of(file: Path, random: Random, count: int, most: int = 0) -> list[int]:
+    """Choose bits of a file, or of its first `most` bytes, if a number is given."""
+    size = file.stat().st_size
+    return sorted(random.sample(range(min(most or size, size) * 8), count))
+
+
+def turn_over(flips: Flips) -> None:
+    """Turn the bits over where they lie."""
+    with flips.file.open("r+b") as stream:
+        for bit in flips.bits:
+            stream.seek(bit // 8)
+            byte = stream.read(1)[0]
+            stream.seek(bit // 8)
+            stream.write(bytes([byte ^ 1 << bit % 8]))
+
+
+async def _start_on_flips(context: FaultContext, name: str, flips: Flips) -> None:
+    """Start the node on damaged files; note if it did not tell damage, or told what is none."""
+    data = context.target.data(name)
+    before, is_told = _set_aside(data), False
+    try:
+        await context.target.bring_back(name)
+        is_told = _set_aside(data) != before
+    except NotHealed as refusal:
+        is_told = True
+        await _replace_disk(context, name, str(refusal))
+    if flips.must_be_told not in {None, is_told}:
+        did = "called its disk damaged" if is_told else "started as if its disk were sound"
+        was = "nothing that counts" if is_told else "what it had acknowledged"
+        context.wrong.append(
+            f"{name} {did}, but {was} was turned over: bits {flips.bits} of {flips.file.name}"
+        )
+
+
+def _set_aside(data: Path) -> set[Path]:
+    return set(data.glob("*.damaged-*"))
 
 
 async def _replace_disk(context: FaultContext, name: str, refusal: str) -> None:

@@ -10,7 +10,7 @@ refused: after the install of a snapshot, segments that were sealed elsewhere ma
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
@@ -85,15 +85,14 @@ class History:
         applied = self._applied()
         recent = self._tail.since(start or BEGINNING, limit)
         if start is not None and start.index > recent.floor:
-            return _page(start, _from_tail(recent), applied, limit, None)
+            return _page(start, dict(map(_placed, recent.records)), applied, limit, None)
         recent = self._tail.since(BEGINNING)
         return await asyncio.to_thread(self._read, start, limit, recent, applied)
 
     def _read(self, start: Position | None, limit: int, recent: Captured, applied: int) -> Page:
         """Read all places; their order makes the result complete, as the module says."""
-        found = _from_tail(recent)
-        stored = self._store.events(start or BEGINNING, limit)
-        found.update((Position(e.index, e.ordinal), e.payload) for e in stored)
+        found = dict(map(_placed, recent.records))
+        found.update(map(_placed, self._store.events(start or BEGINNING, limit)))
         live = self._live_first(recent)
         stretch = self._stretch(live, recent)
         begin = _begin(start, stretch)
@@ -134,9 +133,9 @@ class History:
 
     def _live_first(self, recent: Captured) -> Position | None:
         """Find the first record that is in the store or the tail."""
-        for event in self._store.events(BEGINNING, 1):
+        for event in [*self._store.events(BEGINNING, 1), *recent.records[:1]]:
             return Position(event.index, event.ordinal)
-        return recent.records[0].record.position if recent.records else None
+        return None
 
     def _stretch(self, live: Position | None, recent: Captured) -> Stretch:
         """Find the longest history that ends now and has no gap."""
@@ -170,23 +169,28 @@ class History:
         return known[1]
 
     def _scan(self, live: Position, recent: Captured) -> Position | None:
-        first, start = True, (live.index, live.ordinal)
-        while events := self._store.events(start, SCAN):
-            payloads = [event.payload for event in events]
+        first = True
+        for records in self._batches_from(live, recent):
+            payloads = [record.payload for record in records]
             if first and isinstance(decode_record(payloads[0]).event, ClusterFormed):
                 return None
             if (found := boundary_in(payloads, live)) is not None:
                 return found
-            first, start = False, (events[-1].index, events[-1].ordinal + 1)
-        records = [stored.record for stored in recent.records]
-        if first and records and isinstance(records[0].event, ClusterFormed):
-            return None
-        found = boundary_in([stored.content for stored in recent.records], live)
-        return found or just_before(live)
+            first = False
+        return just_before(live)
+
+    def _batches_from(self, start: Position, recent: Captured) -> Iterator[list[EventRecord]]:
+        """Yield the records from `start` on: those of the store, then those of the tail."""
+        begin = (start.index, start.ordinal)
+        while records := self._store.events(begin, SCAN):
+            yield records
+            begin = (records[-1].index, records[-1].ordinal + 1)
+        if recent.records:
+            yield recent.records
 
 
-def _from_tail(recent: Captured) -> dict[Position, bytes]:
-    return {stored.record.position: stored.content for stored in recent.records}
+def _placed(record: EventRecord) -> tuple[Position, bytes]:
+    return Position(record.index, record.ordinal), record.payload
 
 
 def _begin(start: Position | None, stretch: Stretch) -> Position:

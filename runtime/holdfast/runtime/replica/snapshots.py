@@ -102,7 +102,9 @@ class StateSnapshots:
 
     def note(self, outcome: AppliedEntry, size: int) -> None:
         """Keep what one entry of `size` bytes added to the event log."""
-        self.tail.add(outcome.records)
+        self.tail.add(
+            [EventRecord(*record.position, content) for record, content in outcome.records]
+        )
         self._dirty += size
         if self._dirty >= DIRTY_BYTES:
             self._rests.hurry()  # the next one is due; else they fell behind a long load for good
@@ -172,8 +174,7 @@ class StateSnapshots:
         state, whole = image.state, image.heads.get(ALL, CHAIN_START)
         if state.applied_index <= self._mark.index:
             return
-        records = self.tail.through(state.applied_index)
-        events = (EventRecord(*stored.record.position, stored.content) for stored in records)
+        events = self.tail.through(state.applied_index)
         meta = StateMeta(state.applied_index, term, state.log_time_ms, whole)
         changed = image_changes(self._stored, image)
         try:

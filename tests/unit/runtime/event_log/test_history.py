@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from shutil import copytree, rmtree
@@ -82,11 +83,10 @@ class Places(StateStore):
             sealed = index - 1 if index - 1 in boundaries else 0
             records = [record(index, 0, sealed=sealed), record(index, 1)]
             self.evolved += records
-            self.tail.add(records)
+            self.tail.add([EventRecord(*one.record.position, one.content) for one in records])
 
     def make_durable(self, index: int) -> None:
-        moved = self.tail.through(index)
-        self.rows += [EventRecord(*one.record.position, one.content) for one in moved]
+        self.rows += self.tail.through(index)
         self.tail.durable(index)
 
     def seal(self, last: int, *, through: int | None = None) -> None:
@@ -339,6 +339,17 @@ def test_records_of_a_snapshot_under_way_are_not_missed(tmp_path: Path) -> None:
     assert during == list(range(1, 26))
     assert node.indexes() == list(range(1, 26))
     assert node.snapshots.tail.since(Position(0, 0)).floor == 20
+    node.store.close()
+
+
+def test_the_tail_keeps_bytes_and_not_the_values_that_they_encode(tmp_path: Path) -> None:
+    """S20: it grows up to 4 MiB of entries; as values each record takes more than a kilobyte."""
+    node = Snapshots(tmp_path)
+    node.evolve(1, 20)
+    kept = node.snapshots.tail.since(Position(0, 0)).records
+
+    assert len(kept) == 20
+    assert {type(part) for part in gc.get_referents(*kept)} == {int, bytes, type}
     node.store.close()
 
 

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from functools import lru_cache
-from itertools import compress
-from operator import is_not
+from itertools import compress, islice
+from operator import is_, is_not
 from typing import Any, Generic, TypeVar, cast, overload
 from zlib import crc32
 
@@ -131,10 +131,21 @@ def _diff(old: _Node, new: _Node) -> list[Any]:
         if type(before) is tuple and type(after) is tuple:
             pairs += compress(zip(before, after, strict=True), map(is_not, before, after))
             continue
-        was, now = _leaf_items(before), _leaf_items(after)
-        found += [key for key, value in now.items() if was.get(key, _MISSING) is not value]
-        found += [key for key in was if key not in now]
+        found += _differing(_leaf_items(before), _leaf_items(after))
     return found
+
+
+def _differing(was: dict[Any, Any], now: dict[Any, Any]) -> list[Any]:
+    """Return the keys that two leaves bind differently.
+
+    Nearly always the second is a copy of the first, with a value changed or a key added: then
+    nothing is looked up, since keys are in the same places, and new ones after them.
+    """
+    if len(was) <= len(now) and all(map(is_, was, now)):
+        changed = list(compress(now, map(is_not, was.values(), now.values())))
+        return changed + list(islice(now, len(was), None))
+    changed = [key for key, value in now.items() if was.get(key, _MISSING) is not value]
+    return changed + [key for key in was if key not in now]
 
 
 class PMap(Mapping[K, V], Generic[K, V]):
@@ -241,8 +252,17 @@ class PMap(Mapping[K, V], Generic[K, V]):
     @overload
     def get(self, key: K, /, default: V | T) -> V | T: ...
     def get(self, key: K, /, default: object = None) -> object:
-        """Return the value, or `default` if the key is not there."""
-        return self._leaf(key).get(key, default)
+        """Return the value, or `default` if the key is not there.
+
+        What `_leaf` does, once more: nothing is called as often.
+        """
+        node = self._root
+        if type(node) is tuple:
+            code, shift = _hash(key), _SHIFT_TOP
+            while type(node) is tuple:
+                node = node[(code >> shift) & _MASK]
+                shift -= _BITS
+        return node.get(key, default) if node else default
 
     def __contains__(self, key: object) -> bool:
         """Return whether the key is bound."""

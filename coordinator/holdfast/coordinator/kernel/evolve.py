@@ -32,7 +32,7 @@ from holdfast.coordinator.model.events import (
 from holdfast.coordinator.model.ids import GroupId
 from holdfast.coordinator.model.state import ABSENT, Group, State
 from holdfast.coordinator.offsets import evolve as evolve_offsets
-from holdfast.coordinator.structures.copies import with_two
+from holdfast.coordinator.structures.copies import with_one, with_two
 
 CLUSTER: Final[Mapping[type, Callable[[State, Any, Record], State]]] = {
     ClusterFormed: evolve_cluster.cluster_formed,
@@ -51,6 +51,7 @@ OFFSETS: Final[dict[type, Callable[[Group[Any], Any, Record], Group[Any]]]] = {
 """The folds of events that groups of all types have."""
 
 _counted: Final = with_two(Group, "version", "seq")
+_with_groups: Final = with_one(State, "groups")
 
 
 class Fold:
@@ -157,7 +158,14 @@ class Fold:
 
 
 def evolve(state: State, record: Record) -> State:
-    """Return the state after one record. Raises as `Fold.add` does."""
+    """Return the state after one record. Raises as `Fold.add` does.
+
+    A decision takes this way once for each event: one of a group changes that group alone.
+    """
+    event, group_id = record.event, record.group_id
+    if type(event) not in CLUSTER and not isinstance(event, RequestRecorded):
+        group = evolve_group(state.groups.get(group_id), event, record)  # type: ignore[arg-type]  # what is left
+        return _with_groups(state, state.groups.changed({group_id: group}))
     fold = Fold(state)
     fold.open(record.group_id)
     fold.add(record)

@@ -27,7 +27,7 @@ from holdfast.coordinator.model.commands import (
     Growing,
 )
 from holdfast.coordinator.model.rejections import PolicyViolation
-from holdfast.coordinator.model.usage import MORE, NEW, SAME, Usage
+from holdfast.coordinator.model.usage import MORE, NEW, NOTHING, SAME, Usage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -41,7 +41,7 @@ RESERVE: Final = 4
 """A quarter of the ceiling on bytes is kept for groups that are there, above it."""
 HALVES: Final = 2
 """Of the reserve; what overwrites has the first of them."""
-_COUNTS: Final = (
+_COUNTS: Final = (  # the first fields of `Usage`
     ("groups", "cluster.groups_max"),
     ("topics", "cluster.topics_max"),
     ("partitions", "cluster.partitions_max"),
@@ -58,9 +58,12 @@ def exceeded(draft: Draft, since: Mark, command: Growing) -> PolicyViolation | N
     `draft.used` is what everything took at the mark. If no ceiling is exceeded, it is increased by
     what was chosen; a member id that was given out counts as a member.
     """
-    grown = difference(since.state, draft.state, draft.rules.types, draft.group_id)
+    grown = more = difference(since.state, draft.state, draft.rules.types, draft.group_id)
     handed_out = len(draft.volatile.pending) - len(since.volatile.pending)
-    more = grown.plus(Usage(members=handed_out, state_bytes=handed_out * PENDING_BYTES))
+    if handed_out:
+        more = grown.plus(Usage(members=handed_out, state_bytes=handed_out * PENDING_BYTES))
+    if more == NOTHING:
+        return None
     over = _over_in_number(draft, more) or _over_in_bytes(draft, since, command, more)
     if over is None:
         draft.used, draft.grown = draft.used.plus(more), draft.grown.plus(grown)
@@ -68,6 +71,8 @@ def exceeded(draft: Draft, since: Mark, command: Growing) -> PolicyViolation | N
 
 
 def _over_in_number(draft: Draft, grown: Usage) -> PolicyViolation | None:
+    if max(grown[: len(_COUNTS)]) <= 0:
+        return None  # as most commands: they change what is there
     limits = settings.of_cluster(draft.state).ceilings
     for what, name in _COUNTS:
         used, more, most = (getattr(each, what) for each in (draft.used, grown, limits))
@@ -79,8 +84,8 @@ def _over_in_number(draft: Draft, grown: Usage) -> PolicyViolation | None:
 def _over_in_bytes(
     draft: Draft, since: Mark, command: Growing, grown: Usage
 ) -> PolicyViolation | None:
-    most = settings.of_cluster(draft.state).ceilings.state_bytes
     used, more = draft.used.state_bytes, grown.state_bytes
+    most = settings.of_cluster(draft.state).ceilings.state_bytes
     if more <= 0 or used + more <= most:
         return None
     extra = _extra(draft, since, command, grown)

@@ -74,9 +74,13 @@ def difference(before: State, after: State, types: Types, group_id: GroupId | No
     changed = after.groups.changed_since(before.groups) if group_id is None else (group_id,)
     for name in changed:
         old, new = before.groups.get(name), after.groups.get(name)
-        members += _count(new, types) - _count(old, types)
-        size += _of_group(old, new, types)
+        if old is not new:
+            members += _count(new, types) - _count(old, types)
+            size += _of_group(old, new, types)
     size += _grown(before.requests, after.requests, _request)
+    if before.topics is after.topics and before.settings is after.settings:  # as in most changes
+        more_groups = len(after.groups) - len(before.groups)
+        return Usage(groups=more_groups, members=members, state_bytes=size)
     size += _grown(before.topics, after.topics, _topic)
     size += _grown(before.settings.groups, after.settings.groups, _settings)
     return Usage(

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Final, Literal, NamedTuple, TypeAlias
+from operator import add, sub
+from typing import Any, Final, Literal, NamedTuple, TypeAlias
+
+_new: Final[Any] = tuple.__new__
+"""Makes a NamedTuple of its fields; each decision adds up several."""
 
 
 class Usage(NamedTuple):
@@ -16,23 +20,13 @@ class Usage(NamedTuple):
 
     def plus(self, other: Usage) -> Usage:
         """Return the sum."""
-        return Usage(
-            self.groups + other.groups,
-            self.topics + other.topics,
-            self.partitions + other.partitions,
-            self.members + other.members,
-            self.state_bytes + other.state_bytes,
-        )
+        made: Usage = _new(Usage, map(add, self, other))
+        return made
 
     def minus(self, other: Usage) -> Usage:
         """Return the difference."""
-        return Usage(
-            self.groups - other.groups,
-            self.topics - other.topics,
-            self.partitions - other.partitions,
-            self.members - other.members,
-            self.state_bytes - other.state_bytes,
-        )
+        made: Usage = _new(Usage, map(sub, self, other))
+        return made
 
 
 NOTHING: Final = Usage()

@@ -11,6 +11,7 @@ from time to time; near a ceiling, at every call.
 
 from __future__ import annotations
 
+from operator import ge
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.coordinator.groups.usage import PENDING_BYTES, difference
@@ -49,27 +50,28 @@ class Tally:
     def __init__(self) -> None:
         self._state = State()
         self._counted = NOTHING
-        self._landed = NOTHING
+        self._about = NOTHING  # with all claims, and with what landed since it was counted
         self._entries = 0
         self._claims: dict[GroupId, _Claim] = {}
         self._claimed = NOTHING
+        self._ceilings, self._near = NOTHING, _near(NOTHING)
 
     def follow(self, state: State) -> None:
         """Count what has changed since the last state that was followed."""
         self._counted = self._counted.plus(difference(self._state, state, TYPES))
-        self._state, self._landed, self._entries = state, NOTHING, 0
+        self._state, self._entries = state, 0
+        self._about = self._counted.plus(self._claimed)
 
     def used(self, state: State, ceilings: Usage = NOTHING) -> Usage:
         """Return the usage with all claims; `state` is the newest applied one.
 
         Exact near a ceiling; else it may lack growth that no group claimed since it was exact.
         """
-        if self._entries < ENTRIES_MAX:
-            about = self._counted.plus(self._landed).plus(self._claimed)
-            if not _near(about, ceilings):
-                return about
-        self.follow(state)
-        return self._counted.plus(self._claimed)
+        if ceilings is not self._ceilings:
+            self._ceilings, self._near = ceilings, _near(ceilings)
+        if self._entries >= ENTRIES_MAX or any(map(ge, self._about, self._near)):
+            self.follow(state)
+        return self._about
 
     def applied(self, state: State) -> None:
         """Count an applied entry; compute the difference if there were many."""
@@ -86,25 +88,32 @@ class Tally:
         known = self._claims.get(group_id, _NO_CLAIM)
         if made == known:
             return
-        self._claimed = self._claimed.plus(made.usage()).minus(known.usage())
+        more = made.usage().minus(known.usage())
+        self._claimed, self._about = self._claimed.plus(more), self._about.plus(more)
         if made == _NO_CLAIM:
             del self._claims[group_id]
         else:
             self._claims[group_id] = made
 
     def landed(self, group_id: GroupId) -> None:
-        """Drop the growth that a group had claimed: it is part of the state now."""
-        known = self._claims.get(group_id)
-        if known is not None:
-            self._landed = self._landed.plus(known.growth)
-            self.claim(group_id, NOTHING, known.handed_out)
+        """Drop the growth that a group had claimed: it is part of the state now.
+
+        The sum stays what it is until the next difference tells the growth exactly.
+        """
+        known = self._claims.pop(group_id, None)
+        if known is None:
+            return
+        self._claimed = self._claimed.minus(known.growth)
+        if known.handed_out:
+            self._claims[group_id] = _Claim(NOTHING, known.handed_out)
 
     def clear(self) -> None:
         """Drop all claims: this node does not lead any more."""
         self._claims.clear()
-        self._claimed = NOTHING
+        self._about, self._claimed = self._about.minus(self._claimed), NOTHING
 
 
-def _near(used: Usage, ceilings: Usage) -> bool:
+def _near(ceilings: Usage) -> Usage:
+    """Return from which usage on each ceiling is near."""
     part, whole = _NEAR
-    return any(each * whole >= most * part for each, most in zip(used, ceilings, strict=True))
+    return Usage(*(-(-most * part // whole) for most in ceilings))

@@ -50,11 +50,13 @@ from holdfast.coordinator.model.state import State
 from holdfast.coordinator.model.usage import NOTHING, Usage
 from holdfast.coordinator.model.volatile import Volatile
 from holdfast.coordinator.offsets import commits
+from holdfast.coordinator.structures.copies import with_one
 
 _Unasked: TypeAlias = DeadlineFired | CallBroken | ExpireOffsets | FormCluster | SealSegment
 """Commands of the node itself: nobody waits for an answer."""
 
 RULES: Final = Rules(evolve, TYPES)
+_at: Final = with_one(State, "log_time_ms")
 
 __all__ = ["decide", "decide_all", "group_of", "on_leading"]
 
@@ -85,7 +87,7 @@ def decide_all(
     other groups have under way; ceilings limit it.
     """
     if log_time_ms > state.log_time_ms:
-        state = state._replace(log_time_ms=log_time_ms)
+        state = _at(state, log_time_ms)
     draft = new_draft(state, volatile, group_id, used)
     for command in commands:
         _decide(draft, command)

@@ -6,6 +6,7 @@ none and no earlier batch of the group is under way). They are values; they chan
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
@@ -55,18 +56,20 @@ class Renew:
 Effect: TypeAlias = Answer | Arm | Cancel | Renew
 
 
-def settled(effects: tuple[Effect, ...], token: int) -> tuple[Effect, ...]:
+def settled(effects: Iterable[Effect], token: int) -> tuple[Effect, ...]:
     """Return the effects of a committed decision: its own grants get their token (S13).
 
     `token` is `ids.fencing_token` of the entry that holds the decision's events. Answers without
     a grant, or with an older one, stay as they are.
     """
-    return tuple(
-        Answer(effect.call, replies.with_token(effect.reply, token))
-        if isinstance(effect, Answer)
-        else effect
-        for effect in effects
-    )
+    return tuple([_settled(effect, token) for effect in effects])
+
+
+def _settled(effect: Effect, token: int) -> Effect:
+    if not isinstance(effect, Answer):
+        return effect
+    reply = replies.with_token(effect.reply, token)
+    return effect if reply is effect.reply else Answer(effect.call, reply)
 
 
 class Decision(NamedTuple):

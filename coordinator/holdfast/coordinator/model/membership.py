@@ -125,10 +125,11 @@ _MANY: Final = attrgetter("member_ids")
 _INSTANCE: Final = attrgetter("instance_id")
 _PROTOCOLS: Final = attrgetter("profile.protocols")
 _REASON: Final = attrgetter("reason")
-_UNTOUCHED: Final = Line()
+UNTOUCHED: Final = Line()
+"""Of events that do nothing to members."""
 
 TABLE: Final[Mapping[type, Line]] = {
-    ev.GroupCreated: _UNTOUCHED,
+    ev.GroupCreated: UNTOUCHED,
     ev.MemberJoined: Line(JOINED, came=_one, instance_id=_INSTANCE, protocols=_PROTOCOLS),
     ev.MemberUpdated: Line(UPDATED, named=_one, protocols=_PROTOCOLS),
     ev.StaticMemberReplaced: Line(
@@ -149,14 +150,14 @@ TABLE: Final[Mapping[type, Line]] = {
     ev.MemberExpired: Line(EXPIRED, went=_one),
     ev.MemberRefused: Line(REFUSED, went=_one),
     ev.GroupDeleted: Line(everyone=ENDED),
-    ev.OffsetsCommitted: _UNTOUCHED,
-    ev.OffsetsDeleted: _UNTOUCHED,
-    ev.RequestRecorded: _UNTOUCHED,
-    ev.ClusterFormed: _UNTOUCHED,
-    ev.SettingsChanged: _UNTOUCHED,
-    ev.TopicsCreated: _UNTOUCHED,
-    ev.PartitionsAdded: _UNTOUCHED,
-    ev.TopicsDeleted: _UNTOUCHED,
-    ev.SegmentSealed: _UNTOUCHED,
+    ev.OffsetsCommitted: UNTOUCHED,
+    ev.OffsetsDeleted: UNTOUCHED,
+    ev.RequestRecorded: UNTOUCHED,
+    ev.ClusterFormed: UNTOUCHED,
+    ev.SettingsChanged: UNTOUCHED,
+    ev.TopicsCreated: UNTOUCHED,
+    ev.PartitionsAdded: UNTOUCHED,
+    ev.TopicsDeleted: UNTOUCHED,
+    ev.SegmentSealed: UNTOUCHED,
 }
 """By the event's class: a line for every event, also for those that leave members alone."""

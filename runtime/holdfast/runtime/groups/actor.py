@@ -28,7 +28,7 @@ from holdfast.runtime.groups.pending_calls import Answered
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable
 
-    from holdfast.coordinator.model.commands import Command
+    from holdfast.coordinator.model.commands import Caller, Command
     from holdfast.coordinator.model.effects import Decision, Effect
     from holdfast.coordinator.model.events import Part
     from holdfast.coordinator.model.ids import CallId, GroupId, Position
@@ -145,7 +145,9 @@ class Actor:
         """
         batch = self._batch
         volatile = self.volatile if batch is None else batch.volatile
-        growth = NOTHING if batch is None else Usage(*(max(each, 0) for each in batch.growth))
+        growth = NOTHING if batch is None else batch.growth
+        if min(growth) < 0:
+            growth = Usage(*(max(each, 0) for each in growth))
         self._desk.claim(self.group_id, growth, len(volatile.pending))
 
     @property
@@ -260,10 +262,10 @@ class Actor:
             self._fail(batch, lambda: self._fault(error))
             self._try_later(batch, REFUSED_RETRY_S)
             self._go_on()
-        elif future.result().impossible:
+        elif (committed := future.result()).impossible:
             self._refuse_broken(batch, ["every node found that it cannot be applied"])
-        elif future.result().applied:
-            self._adopt(batch, future.result().first)
+        elif committed.applied:
+            self._adopt(batch, committed.first)
             self._go_on()
         else:
             self._decide_again(batch)
@@ -277,7 +279,7 @@ class Actor:
         self.volatile = self._heartbeats.merged(before, batch.volatile)
         self._heartbeats.forget()
         token = fencing_token(self._desk.state.recovery_number, first.index)
-        effects = settled(tuple(batch.effects), token)
+        effects = settled(batch.effects, token)
         self._carry_out(effects, first, batch.commands, batch.unrecorded)
 
     def _decide_again(self, batch: Batch) -> None:
@@ -331,11 +333,13 @@ class Actor:
 
     def _served(self, commands: Iterable[Command]) -> dict[CallId, Position]:
         """Return where the log has the requests of these calls, by this or an earlier try (S14)."""
-        callers = [command.caller for command in commands if call_of(command)]  # type: ignore[union-attr]  # one that has a call has a caller
         places: dict[CallId, Position] = {}
-        for caller in callers:
+        for command in commands:
+            caller: Caller | None = getattr(command, "caller", None)
+            if caller is None or not caller.call or not caller.request_id:
+                continue
             key = RequestKey(caller.principal, self.group_id, caller.request_id)
-            record = self._desk.state.requests.get(key) if caller.request_id else None
+            record = self._desk.state.requests.get(key)
             if record is not None:
                 places[caller.call] = record.position
         return places

@@ -26,7 +26,14 @@ from holdfast.coordinator.model.commands import (
     SyncGroup,
 )
 from holdfast.coordinator.model.effects import Answer
-from holdfast.coordinator.model.membership import ENDED, FREED, GRANTED, REPLACED, line_of
+from holdfast.coordinator.model.membership import (
+    ENDED,
+    FREED,
+    GRANTED,
+    REPLACED,
+    UNTOUCHED,
+    line_of,
+)
 from holdfast.coordinator.model.usage import NOTHING
 
 if TYPE_CHECKING:
@@ -54,6 +61,8 @@ class Batch:
     __slots__ = (
         "_closed",
         "_named",
+        "_weighed",
+        "_weight",
         "_weight_max",
         "base",
         "commands",
@@ -65,7 +74,6 @@ class Batch:
         "touched",
         "unrecorded",
         "volatile",
-        "weight",
     )
 
     def __init__(self, group_id: GroupId, base: State, volatile: Volatile) -> None:
@@ -80,9 +88,9 @@ class Batch:
         self.unrecorded: set[CallId] = set()
         """Calls that are answered with the batch, but for which it records nothing."""
         self._named: set[MemberId] | None = set()
-        self.weight = 0
         self.growth = NOTHING
         """The growth of the cluster's state by the batch, as far as ceilings bound it."""
+        self._weight = self._weighed = 0  # of the first commands, and how many those are
         self._weight_max = min(WEIGHT_MAX, settings.of_cluster(base).entry_bytes_max // 2)
         self._closed = False
 
@@ -93,7 +101,9 @@ class Batch:
         and later commands must not overtake it. A boundary behind records that were applied since
         the batch began would have no effect on the batch's state (S22).
         """
-        full = self.weight + _weight(command) > self._weight_max
+        self._weight += sum(map(_weight, self.commands[self._weighed :]))
+        self._weighed = len(self.commands)
+        full = self._weight + _weight(command) > self._weight_max
         newer = isinstance(command, SealSegment) and command.last.index > self.base.applied_index
         self._closed = self._closed or full or newer or len(self.commands) >= COMMANDS_MAX
         return not self._closed
@@ -105,9 +115,8 @@ class Batch:
 
     def add(self, command: Command, decision: Decision) -> None:
         """Add a decision that was made on this batch's state and volatile part."""
+        self.growth = self.growth.plus(decision.growth) if self.commands else decision.growth
         self.commands.append(command)
-        self.weight += _weight(command)
-        self.growth = self.growth.plus(decision.growth)
         self.volatile = decision.volatile
         self.effects.extend(decision.effects)
         if not decision.events:
@@ -120,8 +129,10 @@ class Batch:
 
     def _note(self, event: ev.Event) -> None:
         """Note the members that an event names (None: all), and those whose calls must wait."""
-        group = self.state.groups.get(self.group_id)
         line = line_of(event)
+        if line is UNTOUCHED:
+            return
+        group = self.state.groups.get(self.group_id)
         self.touched.update(_touched(event, line, type_of(group).members(group) if group else ()))
         if line.everyone in _WHOLE:
             self._named = None

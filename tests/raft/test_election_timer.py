@@ -47,3 +47,30 @@ def test_s10a_a_timer_that_fires_within_a_tick_asks_for_pre_votes_first() -> Non
     c.tick("B")
     assert c.engine("B").status().term == term
     assert c.engine("B").overlay.state.election_deadline > c.nodes["B"].clock()
+
+
+def test_s10b_a_node_without_peers_leads_without_waiting() -> None:
+    """At its first start, and at later ones: nobody else can lead, or was promised anything."""
+    c = Cluster("A", formed=False)
+    c.tick("A")
+    c.clock.advance(0.001)
+    c.tick("A")
+    assert c.engine("A").status().role == "leader"
+
+    c.restart("A")
+    c.clock.advance(0.001)
+    c.tick("A")
+    assert c.engine("A").status().role == "leader"
+
+
+def test_s10b_a_node_that_lost_its_peers_from_its_configuration_keeps_its_promise() -> None:
+    """The disks that it formed a cluster with may still have a leader, which counts on it."""
+    c = Cluster()
+    c.elect("A")
+    c.crash("B")
+    c.ids = "B"
+    c.start("B")
+    c.clock.advance(SETTINGS.election_min - 0.01)
+    c.tick("B")
+    assert not c.engine("B").overlay.state.is_candidate
+    assert c.engine("B").status().role == "follower"

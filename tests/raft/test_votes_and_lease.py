@@ -122,7 +122,7 @@ def test_s10b_the_promise_of_an_earlier_start_binds(switches: Switches) -> str:
 
 def test_s10b_the_promise_is_lowered_only_after_its_silence() -> None:
     """A crash during the silence must find the longer promise again."""
-    c = Cluster("A", settings=replace(SETTINGS, election_min=4.0, election_max=10.0))
+    c = Cluster(settings=replace(SETTINGS, election_min=4.0, election_max=10.0))
     c.restart("A", settings=SETTINGS)
     c.tick("A")
     stored = c.disks["A"].journal.load().identity

@@ -177,5 +177,10 @@ class Context:
         return switch in self.switches
 
     def election_timeout(self) -> float:
-        """Draw a timeout between the election minimum and maximum, in seconds."""
+        """Draw a timeout between the election minimum and maximum, in seconds; 0 without peers.
+
+        The timeout gives a leader time to be heard, and a node without peers hears nobody.
+        """
+        if not self.state.peers:
+            return 0.0
         return self.random.uniform(self.settings.election_min, self.settings.election_max)

@@ -27,7 +27,7 @@ class NodeIdentity:
         """Whether this disk was nobody's before this start."""
         if stored is not None:
             _refuse_foreign(ctx, stored)
-        promised = stored.promise_ms / 1000 if stored else 0.0
+        promised = stored.promise_ms / 1000 if stored and _has_promised(ctx, stored) else 0.0
         if promised and not ctx.on(Switch.S10_PROMISE):
             promised = ctx.settings.election_min
         silent = promised if ctx.on(Switch.S10_SILENCE) else 0.0
@@ -105,6 +105,14 @@ class NodeIdentity:
         """Replace an earlier, longer promise once its silence is over (S10 b)."""
         if self._identity.promise_ms > self.promise_ms and not self.is_silent:
             self._store(replace(self._identity, promise_ms=self.promise_ms))
+
+
+def _has_promised(ctx: Context, stored: Identity) -> bool:
+    """Return whether an earlier start may have told another node for how long it gives no vote.
+
+    A node that has always been alone has led itself: that leader ended with its process.
+    """
+    return bool(ctx.state.peers) or any(node != ctx.node_id for node, _ in stored.formed)
 
 
 def _refuse_foreign(ctx: Context, stored: Identity) -> None:

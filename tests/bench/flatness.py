@@ -13,6 +13,9 @@ from typing import Final, NamedTuple
 SIGNS: Final = "▁▂▃▄▅▆▇█"
 WARM_SHARE: Final = 1 / 3
 """Five of fifteen minutes."""
+WARM_SECONDS_MIN: Final = 240.0
+"""At 500 changes a second a node has taken two snapshots by then: what it keeps of the newest
+entries, in its log and for its event log, has reached the size at which it stays."""
 
 
 class Sample(NamedTuple):
@@ -22,6 +25,11 @@ class Sample(NamedTuple):
     changes: int
     memory: dict[str, int]
     disk: dict[str, int]
+
+
+def long_enough(seconds: float) -> bool:
+    """Whether memory can be flat in a run of so many seconds, once it has warmed up."""
+    return seconds * WARM_SHARE >= WARM_SECONDS_MIN
 
 
 def halves(samples: Sequence[Sample]) -> tuple[list[Sample], list[Sample]]:

@@ -17,7 +17,7 @@ from typing import Final
 
 from bench import changes, machine
 from bench.figures import Effort, Figure, most, quantile
-from bench.flatness import Sample, bytes_a_change, drawn, growth, halves
+from bench.flatness import Sample, bytes_a_change, drawn, growth, halves, long_enough
 from bench.group import Members
 from bench.heartbeats import INTERVAL_S, check_batch
 from bench.rig import Bench, Running, Watch, shares
@@ -52,6 +52,7 @@ async def soak(bench: Bench) -> None:
             before, watch = await moment(running), Watch(running)
             samples = await _sampled(bench, running, steady)
             effort, after = watch.effort(), await moment(running)
+    _add_memory(bench, samples)
     _add(bench, samples, steady.times, effort)
     bench.add(Figure("soak", "elections", after.term - before.term, "", most(0)))
 
@@ -86,13 +87,18 @@ def _shown(sample: Sample, whole_s: float, late: Sequence[float]) -> str:
     )
 
 
-def _add(bench: Bench, samples: Sequence[Sample], times: Sequence[float], effort: Effort) -> None:
+def _add_memory(bench: Bench, samples: Sequence[Sample]) -> None:
+    """Add each node's growth. A short run ends while memory fills: its growth has no goal."""
+    goal = most(FLAT) if long_enough(bench.sizes.soak_s) else None
     for name in sorted(samples[0].memory):
         line = [sample.memory[name] for sample in samples]
         bench.say(f"soak: RssAnon of {name} {drawn(line)} {line[-1] / 2**20:.0f} MiB")
         what = f"RssAnon of {name}, the last third / the third before"
         more: dict[str, object] = {"mib": [used / 2**20 for used in line]}
-        bench.add(Figure("soak", what, growth(samples, name), "times", most(FLAT), more=more))
+        bench.add(Figure("soak", what, growth(samples, name), "times", goal, more=more))
+
+
+def _add(bench: Bench, samples: Sequence[Sample], times: Sequence[float], effort: Effort) -> None:
     disks = [sum(sample.disk.values()) for sample in samples]
     bench.say(f"soak: disks {drawn(disks)} {disks[-1] / 2**20:.0f} MiB")
     first, second = (bytes_a_change(half) for half in halves(samples))

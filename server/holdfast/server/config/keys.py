@@ -54,8 +54,9 @@ KEYS: Final = (
         "How long a graceful stop may take before what is left is cut off.",
         "ms", least=100, most=10 * _MINUTE),
     Key("node", "disk_reserve_bytes", "integer", None,
-        "Free space below which no data directory is begun and changes are refused, while what was "
-        "accepted is still kept (S20). "
+        "Free space below which changes are refused, while what was accepted is still kept (S20). "
+        "To begin a data directory, 16 MiB more must be free: the files of the journal's tail take "
+        "them at once, and so they do when a directory of 0.1.0 is started for the first time. "
         "Unset: the larger of 256 MiB and 5 % of the file system.", "bytes", optional=True),
     Key("cluster", "id", "text", None,
         "The cluster's id, the same on all nodes. A directory of another cluster is refused.",

@@ -14,7 +14,7 @@ from holdfast.storage.disk.environment import error_code, open_databases, open_e
 from holdfast.storage.disk.folder import Folder
 from holdfast.storage.errors import DirectoryRefused, JournalDamaged, Refusal
 from holdfast.storage.journal.commit_mark import MARK_FILE, TAIL_MARK_FILE, read_mark
-from holdfast.storage.journal.lmdb_image import DATABASE_NAMES, read_checkpoint, read_image
+from holdfast.storage.journal.lmdb_image import DATABASE_NAMES, read_with_checkpoint
 from holdfast.storage.journal.tail_recovery import (
     Checkpoint,
     recover,
@@ -52,8 +52,7 @@ def _read_environment(path: Path) -> tuple[JournalImage, Checkpoint | None]:
     with open_environment(path, readonly=True) as environment:
         _refuse_rollback(path, environment.info()["last_txnid"])
         databases = open_databases(environment, DATABASE_NAMES)
-        image = read_image(path, environment, databases)
-        return image, read_checkpoint(path, environment, databases)
+        return read_with_checkpoint(path, environment, databases)
 
 
 def _refuse_rollback(path: Path, found: int) -> None:

@@ -48,9 +48,17 @@ TAIL = b"tail"
 
 def read_image(path: Path, environment: lmdb.Environment, databases: Databases) -> JournalImage:
     """Read and verify everything that a journal holds. Raises `JournalDamaged`."""
+    return read_with_checkpoint(path, environment, databases)[0]
+
+
+def read_with_checkpoint(
+    path: Path, environment: lmdb.Environment, databases: Databases
+) -> tuple[JournalImage, Checkpoint | None]:
+    """Read and verify everything, and up to where it holds the tail. Raises as its two parts do."""
     try:
         with reading(environment) as txn:
-            image = _read_named(path, txn, databases[NAMED])
+            stored = dict(walk(txn, databases[NAMED]))
+            image, checkpoint = _named_of(path, stored), _checkpoint_in(path, stored)
             entries = tuple(read_entries(path, txn, databases[ENTRIES], image.anchor[0]))
     except lmdb.Error as error:
         raise JournalDamaged(path, None, str(error)) from error
@@ -60,7 +68,7 @@ def read_image(path: Path, environment: lmdb.Environment, databases: Databases) 
     fault = fault_of(outline_of(image))
     if fault is not None:
         raise JournalDamaged(path, None, fault)
-    return image
+    return image, checkpoint
 
 
 def read_entries(
@@ -94,16 +102,22 @@ def read_checkpoint(
     try:
         with reading(environment) as txn:
             stored = dict(walk(txn, databases[NAMED]))
+    except lmdb.Error as error:
+        raise JournalDamaged(path, None, str(error)) from error
+    return _checkpoint_in(path, stored)
+
+
+def _checkpoint_in(path: Path, stored: dict[bytes, bytes]) -> Checkpoint | None:
+    try:
         if _schema_of(path, stored) == SCHEMA_ALONE:
             return None
         return _checkpoint_of(_body(stored, TAIL))
-    except (lmdb.Error, RecordDamaged) as error:
+    except RecordDamaged as error:
         raise JournalDamaged(path, None, str(error)) from error
 
 
-def _read_named(path: Path, txn: lmdb.Transaction[bytes], database: lmdb._Database) -> JournalImage:
+def _named_of(path: Path, stored: dict[bytes, bytes]) -> JournalImage:
     """Read the named records as an image without entries."""
-    stored = dict(walk(txn, database))
     try:
         _schema_of(path, stored)
         return JournalImage(

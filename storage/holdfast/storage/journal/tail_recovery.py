@@ -109,8 +109,8 @@ def refuse_lost_batch(path: Path, known: int, found: int) -> None:
         raise JournalDamaged(
             path,
             None,
-            f"batch {known} of its tail was durable, and the last one found is {found}: the file "
-            "is damaged, or it was replaced by an older one",
+            f"batch {known} of its tail was durable, and the last one found is {found}: its newest "
+            "file is damaged or missing, or was replaced by an older one",
         )
 
 

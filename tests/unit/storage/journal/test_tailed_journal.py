@@ -327,6 +327,56 @@ def test_a_batch_that_the_mark_knows_must_be_there(tmp_path: Path) -> None:
     again.close()
 
 
+def two_files(machine: Machine) -> int:
+    """Leave a full file and a newer one, as a kill before the helper ran; return the last number.
+
+    Nothing but the mark says that there was a newer one.
+    """
+    started = loaded(machine)
+    for index in range(1, BATCHES_A_FILE + 3):
+        started.journal.commit(entry(index))
+    assert sorted(machine.durable) == [file_name(1), file_name(2)]
+    return BATCHES_A_FILE + 2
+
+
+def test_s21_a_missing_newest_file_of_the_tail_is_told_by_the_mark(machine: Machine) -> None:
+    """No number is missing between the files that are there, so the mark alone can tell this node.
+
+    If a power cut took the mark as well, the peers remember (tests/raft/test_flipped_tail.py).
+    """
+    last = two_files(machine)
+    del machine.durable[file_name(2)]
+    sentence = (
+        f"batch {last} of its tail was durable, and the last one found is {BATCHES_A_FILE}: "
+        "its newest file is damaged or missing"
+    )
+
+    with pytest.raises(JournalDamaged, match=sentence):
+        Started(machine).journal.load()
+
+
+def test_s21_both_files_missing_are_told_without_a_mark(machine: Machine) -> None:
+    """The checkpoint says that a file stands behind it, always."""
+    two_files(machine)
+    machine.durable.clear()
+    machine.mark = 0
+
+    with pytest.raises(JournalDamaged, match=f"the file {file_name(1)} of its tail is missing"):
+        Started(machine).journal.load()
+
+
+def test_a_missing_file_in_which_nothing_was_written_is_made_anew(machine: Machine) -> None:
+    """Nothing is lost with it; a start that found no room for it leaves the same."""
+    started = loaded(machine)
+    started.journal.commit(entry(1))
+    started.helper.run()
+    del machine.durable[file_name(2)]
+    again = Started(machine)
+
+    assert len(again.journal.load().entries) == 1
+    again.journal.commit(entry(2))
+
+
 def test_a_torn_batch_is_told(machine: Machine, caplog: pytest.LogCaptureFixture) -> None:
     """An operator who looks for what a power cut did finds a sentence."""
     caplog.set_level(logging.INFO)

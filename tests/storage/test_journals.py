@@ -19,9 +19,18 @@ from holdfast.storage.journal.journal import Journal, JournalBatch
 from holdfast.storage.journal.lmdb_image import SCHEMA, SCHEMA_TAILED
 from holdfast.storage.journal.lmdb_journal import LmdbJournal
 from holdfast.storage.journal.memory_journal import MemoryDisk, MemoryJournal
+from holdfast.storage.journal.tail_file import BLOCK
 from holdfast.storage.journal.tailed_journal import open_journal
 from holdfast.storage.state.state_store import StateStore
-from storage.journal_suite import JournalDisk, JournalGuardSuite, JournalSuite, entries, opened
+from storage.full_disks import files_limited
+from storage.journal_suite import (
+    JournalDisk,
+    JournalGuardSuite,
+    JournalSuite,
+    entries,
+    opened,
+    reopened,
+)
 from storage.tail_power import Machine, Started
 
 if TYPE_CHECKING:
@@ -148,6 +157,22 @@ def test_a_batch_that_may_not_be_durable_fails_for_good(
         journal.commit(JournalBatch(append=entries(3, 3)))
     journal.close()
     assert disk.open().load().entries == entries(1, 2)
+
+
+@pytest.mark.parametrize("kind", [LmdbDisk, TailedDisk])
+def test_s20_a_limit_on_the_size_of_files_is_want_of_room(
+    tmp_path: Path, kind: type[LmdbDisk | TailedDisk]
+) -> None:
+    """RLIMIT_FSIZE: nothing of the batch is kept; the sentence says which limit to raise."""
+    disk = kind(tmp_path / "raft")
+    journal = opened(disk, JournalBatch(append=entries(1, 2)))
+
+    # None of LMDB's pages can be written; of the tail's file, the blocks so far.
+    with files_limited(2 * BLOCK), pytest.raises(JournalFailed, match="ulimit -f") as failure:
+        journal.commit(JournalBatch(append=entries(3, 3)))
+
+    assert (failure.value.code, failure.value.disk_full) == (errno.EFBIG, True)
+    assert reopened(disk, journal).entries == entries(1, 2)
 
 
 def test_a_full_map_is_want_of_room(tmp_path: Path) -> None:

@@ -192,7 +192,9 @@ class DirectoryRefused(StorageError):
 
 # LMDB's MDB_MAP_FULL: the map, not the disk, is at its end. The remedy is the same kind: room.
 MAP_FULL = -30792
-_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, MAP_FULL})
+# EFBIG is want of room as well: a limit on the size of this process's files ends there, as a disk
+# would, and an operator can raise it while the node runs.
+_NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, MAP_FULL})
 
 
 def is_want_of_room(code: int) -> bool:
@@ -207,6 +209,10 @@ def state_failure(path: Path, operation: str, cause: Exception, code: int) -> St
 
 
 def _next_step(code: int) -> str:
+    if code == errno.EFBIG:
+        return "Raise the limit on the size of its files (ulimit -f, or LimitFSIZE of its service)"
     if is_want_of_room(code):
         return "Free space on its file system"
+    if code == errno.EIO:  # LMDB says so, too, if a disk was full in the middle of a write
+        return "Examine the disk, the free space on it, and the kernel's log"
     return "Examine the disk and the kernel's log"

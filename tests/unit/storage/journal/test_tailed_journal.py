@@ -216,22 +216,27 @@ def test_a_failure_behind_fails_the_next_batch_for_good(machine: Machine) -> Non
 class FullDisk(ModelFiles):
     """A disk on which no file can be made, as long as it is full."""
 
-    full = True
+    full, code = True, errno.ENOSPC
 
     def create(self, name: str, size: int) -> None:
         if self.full and len(self.names()) > 0:
             super().create(name, size // 2)
-            raise OSError(errno.ENOSPC, "No space left on device")
+            raise OSError(self.code, "No space left on device")
         super().create(name, size)
 
 
+@pytest.mark.parametrize("code", [errno.ENOSPC, errno.EDQUOT, errno.EFBIG])
 @pytest.mark.parametrize("room_again", [True, False])
 def test_s20_a_disk_without_room_for_the_next_file_is_no_failure_before_it_is_needed(
-    machine: Machine, *, room_again: bool
+    machine: Machine, code: int, *, room_again: bool
 ) -> None:
-    """Proposals are refused by the reserve long before; a batch fails only if it has no room."""
+    """Proposals are refused by the reserve long before; a batch fails only if it has no room.
+
+    A quota, or a limit on the size of the process's files, is raised as space is freed.
+    """
     started = Started(machine)
     files = FullDisk(machine)
+    files.code = code
     started.journal._files = files
     started.journal.load()
     started.helper.run()

@@ -1,8 +1,9 @@
 """Calls between nodes beside the log: a request, and an answer in chunks, on an own connection.
 
 So their bytes never delay a heartbeat (S7, S18). Both sides block in helper threads of their own;
-a peer has one answer of a kind at a time, so those are few. After the greetings the caller sends
-the request as one frame; each frame of the answer begins with a byte that says what it is.
+a peer has one answer of a kind at a time, so those are few. What an answer reads from the disk
+waits for all others' requests there. After the greetings the caller sends the request as one frame;
+each frame of the answer begins with a byte that says what it is.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from holdfast.raft.transport.dialling import Dialler
 from holdfast.raft.transport.frames import FRAME_BYTES_MAX, FrameReader, pack
 from holdfast.raft.transport.identity import shown
 from holdfast.raft.wire.greeting import REFUSAL_CHARACTERS
+from holdfast.storage.disk.priority import idle_disk_for_good
 
 logger = logging.getLogger(__name__)
 
@@ -118,6 +120,7 @@ class SideCalls:
         ).start()
 
     def _serve(self, peer: str, method: str, connection: socket.socket) -> None:
+        idle_disk_for_good()
         try:
             self._sockets.add(connection)
             self._answer(self._offers[method], connection)

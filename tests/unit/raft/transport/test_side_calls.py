@@ -8,6 +8,7 @@ from contextlib import ExitStack
 
 import pytest
 
+from harness.disk_class import IDLE, disk_class
 from holdfast.raft.api import BadMessage
 from holdfast.raft.messages import VoteGranted
 from holdfast.raft.transport.peer_transport import PeerTransport
@@ -94,6 +95,15 @@ def test_a_peer_has_one_answer_of_a_kind_at_a_time(nodes: Nodes) -> None:
     with pytest.raises(OSError, match="is being answered"):
         list(nodes.transports["a"].call("b", "Things", b"all"))
     assert sum(1 for _ in first) == CHUNKS - 1
+
+
+def test_s22_an_answer_reads_its_disk_when_nobody_else_does(nodes: Nodes) -> None:
+    """Segments are megabytes that nobody waits for; the sync beside them is waited for."""
+    at = addresses("a", "b")
+    serving(nodes, "b", at, None, lambda _request: iter([b"%d" % disk_class()]))
+    serving(nodes, "a", at, None)
+
+    assert list(nodes.transports["a"].call("b", "Things", b"all")) == [b"%d" % IDLE]
 
 
 def test_a_peer_that_is_not_there_is_an_error(nodes: Nodes) -> None:

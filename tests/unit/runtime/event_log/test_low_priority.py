@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import json
 import os
 import signal
@@ -14,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from harness.disk_class import IDLE, NORMAL, disk_class
 from harness.poll import until
 from holdfast.runtime.event_log.child import run_child
 from holdfast.storage.disk import priority
@@ -49,11 +49,6 @@ import asyncio, sys
 from holdfast.runtime.event_log.child import run_child
 asyncio.run(run_child("waits", sys.argv[1]))
 """
-
-
-def idle(thread: int = 0) -> int:
-    get = {"x86_64": 252, "aarch64": 31, "riscv64": 31}[os.uname().machine]
-    return int(ctypes.CDLL(None).syscall(get, 1, thread)) >> 13
 
 
 @pytest.fixture
@@ -129,5 +124,5 @@ def test_a_child_of_a_process_that_is_gone_does_not_begin() -> None:
 
 def test_a_thread_s_disk_requests_wait_for_others_only_during_the_work() -> None:
     with priority.idle_disk():
-        assert idle() == 3
-    assert idle() == 0
+        assert disk_class() == IDLE
+    assert disk_class() == NORMAL

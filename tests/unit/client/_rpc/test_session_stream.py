@@ -16,6 +16,7 @@ from holdfast.client._rpc.session_stream import REQUEST_BYTES_MAX
 from holdfast.client._session.session_io import Failure, FailureKind
 from holdfast.v1 import group_pb2, offset_pb2
 from unit.client.fake_cluster import fake_cluster
+from unit.server.nodes import served, topic, until
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Coroutine
@@ -229,5 +230,61 @@ def test_calls_in_flight_are_cancelled_when_the_caller_is_closed() -> None:
             await caller.close()
             with pytest.raises(asyncio.CancelledError):
                 await joining
+
+    run(scenario())
+
+
+def wide(group_id: str, partitions: int) -> offset_pb2.OffsetCommitRequest:
+    """A commit for many partitions."""
+    parts = [
+        offset_pb2.OffsetCommitRequestPartition(partition_index=n, committed_offset=n)
+        for n in range(partitions)
+    ]
+    named = offset_pb2.OffsetCommitRequestTopic(name="t", partitions=parts)
+    return offset_pb2.OffsetCommitRequest(group_id=group_id, topics=[named])
+
+
+def test_calls_that_are_ready_together_never_exceed_what_a_node_takes_in_a_message() -> None:
+    """A node ends the stream for a message with too long lists, and with it every call on it."""
+
+    async def scenario() -> None:
+        async with served() as node:
+            await topic(node)
+            caller = Caller(node.address, on_streams=True)
+            try:
+                ready = [caller.attempt(wide(f"g{n}", 100), PATIENCE_MS) for n in range(110)]
+                answers = await asyncio.gather(*ready)
+                assert {type(one) for one in answers} == {offset_pb2.OffsetCommitResponse}
+            finally:
+                await caller.close()
+
+    run(scenario())
+
+
+def test_calls_that_are_given_up_together_end_no_other_call() -> None:
+    """A node that stood still makes thousands late at once; a message may give up 2,000."""
+
+    async def scenario() -> None:
+        async with served() as node:
+            await topic(node)
+            caller = Caller(node.address, on_streams=True)
+            calls, before = node.node.actors.calls, len(node.replica.proposed)
+            try:
+                node.replica.hold = True
+                waiting = asyncio.create_task(caller.attempt(wide("kept", 1), PATIENCE_MS))
+                lost = [
+                    asyncio.create_task(caller.attempt(wide("lost", 1), PATIENCE_MS))
+                    for _ in range(2_500)
+                ]
+                await until(lambda: len(calls) == 1 + len(lost))
+                for one in lost:
+                    one.cancel()
+                await until(lambda: len(calls) == 1)
+                await until(lambda: len(node.replica.proposed) > before)
+                node.replica.hold = False
+                node.replica.release()
+                assert isinstance(await waiting, offset_pb2.OffsetCommitResponse)
+            finally:
+                await caller.close()
 
     run(scenario())

@@ -36,11 +36,13 @@ if TYPE_CHECKING:
 
 OPEN_MAX: Final = 4_000
 """Calls on one stream at a time: just below what a node takes; above, it would read no more."""
-REQUEST_BYTES_MAX: Final = 64 << 10
-"""A longer request goes by itself: it would hold up those behind it, and all pay for its length."""
 CALLS_A_MESSAGE: Final = 500
-BYTES_A_MESSAGE: Final = 256 << 10
-"""What one message holds at most: far below a node's bounds, and soon begun."""
+"""Calls in one message, begun or given up, at most; a node takes four times as many."""
+BYTES_A_MESSAGE: Final = 20_000
+"""What one message holds at most, so that it is soon begun. A node ends the stream for a message
+whose lists have more than 10,000 items of a kind, which take two bytes each at least."""
+REQUEST_BYTES_MAX: Final = BYTES_A_MESSAGE
+"""A longer request goes by itself: it would hold up those behind it, and all pay for its length."""
 _FIELDS: Final = {
     field.message_type.name: field.name
     for field in group_pb2.SessionCall.DESCRIPTOR.oneofs_by_name["request"].fields
@@ -210,7 +212,10 @@ class _Stream:
 
     def _message(self) -> tuple[list[_Asked], group_pb2.SessionRequest]:
         """Take what goes into the next message; from here on, a call counts as sent."""
-        given_up, self._given_up = self._given_up, []
+        given_up, self._given_up = (
+            self._given_up[:CALLS_A_MESSAGE],
+            self._given_up[CALLS_A_MESSAGE:],
+        )
         message = group_pb2.SessionRequest(given_up=given_up)
         taken: list[_Asked] = []
         size = 0

@@ -197,8 +197,10 @@ class Stream:
             await slices.done()
             if not self.open.take(one):
                 continue
-            parts.append(await answer(one))
-            one.close()
+            try:
+                parts.append(await answer(one))
+            finally:
+                one.close()
             size += len(parts[-1])
             if size >= ANSWERS_BYTES:
                 await context.write(b"".join(parts))

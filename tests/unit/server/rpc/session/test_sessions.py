@@ -10,6 +10,7 @@ import grpc
 import pytest
 
 from holdfast.raft.api import OutcomeUnknown
+from holdfast.server.rpc.session import stream as session_stream
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2_grpc
 from unit.server.nodes import OTHER, commit, join, served, topic, until
@@ -195,5 +196,35 @@ def test_a_client_that_has_said_all_still_gets_its_answers() -> None:
 
             assert stream.answered(1).join.error_code == e.ERROR_CODE_NONE
             assert code is grpc.StatusCode.OK
+
+    run(story)
+
+
+def test_a_stream_that_ends_while_an_answer_is_made_holds_no_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Long answers are made in slices. What is never given back would be nobody's for ever."""
+    making = asyncio.Event()
+
+    async def endless(_one: object) -> bytes:
+        making.set()
+        await asyncio.Event().wait()
+        return b""
+
+    monkeypatch.setattr(session_stream, "answer", endless)
+
+    async def story() -> None:
+        async with served() as node:
+            await topic(node)
+            long = commit(1)
+            long.topics[0].partitions[0].committed_metadata = "m" * 3_000
+            caller = Stream(node)
+            await caller.send(call(1, long))
+            await making.wait()
+            held = dict(node.node._desk.in_flight._held)
+            caller.call.cancel()
+            await until(lambda: not node.node._desk.in_flight._held)
+
+            assert held
 
     run(story)

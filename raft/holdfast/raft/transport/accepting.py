@@ -189,7 +189,10 @@ class Port:
             return
         except Exception as error:  # noqa: BLE001 - no stranger may end the port for all others
             self._strangers.warn("", f"a defect: serving the peer port raised {error!r}")
-            self._discard(guest)
+            if guest.events:
+                self._discard(guest)
+            else:  # it was given away, and nobody has taken it
+                guest.connection.close()
             return
         if guest.events not in {0, events}:
             self._watch(guest, events)

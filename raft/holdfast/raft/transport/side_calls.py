@@ -115,9 +115,19 @@ class SideCalls:
 
     def serve(self, peer: str, method: str, connection: socket.socket) -> None:
         """Serve a call for which a place is kept, in a thread of its own."""
-        threading.Thread(
-            target=self._serve, args=(peer, method, connection), name="peer-call", daemon=True
-        ).start()
+        arguments = (peer, method, connection)
+        thread = threading.Thread(target=self._serve, args=arguments, name="peer-call", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            logger.warning(
+                "%s's call of %s is not answered: %s. The peer asks again; raise this process's "
+                "limit on threads if that goes on",
+                peer,
+                method,
+                error,
+            )
+            self._ended(*arguments)
 
     def _serve(self, peer: str, method: str, connection: socket.socket) -> None:
         idle_disk_for_good()
@@ -127,9 +137,12 @@ class SideCalls:
         except (OSError, BadMessage) as error:
             logger.debug("the answer to %s's %s broke off: %s", peer, method, error)
         finally:
-            self._sockets.close(connection)
-            with self._lock:
-                self._answering.discard((peer, method))
+            self._ended(peer, method, connection)
+
+    def _ended(self, peer: str, method: str, connection: socket.socket) -> None:
+        self._sockets.close(connection)
+        with self._lock:
+            self._answering.discard((peer, method))
 
     def _answer(self, answer: Answer, connection: socket.socket) -> None:
         last = time.monotonic() + peer_options.CALL_SECONDS_MAX

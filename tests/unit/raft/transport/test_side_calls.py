@@ -14,6 +14,8 @@ from holdfast.raft.messages import VoteGranted
 from holdfast.raft.transport.peer_transport import PeerTransport
 from holdfast.raft.transport.side_calls import Answer
 from holdfast.raft.transport.tls import PeerTls
+from holdfast.raft.wire.greeting import Greeting, encode_greeting
+from unit.raft.transport.other_node import answer_to, dialled, ends
 from unit.raft.transport.peer_authority import Authority
 from unit.raft.transport.transports import DEADLINE, Nodes, Recorder, addresses
 
@@ -174,3 +176,22 @@ def _failure(chunks: Iterator[bytes]) -> Exception | None:
     except OSError as error:
         return error
     return None
+
+
+def test_a_call_for_which_the_machine_has_no_thread_costs_the_port_nothing(
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A limit on processes is met by anybody's threads; the peers must still come in afterwards."""
+    at = addresses("a", "b")
+    serving(nodes, "b", at, None)
+    greeting = encode_greeting(Greeting("c", "a", "b", method="Things"))
+
+    def refuse(_thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with dialled(at["b"], greeting) as refused:
+            assert ends(refused)
+
+    assert isinstance(answer_to(at["b"], greeting), Greeting)

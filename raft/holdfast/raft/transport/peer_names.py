@@ -11,6 +11,7 @@ from typing import Final
 from urllib.parse import quote
 
 from cryptography import x509
+from cryptography.x509.oid import ExtendedKeyUsageOID
 
 SCHEME: Final = "holdfast://"
 OLD_PREFIX: Final = f"{SCHEME}node/"
@@ -42,6 +43,11 @@ def certificate_problem(pem: bytes, cluster_id: str, node: str, *, accept_old: b
     `accept_old`: the name of Holdfast 0.1 is accepted as well, though it names no cluster.
     """
     wanted, uris = node_uri(cluster_id, node), uris_of(pem)
+    if is_for_clients(pem):
+        return (
+            f"the certificate does not belong to node {node!r}: it is for clients alone, since its "
+            "extended key usage lacks serverAuth"
+        )
     old = old_node_uri(node) in uris
     if wanted in uris or (old and accept_old):
         return ""
@@ -67,6 +73,23 @@ def uris_of(pem: bytes) -> frozenset[str]:
     except _UNREADABLE:
         return frozenset()
     return frozenset(names.get_values_for_type(x509.UniformResourceIdentifier))
+
+
+def is_for_clients(pem: bytes) -> bool:
+    """Return whether a certificate says that it is for clients alone, whatever its names are.
+
+    TLS asks that of nobody who dials. An authority that lets clients choose their names must not
+    make nodes of them.
+    """
+    try:
+        extensions = x509.load_pem_x509_certificate(pem).extensions
+        usages = set(extensions.get_extension_for_class(x509.ExtendedKeyUsage).value)
+    except (x509.ExtensionNotFound, *_UNREADABLE):
+        return False
+    return not usages & {
+        ExtendedKeyUsageOID.SERVER_AUTH,
+        ExtendedKeyUsageOID.ANY_EXTENDED_KEY_USAGE,
+    }
 
 
 def missing_name(pem: bytes, cluster_id: str, node: str) -> str:

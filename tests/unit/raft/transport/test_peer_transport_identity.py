@@ -140,6 +140,14 @@ def test_a_clients_certificate_is_no_nodes(nodes: Nodes, names: Names) -> None:
     assert not three.streams()
 
 
+def test_a_clients_certificate_lets_nobody_in_as_a_node(nodes: Nodes) -> None:
+    """TLS asks of a dialler only that it is good for clients; a node's is good for servers, too."""
+    authority = Authority()
+    three = Three(nodes, authority, authority.client(new_names("a")), authority.node("b"))
+
+    assert "it is for clients alone" in three.refusal()
+
+
 @pytest.mark.parametrize("accept_old", [False, True])
 def test_nodes_with_the_names_of_this_version_know_each_other(
     nodes: Nodes, *, accept_old: bool

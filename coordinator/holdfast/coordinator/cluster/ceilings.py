@@ -18,7 +18,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.groups.usage import PENDING_BYTES, difference
+from holdfast.coordinator.groups.usage import PENDING_BYTES, Change, difference_by
 from holdfast.coordinator.model.commands import (
     AlterSettings,
     CommitOffsets,
@@ -26,6 +26,7 @@ from holdfast.coordinator.model.commands import (
     CreateTopics,
     Growing,
 )
+from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.rejections import PolicyViolation
 from holdfast.coordinator.model.usage import MORE, NEW, NOTHING, SAME, Usage
 
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holdfast.coordinator.groups.draft import Draft, Mark
+    from holdfast.coordinator.model.state import State
     from holdfast.coordinator.model.usage import Growth
 
 LITTLE_BYTES: Final = 4_096
@@ -58,7 +60,7 @@ def exceeded(draft: Draft, since: Mark, command: Growing) -> PolicyViolation | N
     `draft.used` is what everything took at the mark. If no ceiling is exceeded, it is increased by
     what was chosen; a member id that was given out counts as a member.
     """
-    grown = more = difference(since.state, draft.state, draft.rules.types, draft.group_id)
+    grown = more = _grown(draft, since, draft.state, command)
     handed_out = len(draft.volatile.pending) - len(since.volatile.pending)
     if handed_out:
         more = grown.plus(Usage(members=handed_out, state_bytes=handed_out * PENDING_BYTES))
@@ -68,6 +70,18 @@ def exceeded(draft: Draft, since: Mark, command: Growing) -> PolicyViolation | N
     if over is None:
         draft.used, draft.grown = draft.used.plus(more), draft.grown.plus(grown)
     return over
+
+
+def _grown(draft: Draft, since: Mark, after: State, command: Growing) -> Usage:
+    """Return what this state takes more than that of the mark; only the draft's group differs.
+
+    Of its offsets a commit changes none but those that it names.
+    """
+    places = None
+    if isinstance(command, CommitOffsets):
+        places = {TopicPartition(each.topic, each.partition) for each in command.offsets}
+    change = Change(since.found, draft.found, places)
+    return difference_by(change, since.state, after, draft.rules.types)
 
 
 def _over_in_number(draft: Draft, grown: Usage) -> PolicyViolation | None:
@@ -105,7 +119,7 @@ def _extra(draft: Draft, since: Mark, command: Growing, grown: Usage) -> int | N
         case AlterSettings(group_id=group_id):
             return 0 if group_id else None  # it is how a ceiling is raised
         case CommitOffsets():
-            return 0 if _offsets_grew(draft, since) else 1
+            return 0 if _offsets_grew(draft, since, command) else 1
         case _ if _is_call(draft, command):
             return _EXTRAS[draft.group_type.growth(since.found, draft.found, command)]
         case _:
@@ -118,8 +132,8 @@ def _is_call(draft: Draft, command: Growing) -> bool:
     return draft.found is not None and isinstance(command, draft.group_type.calls)
 
 
-def _offsets_grew(draft: Draft, since: Mark) -> bool:
+def _offsets_grew(draft: Draft, since: Mark, command: CommitOffsets) -> bool:
     """Return whether the group itself takes more than before, beside the record of the request."""
     after, before = draft.state, since.state
     alone = after._replace(requests=before.requests)
-    return difference(before, alone, draft.rules.types, draft.group_id).state_bytes > 0
+    return _grown(draft, since, alone, command).state_bytes > 0

@@ -8,7 +8,7 @@ replicated, and no answer depends on an exact number. Pure.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 from holdfast.coordinator.model.usage import NOTHING, Usage
 
@@ -63,28 +63,42 @@ def of(state: State, types: Types) -> Usage:
     )
 
 
-def difference(before: State, after: State, types: Types, group_id: GroupId | None = None) -> Usage:
-    """Return what `after` takes more than `before`, in time proportional to the change.
+def difference(before: State, after: State, types: Types) -> Usage:
+    """Return what `after` takes more than `before`, in time proportional to the change."""
+    names = after.groups.changed_since(before.groups)
+    changes = [Change(before.groups.get(name), after.groups.get(name)) for name in names]
+    return _difference(before, after, types, changes)
 
-    `group_id`: the only group that differs, if that is known.
-    """
-    if before is after:
-        return NOTHING
+
+class Change(NamedTuple):
+    """What one group was and is; None: there was none, or is none any more."""
+
+    old: Group[Any] | None
+    new: Group[Any] | None
+    places: Iterable[TopicPartition] | None = None
+    """The only partitions whose offsets may differ; None: that is to be found out."""
+
+
+def difference_by(change: Change, before: State, after: State, types: Types) -> Usage:
+    """Return the difference of two states in which no other group differs."""
+    return NOTHING if before is after else _difference(before, after, types, (change,))
+
+
+def _difference(before: State, after: State, types: Types, changes: Iterable[Change]) -> Usage:
     members, size = 0, 0
-    changed = after.groups.changed_since(before.groups) if group_id is None else (group_id,)
-    for name in changed:
-        old, new = before.groups.get(name), after.groups.get(name)
+    for change in changes:
+        old, new, places = change
         if old is not new:
             members += _count(new, types) - _count(old, types)
-            size += _of_group(old, new, types)
+            size += _of_group(old, new, types, places)
     size += _grown(before.requests, after.requests, _request)
+    more_groups = len(after.groups) - len(before.groups)
     if before.topics is after.topics and before.settings is after.settings:  # as in most changes
-        more_groups = len(after.groups) - len(before.groups)
-        return Usage(groups=more_groups, members=members, state_bytes=size)
+        return Usage(more_groups, 0, 0, members, size)
     size += _grown(before.topics, after.topics, _topic)
     size += _grown(before.settings.groups, after.settings.groups, _settings)
     return Usage(
-        groups=len(after.groups) - len(before.groups),
+        groups=more_groups,
         topics=len(after.topics) - len(before.topics),
         partitions=_grown(before.topics, after.topics, _partitions),
         members=members,
@@ -96,13 +110,22 @@ def _count(group: Group[Any] | None, types: Types) -> int:
     return 0 if group is None else len(types[group.group_type].members(group))
 
 
-def _of_group(old: Group[Any] | None, new: Group[Any] | None, types: Types) -> int:
+def _of_group(
+    old: Group[Any] | None,
+    new: Group[Any] | None,
+    types: Types,
+    places: Iterable[TopicPartition] | None,
+) -> int:
     if old is None or new is None or old.group_type != new.group_type:
         was = 0 if old is None else _whole(old, types[old.group_type])
         return (0 if new is None else _whole(new, types[new.group_type])) - was
     kind = types[new.group_type]
-    size = _grown(kind.members(old), kind.members(new), lambda _, each: kind.weigh_member(each))
-    size += _grown(old.offsets, new.offsets, _offset)
+    size = 0
+    if old.body is not new.body:
+        size += _grown(
+            kind.members(old), kind.members(new), lambda _, each: kind.weigh_member(each)
+        )
+    size += _grown(old.offsets, new.offsets, _offset, places)
     if old.generation != new.generation:
         size += _weight_of_group(new) - _weight_of_group(old)
     return size
@@ -113,12 +136,20 @@ def _whole(group: Group[Any], kind: GroupType[Any]) -> int:
     return size + sum(_offset(*each) for each in group.offsets.items())
 
 
-def _grown(before: PMap[K, V], after: PMap[K, V], weigh: Callable[[K, V], int]) -> int:
-    """Return how many more bytes the entries of `after` take than those of `before`."""
+def _grown(
+    before: PMap[K, V],
+    after: PMap[K, V],
+    weigh: Callable[[K, V], int],
+    keys: Iterable[K] | None = None,
+) -> int:
+    """Return how many more bytes the entries of `after` take than those of `before`.
+
+    `keys`: all that may differ, if they are known.
+    """
     if before is after:
         return 0
     size = 0
-    for key in after.changed_since(before):
+    for key in after.changed_since(before) if keys is None else keys:
         old, new = before.get(key), after.get(key)
         size += (0 if new is None else weigh(key, new)) - (0 if old is None else weigh(key, old))
     return size

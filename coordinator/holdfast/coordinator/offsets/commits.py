@@ -51,9 +51,11 @@ def commit(draft: Draft, command: CommitOffsets) -> OffsetsReply:
         return OffsetsReply(bad_id)
     results = _commit_results(draft, command)
     granted = tuple(
-        offset
-        for offset, result in zip(command.offsets, results, strict=True)
-        if result.error is None
+        [
+            offset
+            for offset, result in zip(command.offsets, results, strict=True)
+            if result.error is None
+        ]
     )
     too_much = _oversized(draft.state, granted)
     if too_much:
@@ -70,11 +72,13 @@ def _commit_results(draft: Draft, command: CommitOffsets) -> tuple[PartitionResu
     refusal = _commit_refusal(draft, command)
     most = settings.of(draft.state, command.group_id).offset_metadata_max
     return tuple(
-        PartitionResult(
-            TopicPartition(offset.topic, offset.partition),
-            _unknown_partition(draft.state, offset) or refusal or _too_large(offset, most),
-        )
-        for offset in command.offsets
+        [
+            PartitionResult(
+                TopicPartition(offset.topic, offset.partition),
+                _unknown_partition(draft.state, offset) or refusal or _too_large(offset, most),
+            )
+            for offset in command.offsets
+        ]
     )
 
 
@@ -100,8 +104,10 @@ def _oversized(state: State, granted: tuple[OffsetCommitted, ...]) -> Rejection 
     """
     most = settings.of_cluster(state).entry_bytes_max - ENTRY_HEAD_BYTES
     size = sum(
-        2 * len(each.topic.encode()) + len(each.metadata.encode()) + OFFSET_BYTES
-        for each in granted
+        [
+            2 * len(each.topic.encode()) + len(each.metadata.encode()) + OFFSET_BYTES
+            for each in granted
+        ]
     )
     return InvalidCommitOffsetSize(size, most) if size > most else None
 
@@ -131,10 +137,10 @@ def _renew(draft: Draft, command: CommitOffsets, results: tuple[PartitionResult,
     A commit that names no existing partition does not reach the group, as in Kafka.
     """
     group = draft.found
-    heard = any(not isinstance(result.error, UnknownTopic) for result in results)
-    if group is None or draft.group_type.is_empty(group) or not heard:
+    if group is None or draft.group_type.is_empty(group):
         return
-    if _commit_refusal(draft, command) is None:
+    heard = any(not isinstance(result.error, UnknownTopic) for result in results)
+    if heard and _commit_refusal(draft, command) is None:
         draft.group_type.heard(draft, command)
 
 

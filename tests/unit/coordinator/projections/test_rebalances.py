@@ -275,7 +275,7 @@ def test_memory_is_counted_for_as_many_rebalances_as_are_told_of(calls: Calls) -
         calls.submit(TriggerRebalance(calls.caller(), "g", "again"))
         calls.join("i1", "i1-1")
         calls.sync("i1-1", {"i1-1": b"i1-1"})
-        grown = usage.difference(before, calls.core.state, TYPES, "g").state_bytes
+        grown = usage.difference(before, calls.core.state, TYPES).state_bytes
         assert grown == (len(calls.history) - known) * usage.REBALANCE_BYTES
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from hashlib import sha256
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, get_args
@@ -34,7 +35,7 @@ from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.record_head import EVENTS_VERSION, record_head
 from holdfast.storage.codec.shapes import Shape
 from holdfast.storage.codec.state_shapes import StateShapes
-from holdfast.storage.codec.wire import cut, nested
+from holdfast.storage.codec.wire import cut, nested, text, unsigned, varint
 from holdfast.v1 import events_pb2, group_pb2, state_pb2
 
 SCHEMA_VERSION: Final = 2
@@ -55,6 +56,19 @@ _EVENTS_TAG: Final = 4 << 3 | 2
 """Field 4 of Part."""
 _EVENT_TAG: Final = bytes([7 << 3 | 2])
 """Field 7 of EventRecord, the last one but for the chain hash."""
+_PART_GROUP, _PART_TERM, _PART_VERSION, _PART_EVENTS = (
+    bytes([1 << 3 | 2]),
+    bytes([2 << 3]),
+    bytes([3 << 3]),
+    bytes([_EVENTS_TAG]),
+)
+"""The fields of Part."""
+_EVENT_RULE, _EVENT_COMMAND, _EVENT_PRINCIPAL, _EVENT_REQUEST_ID = (
+    bytes([number << 3 | 2]) for number in (1, 2, 3, 4)
+)
+"""The fields of Event before its body."""
+_CAUSES_KEPT: Final = 1_024
+"""Rules and commands are few, and of callers these were heard last."""
 
 Scope: TypeAlias = PMap[str, str]
 """The settings of the cluster or of one group."""
@@ -99,10 +113,15 @@ def encode_entry(entry: LogEntry) -> bytes:
 def encode_part(part: Part) -> bytes:
     """Encode one part of an entry, for `join_parts`. Raises CodecError as `encode_entry` does."""
     try:
-        message = _part_to_message(part)
+        head = (
+            text(_PART_GROUP, part.group_id)
+            + unsigned(_PART_TERM, part.term, 64)
+            + unsigned(_PART_VERSION, part.expected_version, 64)
+        )
+        events = [nested(_PART_EVENTS, _event_bytes(proposed)) for proposed in part.events]
     except (TypeError, ValueError) as error:
         raise CodecError(f"a field does not fit the schema: {error}", "log entry") from error
-    return _bytes(message)
+    return b"".join([head, *events])
 
 
 def join_parts(log_time_ms: int, wall_time_ms: int, parts: Iterable[bytes]) -> bytes:
@@ -153,7 +172,7 @@ def encode_record(record: Record, event: bytes | None = None) -> bytes:
     try:
         head = record_head(position, group_id, group_seq, log_time_ms, wall_time_ms)
         if event is None:
-            event = _bytes(_event_to_message(Proposed(fact, cause, principal, request_id)))
+            event = _event_bytes(Proposed(fact, cause, principal, request_id))
     except (TypeError, ValueError) as error:
         raise CodecError(f"a field does not fit the schema: {error}", "event record") from error
     return head + nested(_EVENT_TAG, event)
@@ -246,33 +265,27 @@ def decode_state(stored: bytes) -> StateItem:
     return StateItem(tuple(message.key), value)
 
 
-def _part_to_message(part: Part) -> events_pb2.Part:
-    return events_pb2.Part(
-        group_id=part.group_id,
-        term=part.term,
-        expected_version=part.expected_version,
-        events=[_event_to_message(event) for event in part.events],
-    )
-
-
 def _part_to_value(part: events_pb2.Part) -> Part:
     events = tuple([_event_to_value(event, "log entry") for event in part.events])
     return Part(part.group_id, part.term, part.expected_version, events)
 
 
-def _event_to_message(proposed: Proposed) -> events_pb2.Event:
+def _event_bytes(proposed: Proposed) -> bytes:
+    """Encode an event: its head by hand, since a body that is put into a message is copied."""
     event, (rule, command), principal, request_id = proposed
     try:
-        body, shape = _EVENTS_BY_CLASS[type(event)]
+        tag, shape = _BODIES[type(event)]
     except KeyError:
         raise CodecError(f"{type(event).__name__} is no event", "event") from None
-    return events_pb2.Event(
-        rule=rule,
-        command=command,
-        principal=principal,
-        request_id=request_id,
-        **{body: shape.to_message(event)},
-    )
+    head = _told_bytes(rule, command, principal) + text(_EVENT_REQUEST_ID, request_id)
+    return head + nested(tag, _bytes(shape.to_message(event)))
+
+
+@lru_cache(maxsize=_CAUSES_KEPT)
+def _told_bytes(rule: str, command: str, principal: str) -> bytes:
+    """Encode the fields that are the same in most events of a caller."""
+    cause = text(_EVENT_RULE, rule) + text(_EVENT_COMMAND, command)
+    return cause + text(_EVENT_PRINCIPAL, principal)
 
 
 def _event_to_value(message: events_pb2.Event, where: str) -> Proposed:
@@ -321,6 +334,11 @@ def _event_shape(event: type[Any]) -> Shape[Any]:
 _EVENTS_BY_CLASS: Final[dict[type[Any], tuple[str, Shape[Any]]]] = {
     event: (_body_name(event), _event_shape(event)) for event in get_args(Event)
 }
+_BODIES: Final = {
+    event: (varint(events_pb2.Event.DESCRIPTOR.fields_by_name[body].number << 3 | 2), shape)
+    for event, (body, shape) in _EVENTS_BY_CLASS.items()
+}
+"""The tag of each event's body, and how it is encoded."""
 _READERS: Final = {body: shape.read for body, shape in _EVENTS_BY_CLASS.values()}
 _TOLD: Final = attrgetter("rule", "command", "principal", "request_id")
 _new: Final[Any] = tuple.__new__  # makes a NamedTuple of its fields

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from functools import partial
 from types import NoneType, UnionType
 from typing import Any, Generic, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
@@ -20,6 +21,7 @@ from google.protobuf.message_factory import GetMessageClass
 
 from holdfast.coordinator.model.flattened import is_flattened
 from holdfast.storage.codec.value_reader import Flat, Turn, Turned, getter, maker, value_reader
+from holdfast.storage.codec.value_writer import Add, value_writer
 
 T = TypeVar("T")
 
@@ -44,7 +46,7 @@ class Shape(Generic[T]):
 
     __slots__ = (
         *("_fields", "_get", "_is_tuple", "_made", "_message", "_names", "_order", "_parts"),
-        *("_turns", "_whole", "read"),
+        *("_whole", "add", "read"),
     )
 
     def __init__(
@@ -71,7 +73,15 @@ class Shape(Generic[T]):
         flat = tuple(_flat(hints, leaves))
         self._is_tuple = issubclass(made, tuple) and not without and not flat
         turns = [(i, _turn(leaf.hint, fields[leaf.name])) for i, leaf in enumerate(leaves)]
-        self._turns = tuple((i, turn[0]) for i, turn in turns if turn is not None)
+        writes = [(i, turn[0]) for i, turn in turns if turn is not None and turn[0] is not _same]
+        lists = [(i, _adder(leaf.hint, fields[leaf.name])) for i, leaf in enumerate(leaves)]
+        self.add: Add = value_writer(
+            None if self._is_tuple else self._get,
+            self._fields,
+            tuple(writes),
+            tuple((i, add) for i, add in lists if add is not None),
+        )
+        """Adds a value's message by a function that makes it of its fields."""
         read = tuple(Turned(i, turn[1]) for i, turn in turns if turn is not None)
         self._parts = value_reader(list, self._fields, read, flat)
         self._whole = not without
@@ -83,12 +93,7 @@ class Shape(Generic[T]):
 
         Raises TypeError or ValueError if a field does not fit.
         """
-        parts: Any = value if self._is_tuple else self._get(value)
-        if self._turns:
-            parts = list(parts)
-            for place, turn in self._turns:
-                parts[place] = turn(parts[place])
-        return self._message(**dict(zip(self._fields, parts, strict=True)), **more)
+        return self.add(partial(self._message, **more) if more else self._message, value)
 
     def fields(self, value: T) -> dict[str, Any]:
         """Return the values of the message's fields by name, in the message's order."""
@@ -150,12 +155,20 @@ def _turn(hint: Any, field: FieldDescriptor) -> tuple[_ToMessage, Turn] | None: 
     return shape.to_message, lambda _, raw: read(raw)
 
 
+def _adder(hint: Any, field: FieldDescriptor) -> Add | None:  # noqa: ANN401 - as above
+    """Return how to add an item to a field that is a list of messages; None if it is none."""
+    if get_origin(hint) is not tuple or (item := get_args(hint)[0]) in _SCALARS:
+        return None
+    shape: Shape[Any] = Shape(item, message_of(field))
+    return shape.add
+
+
 def _many(item: Any, field: FieldDescriptor) -> tuple[_ToMessage, Turn]:  # noqa: ANN401 - as above
+    """Return how to convert a list; one of messages is filled by `_adder`, item by item."""
     if item in _SCALARS:
         return _same, lambda _, raw: tuple(raw)
-    shape: Shape[Any] = Shape(item, message_of(field))
-    one, read = shape.to_message, shape.read
-    return lambda values: [one(v) for v in values], lambda _, raw: tuple([read(m) for m in raw])
+    read = Shape(item, message_of(field)).read
+    return _same, lambda _, raw: tuple([read(m) for m in raw])
 
 
 def _optional(inner: Any, field: FieldDescriptor) -> tuple[_ToMessage, Turn]:  # noqa: ANN401 - as above

@@ -74,3 +74,97 @@ def test_s10b_a_node_that_lost_its_peers_from_its_configuration_keeps_its_promis
     c.tick("B")
     assert not c.engine("B").overlay.state.is_candidate
     assert c.engine("B").status().role == "follower"
+
+
+# -- the leader's connection ends: a hint that its process has ended --
+
+STEP = 0.005
+
+
+def wait(c: Cluster, seconds: float, among: str) -> str:
+    """Let time pass by small steps with all timers running; return who leads in the end, or ''."""
+    for _ in range(round(seconds / STEP)):
+        c.pump(among, seconds=STEP, calm=False)
+    return "".join(node for node in among if c.engine(node).status().role == "leader")
+
+
+def led_by(leader: str) -> Cluster:
+    """Make a cluster with a leader that all have just heard, and have drawn the longest timer."""
+    c = Cluster()
+    c.elect(leader)
+    c.pump(rounds=2, seconds=SETTINGS.heartbeat + STEP)
+    c.pump(rounds=2, calm=False)
+    for node in c.ids:
+        overlay = c.engine(node).overlay
+        if node != leader:
+            overlay.elections.heard_leader()
+            overlay.state.election_deadline = c.nodes[node].clock() + SETTINGS.election_max
+    return c
+
+
+def test_s10a_who_sees_the_leaders_connection_end_stands_right_after_the_minimum() -> None:
+    """Kill -9 closes sockets. Nobody asks before the minimum is over; then the first by name."""
+    c = led_by("B")
+    term = c.engine("A").status().term
+    c.crash("B")
+    assert wait(c, SETTINGS.election_min - 2 * STEP, "AC") == ""
+    assert {c.engine(node).status().term for node in "AC"} == {term}
+
+    assert wait(c, SETTINGS.heartbeat, "AC") == "A"
+    assert {c.engine(node).status().term for node in "AC"} == {term + 1}
+
+
+def test_s10a_the_next_by_name_stands_a_turn_later_if_the_first_cannot() -> None:
+    """The first may be down as well, or lack entries. Turns split no votes."""
+    c = led_by("B")
+    term = c.engine("C").status().term
+    with mock.patch.object(c.engine("A").overlay.elections, "may_campaign", return_value=False):
+        c.crash("B")
+        assert wait(c, SETTINGS.election_min + SETTINGS.heartbeat, "AC") == ""
+        assert wait(c, SETTINGS.heartbeat, "AC") == "C"
+    assert c.engine("C").status().term == term + 1
+
+
+def test_s10a_what_the_dead_leader_had_sent_does_not_hide_its_end() -> None:
+    """Its last bytes may be read after the end of the other connection was seen."""
+    c = led_by("B")
+    c.engine("B").overlay.replication.send_round()
+    c.engine("B").overlay.completion.run()
+    (heartbeat,) = c.network.waiting("B", "A")
+    c.crash("B")
+    c.engine("A").on_message("B", heartbeat)
+    assert wait(c, SETTINGS.election_min + SETTINGS.heartbeat, "AC") == "A"
+
+
+def test_s10a_a_leader_that_dials_again_is_not_deposed() -> None:
+    """Its next heartbeat starts the timer anew, drawn by chance as before."""
+    c = led_by("A")
+    term, overlay = c.engine("A").status().term, c.engine("B").overlay
+    timeouts = set()
+    for _ in range(20):
+        c.network.cut("A", "B")
+        assert wait(c, SETTINGS.heartbeat, "ABC") == "A"
+        c.network.connect("A", "B")
+        assert wait(c, 2 * SETTINGS.heartbeat, "ABC") == "A"
+        timeouts.add(round(overlay.state.election_deadline - overlay.elections.heard_at, 6))
+    assert len(timeouts) > 1
+    c.network.cut("A", "B")
+    assert wait(c, 2 * SETTINGS.election_max, "ABC") == "A"
+    assert {c.engine(node).status().term for node in "ABC"} == {term}
+
+
+def test_s10a_the_end_of_another_followers_connection_is_no_hint() -> None:
+    """Only the leader's process is the one that an election would replace."""
+    c = led_by("B")
+    deadline = c.engine("A").overlay.state.election_deadline
+    c.network.cut("A", "C")
+    assert c.engine("A").overlay.state.election_deadline == deadline
+
+
+def test_s10a_a_timer_that_runs_out_sooner_is_not_put_off_by_the_hint() -> None:
+    """The later turns are not later than the timer that was drawn."""
+    c = led_by("B")
+    state, heard_at = c.engine("C").overlay.state, c.engine("C").overlay.elections.heard_at
+    state.election_deadline = sooner = heard_at + SETTINGS.election_min + STEP
+    c.network.cut("B", "C")
+    assert state.election_deadline == sooner

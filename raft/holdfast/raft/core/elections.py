@@ -20,6 +20,10 @@ if TYPE_CHECKING:
 
 NEVER = float("-inf")
 
+FIRST_TURN = 0.25
+"""Of a heartbeat: how long the first node waits beyond the minimum when the leader's connection has
+ended. Peers count the minimum from when they heard the leader themselves, which may be later."""
+
 
 class Elections:
     """Tick thread only."""
@@ -138,8 +142,32 @@ class Elections:
         state = self._ctx.state
         self.heard_at = self._ctx.now()
         if not state.transfer_pending:
-            state.election_deadline = self.heard_at + self._ctx.election_timeout()
+            gone = state.leader is not None and not state.is_connected(state.leader)
+            timeout = self._turn() if gone else self._ctx.election_timeout()
+            state.election_deadline = self.heard_at + timeout
             self._pre_won = False
+
+    def connection_ended(self, peer: str) -> None:
+        """Stand as early as the rules allow, if `peer` led: its process may have ended.
+
+        Only a hint. Votes are refused within the election minimum as ever (S10 a), and a leader
+        that lives is heard before, which starts the timer anew.
+        """
+        state = self._ctx.state
+        if peer == state.leader and not state.transfer_pending:
+            deadline = self.heard_at + self._turn()
+            state.election_deadline = min(state.election_deadline, deadline)
+
+    def _turn(self) -> float:
+        """Return how long after the leader's last message this node stands, if it is thought dead.
+
+        All its followers learn of it at once, so they take turns, in the order of their names, and
+        split no votes. A turn is as long as a heartbeat's period: enough to be elected in.
+        """
+        state, settings = self._ctx.state, self._ctx.settings
+        before = sum(peer < state.node_id for peer in state.peers if peer != state.leader)
+        timeout = settings.election_min + (before + FIRST_TURN) * settings.heartbeat
+        return min(timeout, settings.election_max)
 
     # -- messages ----------------------------------------------------------------------
 

@@ -183,6 +183,7 @@ class Engine:
         """Note the end of a connection (TransportHandler)."""
         self.overlay.wire.disconnected(self.overlay.state.node(peer))
         self.overlay.replication.connection_changed(peer)
+        self.overlay.elections.connection_ended(peer)
 
     def close(self) -> None:
         """Close transport and journal; the last call, by the tick thread."""

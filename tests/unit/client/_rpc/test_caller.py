@@ -43,3 +43,19 @@ def test_the_leader_is_read_from_every_form_of_metadata(
         return caller.endpoints.current
 
     assert asyncio.run(redirected()) == "127.0.0.1:2"
+
+
+def test_a_node_that_accepts_no_connection_is_not_taken_for_the_leader() -> None:
+    """Its followers name it until they have elected another: endpoints.py has to know."""
+
+    async def asked_next() -> str:
+        caller = Caller(["127.0.0.1:1", "127.0.0.1:2", "127.0.0.1:3"])
+        caller.not_connected("127.0.0.1:1")
+        assert caller.endpoints.current == "127.0.0.1:2"
+        answer = HeartbeatResponse(error_code=ErrorCode.ERROR_CODE_NOT_COORDINATOR)
+        told = (("holdfast-leader", "127.0.0.1:1"),)
+        assert isinstance(caller.read_answer("127.0.0.1:2", answer, told), Failure)
+        await caller.close()
+        return caller.endpoints.current
+
+    assert asyncio.run(asked_next()) == "127.0.0.1:3"

@@ -11,7 +11,7 @@ import pytest
 from grpc import StatusCode
 
 from holdfast.client import Admin, Connection, Member
-from holdfast.client._rpc.endpoints import BACKOFF_MAX_MS, Endpoints, is_address, parse
+from holdfast.client._rpc.endpoints import Endpoints, is_address, parse
 from unit.client.fake_cluster import fake_cluster
 
 if TYPE_CHECKING:
@@ -20,12 +20,60 @@ if TYPE_CHECKING:
 THREE = ("a:1", "b:2", "c:3")
 
 
-def test_the_first_hint_is_followed_at_once_and_a_chain_of_hints_is_slowed_down() -> None:
+def test_a_hint_is_followed_at_once_and_hints_in_a_circle_are_slowed_down() -> None:
     endpoints = Endpoints(THREE, fraction=lambda: 1.0)
     assert endpoints.redirected("a:1", "c:3") == 0
     assert endpoints.current == "c:3"
-    assert endpoints.redirected("c:3", "a:1") > 0
+    assert endpoints.redirected("c:3", "a:1") == 0
     assert endpoints.current == "a:1"
+    assert endpoints.redirected("a:1", "c:3") > 0
+    assert endpoints.redirected("c:3", "a:1") > 0
+
+
+def test_a_new_leader_is_followed_at_once_after_a_long_search() -> None:
+    """Else its election is over, and each call still waits for as long as it had searched."""
+    endpoints = Endpoints(THREE, fraction=lambda: 1.0)
+    endpoints.succeeded("a:1")
+    for _ in range(10):
+        assert endpoints.failed(endpoints.current) > 0
+    endpoints.current = "b:2"
+    assert endpoints.redirected("b:2", "c:3") == 0
+    assert endpoints.current == "c:3"
+
+
+def test_a_hint_back_to_the_node_that_has_failed_is_no_news() -> None:
+    endpoints = Endpoints(THREE, fraction=lambda: 1.0)
+    endpoints.succeeded("a:1")
+    endpoints.failed("a:1")
+    assert endpoints.redirected("b:2", "a:1") > 0
+    assert endpoints.current == "a:1"
+
+
+def test_a_hint_to_a_node_that_accepts_no_connection_leads_to_the_next() -> None:
+    """Followers name a dead leader until they elect another one. Each is asked in turn."""
+    endpoints = Endpoints(THREE)
+    endpoints.succeeded("a:1")
+    endpoints.unreachable("a:1")
+    asked = []
+    for _ in range(6):
+        asked.append(endpoints.current)
+        if endpoints.current == "a:1":
+            endpoints.unreachable("a:1")
+        else:
+            endpoints.redirected(endpoints.current, "a:1")
+    assert asked == ["b:2", "c:3", "a:1"] * 2
+    endpoints.succeeded(endpoints.current)  # from here on a:1 may be back
+    endpoints.redirected(endpoints.current, "a:1")
+    assert endpoints.current == "a:1"
+
+
+def test_a_node_outside_the_list_is_found_again_by_hints_alone() -> None:
+    """The walk would never come back to it."""
+    endpoints = Endpoints(THREE)
+    endpoints.redirected("a:1", "elsewhere:9")
+    endpoints.unreachable("elsewhere:9")
+    endpoints.redirected(endpoints.current, "elsewhere:9")
+    assert endpoints.current == "elsewhere:9"
 
 
 def test_a_node_that_names_nobody_or_itself_is_left_for_the_next() -> None:
@@ -59,11 +107,12 @@ def test_a_single_endpoint_is_tried_again() -> None:
     assert endpoints.current == "a:1"
 
 
-def test_the_delay_has_full_jitter_and_a_bound_that_doubles_until_the_largest() -> None:
+def test_the_delay_has_full_jitter_and_a_bound_that_grows_until_the_largest() -> None:
+    """It rests at 200 ms during about as long as an election lasts."""
     seed = random.randrange(2**32)
     print(f"seed {seed}: random.Random({seed}).random")
     endpoints = Endpoints(THREE, fraction=random.Random(seed).random)
-    bounds = [min(BACKOFF_MAX_MS, 50 * 2**n) for n in range(40)]
+    bounds = [50, 100, *[200] * 4, 400, 800, *[1_000] * 20]
     for bound in bounds:
         assert 0 <= endpoints.failed(endpoints.current) <= bound
     longest = Endpoints(THREE, fraction=lambda: 1.0)

@@ -378,7 +378,7 @@ class Caller:
         end = "" if cause.endswith("?") else "."
         error = Unavailable(f"Could not connect to {address}: {cause}{end}")
         self.connectivity.note(address, cause, error)
-        return self._retry(address, error, self.endpoints.failed(address))
+        return self._retry(address, error, self.endpoints.unreachable(address))
 
     def unanswered(self, address: str, why: str) -> int:
         """Leave a node that does not answer; return the delay in ms before the next attempt."""

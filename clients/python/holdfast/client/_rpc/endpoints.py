@@ -1,7 +1,7 @@
 """Choose the next node: follow the leader, else walk the list, with full-jitter back-off.
 
 Pure: the random fraction comes from a function. A delay is drawn between zero and a bound that
-doubles with each failure in a row, so that a thousand clients that lost their leader at the same
+grows with the failures in a row, so that a thousand clients that lost their leader at the same
 time do not come back at the same time.
 """
 
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
 PORT_MAX: Final = 65_535
 _PORT_DIGITS: Final = len(str(PORT_MAX))
-BACKOFF_FIRST_MS = 50
-BACKOFF_MAX_MS = 1_000
+BACKOFF_MS: Final = (50, 100, 200, 200, 200, 200, 400, 800, 1_000)
+"""Bounds of the delay after each failure in a row; after more of them the last one. It rests at
+200 ms while an election may last: what it has grown to is what a call loses at its end."""
 
 
 class Endpoints:
@@ -35,6 +36,10 @@ class Endpoints:
         self._fraction = fraction
         self._place = 0
         self._failures = 0
+        self._leaders: set[str] = set()
+        """Nodes that were taken for the leader since a call was answered, and the one that was."""
+        self._unreachable: set[str] = set()
+        """Nodes that have accepted no connection since then."""
         self.current = self._addresses[0]
 
     @property
@@ -60,17 +65,29 @@ class Endpoints:
         """Note that a call was answered at this address."""
         if address == self.current:
             self._failures = 0
+            self._leaders = {address}
+            self._unreachable.clear()
 
     def redirected(self, address: str, leader: str | None) -> int:
         """Follow a node's hint to the leader; return the ms before the next attempt.
 
-        The first hint is followed at once; hints that lead to further hints are slowed down.
+        A hint to a new leader is followed at once, however long the search took; hints in a circle
+        are slowed down. A hint to a node that accepts no connection says that its followers do not
+        know of its end yet: they are asked again, and the walk passes that node as well.
         """
-        if leader and leader != address:
-            if address == self.current:
-                self.current = leader
-            self._failures += 1
-            return 0 if self._failures == 1 else self._delay_ms()
+        stale = leader in self._unreachable and leader in self._addresses
+        if not leader or leader == address or stale:
+            return self.failed(address)
+        if address == self.current:
+            self.current = leader
+        self._failures += 1
+        is_new = leader not in self._leaders
+        self._leaders.add(leader)
+        return 0 if is_new else self._delay_ms()
+
+    def unreachable(self, address: str) -> int:
+        """Note that a node accepts no connection; return the ms before the next attempt."""
+        self._unreachable.add(address)
         return self.failed(address)
 
     def failed(self, address: str, *, move: bool = True) -> int:
@@ -93,8 +110,8 @@ class Endpoints:
         self.current = self._addresses[self._place]
 
     def _delay_ms(self) -> int:
-        bound = min(BACKOFF_MAX_MS, BACKOFF_FIRST_MS << min(max(self._failures - 1, 0), 10))
-        return int(bound * self._fraction())
+        place = min(max(self._failures, 1), len(BACKOFF_MS)) - 1
+        return int(BACKOFF_MS[place] * self._fraction())
 
 
 def parse(endpoints: str | Sequence[str]) -> tuple[str, ...]:

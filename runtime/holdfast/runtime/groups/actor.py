@@ -330,6 +330,7 @@ class Actor:
                 self._desk.calls.answer(effect.call, Answered(effect.reply, place))
             elif not self._dropped:
                 self._desk.carry_out(self.group_id, effect)
+        self._desk.calls.decided(map(call_of, commands))
 
     def _served(self, commands: Iterable[Command]) -> dict[CallId, Position]:
         """Return where the log has the requests of these calls, by this or an earlier try (S14)."""

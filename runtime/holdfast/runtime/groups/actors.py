@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Final, Self
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.kernel.decide import on_leading
@@ -23,7 +23,7 @@ from holdfast.runtime.groups.pending_calls import Calls
 from holdfast.runtime.groups.tally import Tally
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from holdfast.coordinator.model.effects import Effect
     from holdfast.coordinator.model.events import Part, Record
@@ -37,6 +37,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_PARKED: Final = (c.JoinGroup, c.SyncGroup)
+"""Commands whose calls may be parked."""
+
 
 class Call:
     """A call that a service has opened, for one command.
@@ -45,21 +48,27 @@ class Call:
     that waits in it is cancelled (S17).
     """
 
-    __slots__ = ("_actors", "_command", "future", "number")
+    __slots__ = ("_actors", "_parks_in", "future", "number")
 
     def __init__(self, actors: Actors, number: CallId, future: asyncio.Future[Answered]) -> None:
         self.number, self.future = number, future
         self._actors = actors
-        self._command: c.Command | None = None
+        self._parks_in: GroupId | None = None
 
     async def ask(self, command: c.Command) -> Answered:
         """Submit a command and await its answer; raises what ends a call without one."""
         self.submit(command)
         return await self.future
 
-    def submit(self, command: c.Command) -> None:
-        """Submit a command without waiting: `future` gets the answer."""
-        self._command = command
+    def submit(self, command: c.Command, when_parked: Callable[[], None] | None = None) -> None:
+        """Submit a command without waiting: `future` gets the answer.
+
+        `when_parked`: called if the command is decided and has to wait for other members.
+        """
+        if isinstance(command, _PARKED):
+            self._parks_in = command.group_id
+        if when_parked is not None:
+            self._actors.calls.when_parked(self.number, when_parked)
         self._actors.submit_leased(command)
 
     def give_up(self) -> None:
@@ -67,8 +76,8 @@ class Call:
         self._actors.calls.close(self.number)
         if self.future.done() and not self.future.cancelled():
             self.future.exception()  # mark its error as read: it ended in this very turn
-        if isinstance(self._command, c.JoinGroup | c.SyncGroup):
-            self._actors.submit(c.CallBroken(self._command.group_id, self.number))
+        if self._parks_in is not None:
+            self._actors.submit(c.CallBroken(self._parks_in, self.number))
 
     def __enter__(self) -> Self:
         return self

@@ -10,7 +10,7 @@ import asyncio
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container
+    from collections.abc import Callable, Container, Iterable
 
     from holdfast.coordinator.model.ids import CallId, Position
     from holdfast.coordinator.model.replies import Reply
@@ -28,6 +28,7 @@ class Calls:
 
     def __init__(self) -> None:
         self._open: dict[CallId, asyncio.Future[Answered]] = {}
+        self._when_parked: dict[CallId, Callable[[], None]] = {}
         self._last = 0
 
     def __len__(self) -> int:
@@ -47,6 +48,20 @@ class Calls:
     def close(self, call: CallId) -> None:
         """Close a call: nobody waits for it any more."""
         self._open.pop(call, None)
+        self._when_parked.pop(call, None)
+
+    def when_parked(self, call: CallId, tell: Callable[[], None]) -> None:
+        """Have `tell` called if this call is parked by its own decision."""
+        self._when_parked[call] = tell
+
+    def decided(self, calls: Iterable[CallId]) -> None:
+        """Note that the commands of these calls are carried out: what is open now is parked."""
+        if not self._when_parked:
+            return
+        for call in calls:
+            tell = self._when_parked.pop(call, None)
+            if tell is not None and call in self._open:
+                tell()
 
     def answer(self, call: CallId, answered: Answered) -> None:
         """Answer a call; ignore it if it is closed."""
@@ -56,6 +71,7 @@ class Calls:
 
     def fail(self, call: CallId, error: Exception) -> None:
         """End a call without an answer."""
+        self._when_parked.pop(call, None)
         future = self._open.pop(call, None)
         if future is not None and not future.done():
             future.set_exception(error)

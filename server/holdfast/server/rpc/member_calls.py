@@ -62,6 +62,8 @@ class MemberCall(ABC, Generic[RequestT, ResponseT]):
     asked: ClassVar[type[Message]]
     respond: ClassVar[Callable[..., Any]]
     """The classes of its request and its response."""
+    parks: ClassVar[bool] = False
+    """Whether a call of this kind may wait for other members."""
 
     def __init__(self, replica: ReplicaLike, takeovers: Takeovers) -> None:
         self._replica, self._takeovers = replica, takeovers
@@ -81,6 +83,10 @@ class MemberCall(ABC, Generic[RequestT, ResponseT]):
     @abstractmethod
     def command(self, request: RequestT, caller: Caller, parts: Sequence[Any]) -> c.Command:
         """Make the command, of a request and its parts; raises CallFailed."""
+
+    def kept(self, request: RequestT) -> RequestT:
+        """Copy of a parked call's request what `response` needs, so that its message can go."""
+        return cast("RequestT", self.asked(group_id=request.group_id))
 
     async def results(self, reply: Any) -> Sequence[Any]:  # noqa: ANN401 - a reply of this kind
         """Translate the long list of a reply, if this kind has one."""
@@ -114,6 +120,7 @@ class Join(MemberCall[g.JoinGroupRequest, g.JoinGroupResponse]):
     """A join, which is parked until the join phase closes."""
 
     asked, respond = g.JoinGroupRequest, g.JoinGroupResponse
+    parks = True
 
     def items(self, request: g.JoinGroupRequest) -> int:
         """Count its protocols."""
@@ -140,6 +147,7 @@ class Sync(MemberCall[g.SyncGroupRequest, g.SyncGroupResponse]):
     """A sync, which is parked until the group's leader has handed in the assignment."""
 
     asked, respond = g.SyncGroupRequest, g.SyncGroupResponse
+    parks = True
 
     def items(self, request: g.SyncGroupRequest) -> int:
         """Count its assignments."""

@@ -34,8 +34,6 @@ if TYPE_CHECKING:
     OpenCall = Callable[[str], Any]
     """Begins a Session call to a node; grpc.aio's stream call is untyped."""
 
-OPEN_MAX: Final = 4_000
-"""Calls on one stream at a time: just below what a node takes; above, it would read no more."""
 CALLS_A_MESSAGE: Final = 500
 """Calls in one message, begun or given up, at most; a node takes four times as many."""
 BYTES_A_MESSAGE: Final = 20_000
@@ -69,9 +67,7 @@ class SessionStreams:
         """Return whether a call may go on the stream to this node."""
         if type(request).__name__ not in _FIELDS or address in self._without:
             return False
-        stream = self._streams.get(address)
-        full = stream is not None and stream.open >= OPEN_MAX
-        return not full and request.ByteSize() <= REQUEST_BYTES_MAX
+        return request.ByteSize() <= REQUEST_BYTES_MAX
 
     async def ask(
         self,
@@ -138,11 +134,6 @@ class _Stream:
         self._sender: asyncio.Task[None] | None = None
         self._begun = self.ended = self.refused = False
         self._reader = asyncio.create_task(self._read())
-
-    @property
-    def open(self) -> int:
-        """How many calls wait for their answers."""
-        return len(self._asked)
 
     async def ask(
         self, request: Message, timeout_s: float, on_sent: Callable[[], None] | None

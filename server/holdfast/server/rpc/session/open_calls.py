@@ -1,7 +1,10 @@
 """What a Session stream has open: its calls by number, and the bytes of their messages.
 
-A call is open until its answer is written, or nobody wants it any more. Knows no kind of call, and
-neither reads nor writes.
+A call is open until its answer is written, or nobody wants it any more. While too many are open, or
+too many bytes, the stream is not read. Parked calls count for neither: they wait for other members,
+whose calls may stand behind them in the stream. What bounds the members of groups bounds them, for
+a member has one parked join and one parked sync at most. Knows no kind of call, and neither reads
+nor writes.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from holdfast.server.rpc.member_calls import MemberCall
 
 OPEN_MAX: Final = 4_096
-"""Open calls from which a stream is not read: as many as a connection may have."""
+"""Open calls, parked ones apart, from which a stream is not read."""
 
 
 class LongMessage:
@@ -40,7 +43,7 @@ class LongMessage:
 class OpenCall:
     """An open call. `made`: its response, or its end, if no actor was asked."""
 
-    __slots__ = ("call", "kind", "made", "message", "number", "request")
+    __slots__ = ("call", "kind", "made", "message", "number", "parked", "request")
 
     def __init__(
         self,
@@ -53,11 +56,13 @@ class OpenCall:
         self.number, self.kind, self.request, self.message = number, kind, request, message
         self.call: Call | None = None
         self.made: Message | Exception | None = None
+        self.parked = False
 
     def close(self) -> None:
-        """Note that it is open no more."""
+        """Let go of its message, for it needs nothing of it any more."""
         if self.message is not None:
             self.message.answered()
+            self.message = None
 
     def give_up(self) -> None:
         """Close it without an answer; a join or sync is parked no more (S17)."""
@@ -71,10 +76,16 @@ class OpenCalls:
 
     def __init__(self) -> None:
         self._calls: dict[int, OpenCall] = {}
+        self._parked = 0
         self._room = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._calls)
+
+    @property
+    def counted(self) -> int:
+        """How many are open and not parked."""
+        return len(self._calls) - self._parked
 
     def among(self, numbers: Iterable[int]) -> set[int]:
         """Return which of these are numbers of open calls."""
@@ -83,6 +94,21 @@ class OpenCalls:
     def add(self, one: OpenCall) -> None:
         """Note that a call is open."""
         self._calls[one.number] = one
+
+    def park(self, one: OpenCall) -> None:
+        """Note that a call waits for other members; it gives the bytes of its message back."""
+        one.parked = True
+        self._parked += 1
+        if one.kind is not None:
+            one.request = one.kind.kept(one.request)
+        one.close()
+        self._room.set()
+
+    def done(self, one: OpenCall) -> None:
+        """Note that a call has its answer, so that it is parked no more."""
+        if one.parked:
+            one.parked = False
+            self._parked -= 1
 
     def take(self, one: OpenCall) -> bool:
         """Free the number of a call that is to be answered; False: it was given up meanwhile."""
@@ -96,6 +122,7 @@ class OpenCalls:
         """Give a call up that nobody wants any more; ignore a number that none has."""
         one = self._calls.pop(number, None)
         if one is not None:
+            self.done(one)
             one.give_up()
             self._room.set()
 
@@ -106,6 +133,6 @@ class OpenCalls:
 
     async def room(self) -> None:
         """Wait until fewer are open than a stream may have."""
-        while len(self._calls) >= OPEN_MAX:
+        while self.counted >= OPEN_MAX:
             self._room.clear()
             await self._room.wait()

@@ -1,8 +1,7 @@
 """One Session stream: reads messages of calls, submits the calls, and writes their answers.
 
 A call takes no task: its answer is put on a list, and all that are on it when the writer comes
-round travel as one message. Above a bound of open calls, and of the bytes of their messages, the
-stream is not read.
+round travel as one message. The stream is not read while too much is open (`open_calls`).
 """
 
 from __future__ import annotations
@@ -178,12 +177,14 @@ class Stream:
                 return
         with self._desk.actors.open() as call:
             caller = kind.caller(self._who, call.number, one.request)
-            call.submit(kind.command(one.request, caller, parts))
+            parked = partial(self.open.park, one) if kind.parks else None
+            call.submit(kind.command(one.request, caller, parts), parked)
         one.call = call
         call.future.add_done_callback(lambda _: self._finish(one))
 
     def _finish(self, one: OpenCall) -> None:
         """Note that a call has its answer; the writer takes all of them together."""
+        self.open.done(one)
         self._done.append(one)
         self._news.set()
 

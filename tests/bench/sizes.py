@@ -25,6 +25,7 @@ class Sizes:
     burst_connections: int = 100
     expiring: int = 20_000
     events: int = 1_000_000
+    folded_events: int = 50_000
     steady_s: float = 20.0
     sealed_events: int = 250_000
     calm_s: float = 15.0
@@ -50,6 +51,7 @@ QUICK = replace(
     burst_connections=20,
     expiring=2_000,
     events=100_000,
+    folded_events=10_000,
     steady_s=10.0,
     sealed_events=25_000,
     calm_s=5.0,

@@ -9,6 +9,7 @@ peers' memory tell (S21). Reads only; knows no LMDB.
 
 from __future__ import annotations
 
+from itertools import zip_longest
 from typing import TYPE_CHECKING, NamedTuple
 
 from holdfast.storage.disk.records import RecordDamaged
@@ -71,6 +72,8 @@ def recover(path: Path, checkpoint: Checkpoint, files: Files) -> Recovered:
             sequence = number
         if found.stranded is not None:
             raise JournalDamaged(path, None, _broken(sequence + 1, found, serial))
+        if found.touched and (torn or used != serial - 1):
+            raise JournalDamaged(path, None, _written_after(sequence + 1, serial))
         if found.touched:
             used, torn = serial, found.torn
     return Recovered(tuple(batches), sequence, used, serials[-1], torn)
@@ -122,11 +125,11 @@ def tail_serials(files: Files) -> list[int]:
 
 def _serials_behind(path: Path, checkpoint: Checkpoint, files: Files) -> list[int]:
     serials = [serial for serial in tail_serials(files) if serial > checkpoint.file]
-    first, last = checkpoint.file + 1, serials[-1] if serials else checkpoint.file + 1
-    missing = sorted({*range(first, last + 1)} - {*serials})
-    if missing:
-        reason = f"the file {file_name(missing[0])} of its tail is missing"
-        raise JournalDamaged(path, None, reason)
+    wanted = range(checkpoint.file + 1, checkpoint.file + 1 + max(1, len(serials)))
+    for number, serial in zip_longest(wanted, serials):
+        if number != serial:
+            reason = f"the file {file_name(number)} of its tail is missing"
+            raise JournalDamaged(path, None, reason)
     return serials
 
 
@@ -154,6 +157,13 @@ def _gap(expected: int, number: int, serial: int) -> str:
     return (
         f"batch {expected} of its tail is damaged or missing, and batch {number} after it is whole,"
         f" in the file {file_name(serial)}"
+    )
+
+
+def _written_after(expected: int, serial: int) -> str:
+    return (
+        f"batch {expected} of its tail is damaged or missing, and something was written after it, "
+        f"in the file {file_name(serial)}"
     )
 
 

@@ -100,6 +100,30 @@ def test_a_broken_batch_before_a_whole_one_in_a_later_file_is_damage() -> None:
     )
 
 
+@pytest.mark.parametrize("kept", [(), (11,)])
+def test_a_torn_batch_before_another_torn_one_is_damage(kept: tuple[int, ...]) -> None:
+    """A file is gone on with when the last batch of the one before is durable: it was acknowledged.
+
+    Only the batch behind it was being written when the node ended.
+    """
+    last, torn = len(kept) + 11, (len(kept) + 1) * BLOCK
+    acknowledged, begun = bytearray(content(5, *kept, last)), bytearray(content(6, last + 1))
+    acknowledged[torn + 30] ^= 1
+    begun[BLOCK + 30] ^= 1
+
+    assert damage(disk(f5=bytes(acknowledged), f6=bytes(begun))) == (
+        f"batch {last} of its tail is damaged or missing, and something was written after it, in "
+        "the file tail-0000000000000006"
+    )
+
+
+def test_a_file_of_any_number_is_told_of_at_once() -> None:
+    """A stray file, or a flip in a folder: a start must not count up to its number."""
+    files = disk(f5=content(5), f9999999999999999=content(9_999_999_999_999_999))
+
+    assert damage(files) == "the file tail-0000000000000006 of its tail is missing"
+
+
 @pytest.mark.parametrize(
     ("files", "reason"),
     [

@@ -21,6 +21,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Protocol
 
+from holdfast.storage.disk.files import sync_path
 from holdfast.storage.disk.folder import Files, Folder
 from holdfast.storage.errors import JournalFailed, is_want_of_room
 from holdfast.storage.journal.commit_mark import TAIL_MARK_FILE, CommitMark, read_mark
@@ -84,6 +85,8 @@ def open_journal(path: Path) -> TailedJournal:
     """
     environment = LmdbJournal(path)
     try:
+        # A process that was killed may have renamed a file and not made that durable.
+        sync_path(path)
         known, mark = read_mark(path, TAIL_MARK_FILE), CommitMark(path, TAIL_MARK_FILE)
     except OSError as error:
         environment.close()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import logging
+import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from random import Random
@@ -401,3 +402,30 @@ def test_a_helper_that_never_ran_keeps_nothing_from_closing(machine: Machine) ->
     started.journal.close()
 
     assert started.files.opened == []
+
+
+def test_a_start_makes_the_names_durable_that_it_finds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that is killed between a rename and its sync leaves a name that may be lost yet.
+
+    Batches in that file would be acknowledged, and gone with the name after a power cut.
+    """
+    path = tmp_path / "raft"
+    used_before(path)
+    first = open_journal(path)
+    first.load()
+    first.close()
+    synced: list[str] = []
+    fsync = os.fsync
+
+    def noting(descriptor: int) -> None:
+        synced.append(str(Path(f"/proc/self/fd/{descriptor}").readlink()))
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", noting)
+    again = open_journal(path)
+    again.load()
+    again.close()
+
+    assert str(path) in synced

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,7 +13,7 @@ import pytest
 from harness.poll import until_async
 from holdfast.client import InvalidArgument, OutcomeUnknown, Unavailable
 from holdfast.client._rpc.caller import Caller
-from holdfast.client._rpc.session_stream import REQUEST_BYTES_MAX
+from holdfast.client._rpc.session_stream import REQUEST_BYTES_MAX, SessionStreams
 from holdfast.client._session.session_io import Failure, FailureKind
 from holdfast.v1 import group_pb2, offset_pb2
 from unit.client.fake_cluster import fake_cluster
@@ -286,5 +287,44 @@ def test_calls_that_are_given_up_together_end_no_other_call() -> None:
                 assert isinstance(await waiting, offset_pb2.OffsetCommitResponse)
             finally:
                 await caller.close()
+
+    run(scenario())
+
+
+def test_an_answer_that_comes_with_the_end_of_its_time_is_taken_without_an_error() -> None:
+    """A process that stood still finds both at once, in whichever order."""
+    limit_s = 0.05
+
+    class Standing:
+        """A stream call that answers when the test has let the loop stand still."""
+
+        def __init__(self) -> None:
+            self.answers = asyncio.Queue[group_pb2.SessionResponse]()
+
+        async def initial_metadata(self) -> tuple[()]:
+            return ()
+
+        async def write(self, message: group_pb2.SessionRequest) -> None:
+            one = group_pb2.SessionAnswer(number=message.calls[0].number)
+            one.heartbeat.SetInParent()
+            self.answers.put_nowait(group_pb2.SessionResponse(answers=[one]))
+            until_s = time.monotonic() + 2 * limit_s
+            while time.monotonic() < until_s:
+                pass  # the process stands still past the time limit
+
+        def __aiter__(self) -> Standing:
+            return self
+
+        async def __anext__(self) -> group_pb2.SessionResponse:
+            return await self.answers.get()
+
+    async def scenario() -> None:
+        raised: list[dict[str, Any]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, told: raised.append(told))
+        streams = SessionStreams(lambda _: Standing())
+        answer = await streams.ask("a:1", group_pb2.HeartbeatRequest(), limit_s)
+
+        assert isinstance(answer, group_pb2.HeartbeatResponse)
+        assert raised == []
 
     run(scenario())

@@ -155,7 +155,9 @@ class _Stream:
 
     def _late(self, number: int, timeout_s: float) -> None:
         """End a call that has taken too long, as gRPC ends a unary one."""
-        asked = self._asked.pop(number)
+        asked = self._asked.pop(number, None)
+        if asked is None:
+            return  # answered in this very turn of the loop
         text = f"no answer within {timeout_s * 1000:.0f} ms"
         code = grpc.StatusCode.DEADLINE_EXCEEDED
         asked.fail(_error(code, text, "" if asked.sent else NOT_APPLIED))

@@ -68,10 +68,11 @@ def _refuse_rollback(path: Path, found: int) -> None:
 
 
 def _read_tail(path: Path, image: JournalImage, checkpoint: Checkpoint | None) -> JournalImage:
-    files = Folder(path)
+    files, known = Folder(path), read_mark(path, TAIL_MARK_FILE)
     if checkpoint is None:
         refuse_tail_before_checkpoint(path, files)
+        refuse_lost_batch(path, known, 0)
         return image
     recovered = recover(path, checkpoint, files)
-    refuse_lost_batch(path, read_mark(path, TAIL_MARK_FILE), recovered.sequence)
+    refuse_lost_batch(path, known, recovered.sequence)
     return replayed(path, image, recovered)

@@ -178,6 +178,7 @@ class TailedJournal:
     def _begin_tail(self) -> Checkpoint:
         """Give an environment without a tail its first, empty file, and the first checkpoint."""
         refuse_tail_before_checkpoint(self._path, self._files)
+        refuse_lost_batch(self._path, self._known, 0)
         journal_id = secrets.token_bytes(JOURNAL_ID_BYTES)
         tail = TailFiles(self._files, journal_id, self._file_bytes)
         tail.keep_only(1, 0)

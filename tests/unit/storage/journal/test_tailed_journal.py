@@ -296,6 +296,26 @@ def test_a_version_without_tails_refuses_it_before_the_first_batch(tmp_path: Pat
     assert refused.value.refusal is Refusal.NEWER_SCHEMA
 
 
+def test_an_environment_that_forgot_its_tail_is_not_adopted_again(tmp_path: Path) -> None:
+    """S21: the mark knows a batch. Found out before anything is written to what is damaged."""
+    path = tmp_path / "raft"
+    used_before(path)
+    mark = CommitMark(path, TAIL_MARK_FILE)
+    mark.note(7)
+    mark.close()
+
+    with pytest.raises(JournalDamaged, match="batch 7 of its tail was durable"):
+        read_journal(path)
+    journal = open_journal(path)
+    with pytest.raises(JournalDamaged, match="batch 7 of its tail was durable"):
+        journal.load()
+    journal.close()
+    assert not (path / file_name(1)).exists()
+    alone = LmdbJournal(path)
+    assert alone.load().entries == (Entry(1, 1, b"old"),)
+    alone.close()
+
+
 def test_a_first_start_that_was_cut_off_is_begun_again(tmp_path: Path) -> None:
     """The first file is there before the first checkpoint, and nobody wrote to it."""
     before = used_before(tmp_path / "raft")

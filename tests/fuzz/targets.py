@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple, get_args, get_type_hints
@@ -160,10 +161,12 @@ def _tail_batch(data: bytes) -> None:
 
 
 def _tail_file(data: bytes) -> None:
-    """Start on a file of the tail behind an empty environment."""
+    """Start on a file of the tail behind an empty environment, and beside one without a tail."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder)
         (path / tail_file.file_name(1)).write_bytes(data)
+        with suppress(JournalDamaged):
+            tail_recovery.refuse_tail_before_checkpoint(path, Folder(path))
         recovered = tail_recovery.recover(path, _TAIL_CHECKPOINT, Folder(path))
         tail_recovery.replayed(path, JournalImage(), recovered)
 
@@ -177,13 +180,19 @@ def _tail_bodies() -> list[bytes]:
     return [b"".join(tail_batch.encode_batch(batch)) for batch in batches]
 
 
-def _tail_content() -> bytes:
-    mark = tail_file.mark_of(bytes(16), 1)
-    batches = [
-        tail_file.pack_batch(mark, number, [body])
-        for number, body in enumerate(_tail_bodies(), start=1)
-    ]
-    return b"".join([tail_file.file_head(bytes(16), 1), *batches]).ljust(4096, b"\0")
+def _tail_contents() -> list[bytes]:
+    """A file as it was written; one whose last batch is torn; one that was used before."""
+    head = tail_file.file_head(bytes(16), 1)
+    whole, before = (
+        b"".join(
+            tail_file.pack_batch(tail_file.mark_of(bytes(16), serial), number, [body])
+            for number, body in enumerate(_tail_bodies(), start=1)
+        )
+        for serial in (1, 9)
+    )
+    torn = whole[: tail_file.BATCH_HEAD_BYTES + 9 - tail_file.BLOCK]
+    used = whole[: tail_file.BLOCK] + before[tail_file.BLOCK :]
+    return [(head + batches).ljust(4096, b"\0") for batches in (whole, torn, used)]
 
 
 def _state_record(data: bytes) -> None:
@@ -393,7 +402,7 @@ def targets() -> dict[str, Target]:
         "journal-number": _body(records.number_of, 7),
         "journal-identity": _body(records.identity_of, records.identity_body(_IDENTITY)),
         "tail-batch": Target(_tail_batch, (damaged,), _tail_bodies()),
-        "tail-file": Target(_tail_file, (JournalDamaged,), [_tail_content()]),
+        "tail-file": Target(_tail_file, (JournalDamaged,), _tail_contents()),
         "state-record": Target(
             _state_record, (damaged,), [b"k" * 20 + records.pack_record("groups", b"k" * 20, b"c")]
         ),

@@ -171,12 +171,13 @@ def flips_in_tail(journal: Path, random: Random, count: int) -> Flips:
 
 
 def _harmless_flips(file: Path, spans: list[Span], random: Random, count: int) -> Flips:
-    """Choose bits that are in none of the spans: half of the time between and right behind them."""
+    """Choose bits outside the spans: one anywhere, the others near them half of the time."""
     kept = [span for span in spans if span.file == file]
-    most = max((span.end + BLOCK for span in kept), default=0) if random.random() < 0.5 else 0  # noqa: PLR2004 - half of the time
-    bits = _bits_of(file, random, count, most)
+    near = max((span.end + BLOCK for span in kept), default=0)
+    most = near if random.random() < 0.5 else 0  # noqa: PLR2004 - half of the time
+    bits = {*_bits_of(file, random, 1), *_bits_of(file, random, count - 1, most)}
     free = [bit for bit in bits if not any(s.begin * 8 <= bit < s.end * 8 for s in kept)]
-    return Flips(file, free, must_be_told=False)
+    return Flips(file, sorted(free), must_be_told=False)
 
 
 def _bits_of(file: Path, random: Random, count: int, most: int = 0) -> list[int]:

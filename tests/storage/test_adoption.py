@@ -10,6 +10,7 @@ import errno
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -26,7 +27,6 @@ from storage.full_disks import FullFolder, files_limited
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
-    from pathlib import Path
 
     from holdfast.storage.disk.folder import Files
 
@@ -135,17 +135,25 @@ def test_s20_no_limit_on_files_leaves_a_journal_that_nobody_reads(
     assert (True, False) in seen, "some were high enough"
 
 
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def test_s20_a_disk_that_is_full_at_any_operation_leaves_a_journal_that_somebody_reads(
     old: Path, tmp_path: Path
 ) -> None:
-    """Between two steps as well: a file without a name, a file without a checkpoint."""
+    """Between two steps as well: a file without a name, a file without a checkpoint.
+
+    Nothing stays open: a node may meet a full disk again and again.
+    """
     before, path = read_journal(old), tmp_path / "raft"
     seen = list[tuple[bool, bool]]()
     while not seen or not seen[-1][0]:
         fails_at = len(seen) + 1
         shutil.copytree(old, path)
+        told, open_before = f"operation {fails_at}", open_files()
         acknowledged = adopted(path, FullFolder(path, fails_at), SMALL)
-        told = f"operation {fails_at}"
+        assert open_files() == open_before, told
         seen.append((acknowledged, check(path, before, acknowledged=acknowledged, told=told)))
         shutil.rmtree(path)
 

@@ -102,9 +102,13 @@ class TailFiles:
 
     def _named(self, serial: int) -> TailFile:
         file = self._files.open(_UNNAMED)
-        file.write(0, file_head(self._journal_id, serial))
-        file.sync()
-        self._files.rename(_UNNAMED, file_name(serial))
+        try:
+            file.write(0, file_head(self._journal_id, serial))
+            file.sync()
+            self._files.rename(_UNNAMED, file_name(serial))
+        except OSError:
+            file.close()
+            raise
         return TailFile(file, self._journal_id, serial, self._file_bytes)
 
 

@@ -1,7 +1,6 @@
-"""Opens a replica: directory, state, log, history and background tasks, in the right order.
+"""Opens a replica: state, log, history and background tasks, in the right order.
 
-Data that cannot be trusted is set aside and rebuilt from the peers without a vote (S19, S21); data
-of another node or cluster is refused. The only file that knows all parts of this layer.
+`place` has opened the data directory before. The only file that knows all parts of this layer.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TypeVar
 
 from holdfast.raft.open import LogConfig, OpenLog, PeerCalls, boot_seconds, open_log
@@ -27,7 +25,6 @@ from holdfast.runtime.replica.replica import Clocks, Replica
 from holdfast.runtime.replica.snapshots import DIRTY_BYTES, StateSnapshots
 from holdfast.storage.directory.data_directory import DataDirectory
 from holdfast.storage.disk.disk_guard import DiskGuard
-from holdfast.storage.errors import DirectoryRefused, Refusal
 from holdfast.storage.state.state_store import StateStore
 
 logger = logging.getLogger(__name__)
@@ -40,11 +37,6 @@ class ReplicaConfig:
     """What a replica needs to know."""
 
     log: LogConfig
-    directory: Path
-    bootstrap: bool = False
-    """The operator says that this cluster is new."""
-    rebuild: bool = False
-    """The operator says that this disk is new and that the peers have the data (S19)."""
     disk_reserve_bytes: int | None = None
     """None: the reserve of S20."""
 
@@ -93,9 +85,11 @@ async def _in_own_thread(call: Callable[[], T], name: str) -> T:
         executor.shutdown(wait=False)
 
 
-async def open_replica(config: ReplicaConfig) -> OpenReplica:
-    """Check, load and start. Raises `DirectoryRefused`, `TransportFailed`, `EngineStopped`."""
-    directory = await asyncio.to_thread(_open_directory, config)
+async def open_replica(config: ReplicaConfig, directory: DataDirectory) -> OpenReplica:
+    """Load and start what is in an open directory, which is released if that fails.
+
+    Raises `TransportFailed`, `EngineStopped`, `StorageError`.
+    """
     calls, store = _peer_calls(config, directory), None
     try:
         store = StateStore(directory.state_path)
@@ -109,7 +103,7 @@ async def open_replica(config: ReplicaConfig) -> OpenReplica:
         raise
     snapshots.on_durable = log.engine.cut
     clocks = Clocks(boot=boot_seconds, wall=time.time)
-    guard = DiskGuard(config.directory, boot_seconds, config.disk_reserve_bytes)
+    guard = DiskGuard(directory.path, boot_seconds, config.disk_reserve_bytes)
     replica = Replica(config.log.node_id, log.engine, machine, snapshots, clocks, guard.low)
     sealing = Sealing(_sealing_place(config, directory), store, replica.snapshot)
     replica.subscribe(on_applied=sealing.on_applied)
@@ -123,43 +117,6 @@ async def open_replica(config: ReplicaConfig) -> OpenReplica:
     fetching.start()
     log.start()
     return OpenReplica(replica, history, snapshots, sealing, fetching, store, directory, log)
-
-
-def _open_directory(config: ReplicaConfig) -> DataDirectory:
-    directory = DataDirectory(
-        config.directory,
-        cluster_id=config.log.cluster_id,
-        node_id=config.log.node_id,
-        bootstrap=config.bootstrap,
-        rebuild=config.rebuild,
-        disk_reserve_bytes=config.disk_reserve_bytes,
-    )
-    if directory.verdict.sound:
-        if config.rebuild and not directory.verdict.blank:
-            logger.warning(_NOT_EMPTIED, config.directory, config.directory)
-        return directory
-    reason = directory.verdict.reason
-    if not config.log.peers:
-        directory.close()
-        raise DirectoryRefused(config.directory, Refusal.UNUSABLE, _ALONE.format(reason=reason))
-    logger.critical(
-        "the data directory is damaged (%s); it is set aside, and this node rebuilds from its "
-        "peers without a vote",
-        reason,
-    )
-    directory.set_aside()
-    return directory
-
-
-_NOT_EMPTIED = (
-    "--rebuild touches no data: %s is not empty, so the node goes on with what it holds. Leave the "
-    "option out; if that data must not be used, stop the node, move %s away and start with "
-    "--rebuild again"
-)
-_ALONE = (
-    "it is damaged ({reason}), and a cluster of one has no peer to rebuild from. Restore a backup "
-    "into an empty directory, or keep this one for a repair by hand."
-)
 
 
 def _turn(config: ReplicaConfig) -> int:

@@ -1,7 +1,7 @@
 """One node: puts its parts together, serves, and stops gracefully. Only this file knows all parts.
 
-Start: bind the client port (so that a second node fails at once), open the replica, begin to
-serve. Stop: hand the leadership over, answer what is parked, close within `node.shutdown_ms`.
+Start: bind the client port, open the replica, begin to serve. Stop: hand the leadership over,
+answer what is parked, close within `node.shutdown_ms`.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from holdfast.server.config.node_config import CannotStart
 from holdfast.server.guard.pace import Pace
 from holdfast.server.guard.request_guard import InForce, bytes_in_flight, checking
 from holdfast.server.process.open_files import connections_max
+from holdfast.server.process.opening import cannot_listen
 from holdfast.server.rpc.admin_service import AdminService
 from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
 from holdfast.server.rpc.callers import Callers
@@ -236,8 +237,5 @@ def bind(config: NodeConfig) -> grpc.aio.Server:
     except RuntimeError:
         bound = 0
     if not bound:
-        raise CannotStart(
-            f"cannot listen for clients on {address}: the port is in use, or the address is not "
-            "this machine's. Stop what uses it, or change node.client_address"
-        )
+        raise CannotStart(cannot_listen(config))
     return server

@@ -31,10 +31,12 @@ from holdfast.storage.errors import (
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from concurrent.futures import Future
     from pathlib import Path
 
     from holdfast.runtime.replica.open import OpenReplica
     from holdfast.server.config.node_config import NodeConfig
+    from holdfast.storage.directory.data_directory import DataDirectory
 
 logger = logging.getLogger(__name__)
 
@@ -42,21 +44,18 @@ logger = logging.getLogger(__name__)
 async def serve(
     config: NodeConfig,
     shared: Path,
-    *,
-    bootstrap: bool,
-    rebuild: bool,
+    opening: Future[DataDirectory],
     failpoints: Path | None = None,
 ) -> None:
     """Serve until SIGTERM or SIGINT; `shared`: path of cluster.json, if a local cluster runs.
 
-    `failpoints`: for tests only. Raises CannotStart; EngineStopped if the log ends, or if the last
-    snapshot contradicts the state on disk.
+    `opening`: has the node's data directory when it is checked. `failpoints`: for tests only.
+    Raises CannotStart; EngineStopped if the log ends, or if the last snapshot contradicts the state
+    on disk.
     """
     server = bind(config)
     log = _log_config(config, failpoints)
-    opened = await _open(
-        ReplicaConfig(log, config.data_dir, bootstrap, rebuild, config.disk_reserve_bytes)
-    )
+    opened = await _open(config, ReplicaConfig(log, config.disk_reserve_bytes), opening)
     node = Node(config, opened.replica, opened.history, server, opened.peer_troubles)
     asked = _until_signal()
     try:
@@ -93,18 +92,20 @@ async def _close(opened: OpenReplica) -> str | None:
     return None
 
 
-async def _open(config: ReplicaConfig) -> OpenReplica:
+async def _open(
+    config: NodeConfig, replica: ReplicaConfig, opening: Future[DataDirectory]
+) -> OpenReplica:
     try:
-        return await open_replica(config)
+        return await open_replica(replica, await asyncio.wrap_future(opening))
     except DirectoryRefused as error:
         empty = error.refusal is Refusal.EMPTY
-        hint = (_EMPTY if config.log.peers else _EMPTY_ALONE) if empty else ""
+        hint = (_EMPTY if replica.log.peers else _EMPTY_ALONE) if empty else ""
         raise CannotStart(f"{error}{hint}") from error
     except (StorageError, TransportFailed, RaftError) as error:
         raise CannotStart(str(error)) from error
     except OSError as error:
         raise CannotStart(
-            f"cannot use the data directory {config.directory}: {error.strerror or error}. Correct "
+            f"cannot use the data directory {config.data_dir}: {error.strerror or error}. Correct "
             "node.data_dir, its permissions, or the disk"
         ) from error
 

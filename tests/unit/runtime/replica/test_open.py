@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from threading import Event
 from typing import TYPE_CHECKING
 
@@ -13,16 +12,24 @@ import pytest
 from harness.poll import WITHIN_S
 from holdfast.raft.api import Settings
 from holdfast.raft.open import LogConfig
-from holdfast.runtime.replica.open import ReplicaConfig, open_replica
+from holdfast.runtime.replica.directory import DirectoryConfig, open_directory
+from holdfast.runtime.replica.open import OpenReplica, ReplicaConfig, open_replica
 from holdfast.storage.errors import DirectoryRefused, Refusal
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 
-def alone(directory: Path) -> ReplicaConfig:
+def alone(path: Path, disk_reserve_bytes: int | None = None) -> DirectoryConfig:
+    """The directory of a new cluster's only node."""
+    return DirectoryConfig(
+        path, "c", "n1", has_peers=False, bootstrap=True, disk_reserve_bytes=disk_reserve_bytes
+    )
+
+
+async def opened_alone(path: Path) -> OpenReplica:
     log = LogConfig("c", "n1", "127.0.0.1:0", peers={}, tls=None, settings=Settings())
-    return ReplicaConfig(log, directory, bootstrap=True)
+    return await open_replica(ReplicaConfig(log), open_directory(alone(path)))
 
 
 def test_a_replica_closes_while_reads_that_hang_hold_all_threads_of_the_loop(
@@ -32,7 +39,7 @@ def test_a_replica_closes_while_reads_that_hang_hold_all_threads_of_the_loop(
     let_go = Event()
 
     async def story() -> None:
-        opened = await open_replica(alone(tmp_path / "data"))
+        opened = await opened_alone(tmp_path / "data")
         loop = asyncio.get_running_loop()
         loop.set_default_executor(ThreadPoolExecutor(1))
         hangs = loop.run_in_executor(None, let_go.wait)
@@ -47,8 +54,8 @@ def test_a_replica_closes_while_reads_that_hang_hold_all_threads_of_the_loop(
 
 def test_a_configured_reserve_counts_when_a_directory_is_created(tmp_path: Path) -> None:
     """S20: not only for the disk guard; a small disk has less room than the usual reserve."""
-    config = replace(alone(tmp_path / "data"), disk_reserve_bytes=1 << 62)
+    config = alone(tmp_path / "data", disk_reserve_bytes=1 << 62)
     with pytest.raises(DirectoryRefused, match=r"node\.disk_reserve_bytes") as refused:
-        asyncio.run(open_replica(config))
+        open_directory(config)
 
     assert refused.value.refusal is Refusal.NO_SPACE

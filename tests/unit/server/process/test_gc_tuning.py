@@ -20,7 +20,10 @@ def test_a_serving_node_still_frees_cycles_but_searches_seldom() -> None:
     """Memory: what is made after the start is not left out."""
     before, turn_s = gc.get_threshold(), sys.getswitchinterval()
     try:
+        gc_tuning.begin_start()
+        assert not gc.isenabled()
         gc_tuning.settle()
+        assert gc.isenabled()
         made = weakref.ref(Knot())
         assert gc.get_threshold() == (gc_tuning.YOUNG_MAX, *gc_tuning.SEARCHES_A_STEP)
         assert gc.get_freeze_count() > 0
@@ -28,6 +31,7 @@ def test_a_serving_node_still_frees_cycles_but_searches_seldom() -> None:
         gc.collect()
         assert made() is None
     finally:
+        gc.enable()
         gc.unfreeze()
         gc.set_threshold(*before)
         sys.setswitchinterval(turn_s)

@@ -6,6 +6,7 @@ import asyncio
 import logging
 import subprocess
 import sys
+from concurrent.futures import Future
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -39,7 +40,7 @@ def serve_until_asked(
     async def close() -> None:
         raise at_close
 
-    async def opened(_config: object) -> Any:  # noqa: ANN401 - what the process holds open
+    async def opened(*_arguments: object) -> Any:  # noqa: ANN401 - what the process holds open
         return SimpleNamespace(close=close, replica=None, history=None, peer_troubles=None)
 
     def asked() -> asyncio.Future[None]:
@@ -62,7 +63,7 @@ def serve_until_asked(
     config: Any = SimpleNamespace(
         data_dir=tmp_path, disk_reserve_bytes=None, name="a", cluster_id="c"
     )
-    asyncio.run(served.serve(config, tmp_path, bootstrap=False, rebuild=False))
+    asyncio.run(served.serve(config, tmp_path, Future()))
 
 
 def test_s3_a_contradicted_snapshot_at_the_end_is_an_alarm_and_no_graceful_end(
@@ -90,12 +91,27 @@ def test_a_last_snapshot_that_fails_is_taken_up_by_the_next_start(
 
 HEAVY = ("pyarrow", "numpy", "pyspark", "pandas")
 """Modules of Parquet and of Spark: slow to load, for work that a start never does."""
+LOADED_MEANWHILE = (
+    *("asyncio", "ssl", "cryptography", "google", "grpc", "pysyncobj", "holdfast.raft"),
+    *("holdfast.server.rpc", "holdfast.runtime.groups"),
+)
+"""What a node loads while its directory is checked, so nothing before the check may load it."""
+
+
+def loaded_of(names: tuple[str, ...], module: str) -> str:
+    """Which of these modules a process has that imported a module of ours."""
+    told = f"import sys, {module}; print({{*sys.modules}} & {{*{names!r}}})"
+    run = subprocess.run(
+        [sys.executable, "-P", "-c", told], capture_output=True, text=True, check=True
+    )
+    return run.stdout.strip()
 
 
 def test_what_a_node_needs_to_start_loads_no_heavy_module() -> None:
     """Segments are sealed in a child process and read in threads; these load what they need."""
-    told = f"import sys, holdfast.cli.commands.node; print({{*sys.modules}} & {{*{HEAVY!r}}})"
-    run = subprocess.run(
-        [sys.executable, "-P", "-c", told], capture_output=True, text=True, check=True
-    )
-    assert run.stdout.strip() == "set()"
+    assert loaded_of(HEAVY, "holdfast.server.process.serve") == "set()"
+
+
+def test_the_check_of_a_directory_begins_before_most_of_a_node_is_loaded() -> None:
+    """The child process that checks and the loading take about equally long: they run together."""
+    assert loaded_of(LOADED_MEANWHILE, "holdfast.cli.commands.node") == "set()"

@@ -1,20 +1,36 @@
-"""`holdfast node`: one node in the foreground."""
+"""`holdfast node`: one node in the foreground.
+
+Most of a node is loaded in `_serve`, while its data directory is checked. What stands at the head
+of this file is what the check needs.
+"""
 
 from __future__ import annotations
 
 import os
+from importlib.util import find_spec
 from pathlib import Path
+from typing import TYPE_CHECKING, Final
 
 import click
-import uvloop
 
 from holdfast.cli.ending import fail
-from holdfast.raft.api import EngineStopped
-from holdfast.server.config import cluster_file
-from holdfast.server.config.node_config import CannotStart, ConfigError, load
-from holdfast.server.process import logs
+from holdfast.server.config.node_config import CannotStart, ConfigError, NodeConfig, load
+from holdfast.server.process import gc_tuning, logs
 from holdfast.server.process.open_files import raise_limit
-from holdfast.server.process.serve import serve
+from holdfast.server.process.opening import begin_to_open
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
+
+    from holdfast.storage.directory.data_directory import DataDirectory
+
+LOADED_LATER: Final = ("cryptography", "grpc_health", "grpc_reflection", "pysyncobj", "uvloop")
+"""Packages of the [server] extra that `_serve` loads. One that is missing is told before anything
+else, as is lmdb, which is loaded above."""
+
+for _package in LOADED_LATER:
+    if find_spec(_package) is None:
+        raise ModuleNotFoundError(f"No module named {_package!r}", name=_package)
 
 
 @click.command()
@@ -42,15 +58,29 @@ def node(
     rebuild: bool,
 ) -> None:
     """Run one node until SIGTERM or SIGINT."""
+    gc_tuning.begin_start()
     try:
         config = load(file, os.environ, overrides)
-        shared = file.resolve().parent.parent / cluster_file.NAME
         logs.configure(config.name, config.logger_level, config.logger_format)
         raise_limit()
-        uvloop.run(
-            serve(config, shared, bootstrap=bootstrap, rebuild=rebuild, failpoints=failpoints)
-        )
+        opening = begin_to_open(config, bootstrap=bootstrap, rebuild=rebuild)
+        _serve(config, file, opening, failpoints)
     except (ConfigError, CannotStart) as error:
         fail(str(error))
+
+
+def _serve(
+    config: NodeConfig, file: Path, opening: Future[DataDirectory], failpoints: Path | None
+) -> None:
+    """Load the rest of a node, while its directory is checked, and serve."""
+    import uvloop  # noqa: PLC0415 - as said above
+
+    from holdfast.raft.api import EngineStopped  # noqa: PLC0415 - as said above
+    from holdfast.server.config import cluster_file  # noqa: PLC0415 - as said above
+    from holdfast.server.process.serve import serve  # noqa: PLC0415 - as said above
+
+    shared = file.resolve().parent.parent / cluster_file.NAME
+    try:
+        uvloop.run(serve(config, shared, opening, failpoints))
     except EngineStopped as error:
         fail(f"the node stopped, because going on could lose or fork data: {error}")

@@ -1,0 +1,63 @@
+"""Opens a node's data directory in a thread of its own, while the main thread loads the node.
+
+The check of all records is a child process, and loading modules takes about as long as a small
+check: both at once, they take as long as one of them. Imports little, for the same reason. Knows
+no gRPC and no log.
+"""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from typing import TYPE_CHECKING
+
+from holdfast.runtime.replica.directory import DirectoryConfig, open_directory
+from holdfast.server.config.address import is_taken
+from holdfast.server.config.node_config import CannotStart
+
+if TYPE_CHECKING:
+    from holdfast.server.config.node_config import NodeConfig
+    from holdfast.storage.directory.data_directory import DataDirectory
+
+
+def begin_to_open(
+    config: NodeConfig, *, bootstrap: bool = False, rebuild: bool = False
+) -> Future[DataDirectory]:
+    """Begin to lock and check the node's directory; the future has it, or says why it is refused.
+
+    Raises CannotStart if the client port is in use: mostly by this very node, whose directory then
+    stays untouched. The thread keeps no process alive that cannot start for another reason; its
+    lock ends with it.
+    """
+    if is_taken(config.client_address):
+        raise CannotStart(cannot_listen(config))
+    wanted = DirectoryConfig(
+        config.data_dir,
+        config.cluster_id,
+        config.name,
+        has_peers=len(config.peers) > 1,
+        bootstrap=bootstrap,
+        rebuild=rebuild,
+        disk_reserve_bytes=config.disk_reserve_bytes,
+    )
+    opening: Future[DataDirectory] = Future()
+    threading.Thread(
+        target=_open, args=(wanted, opening), name="directory-open", daemon=True
+    ).start()
+    return opening
+
+
+def cannot_listen(config: NodeConfig) -> str:
+    """Say that the port of the clients cannot be bound."""
+    return (
+        f"cannot listen for clients on {config.client_address}: the port is in use, or the address "
+        "is not this machine's. Stop what uses it, or change node.client_address"
+    )
+
+
+def _open(wanted: DirectoryConfig, opening: Future[DataDirectory]) -> None:
+    """Open it; whatever goes wrong is raised where the future is waited for."""
+    try:
+        opening.set_result(open_directory(wanted))
+    except BaseException as error:  # noqa: BLE001 - the waiting side raises it
+        opening.set_exception(error)

@@ -242,14 +242,14 @@ def encode_state(item: StateItem) -> bytes:
     """Encode a record of the state with its key. The maps of State and Group are left out."""
     try:
         name, content = _STATE.to_message(item.value)
-        message = _STATE.record(schema_version=SCHEMA_VERSION, key=item.key, **{name: content})
+        keys = [nested(_STATE_KEY, str.encode(part)) for part in item.key]
     except KeyError:
         raise CodecError(
             f"{type(item.value).__name__} is no part of the state", "state record"
         ) from None
     except (TypeError, ValueError) as error:
         raise CodecError(f"a field does not fit the schema: {error}", "state record") from error
-    return _bytes(message)
+    return b"".join((_STATE_VERSION, *keys, nested(_STATE.tags[name], _bytes(content))))
 
 
 def decode_state(stored: bytes) -> StateItem:
@@ -344,3 +344,6 @@ _TOLD: Final = attrgetter("rule", "command", "principal", "request_id")
 _new: Final[Any] = tuple.__new__  # makes a NamedTuple of its fields
 
 _STATE: Final = StateShapes(TYPES, state_pb2.StateRecord.DESCRIPTOR)
+_STATE_VERSION: Final = bytes([1 << 3, SCHEMA_VERSION])
+_STATE_KEY: Final = bytes([2 << 3 | 2])
+"""The fields of StateRecord: they are written by hand, since a message put into one is copied."""

@@ -3,7 +3,7 @@
 A group's body and its members are of classes that its type names (`groups.group_type`), and have
 messages of their own: the body one in the oneof of `GroupState` that is called like the type, a
 member one in that of `StateRecord`. A type that lacks them is found when the shapes are made, not
-when the first group is stored. Knows neither bytes nor schema versions, and no type but by the
+when the first group is stored. Knows no bytes but tags, no schema version, and no type but by the
 table it is given; but for one, since a group without a body is of schema version 1, and classic.
 """
 
@@ -21,9 +21,12 @@ from holdfast.coordinator.model.state import Group, Offset, RequestRecord, State
 from holdfast.coordinator.projections.history import Rebalance
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.shapes import Shape, message_of
+from holdfast.storage.codec.wire import varint
 
 _BODY: Final = "body"
 """The field of a group, and the oneof of a message."""
+_SIZED: Final = 2
+"""Protobuf's wire type of messages."""
 _V1_TYPE: Final = "classic"
 """The type of all groups of schema version 1, whose bodies' fields stood among the head's."""
 _MEMBER_FIELDS: Final = {_V1_TYPE: "member"}
@@ -115,6 +118,11 @@ class StateShapes:
         Raises TypeError as `GroupShape` does, and for a type whose members have no message.
         """
         self.record: Callable[..., Any] = GetMessageClass(record)
+        self.tags = {
+            field.name: varint(field.number << 3 | _SIZED)
+            for field in record.oneofs_by_name[_BODY].fields
+        }
+        """What stands before the bytes of each body in those of a record."""
         maps = ("groups", "topics", "settings", "requests", "requests_by_number")
         self._by_class: dict[type[Any], tuple[str, Any]] = {
             State: ("cluster", Shape(State, _message(record, "cluster"), maps)),

@@ -166,7 +166,10 @@ def test_every_state_record_round_trips(body: str, kind: type[Any]) -> None:
     @given(st.lists(st.text()).map(tuple), parts_of(kind, message))
     def check(key: tuple[str, ...], fields: dict[str, object]) -> None:
         item = StateItem(key, kind(**fields))
-        assert decode_state(encode_state(item)) == item
+        stored = encode_state(item)
+        assert decode_state(stored) == item
+        whole = state_pb2.StateRecord.FromString(stored)
+        assert whole.SerializeToString(deterministic=True) == stored, "as the library would (S3)"
 
     check()
 

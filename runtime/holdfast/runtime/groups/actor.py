@@ -62,6 +62,10 @@ class Desk(Protocol):
     def log_time_ms(self) -> int:
         """The cluster's log time now (S8)."""
 
+    @property
+    def leader_address(self) -> str:
+        """`host:port` of the node that leads, for clients; "" if unknown."""
+
     def propose(self, part: Part) -> asyncio.Future[Committed]:
         """Propose a part; the future has its fate."""
 
@@ -281,6 +285,8 @@ class Actor:
         token = fencing_token(self._desk.state.recovery_number, first.index)
         effects = settled(batch.effects, token)
         self._carry_out(effects, first, batch.commands, batch.unrecorded)
+        if self._dropped:  # what was to be parked would never be answered
+            self._fail(batch, lambda: NotCoordinator(self._desk.leader_address))
 
     def _decide_again(self, batch: Batch) -> None:
         """Decide a batch again that every replica skipped, since the group had changed (S2).
@@ -288,7 +294,7 @@ class Actor:
         While this node leads, only this actor changes its group, so such a change is a defect.
         """
         if self._dropped:
-            self._fail(batch, lambda: NotCoordinator(""))
+            self._fail(batch, lambda: NotCoordinator(self._desk.leader_address))
             return
         logger.critical(
             "alarm: group %r changed while a batch of it was on its way, so every node skipped the "

@@ -17,7 +17,7 @@ from holdfast.coordinator.model.rejections import FencedInstanceId
 from holdfast.coordinator.model.replies import JoinReply
 from holdfast.coordinator.model.volatile import JOIN_PHASE, DeadlineKey
 from holdfast.raft.api import OutcomeUnknown
-from holdfast.runtime.errors import LeadershipLost, RuleBroken
+from holdfast.runtime.errors import LeadershipLost, NotCoordinator, RuleBroken
 from holdfast.runtime.groups import batch
 from unit.runtime.world import (
     World,
@@ -313,6 +313,27 @@ def test_s5_what_was_on_its_way_when_the_lead_was_lost_is_not_called_not_applied
 
         assert not told_early
         assert failed.value.outcome == "unknown"
+
+    asyncio.run(story())
+
+
+def test_s17_a_join_that_would_be_parked_is_told_that_the_lead_is_lost() -> None:
+    """Its part is committed when nobody leads here any more who would answer it."""
+
+    async def story() -> None:
+        world = await World().lead()
+        await world.member("i1")
+        world.replica.hold = True
+        call = world.ask(joining("i2"))
+        await world.until(lambda: world.replica.waits)
+        world.replica.step_down("node-1")
+        world.replica.release()
+        with pytest.raises(NotCoordinator) as failed:
+            async with asyncio.timeout(5):
+                await call
+
+        assert failed.value.leader == "127.0.0.1:1"
+        assert len(world.actors.calls) == 0
 
     asyncio.run(story())
 

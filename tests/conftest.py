@@ -1,9 +1,14 @@
-"""What holds for every test: marks by folder, and random tests that tell how to repeat them."""
+"""What holds for every test: marks by folder, and random tests that tell how to repeat them.
+
+And that the rules which are tested are the source, or compiled (docs/adr/0022), as was asked for.
+"""
 
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from holdfast.coordinator.kernel import form
 
 TESTS = Path(__file__).parent
 MARKED_FOLDERS = {"cluster": "cluster", "spark": "spark"}
@@ -15,14 +20,33 @@ settings.register_profile(
 settings.load_profile("holdfast")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of a folder that needs processes or Java, so that none can be forgotten."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark the tests of a folder that needs processes or Java, so that none can be forgotten.
+
+    With compiled rules, tests that need the source are skipped, and pytest names each of them.
+    """
     for item in items:
         folder = item.path.relative_to(TESTS).parts[0]
         if folder in MARKED_FOLDERS:
             item.add_marker(MARKED_FOLDERS[folder])
+        needs = item.get_closest_marker("source")
+        if needs and config.getoption("--compiled"):
+            item.add_marker(pytest.mark.skip(reason=f"needs the source: {needs.args[0]}"))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--rewrite`: stories are not judged but told anew (tests/stories)."""
+    """`--rewrite`: stories are not judged but told anew (tests/stories).
+
+    `--compiled`: the rules must be the compiled ones; without it they must be the source.
+    """
     parser.addoption("--rewrite", action="store_true", help="write what happens now into stories")
+    parser.addoption("--compiled", action="store_true", help="the rules must be compiled ones")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Test no other rules than those that were asked for."""
+    if form.are_compiled() != config.getoption("--compiled"):
+        raise pytest.UsageError(
+            f"the rules are not the ones to test: see {form.__file__}. `./dev test` tests the "
+            "source, `./dev test --compiled` compiled ones"
+        )

@@ -72,6 +72,7 @@ class Against:
         """The side's own run of a row."""
         out = self.folder / "run" / f"own-{turn.side}"
         arguments = ["bench", turn.row, "--out", str(out), *(["--quick"] if self.quick else [])]
+        arguments += ["--compiled"] if self.checkouts[turn.side].compiled else []
         say(f"{turn.row}: by its own ./dev bench")
         try:
             said, code = await _run(self.checkouts[turn.side], arguments, say)

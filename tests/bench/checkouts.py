@@ -40,10 +40,14 @@ class NotUsable(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Checkout:
-    """A checkout whose environment is ready. `about`: its commit, Python and packages."""
+    """A checkout whose environment is ready. `about`: its commit, Python and packages.
+
+    `compiled`: where its compiled rules are, if its programs are to use them (docs/adr/0022).
+    """
 
     root: Path
     about: Mapping[str, object]
+    compiled: Path | None = None
 
     @property
     def python(self) -> Path:
@@ -54,14 +58,24 @@ class Checkout:
     def program(self) -> Program:
         """How its nodes are started: by its own `holdfast`."""
         script = self.python.with_name("holdfast")
-        return Program((str(self.python), str(script)), environment_of(self.root))
+        command = (str(self.python), str(script))
+        return Program(command, importing_first(self.compiled, environment_of(self.root)))
 
     def dev(self, *arguments: str) -> list[str]:
         """A task of its own `./dev`."""
         return [str(self.python), str(self.root / "dev"), *arguments]
 
     def __str__(self) -> str:
-        return f"{self.root} at {self.about['commit']}"
+        rules = ", its rules compiled" if self.compiled else ""
+        return f"{self.root} at {self.about['commit']}{rules}"
+
+
+def importing_first(site: Path | None, environment: Mapping[str, str]) -> dict[str, str]:
+    """An environment in which programs import from a folder before all others."""
+    if site is None:
+        return {**environment}
+    paths = [str(site), environment.get("PYTHONPATH", "")]
+    return {**environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
 def environment_of(root: Path) -> dict[str, str]:

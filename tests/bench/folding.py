@@ -1,7 +1,7 @@
 """The row about the fold: how many events a second one core decodes, applies and chains.
 
 Processor time, no cluster. The log is the same for every checkout and is folded by the checkout's
-own code, in its own environment. The hash over
+own code, in its own environment; with --compiled by this checkout's compiled rules. The hash over
 all records must be the one that this process has.
 """
 

@@ -8,18 +8,21 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import shutil
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import uvloop
 
 from bench import against, machine, sides, table
-from bench.checkouts import ROOT, NotUsable, find
+from bench.checkouts import ROOT, NotUsable, find, importing_first
 from bench.comparison import A, B, Turn, compare
 from bench.figures import Figure, quantile
+from bench.nodes import OWN, Program
 from bench.rig import Bench, Say
 from bench.rows import ROWS, measure
 from bench.sizes import FULL, QUICK, Sizes
@@ -47,6 +50,10 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
         "--against", type=Path, metavar="PATH",
         help="set this checkout's load against the nodes of another and of this one in turn",
     )  # fmt: skip
+    parser.add_argument(
+        "--compiled", type=Path, metavar="SITE",
+        help="this checkout's nodes and fold run compiled rules; ./dev compiles them if need be",
+    )  # fmt: skip
     parser.add_argument("--pairs", type=int, help="with --against: turns of each; default 4")
     given = parser.parse_args(words)
     known = against.COMPARABLE if given.against else tuple(ROWS)
@@ -65,6 +72,13 @@ def sizes(given: argparse.Namespace) -> Sizes:
     return chosen.with_kills(given.kills) if given.kills else chosen
 
 
+def own_program(given: argparse.Namespace) -> Program | None:
+    """What starts this checkout's nodes with compiled rules; None: as they are."""
+    if given.compiled is None:
+        return None
+    return OWN._replace(environment=importing_first(given.compiled, os.environ))
+
+
 def disk(bench: Bench) -> None:
     """The disk alone: what one synced write costs, before anything else is measured."""
     times = machine.sync_times(bench.folder)
@@ -75,8 +89,9 @@ def disk(bench: Bench) -> None:
 
 def measured(given: argparse.Namespace, folder: Path) -> int:
     """Measure this checkout; 0: all rows were measured, 1: some were not, 130: interrupted."""
-    bench = Bench(sizes(given), folder, Say(), peers=given.peers)
+    bench = Bench(sizes(given), folder, Say(), peers=given.peers, program=own_program(given))
     conditions = machine.conditions(folder) | {"quick": given.quick}
+    conditions["compiled"] = given.compiled is not None
     failed: dict[str, str] = {"run": "interrupted"}
     disk(bench)
     with contextlib.suppress(KeyboardInterrupt):
@@ -99,7 +114,7 @@ def compared(given: argparse.Namespace, folder: Path) -> int:
     What the other checkout cannot do is named, and is no failure.
     """
     try:
-        checkouts = {A: find(given.against), B: find(ROOT)}
+        checkouts = {A: find(given.against), B: replace(find(ROOT), compiled=given.compiled)}
     except NotUsable as error:
         print(f"./dev bench --against {given.against}: {error}", file=sys.stderr)
         return 2

@@ -60,6 +60,7 @@ def test_another_layout(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.source("it asks where this checkout's own code lies")
 def test_an_environment_with_the_code_of_another_checkout(tmp_path: Path) -> None:
     """As a copied .venv has it: its nodes would be this checkout's, and every ratio near 1."""
     said = said_of(plant(tmp_path, FINE, environment=True))

@@ -22,6 +22,8 @@ from holdfast.coordinator.model.commands import (
 from holdfast.coordinator.model.events import LogEntry, Part
 from holdfast.coordinator.structures.pmap import PMap
 
+pytestmark = pytest.mark.source("it counts the walks over maps by replacing these")
+
 MEMBERS = 300
 
 

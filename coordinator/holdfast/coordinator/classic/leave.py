@@ -36,8 +36,7 @@ def leave(draft: Draft, command: LeaveGroup) -> LeaveReply:
     else:
         results = tuple(_leave_one(draft, command, entry, going) for entry in command.members)
     if going:
-        named = (entry.reason for entry in command.members if entry.reason)
-        reason = command.reason or next(named, "")
+        reason = command.reason or next((e.reason for e in command.members if e.reason), "")
         _go(draft, command, going, reason[:_REASON_MAX])
     elif any(result.error is None for result in results):
         _pending_left(draft)

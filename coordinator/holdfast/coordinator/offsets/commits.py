@@ -217,7 +217,7 @@ def _forget(draft: Draft, places: Iterator[TopicPartition], room: int, rule: str
 
 
 def _of_gone_topics(state: State, group: Group[Any]) -> Iterator[TopicPartition]:
-    return (place for place in group.offsets if place.topic not in state.topics)
+    yield from [place for place in group.offsets if place.topic not in state.topics]
 
 
 def _expired(draft: Draft, too_old_ms: int) -> Iterator[TopicPartition]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from functools import lru_cache
 from itertools import compress, islice
-from operator import is_, is_not
+from operator import is_, is_not, itemgetter
 from typing import Any, Generic, TypeVar, cast, overload
 from zlib import crc32
 
@@ -30,7 +30,6 @@ _SHIFT_TOP = 30
 no step of a look-up is a special case."""
 _CODES_KEPT = 1 << 14
 _MISSING = object()
-_new: Any = object.__new__
 _NO_LEAF: dict[Any, Any] = {}
 
 # A node is a leaf (dict: key -> value) or a branch (tuple of _WIDTH nodes or None).
@@ -168,7 +167,8 @@ class PMap(Mapping[K, V], Generic[K, V]):
 
     @classmethod
     def _of(cls, root: _Node, size: int) -> PMap[K, V]:
-        made: PMap[K, V] = _new(cls)
+        kind: Any = cls
+        made: PMap[K, V] = kind.__new__(kind)
         made._root = root
         made._size = size
         return made
@@ -274,7 +274,7 @@ class PMap(Mapping[K, V], Generic[K, V]):
 
     def __iter__(self) -> Iterator[K]:
         """Iterate over the keys, in deterministic order."""
-        return (key for key, _ in _walk(self._root))
+        return map(itemgetter(0), _walk(self._root))
 
     def items(self) -> ItemsView[K, V]:
         """Return the pairs, in deterministic order."""
@@ -314,4 +314,4 @@ class _Values(ValuesView[Any]):
     _mapping: PMap[Any, Any]
 
     def __iter__(self) -> Iterator[Any]:
-        return (value for _, value in _walk(self._mapping._root))  # noqa: SLF001 - as above
+        return map(itemgetter(1), _walk(self._mapping._root))  # noqa: SLF001 - as above

@@ -17,6 +17,7 @@ from grpc_reflection.v1alpha import reflection
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
+from holdfast.coordinator.kernel.form import are_compiled
 from holdfast.coordinator.model.commands import DeadlineFired, FormCluster
 from holdfast.raft.api import RaftError
 from holdfast.runtime.background.offset_retention import OffsetRetention
@@ -152,6 +153,7 @@ class Node:
         self.takeovers.start()
         await self._health.begin()
         logger.info("serving clients on %s as %s", self.config.client_address, self.config.name)
+        logger.info("the rules run %s", "compiled" if are_compiled() else "as source")
 
     async def stop(self) -> None:
         """Transfer the leadership, answer parked calls, and end, within `node.shutdown_ms`."""

@@ -373,6 +373,7 @@ def test_s23_retention_of_one_group(desk: Desk) -> None:
     assert sweep(desk, 60_000) == (OffsetsDeleted((T0,)), GroupDeleted())
 
 
+@pytest.mark.source("it lowers a constant of the rules")
 def test_s7_one_sweep_lists_a_bounded_number(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(commits, "EXPIRED_AT_ONCE_MAX", 2)
     commit(desk, place("t", 0), place("t", 1), place("u", 0))

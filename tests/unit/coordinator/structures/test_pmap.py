@@ -120,6 +120,7 @@ def test_keys_with_the_same_crc_live_together() -> None:
     assert dict(both.remove("plumless")) == {"buckeroo": 2}
 
 
+@pytest.mark.source("it replaces the hash of keys")
 def test_more_collisions_than_a_leaf_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     """Should all keys collide, the map gets slow, not wrong."""
     monkeypatch.setattr(pmap, "_hash", lambda _key: 0xFFFFFFFF)

@@ -31,7 +31,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(MARKED_FOLDERS[folder])
         needs = item.get_closest_marker("source")
         if needs and config.getoption("--compiled"):
-            item.add_marker(pytest.mark.skip(reason=f"needs the source: {needs.args[0]}"))
+            why = f"{item.name} needs the source: {needs.args[0]}"  # listed at the end, by name
+            item.add_marker(pytest.mark.skip(reason=why))
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

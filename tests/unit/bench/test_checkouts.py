@@ -119,9 +119,9 @@ sys.exit(len(FAILED))
 """
 
 
-def own_run(root: Path, dev: str, row: str) -> Turn:
+def own_run(root: Path, dev: str, row: str, compiled: Path | None = None) -> Turn:
     """One turn of a checkout whose ./dev is this program."""
-    checkout = Checkout(plant(root, dev, environment=True), ABOUT)
+    checkout = Checkout(plant(root, dev, environment=True), ABOUT, compiled)
     measuring = against.Against({A: checkout}, QUICK, quick=True, folder=root, say=Say())
     turns: list[Turn] = []
     asyncio.run(measuring.run([row], 1, turns), debug=False)
@@ -141,6 +141,19 @@ def test_a_row_without_load_is_measured_by_the_checkouts_own_run(
     assert turn == Turn("assign", 0, A, {"sticky": Seen("sticky", "s", 0.4)})
     assert "pair 1 of 1, A: assign: sticky: 0.4 s" in capsys.readouterr().out
     assert not (tmp_path / "run" / "own-A").exists()
+
+
+def test_a_checkout_with_compiled_rules_imports_them_first(tmp_path: Path) -> None:
+    """Both its nodes, and its own run of a row; it is named as such."""
+    checkout = Checkout(tmp_path, ABOUT, tmp_path / "site")
+    assert checkout.program.environment is not None
+    assert checkout.program.environment["PYTHONPATH"] == str(tmp_path / "site")
+    assert str(checkout).endswith("at abc, its rules compiled")
+    assert "PYTHONPATH" not in (Checkout(tmp_path, ABOUT).program.environment or {})
+
+    dev = OWN_RUN.replace("FAILED", "{}") + '\nassert "--compiled" in sys.argv'
+    dev = dev.replace("sys.exit(len({}))", "")
+    assert own_run(tmp_path, dev, "assign", tmp_path / "site").failed == ""
 
 
 def test_a_row_that_failed_there_says_why(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Compiling the rules is asked for, and says in a sentence what it lacks (docs/adr/0022)."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -60,3 +61,51 @@ def test_a_compiled_run_needs_compiled_rules(tmp_path: Path) -> None:
 def test_what_else_the_wheel_task_is_given_is_refused(dev: ModuleType) -> None:
     with pytest.raises(dev.Problem, match="--compile"):
         dev.wheel(["--compile"])
+
+
+def test_a_compiled_run_imports_the_wheel_first_and_runs_what_it_must_pass(
+    dev: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ran: list[tuple[list[str], list[str]]] = []
+    monkeypatch.setenv("PYTHONPATH", "/inherited")
+    monkeypatch.setattr(dev, "project_python", lambda: sys.executable)
+    monkeypatch.setattr(dev, "compiled_site", lambda: tmp_path)
+    monkeypatch.setattr(
+        dev, "run_parts", lambda parts, rest: ran.append(([each.name for each in parts], rest))
+    )
+
+    dev.test(["--compiled", "--", "-k", "fence"])
+    dev.test(["unit", "--compiled"])
+    assert ran == [
+        (
+            ["stories", "unit", "conformance", "simulation", "compiled"],
+            ["--compiled", "-k", "fence"],
+        ),
+        (["unit"], ["--compiled"]),
+    ]
+    assert os.environ["PYTHONPATH"].startswith(f"{tmp_path}{os.pathsep}")
+    assert os.environ["PYTHONPATH"].endswith(f"{os.pathsep}/inherited")
+
+
+def test_a_bare_run_has_no_compiled_part(dev: ModuleType) -> None:
+    assert dev.COMPILED not in [part.name for part in dev.all_parts()]
+
+
+def test_a_change_of_any_source_is_another_build(
+    dev: ModuleType, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Compiled rules of an older source must never be tested, or measured, as those of this one."""
+    places = ["pyproject.toml", "coordinator/compile_rules.py", "a/holdfast/one.py"]
+    roots = '[tool.hatch.build]\ndev-mode-dirs = ["a"]\n'
+    for place in places:
+        (tmp_path / place).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / place).write_text(roots)
+    monkeypatch.setattr(dev, "ROOT", tmp_path)
+
+    seen = [dev.sources_digest()]
+    for place in places:
+        (tmp_path / place).write_text(f"{roots}# changed\n")
+        seen.append(dev.sources_digest())
+    (tmp_path / "a/holdfast/one.pyc").write_text("not shipped")
+    assert dev.sources_digest() == seen[-1]
+    assert len(set(seen)) == 1 + len(places)

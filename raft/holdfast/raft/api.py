@@ -216,9 +216,9 @@ class Fate(Enum):
 class Settings:
     """Times in seconds, sizes in bytes. All nodes must have the same, for S7 and the timing."""
 
-    heartbeat: float = 0.08
-    election_min: float = 0.4
-    election_max: float = 0.8
+    heartbeat: float = 0.05
+    election_min: float = 0.35
+    election_max: float = 0.7
     batch_bytes: int = 256 * 1024
     chunk_bytes: int = 256 * 1024
     entry_bytes_max: int = 8 * MIB

@@ -41,7 +41,7 @@ def test_a_small_file_is_enough(tmp_path: Path) -> None:
 
     assert config.data_dir == tmp_path / "data"
     assert [peer.name for peer in config.peers] == ["node-1"]
-    assert (config.election_min_ms, config.election_max_ms) == (400, 800)
+    assert (config.election_min_ms, config.election_max_ms) == (350, 700)
 
 
 def test_set_wins_over_the_environment_and_that_over_the_file(tmp_path: Path) -> None:
@@ -67,7 +67,7 @@ def test_settings_of_the_log_are_collected_as_text(tmp_path: Path) -> None:
         (GOOD + "[raft]\nheartbeat_ms = 300\n", "3 * raft.heartbeat_ms"),
         (
             GOOD + "[raft]\nheartbeat_ms = 300\n",
-            "raft.heartbeat_ms = 300, raft.election_min_ms = 400 and raft.election_max_ms = 800",
+            "raft.heartbeat_ms = 300, raft.election_min_ms = 350 and raft.election_max_ms = 700",
         ),
         (GOOD + '[raft]\nheartbeat_ms = "soon"\n', "whole number"),
         (GOOD + '[logger]\nlevel = "loud"\n', "debug, info, warning, error"),

@@ -153,6 +153,22 @@ def test_s10a_a_leader_that_dials_again_is_not_deposed() -> None:
     assert {c.engine(node).status().term for node in "ABC"} == {term}
 
 
+def test_s10a_a_connection_that_begins_again_takes_the_hint_back() -> None:
+    """A reset ends connections as kill -9 does, but the leader's process answers the next dial."""
+    c = led_by("B")
+    state, elections = c.engine("A").overlay.state, c.engine("A").overlay.elections
+    timeouts = set()
+    for _ in range(5):
+        c.network.cut("A", "B")
+        assert state.election_deadline == elections.heard_at + elections._turn()
+        c.network.connect("A", "B")
+        timeouts.add(state.election_deadline - elections.heard_at)
+        state.election_deadline = elections.heard_at + SETTINGS.election_max
+    assert len(timeouts) == 5
+    assert min(timeouts) >= SETTINGS.election_min
+    assert max(timeouts) <= SETTINGS.election_max + 1e-6
+
+
 def test_s10a_the_end_of_another_followers_connection_is_no_hint() -> None:
     """Only the leader's process is the one that an election would replace."""
     c = led_by("B")

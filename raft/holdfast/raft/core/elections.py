@@ -158,6 +158,13 @@ class Elections:
             deadline = self.heard_at + self._turn()
             state.election_deadline = min(state.election_deadline, deadline)
 
+    def connection_began(self, peer: str) -> None:
+        """Take the hint back: the leader's process answers, so only its connections had ended."""
+        state = self._ctx.state
+        if peer == state.leader and not state.transfer_pending:
+            deadline = self.heard_at + self._ctx.election_timeout()
+            state.election_deadline = max(state.election_deadline, deadline)
+
     def _turn(self) -> float:
         """Return how long after the leader's last message this node stands, if it is thought dead.
 

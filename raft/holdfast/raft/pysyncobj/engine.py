@@ -178,6 +178,7 @@ class Engine:
         self.overlay.wire.connected(self.overlay.state.node(peer))
         self.overlay.lost_writes.tell(peer)
         self.overlay.replication.connection_changed(peer)
+        self.overlay.elections.connection_began(peer)
 
     def on_disconnected(self, peer: str) -> None:
         """Note the end of a connection (TransportHandler)."""

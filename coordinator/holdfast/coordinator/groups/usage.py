@@ -121,10 +121,9 @@ def _of_group(
         return (0 if new is None else _whole(new, types[new.group_type])) - was
     kind = types[new.group_type]
     size = 0
-    if old.body is not new.body:
-        size += _grown(
-            kind.members(old), kind.members(new), lambda _, each: kind.weigh_member(each)
-        )
+    were, are = kind.members(old), kind.members(new)
+    if were is not are:
+        size += _grown(were, are, lambda _, each: kind.weigh_member(each))
     size += _grown(old.offsets, new.offsets, _offset, places)
     if old.generation != new.generation:
         size += _weight_of_group(new) - _weight_of_group(old)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from holdfast.runtime.replica.directory import DirectoryConfig, open_directory
 from holdfast.server.config.address import is_taken
@@ -19,11 +19,12 @@ if TYPE_CHECKING:
     from holdfast.server.config.node_config import NodeConfig
     from holdfast.storage.directory.data_directory import DataDirectory
 
+Opening: TypeAlias = "Future[DataDirectory]"
+"""Has the directory when it is checked, or says why it is refused."""
 
-def begin_to_open(
-    config: NodeConfig, *, bootstrap: bool = False, rebuild: bool = False
-) -> Future[DataDirectory]:
-    """Begin to lock and check the node's directory; the future has it, or says why it is refused.
+
+def begin_to_open(config: NodeConfig, *, bootstrap: bool = False, rebuild: bool = False) -> Opening:
+    """Begin to lock and check the node's directory; see `Opening`.
 
     Raises CannotStart if the client port is in use: mostly by this very node, whose directory then
     stays untouched. The thread keeps no process alive that cannot start for another reason; its
@@ -40,7 +41,7 @@ def begin_to_open(
         rebuild=rebuild,
         disk_reserve_bytes=config.disk_reserve_bytes,
     )
-    opening: Future[DataDirectory] = Future()
+    opening: Opening = Future()
     threading.Thread(
         target=_open, args=(wanted, opening), name="directory-open", daemon=True
     ).start()
@@ -55,7 +56,7 @@ def cannot_listen(config: NodeConfig) -> str:
     )
 
 
-def _open(wanted: DirectoryConfig, opening: Future[DataDirectory]) -> None:
+def _open(wanted: DirectoryConfig, opening: Opening) -> None:
     """Open it; whatever goes wrong is raised where the future is waited for."""
     try:
         opening.set_result(open_directory(wanted))

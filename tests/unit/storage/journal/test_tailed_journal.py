@@ -427,10 +427,7 @@ def test_a_helper_that_never_ran_keeps_nothing_from_closing(machine: Machine) ->
 def test_a_start_makes_the_names_durable_that_it_finds(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A process that is killed between a rename and its sync leaves a name that may be lost yet.
-
-    Batches in that file would be acknowledged, and gone with the name after a power cut.
-    """
+    """S18: a process killed between a rename and its sync leaves a name that may be lost yet."""
     path = tmp_path / "raft"
     used_before(path)
     first = open_journal(path)

@@ -20,9 +20,7 @@ from holdfast.server.process.open_files import raise_limit
 from holdfast.server.process.opening import begin_to_open
 
 if TYPE_CHECKING:
-    from concurrent.futures import Future
-
-    from holdfast.storage.directory.data_directory import DataDirectory
+    from holdfast.server.process.opening import Opening
 
 LOADED_LATER: Final = ("cryptography", "grpc_health", "grpc_reflection", "pysyncobj", "uvloop")
 """Packages of the [server] extra that `_serve` loads. One that is missing is told before anything
@@ -69,9 +67,7 @@ def node(
         fail(str(error))
 
 
-def _serve(
-    config: NodeConfig, file: Path, opening: Future[DataDirectory], failpoints: Path | None
-) -> None:
+def _serve(config: NodeConfig, file: Path, opening: Opening, failpoints: Path | None) -> None:
     """Load the rest of a node, while its directory is checked, and serve."""
     import uvloop  # noqa: PLC0415 - as said above
 

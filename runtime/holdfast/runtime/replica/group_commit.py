@@ -118,7 +118,7 @@ class GroupCommit:
 
     def add(self, part: Part, content: bytes, future: asyncio.Future[Committed]) -> None:
         """Append a part to those that wait. Raises Overloaded: nothing was proposed."""
-        if len(self) >= WAITING_MAX or self._bytes + len(content) > WAITING_BYTES_MAX:
+        if len(self._waiting) >= WAITING_MAX or self._bytes + len(content) > WAITING_BYTES_MAX:
             raise Overloaded(
                 f"{len(self)} changes wait for the log already: nothing was proposed, try later"
             )

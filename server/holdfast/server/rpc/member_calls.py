@@ -264,8 +264,10 @@ class Commit(MemberCall[o.OffsetCommitRequest, o.OffsetCommitResponse]):
         """Make the response; it has no log time, since commits are many and ids few."""
         del results
         reply = cast("replies.OffsetsReply", got.reply)
-        response = responses.commit_offsets(reply, request)
-        self._takeovers.tell(response.holdfast, request.group_id, responses.first_error(reply))
+        error = responses.first_error(reply)
+        response = responses.commit_offsets(reply, request, error)
+        if error is not None:
+            self._takeovers.tell(response.holdfast, request.group_id, error)
         if got.position is not None:
             position = response.holdfast.position
             position.index, position.ordinal = got.position

@@ -14,7 +14,7 @@ from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import offset_pb2 as o
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from holdfast.coordinator.model import replies
     from holdfast.coordinator.model.rejections import Rejection
@@ -104,14 +104,14 @@ def left(result: replies.MemberResult) -> g.LeaveGroupResponseMember:
 
 
 def commit_offsets(
-    reply: replies.OffsetsReply, request: o.OffsetCommitRequest
+    reply: replies.OffsetsReply, request: o.OffsetCommitRequest, error: Rejection | None
 ) -> o.OffsetCommitResponse:
     """Make the response of OffsetCommit; it has no top-level error, so partitions do (K-J9).
 
+    `error`: the reply's `first_error`.
     It is filled in place: a message made apart and passed to another is copied, and this is the
     response that is made most often.
     """
-    error = first_error(reply)
     if reply.error is not None:
         return refused_commit(request, code_of(reply.error), extras(error))
     response = o.OffsetCommitResponse()
@@ -173,14 +173,17 @@ def first_error(reply: replies.OffsetsReply) -> Rejection | None:
     """Return the rejection of the call, or else of its first refused partition."""
     if reply.error is not None:
         return reply.error
-    return next((p.error for p in reply.partitions if p.error is not None), None)
+    for result in reply.partitions:
+        if result.error is not None:
+            return result.error
+    return None
 
 
 def _by_topic(
     results: Iterable[replies.PartitionResult],
-) -> Iterator[tuple[str, Sequence[replies.PartitionResult]]]:
+) -> Iterable[tuple[str, Sequence[replies.PartitionResult]]]:
     """Group the results by topic, in the order of the request."""
     topics: dict[str, list[replies.PartitionResult]] = {}
     for result in results:
         topics.setdefault(result.partition.topic, []).append(result)
-    yield from topics.items()
+    return topics.items()

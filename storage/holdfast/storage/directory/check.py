@@ -26,7 +26,7 @@ from holdfast.storage.state.state_store import (
     check_counts,
     open_state_databases,
     read_meta,
-    read_records,
+    verify_records,
 )
 
 JOURNAL_FOLDER = "raft"
@@ -93,8 +93,7 @@ def _walk_state(path: Path) -> int | None:
             databases = open_state_databases(environment, create=False)
             with reading(environment) as txn:
                 for name, database in databases.items():
-                    for _ in read_records(path, txn, name, database):
-                        pass
+                    verify_records(path, txn, name, database)
                 check_counts(path, txn, databases)
                 meta = read_meta(path, txn, databases[META])
     except lmdb.Error as error:

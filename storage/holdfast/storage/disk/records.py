@@ -15,9 +15,13 @@ from __future__ import annotations
 import hashlib
 import json
 import struct
+from typing import TYPE_CHECKING
 from zlib import crc32
 
 from holdfast.storage.journal.journal import Entry, HardState, Identity
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
 
 KEY_BYTES_MAX = 511  # LMDB's limit
 _LONG_PREFIX_BYTES = KEY_BYTES_MAX - hashlib.sha256().digest_size
@@ -188,6 +192,28 @@ def unpack_record(database: str, stored_key: bytes, stored: bytes) -> tuple[byte
     if disk_key(key) != stored_key:
         raise RecordDamaged("the record stands under another record's key")
     return key, content
+
+
+def quick_test(database: str) -> Callable[[bytes, bytes], bool]:
+    """Make a test that is true only for what `unpack_record` would accept, in half of its time.
+
+    It takes what LMDB holds, key and value, and is false also for a record with a long key.
+    """
+    begun, seeds = crc32(database.encode()), dict[int, int]()
+
+    def is_sound(stored_key: bytes, stored: bytes) -> bool:
+        size = len(stored_key)
+        seed = seeds.get(size)
+        if seed is None:
+            seed = seeds[size] = crc32(_LENGTH.pack(size), begun)
+        return (
+            size < KEY_BYTES_MAX
+            and len(stored) >= _CRC.size
+            and crc32(stored[_CRC.size :], crc32(stored_key, seed))
+            == int.from_bytes(stored[: _CRC.size], "big")
+        )
+
+    return is_sound
 
 
 def _long_key(stored: bytes) -> tuple[bytes, int]:

@@ -33,6 +33,7 @@ from holdfast.storage.disk.records import (
     disk_key,
     pack_named,
     pack_record,
+    quick_test,
     unpack_named,
     unpack_record,
 )
@@ -347,6 +348,29 @@ def read_records(
         promised = txn.stat(database)["entries"]
     except lmdb.Error as error:
         raise StateDamaged(path, str(error), database=name) from error
+    _refuse_fewer(path, name, seen, promised)
+
+
+def verify_records(
+    path: Path, txn: lmdb.Transaction[bytes], name: str, database: lmdb._Database
+) -> None:
+    """Verify all records of one database, as `read_records` does, in less than half of its time.
+
+    A record that the quick test does not know to be sound is judged as there.
+    """
+    seen, is_sound = 0, quick_test(name)
+    try:
+        for key, stored in txn.cursor(database):
+            seen += 1
+            if not is_sound(key, stored) and (name, key) != (META, SNAPSHOT):
+                _verified(path, name, key, stored)
+        promised = txn.stat(database)["entries"]
+    except lmdb.Error as error:
+        raise StateDamaged(path, str(error), database=name) from error
+    _refuse_fewer(path, name, seen, promised)
+
+
+def _refuse_fewer(path: Path, name: str, seen: int, promised: int) -> None:
     if seen != promised:
         raise StateDamaged(path, f"{seen} of {promised} records were found", database=name)
 

@@ -32,6 +32,12 @@ def cpu_seconds(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | _CPUCLOCK_SCHED)
 
 
+def cpu_seconds_with_children(pid: int) -> float:
+    """The same in ticks of 10 ms, with the children that the process has waited for."""
+    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(int(field) for field in fields[11:15]) / _TICKS
+
+
 def switches(pid: int) -> dict[int, int]:
     """Context switches so far, voluntary and not, by id of each living thread of a process."""
     found = {}

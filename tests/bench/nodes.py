@@ -160,9 +160,9 @@ class Cluster:
         self.launch(node)
         until(lambda: self._has_new_pid(node), f"{node.name} is back", within_s=START_S)
 
-    def launch(self, node: Node) -> None:
-        """Start one node's process, as an operator would."""
-        self._spawn(["node", "--config", str(node.directory / "node.toml")])
+    def launch(self, node: Node) -> int:
+        """Start one node's process, as an operator would; its process id."""
+        return self._spawn(["node", "--config", str(node.directory / "node.toml")]).pid
 
     def _has_new_pid(self, node: Node) -> bool:
         self.look()

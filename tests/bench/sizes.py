@@ -20,6 +20,7 @@ class Sizes:
     scale_up_members: int = 100
     scale_ups: int = 5
     restarts: int = 5
+    starts: int = 7
     kills: int = 10
     burst: int = 10_000
     burst_connections: int = 100
@@ -46,6 +47,7 @@ QUICK = replace(
     members_max=2_000,
     scale_ups=3,
     restarts=2,
+    starts=3,
     kills=3,
     burst=2_000,
     burst_connections=20,

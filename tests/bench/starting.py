@@ -66,11 +66,11 @@ def _start(bench: Bench) -> None:
         bench.add(Figure("start", "fold, one core", rate, "events/s", least(50_000)))
         began = time.perf_counter()
         cluster.launch(node)
-        with _Admin(node.address, shown) as stub:
+        with Admin(node.address, shown) as stub:
             until(lambda: _serves(stub, made.last_index), "the node serves", within_s=WITHIN_S)
         seconds = time.perf_counter() - began
         what, more = f"from {made.events:,} events, until it serves", {"replayed": made.tail}
-        bench.add(Figure("start", what, seconds, "s", most(10), more=dict(more)))
+        bench.add(Figure("start", what, seconds, "s", most(3), more=dict(more)))
 
 
 def _make(bench: Bench, node: Node, cluster_id: str) -> Made:
@@ -128,7 +128,7 @@ def _events(machine: StateMachine, name: str, turn: int) -> tuple[Proposed, ...]
     return (Proposed(GroupCreated(), Cause("J1", "CommitOffsets"), "bench"), commit)
 
 
-class _Admin:
+class Admin:
     """A blocking line to a node that may not be up yet."""
 
     def __init__(self, address: str, shown: Credentials) -> None:

@@ -293,14 +293,34 @@ _REQUESTS: Final[dict[type[Message], Callable[[Any], object]]] = {
     a.AlterSettingsRequest: lambda r: admin.alter_settings(r, CALLER),
     log.ReadEventsRequest: str,
     log.WatchRequest: str,
+    g.SessionRequest: lambda r: [_call(one) for one in r.calls],
 }
+
+
+def _call(one: g.SessionCall) -> object:
+    """Read one call of a list; a kind that is not known is no error of the bytes."""
+    field = one.WhichOneof("request")
+    if field is None:
+        return None
+    request = getattr(one, field)
+    return _REQUESTS[type(request)](request)
 
 
 # Where a message with every field set contradicts itself.
 _SEEDS: Final[dict[type[Message], Message]] = {
     a.RemoveMembersRequest: a.RemoveMembersRequest(
         group_id="g", members=[a.MemberToRemove(member_id="m", group_instance_id="i")], reason="r"
-    )
+    ),
+    g.SessionRequest: g.SessionRequest(
+        calls=[
+            g.SessionCall(number=1, join=g.JoinGroupRequest(group_id="g", member_id="m")),
+            g.SessionCall(number=2, sync=g.SyncGroupRequest(group_id="g", generation_id=3)),
+            g.SessionCall(number=3, heartbeat=g.HeartbeatRequest(group_id="g", member_id="m")),
+            g.SessionCall(number=4, leave=g.LeaveGroupRequest(group_id="g")),
+            g.SessionCall(number=5, commit=o.OffsetCommitRequest(group_id="g", member_id="m")),
+        ],
+        given_up=[6, 7],
+    ),
 }
 
 

@@ -17,6 +17,7 @@ from conformance.messages import Corner, error_name
 from conformance.replayer import Completion
 from harness.poll import until_told
 from holdfast.client._rpc.request_ids import RequestIds
+from holdfast.client._rpc.session_stream import SessionStreams
 from holdfast.v1 import (
     admin_pb2,
     admin_pb2_grpc,
@@ -39,6 +40,8 @@ Answer = Any
 
 PATIENCE_S: Final = 15.0
 """How long an answer that must come may take; far more than it ever does."""
+CALL_S: Final = 3_600.0
+"""How long a call on a stream may take: the steps of a transcript end it, not time."""
 QUIET_S: Final = 0.06
 """How long nothing more must be answered for a step to be over, after the barrier.
 
@@ -67,10 +70,13 @@ def _boot_ms() -> int:
 
 
 class Stubs:
-    """The three services of one node."""
+    """The three services of one node; `on_streams`: members' calls go on Session streams."""
 
-    def __init__(self, address: str) -> None:
+    def __init__(self, address: str, *, on_streams: bool) -> None:
         self.channel = grpc.aio.insecure_channel(address, OPTIONS)
+        self._address, self._on_streams = address, on_streams
+        self._sessions: dict[str, SessionStreams] = {}
+        """By client: a stream is one caller's, whose name it begins with."""
         self._services = (
             group_pb2_grpc.GroupServiceStub(self.channel),
             offset_pb2_grpc.OffsetServiceStub(self.channel),
@@ -79,16 +85,44 @@ class Stubs:
 
     async def call(self, api: str, request: Message, client: str) -> Answer:
         """Send a request; raises grpc.RpcError."""
+        sessions = self._sessions_of(client)
+        if self._on_streams and sessions.carries(self._address, request):
+            return await sessions.ask(self._address, request, CALL_S)
         stub = next(getattr(each, api) for each in self._services if hasattr(each, api))
-        return await stub(request, metadata=(("holdfast-client-id", client),))
+        return await stub(request, metadata=_named(client))
+
+    def _sessions_of(self, client: str) -> SessionStreams:
+        if client not in self._sessions:
+            self._sessions[client] = SessionStreams(
+                lambda _: self._services[0].Session(metadata=_named(client))
+            )
+        return self._sessions[client]
+
+    @property
+    def refused_streams(self) -> list[str]:
+        """The clients that were to have a stream and got none."""
+        return [client for client, sessions in self._sessions.items() if sessions._without]
+
+    async def close(self) -> None:
+        """Hang up."""
+        for sessions in self._sessions.values():
+            await sessions.close()
+        await self.channel.close()
+
+
+def _named(client: str) -> tuple[tuple[str, str], ...]:
+    return (("holdfast-client-id", client),)
 
 
 class Service:
     """One running cluster: follows its leader, and makes it forget what is not on its log."""
 
-    def __init__(self, cluster: RunningCluster) -> None:
+    def __init__(self, cluster: RunningCluster, *, on_streams: bool) -> None:
+        """`on_streams`: as of `Stubs`."""
         self._cluster = cluster
-        self._nodes = {address: Stubs(address) for address in cluster.addresses}
+        self._nodes = {
+            address: Stubs(address, on_streams=on_streams) for address in cluster.addresses
+        }
         self._leader = cluster.addresses[0]
         self._ids = RequestIds()
         self.refusals: dict[str, int] = {}
@@ -132,6 +166,10 @@ class Service:
         words = (self._cluster.words(name) for name in self._cluster.names)
         return [line for text in words for line in text.splitlines() if "alarm" in line]
 
+    def refused_streams(self) -> list[str]:
+        """The clients whose calls went unary and were to go on a stream."""
+        return [client for stubs in self._nodes.values() for client in stubs.refused_streams]
+
     async def _look_for_leader(self) -> bool:
         """Ask every node who leads. Always False: whoever called is not answered yet."""
         for stubs in self._nodes.values():
@@ -173,7 +211,7 @@ class Service:
     async def close(self) -> None:
         """Hang up."""
         for stubs in self._nodes.values():
-            await stubs.channel.close()
+            await stubs.close()
 
 
 class GrpcSession:

@@ -1,5 +1,6 @@
 """The transcripts of a real Kafka coordinator, replayed against one node and three, over gRPC.
 
+One node gets unary calls, and three get the calls of members on Session streams.
 What was selected runs together before the first is judged: a timed transcript waits in real time.
 What restarts the coordinator runs alone, after the others.
 """
@@ -72,14 +73,17 @@ def by_configuration(plan: Iterable[Json]) -> Mapping[str, list[Json]]:
 
 
 @asynccontextmanager
-async def service_on(directory: Path, nodes: int, config: str) -> AsyncIterator[Service]:
+async def service_on(
+    directory: Path, nodes: int, config: str, *, on_streams: bool
+) -> AsyncIterator[Service]:
     """A cluster, started and ended beside others; no node of it may have raised an alarm."""
     settings = overrides(json.loads(config))
     cluster = running(directory, nodes, "--insecure-loopback", *settings)
-    service = Service(await asyncio.to_thread(cluster.__enter__))
+    service = Service(await asyncio.to_thread(cluster.__enter__), on_streams=on_streams)
     try:
         yield service
         assert not service.alarms()
+        assert not service.refused_streams()
     finally:
         await service.close()
         await asyncio.to_thread(cluster.__exit__, None, None, None)
@@ -125,12 +129,15 @@ async def replay_group(plan: Iterable[Json], service: Service) -> Outcomes:
     return found
 
 
-async def replay_all(plan: Iterable[Json], place: Path, nodes: int) -> Outcomes:
-    """All configurations at once, each on its own cluster."""
+async def replay_all(
+    plan: Iterable[Json], place: Path, nodes: int, *, on_streams: bool = False
+) -> Outcomes:
+    """All configurations at once, each on its own cluster. `on_streams`: as of `Stubs`."""
     found = Outcomes()
 
     async def one(number: int, config: str, group: list[Json]) -> None:
-        async with service_on(place / f"c{number}", nodes, config) as service:
+        at = place / f"c{number}"
+        async with service_on(at, nodes, config, on_streams=on_streams) as service:
             found.update(await replay_group(group, service))
 
     async with asyncio.TaskGroup() as tasks:
@@ -143,7 +150,8 @@ async def replay_all(plan: Iterable[Json], place: Path, nodes: int) -> Outcomes:
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     """What came of each transcript: None, or the first difference."""
     place = tmp_path_factory.mktemp("conformance")
-    return asyncio.run(replay_all(chosen(request.session), place, request.param))
+    plan, nodes = chosen(request.session), request.param
+    return asyncio.run(replay_all(plan, place, nodes, on_streams=nodes > 1))
 
 
 def test_every_transcript_is_asked_for() -> None:

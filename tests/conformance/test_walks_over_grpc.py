@@ -1,7 +1,7 @@
 """Random walks through the second coordinator, replayed against three nodes over gRPC.
 
 The same walks as in tests/property, where there are more of them: here translate, actors, log and
-leader take part.
+leader take part. Calls are unary.
 """
 
 from __future__ import annotations

@@ -31,6 +31,7 @@ QUICK = (
     "bridge",
     "resets",
     "cut-messages",
+    "disk-full",
     "flip-bits",
     "client-pause",
     "client-kill",

@@ -22,6 +22,9 @@ if TYPE_CHECKING:
 
 OPEN_MAX: Final = 4_096
 """Open calls, parked ones apart, from which a stream is not read."""
+ANSWERED_MAX: Final = 512
+"""Calls with answers that are not written, from which a stream is not read: more come together only
+for a caller that does not read them. Short calls take 5 kB each and count for no bytes."""
 
 
 class LongMessage:
@@ -43,7 +46,7 @@ class LongMessage:
 class OpenCall:
     """An open call. `made`: its response, or its end, if no actor was asked."""
 
-    __slots__ = ("call", "kind", "made", "message", "number", "parked", "request")
+    __slots__ = ("answered", "call", "kind", "made", "message", "number", "parked", "request")
 
     def __init__(
         self,
@@ -56,7 +59,7 @@ class OpenCall:
         self.number, self.kind, self.request, self.message = number, kind, request, message
         self.call: Call | None = None
         self.made: Message | Exception | None = None
-        self.parked = False
+        self.answered = self.parked = False
 
     def close(self) -> None:
         """Let go of its message, for it needs nothing of it any more."""
@@ -76,7 +79,7 @@ class OpenCalls:
 
     def __init__(self) -> None:
         self._calls: dict[int, OpenCall] = {}
-        self._parked = 0
+        self._answered = self._parked = 0
         self._room = asyncio.Event()
 
     def __len__(self) -> int:
@@ -106,6 +109,12 @@ class OpenCalls:
 
     def done(self, one: OpenCall) -> None:
         """Note that a call has its answer, so that it is parked no more."""
+        self._unpark(one)
+        if self._calls.get(one.number) is one:  # not given up in this very turn of the loop
+            one.answered = True
+            self._answered += 1
+
+    def _unpark(self, one: OpenCall) -> None:
         if one.parked:
             one.parked = False
             self._parked -= 1
@@ -115,6 +124,7 @@ class OpenCalls:
         if self._calls.get(one.number) is not one:
             return False
         del self._calls[one.number]
+        self._answered -= one.answered
         self._room.set()
         return True
 
@@ -122,7 +132,8 @@ class OpenCalls:
         """Give a call up that nobody wants any more; ignore a number that none has."""
         one = self._calls.pop(number, None)
         if one is not None:
-            self.done(one)
+            self._unpark(one)
+            self._answered -= one.answered
             one.give_up()
             self._room.set()
 
@@ -132,7 +143,7 @@ class OpenCalls:
             self.give_up(number)
 
     async def room(self) -> None:
-        """Wait until fewer are open than a stream may have."""
-        while self.counted >= OPEN_MAX:
+        """Wait until fewer are open, and fewer answers wait, than a stream may have."""
+        while self.counted >= OPEN_MAX or self._answered >= ANSWERED_MAX:
             self._room.clear()
             await self._room.wait()

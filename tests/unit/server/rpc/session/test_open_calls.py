@@ -216,3 +216,46 @@ def test_the_bytes_of_a_call_are_free_when_the_stream_ends_in_the_middle_of_its_
             assert not node.node._desk.in_flight._held
 
     run(story)
+
+
+def test_a_stream_whose_answers_nobody_reads_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short calls count for no bytes, so thousands of them on each stream would be a lot."""
+    monkeypatch.setattr(open_calls, "ANSWERED_MAX", 2)
+
+    async def story() -> None:
+        calls = OpenCalls()
+        ones = [OpenCall(number, None, None, None) for number in range(3)]
+        for one in ones:
+            calls.add(one)
+        calls.done(ones[0])
+        await calls.room()
+        calls.done(ones[1])
+        waiting = asyncio.ensure_future(calls.room())
+        await asyncio.sleep(0)
+        waited = not waiting.done()
+        calls.take(ones[0])
+        await waiting
+
+        assert waited
+
+    run(story)
+
+
+@pytest.mark.parametrize("first", ["given up", "answered"])
+def test_a_call_that_is_given_up_leaves_no_answer_to_wait_for(
+    first: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both may come in one turn of the loop; a stream must not go deaf of it."""
+    monkeypatch.setattr(open_calls, "ANSWERED_MAX", 1)
+
+    async def story() -> None:
+        calls, one = OpenCalls(), OpenCall(1, None, None, None)
+        calls.add(one)
+        if first == "answered":
+            calls.done(one)
+        calls.give_up(1)
+        if first == "given up":
+            calls.done(one)
+        await calls.room()
+
+    run(story)

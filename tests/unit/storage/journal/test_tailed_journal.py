@@ -311,9 +311,6 @@ def test_an_environment_that_forgot_its_tail_is_not_adopted_again(tmp_path: Path
         journal.load()
     journal.close()
     assert not (path / file_name(1)).exists()
-    alone = LmdbJournal(path)
-    assert alone.load().entries == (Entry(1, 1, b"old"),)
-    alone.close()
 
 
 def test_a_first_start_that_was_cut_off_is_begun_again(tmp_path: Path) -> None:

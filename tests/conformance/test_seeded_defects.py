@@ -91,6 +91,7 @@ def seen_by() -> Iterator[str]:
             yield f"{path.stem}: {broken!r}"
 
 
+@pytest.mark.source("it puts a defect in the place of a function")
 @pytest.mark.parametrize(
     ("where", "name", "defect"), [each[1:] for each in DEFECTS], ids=[each[0] for each in DEFECTS]
 )

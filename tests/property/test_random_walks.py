@@ -58,6 +58,7 @@ DEFECTS = [
 ]
 
 
+@pytest.mark.source("it puts a defect in the place of a function")
 @pytest.mark.parametrize(
     ("where", "name", "defect"), [each[1:] for each in DEFECTS], ids=[each[0] for each in DEFECTS]
 )

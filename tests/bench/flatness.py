@@ -13,9 +13,9 @@ from typing import Final, NamedTuple
 SIGNS: Final = "▁▂▃▄▅▆▇█"
 WARM_SHARE: Final = 1 / 3
 """Five of fifteen minutes."""
-WARM_SECONDS_MIN: Final = 240.0
-"""At 500 changes a second a node has taken two snapshots by then: what it keeps of the newest
-entries, in its log and for its event log, has reached the size at which it stays."""
+WARM_CHANGES_MIN: Final = 120_000
+"""Small changes, about 70 bytes each, after which a node has taken two snapshots: what it keeps of
+the newest entries, in its log and for its event log, has reached the size at which it stays."""
 
 
 class Sample(NamedTuple):
@@ -27,9 +27,11 @@ class Sample(NamedTuple):
     disk: dict[str, int]
 
 
-def long_enough(seconds: float) -> bool:
-    """Whether memory can be flat in a run of so many seconds, once it has warmed up."""
-    return seconds * WARM_SHARE >= WARM_SECONDS_MIN
+def long_enough(samples: Sequence[Sample]) -> bool:
+    """Whether so much was done in the first third that memory can be flat from there on."""
+    warm = samples[-1].seconds * WARM_SHARE
+    done = [sample.changes for sample in samples if sample.seconds <= warm]
+    return max(done, default=0) >= WARM_CHANGES_MIN
 
 
 def halves(samples: Sequence[Sample]) -> tuple[list[Sample], list[Sample]]:

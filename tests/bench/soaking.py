@@ -88,8 +88,8 @@ def _shown(sample: Sample, whole_s: float, late: Sequence[float]) -> str:
 
 
 def _add_memory(bench: Bench, samples: Sequence[Sample]) -> None:
-    """Add each node's growth. A short run ends while memory fills: its growth has no goal."""
-    goal = most(FLAT) if long_enough(bench.sizes.soak_s) else None
+    """Add each node's growth. It has no goal in a run that ends while memory still fills."""
+    goal = most(FLAT) if long_enough(samples) else None
     for name in sorted(samples[0].memory):
         line = [sample.memory[name] for sample in samples]
         bench.say(f"soak: RssAnon of {name} {drawn(line)} {line[-1] / 2**20:.0f} MiB")

@@ -3,7 +3,6 @@
 import pytest
 
 from bench.flatness import SIGNS, Sample, bytes_a_change, drawn, growth, halves, long_enough
-from bench.sizes import FULL, QUICK
 
 MIB = 2**20
 
@@ -32,12 +31,12 @@ def test_memory_that_goes_on_rising_is_not_flat() -> None:
     assert growth(run([10 * minute for minute in range(1, 16)]), "n1") == pytest.approx(150 / 90)
 
 
-def test_memory_is_judged_only_where_it_had_time_to_reach_its_bounds() -> None:
-    """500 changes of 70 bytes a second fill 4 MiB in two minutes; warm is a node after two."""
-    filled_s = 4 * MIB / 70 / 500
-    assert not long_enough(3 * 2 * filled_s - 1)
-    assert long_enough(FULL.soak_s)
-    assert not long_enough(QUICK.soak_s)
+def test_memory_is_judged_only_if_it_was_full_when_it_was_warm() -> None:
+    """Two snapshots of 4 MiB of entries, about 70 bytes each, before the first third ends."""
+    filled = 2 * 4 * MIB // 70
+    run_of = [[sample(m, MIB, changes=m * each) for m in range(1, 16)] for each in (8_000, 25_000)]
+    assert [filled < samples[4].changes for samples in run_of] == [False, True]
+    assert [long_enough(samples) for samples in run_of] == [False, True]
 
 
 def test_a_disk_that_grows_with_each_change_has_that_slope() -> None:

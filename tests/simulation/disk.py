@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final
 from harness.journal import ModelJournal, ModelNotes
 from holdfast.storage.errors import JournalFailed
 from holdfast.storage.state.rules import StateMeta, check_event, check_snapshot
-from holdfast.storage.state.state_store import EventRecord, StateRecord
+from holdfast.storage.state.state_records import StateRecord
+from holdfast.storage.state.state_store import EventRecord
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

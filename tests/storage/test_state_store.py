@@ -18,11 +18,11 @@ from holdfast.storage.disk.environment import publish_environment
 from holdfast.storage.disk.records import pack_record
 from holdfast.storage.errors import DiskFull, StateDamaged, StateFailed, WriteRefused
 from holdfast.storage.journal.lmdb_journal import LmdbJournal
+from holdfast.storage.state.state_records import StateRecord
 from holdfast.storage.state.state_store import (
     DROP_EVENTS_A_TRANSACTION,
     Change,
     EventRecord,
-    StateRecord,
     StateStore,
 )
 from storage.power import recorded

@@ -20,7 +20,7 @@ from holdfast.storage.codec.history_image import (
     restore_histories,
 )
 from holdfast.storage.codec.state_image import GROUPS, Change, changes, restore
-from holdfast.storage.state.state_store import StateRecord
+from holdfast.storage.state.state_records import StateRecord
 
 CHAINS: Final = "chains"
 

@@ -21,7 +21,7 @@ from holdfast.storage.disk.environment import error_code, open_environment, read
 from holdfast.storage.errors import DirectoryRefused, JournalDamaged, Refusal, StateDamaged
 from holdfast.storage.journal.journal import JournalImage
 from holdfast.storage.journal.journal_reader import INABILITY, read_journal
-from holdfast.storage.state.state_store import (
+from holdfast.storage.state.state_records import (
     META,
     check_counts,
     open_state_databases,

@@ -23,7 +23,7 @@ from holdfast.storage.disk.files import remove_tree, sync_path
 from holdfast.storage.disk.records import RecordDamaged, unpack_record
 from holdfast.storage.errors import InstallRefused, StateDamaged, state_failure
 from holdfast.storage.state.rules import StateMeta
-from holdfast.storage.state.state_store import (
+from holdfast.storage.state.state_records import (
     DATABASE_NAMES,
     META,
     SNAPSHOT,

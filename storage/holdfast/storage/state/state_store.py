@@ -11,7 +11,7 @@ import json
 import struct
 import threading
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import lmdb
 
@@ -20,22 +20,15 @@ from holdfast.storage.disk.environment import (
     LOCK_FILE,
     MAP_BYTES,
     error_code,
-    open_databases,
     open_environment,
-    open_later_databases,
     publish_environment,
     reading,
     walk,
 )
 from holdfast.storage.disk.files import remove_tree, rename_durably
 from holdfast.storage.disk.records import (
-    RecordDamaged,
     disk_key,
-    pack_named,
     pack_record,
-    quick_test,
-    unpack_named,
-    unpack_record,
 )
 from holdfast.storage.disk.shared_environment import SharedEnvironment
 from holdfast.storage.errors import (
@@ -46,6 +39,21 @@ from holdfast.storage.errors import (
     state_failure,
 )
 from holdfast.storage.state.rules import StateMeta, check_event, check_snapshot
+from holdfast.storage.state.state_records import (
+    COUNTS,
+    DATABASE_NAMES,
+    EVENTS,
+    LATER_NAMES,
+    META,
+    SNAPSHOT,
+    STATE_NAMES,
+    StateRecord,
+    open_state_databases,
+    pack_meta,
+    read_meta,
+    read_records,
+    verified,
+)
 from holdfast.storage.state.state_stream import StreamedRecord, encode_stream
 
 if TYPE_CHECKING:
@@ -55,40 +63,15 @@ if TYPE_CHECKING:
     from holdfast.storage.disk.environment import Databases
     from holdfast.storage.disk.shared_environment import Opened
 
-META = "meta"
-EVENTS = "events"
-
 Change = tuple[str, bytes, bytes | None]
 """(database, key, content; None removes the record). `state_image.Change` is one."""
 
-# The order is the numbering of databases in a stream: only ever append to it.
-_FIRST_NAMES = ("groups", "topics", "settings", "requests", EVENTS, "chains", META)
-_LATER_NAMES = ("rebalances",)
-"""Databases that a directory of version 0.1.0 lacks until a node of this version has opened it."""
-DATABASE_NAMES = _FIRST_NAMES + _LATER_NAMES
-STATE_NAMES = tuple(name for name in DATABASE_NAMES if name != EVENTS)
-
-SNAPSHOT = b"snapshot"
-COUNTS = b"counts"
-"""The record in `meta` of how many records each later database has; 0.1.0 has none.
-
-It is no part of the snapshot's description, because 0.1.0 would take a longer one for damage and
-set the directory aside. So that version finds this one sound, and refuses its records' version.
-"""
 DROP_EVENTS_A_TRANSACTION = 2_000
 """So few that a snapshot need not wait long; and LMDB keeps the memory of its largest
 transaction's pages for the next one."""
 CLOSE_SECONDS = 10.0
 """How long `close` waits: a page of events takes milliseconds, a copy of a large state seconds."""
 _POSITION = struct.Struct(">QI")
-
-
-class StateRecord(NamedTuple):
-    """One stored record."""
-
-    database: str
-    key: bytes
-    content: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,7 +135,7 @@ class StateStore:
             for key, stored in walk(txn, opened.databases[EVENTS], _POSITION.pack(*start)):
                 if len(found) == limit:
                     break
-                record = _verified(self.path, EVENTS, key, stored)
+                record = verified(self.path, EVENTS, key, stored)
                 index, ordinal = _POSITION.unpack(record.key)
                 found.append(EventRecord(index, ordinal, record.content))
             return found
@@ -174,7 +157,7 @@ class StateStore:
                 _apply(opened, txn, change)
             _append_events(opened, txn, events, meta)
             _count_later(opened, txn)
-            txn.put(SNAPSHOT, _pack_meta(meta), db=opened.databases[META])
+            txn.put(SNAPSHOT, pack_meta(meta), db=opened.databases[META])
 
         self._transact("snapshot", write)
 
@@ -319,62 +302,6 @@ def _append_events(
             raise WriteRefused(f"the event at {position} is not behind the last one")
 
 
-def read_meta(
-    path: Path, txn: lmdb.Transaction[bytes], database: lmdb._Database
-) -> StateMeta | None:
-    """Read what the last snapshot covers, verified. Raises `StateDamaged`."""
-    stored = txn.get(SNAPSHOT, db=database)
-    if stored is None:
-        return None
-    try:
-        return _unpack_meta(stored)
-    except RecordDamaged as error:
-        raise StateDamaged(path, str(error), database=META, key=SNAPSHOT) from error
-
-
-def read_records(
-    path: Path, txn: lmdb.Transaction[bytes], name: str, database: lmdb._Database
-) -> Iterator[StateRecord]:
-    """Yield all records of one database, verified, but `meta`'s own. Raises `StateDamaged`."""
-    seen = 0
-    try:
-        for key, stored in walk(txn, database):
-            seen += 1
-            if (name, key) == (META, SNAPSHOT):
-                continue
-            record = _verified(path, name, key, stored)
-            if (name, key) != (META, COUNTS):
-                yield record
-        promised = txn.stat(database)["entries"]
-    except lmdb.Error as error:
-        raise StateDamaged(path, str(error), database=name) from error
-    _refuse_fewer(path, name, seen, promised)
-
-
-def verify_records(
-    path: Path, txn: lmdb.Transaction[bytes], name: str, database: lmdb._Database
-) -> None:
-    """Verify all records of one database, as `read_records` does, in less than half of its time.
-
-    A record that the quick test does not know to be sound is judged as there.
-    """
-    seen, is_sound = 0, quick_test(name)
-    try:
-        for key, stored in txn.cursor(database):
-            seen += 1
-            if not is_sound(key, stored) and (name, key) != (META, SNAPSHOT):
-                _verified(path, name, key, stored)
-        promised = txn.stat(database)["entries"]
-    except lmdb.Error as error:
-        raise StateDamaged(path, str(error), database=name) from error
-    _refuse_fewer(path, name, seen, promised)
-
-
-def _refuse_fewer(path: Path, name: str, seen: int, promised: int) -> None:
-    if seen != promised:
-        raise StateDamaged(path, f"{seen} of {promised} records were found", database=name)
-
-
 def _databases_of(path: Path, environment: lmdb.Environment, *, create: bool) -> Databases:
     """Open a state's databases. What cannot be read is damage; what cannot be written is not."""
     try:
@@ -387,32 +314,8 @@ def _databases_of(path: Path, environment: lmdb.Environment, *, create: bool) ->
         raise state_failure(path, "new database", error, error_code(error)) from error
 
 
-def open_state_databases(environment: lmdb.Environment, *, create: bool) -> Databases:
-    """Open a state's databases. `create`: make those that an older version lacks; else skip them.
-
-    Raises `lmdb.Error` if one is missing that every version has made.
-    """
-    first = open_databases(environment, _FIRST_NAMES)
-    return first | open_later_databases(environment, _LATER_NAMES, create=create)
-
-
-def check_counts(path: Path, txn: lmdb.Transaction[bytes], databases: Databases) -> None:
-    """Raise `StateDamaged` if a later database lacks records, or is missing (S21).
-
-    LMDB finds a database by its name: if the name is damaged, it looks like one never made.
-    """
-    stored = txn.get(COUNTS, db=databases[META])
-    if stored is None:
-        return
-    counts = json.loads(_verified(path, META, COUNTS, stored).content)
-    for name in _LATER_NAMES:
-        found = txn.stat(databases[name])["entries"] if name in databases else 0
-        if found != (promised := counts.get(name, 0)):
-            raise StateDamaged(path, f"{found} of {promised} records were found", database=name)
-
-
 def _count_later(opened: Opened, txn: lmdb.Transaction[bytes]) -> None:
-    counts = {name: txn.stat(opened.databases[name])["entries"] for name in _LATER_NAMES}
+    counts = {name: txn.stat(opened.databases[name])["entries"] for name in LATER_NAMES}
     content = json.dumps(counts, sort_keys=True).encode()
     txn.put(COUNTS, pack_record(META, COUNTS, content), db=opened.databases[META])
 
@@ -437,24 +340,5 @@ def _stored_records(
         number = DATABASE_NAMES.index(name)
         for key, stored in walk(txn, database):
             if (name, key) != (META, SNAPSHOT):
-                _verified(path, name, key, stored)
+                verified(path, name, key, stored)
             yield StreamedRecord(number, key, stored)
-
-
-def _verified(path: Path, name: str, key: bytes, stored: bytes) -> StateRecord:
-    try:
-        return StateRecord(name, *unpack_record(name, key, stored))
-    except RecordDamaged as error:
-        raise StateDamaged(path, str(error), database=name, key=key) from error
-
-
-def _pack_meta(meta: StateMeta) -> bytes:
-    return pack_named(SNAPSHOT, [meta.index, meta.term, meta.log_time_ms, meta.chain.hex()])
-
-
-def _unpack_meta(stored: bytes) -> StateMeta:
-    match unpack_named(SNAPSHOT, stored):
-        case [int(index), int(term), int(log_time_ms), str(chain)]:
-            return StateMeta(index, term, log_time_ms, bytes.fromhex(chain))
-        case other:
-            raise RecordDamaged(f"a snapshot's description was expected, not {other!r}")

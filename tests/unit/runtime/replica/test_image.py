@@ -26,7 +26,8 @@ from holdfast.runtime.replica.state_machine import StateMachine
 from holdfast.storage.codec.event_codec import StateItem, encode_entry, encode_state
 from holdfast.storage.codec.state_image import changes, digest_of, restore
 from holdfast.storage.directory.check import walk_directory
-from holdfast.storage.state.state_store import StateRecord, StateStore
+from holdfast.storage.state.state_records import StateRecord
+from holdfast.storage.state.state_store import StateStore
 from holdfast.v1.state_pb2 import StateRecord as StateRecordMessage
 from unit.runtime.old_directory import make_old_directory
 

@@ -11,7 +11,7 @@ from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.event_codec import StateItem, encode_state
 from holdfast.storage.codec.history_image import history_changes, is_misfiled, restore_histories
 from holdfast.storage.codec.state_image import Change, key_bytes
-from holdfast.storage.state.state_store import DATABASE_NAMES
+from holdfast.storage.state.state_records import DATABASE_NAMES
 
 
 def told(number: int, reason: str = "why") -> Rebalance:

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 
 AGAIN_SECONDS: Final = 3_600.0
 TEXTS_MAX: Final = 64
-"""How many different warnings are written within `AGAIN_SECONDS`; more are dropped."""
+"""How many different warnings are written within `AGAIN_SECONDS`; of more, the first alone."""
 LASTING_SECONDS: Final = 10.0
 """Trouble that was not met for so long is over, since each redial would meet it again."""
 
@@ -27,6 +27,8 @@ class Trouble:
         """`clock`: a monotone clock, in seconds."""
         self._clock = clock
         self._told: dict[tuple[str, str], float] = {}
+        self._full_until = 0.0
+        """Until when the log was told that further warnings are not written."""
         self._met: dict[str, tuple[str, float]] = {}
         self._lock = threading.Lock()
 
@@ -36,10 +38,16 @@ class Trouble:
             now = self._clock()
             self._met[about] = (text, now)
             self._told = {k: at for k, at in self._told.items() if now - at < AGAIN_SECONDS}
-            if (about, text) in self._told or len(self._told) >= TEXTS_MAX:
+            if (about, text) in self._told:
                 return
-            self._told[about, text] = now
-        logger.warning("%s", text)
+            is_full = len(self._told) >= TEXTS_MAX
+            if is_full and now < self._full_until:
+                return
+            if is_full:
+                self._full_until = now + AGAIN_SECONDS
+            else:
+                self._told[about, text] = now
+        logger.warning("%s%s", text, _LEFT_OUT if is_full else "")
 
     def over(self, about: str) -> None:
         """Note that the trouble is over, so that the same trouble is written again."""
@@ -52,3 +60,10 @@ class Trouble:
         with self._lock:
             since = self._clock() - LASTING_SECONDS
             return [text for _, (text, at) in sorted(self._met.items()) if at > since]
+
+
+_LEFT_OUT: Final = (
+    f". {TEXTS_MAX} other warnings of this kind were written within an hour, so further ones are "
+    "not written for an hour: somebody may be trying this port, and a node that is refused "
+    "meanwhile says so in its own log"
+)

@@ -61,4 +61,22 @@ def test_strangers_cannot_fill_the_log(caplog: pytest.LogCaptureFixture) -> None
     for number in range(10 * TEXTS_MAX):
         trouble.warn("", f"{number} is no peer")
 
+    assert len(warnings(caplog)) == TEXTS_MAX + 1, "and one that says that more are not written"
+
+
+def test_the_log_says_when_warnings_are_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    """Nothing is swallowed: a node that is refused later is not told of, and that is told."""
+    now = [0.0]
+    trouble = Trouble(lambda: now[0])
+    for number in range(TEXTS_MAX):
+        trouble.warn("", f"{number} is no peer")
     assert len(warnings(caplog)) == TEXTS_MAX
+
+    trouble.warn("", "a certificate has expired")
+    assert "not written" in warnings(caplog)[-1]
+    assert "a certificate has expired" in warnings(caplog)[-1]
+
+    now[0] = AGAIN_SECONDS
+    trouble.warn("", "a certificate has expired")
+    assert warnings(caplog)[-1] == "a certificate has expired"
+    assert len(warnings(caplog)) == TEXTS_MAX + 2

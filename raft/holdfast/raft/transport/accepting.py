@@ -121,7 +121,7 @@ class Port:
         """Take connections; a new one is turned away, or an old one, when there are too many."""
         for _ in range(_AT_ONCE):
             try:
-                connection, _address = listener.accept()
+                connection, address = listener.accept()
             except (BlockingIOError, ConnectionAbortedError):
                 return
             except OSError:  # no file is left: the oldest guest gives its own
@@ -129,7 +129,7 @@ class Port:
                     self._closing.wait(_LOOK_SECONDS)
                 return
             if len(self._guests) < self._place.most or self._make_room(peer_options.GRACE_SECONDS):
-                self._let_in(connection)
+                self._let_in(connection, address[0])
             else:
                 connection.close()
 
@@ -141,7 +141,7 @@ class Port:
         self._discard(oldest)
         return True
 
-    def _let_in(self, connection: socket.socket) -> None:
+    def _let_in(self, connection: socket.socket, host: str) -> None:
         step: Callable[[Guest], bool] = self._greet
         try:
             connection.settimeout(0)
@@ -151,7 +151,7 @@ class Port:
                 connection = self._accepting.wrap_socket(
                     connection, server_side=True, do_handshake_on_connect=False
                 )
-            guest = Guest(connection, step)
+            guest = Guest(connection, step, host)
             self._watch(guest, READABLE)
         except OSError as error:
             logger.debug("a connection on the peer port ended: %s", error)
@@ -181,7 +181,7 @@ class Port:
             return
         except ssl.SSLError as error:
             why = getattr(error, "verify_message", "") or error.reason or str(error)
-            self._strangers.warn("", f"refused a connection on the peer port: TLS: {why}")
+            self._warn_of_stranger(guest, f"TLS: {why}")
             guest.leave()  # the library has sent an alert, which says why
         except (OSError, BadMessage) as error:
             logger.debug("a connection on the peer port ended: %s", error)
@@ -273,8 +273,12 @@ class Port:
         return False
 
     def _refuse_stranger(self, guest: Guest, why: str) -> bool:
-        self._strangers.warn("", f"refused a connection on the peer port: {why}")
+        self._warn_of_stranger(guest, why)
         return self._refuse(guest, why)
+
+    def _warn_of_stranger(self, guest: Guest, why: str) -> None:
+        """Tell of a host once for each reason: its port is another one at each attempt."""
+        self._strangers.warn("", f"refused a connection from {guest.host} on the peer port: {why}")
 
     def _refuse(self, guest: Guest, why: str) -> bool:
         if not guest.say(pack(encode_refusal(why))):

@@ -22,11 +22,11 @@ _IGNORED: Final = 16 * 1024
 class Guest:
     """The connection, what is to be done next, and until when. The port's thread only."""
 
-    __slots__ = ("connection", "events", "goodbye", "next", "reader", "since", "until")
+    __slots__ = ("connection", "events", "goodbye", "host", "next", "reader", "since", "until")
 
-    def __init__(self, connection: socket.socket, step: Callable[[Guest], bool]) -> None:
-        """`step`: what is done first."""
-        self.connection, self.next = connection, step
+    def __init__(self, connection: socket.socket, step: Callable[[Guest], bool], host: str) -> None:
+        """`step`: what is done first. `host`: the address that it came from, without the port."""
+        self.host, self.connection, self.next = host, connection, step
         """What is done when there is something to read; True if more can be done at once."""
         self.events = 0
         """What the poller watches for; 0: not this connection."""

@@ -158,6 +158,23 @@ def test_garbage_is_put_out_and_a_peer_is_let_in(
     assert nodes.until(lambda: ("b", "up") in nodes.recorders["a"].seen)
 
 
+@pytest.mark.parametrize("secure", [True, False])
+def test_the_log_says_where_a_refused_connection_came_from(
+    nodes: Nodes, caplog: pytest.LogCaptureFixture, *, secure: bool
+) -> None:
+    """Else nobody finds the machine whose certificate has expired, or who tries the port."""
+    at, authority = addresses("a", "b"), Authority()
+    start(nodes, "b", at, authority.node("b") if secure else None)
+    for _ in range(2):
+        with socket.create_connection(place(at["b"]), LONG_S) as stranger:
+            stranger.sendall(b"\xff" * 64)
+            assert ends(stranger)
+
+    warned = [each for each in caplog.messages if each.startswith("refused a connection")]
+    assert len(warned) == 1, "once for a host, whatever its port is"
+    assert " from 127.0.0.1 " in warned[0]
+
+
 def test_a_connection_above_the_bound_is_turned_away_until_one_had_its_time(
     nodes: Nodes, bounds: Callable[[str, float], None]
 ) -> None:

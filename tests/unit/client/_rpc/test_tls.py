@@ -250,7 +250,7 @@ def test_dates_are_read_as_the_library_that_writes_certificates_reads_them() -> 
 
 
 def test_a_certificate_for_servers_alone_is_not_called_another_authority_s(tmp_path: Path) -> None:
-    """What a node says to it, in the library's words: our authority did issue it."""
+    """What a node says to it, in the library's words, and what to take: our authority issued it."""
     ca, key = issue("ca"), issue("me").key
     only = x509.ExtendedKeyUsage([ExtendedKeyUsageOID.SERVER_AUTH])
     now = dt.datetime.now(dt.UTC)
@@ -267,6 +267,7 @@ def test_a_certificate_for_servers_alone_is_not_called_another_authority_s(tmp_p
     )
     flaw = flaw_of(files(tmp_path / "mine", ca, Issued(key, certificate)))
     assert "purpose" in flaw
+    assert "take a certificate of that authority for clients" in flaw
     assert "did not issue" not in flaw
 
 

@@ -125,7 +125,10 @@ def _foreign(tls: Tls) -> str:
         _shake_hands(node, us)
     except ssl.SSLCertVerificationError as error:
         if error.verify_code not in _NOT_ISSUED:
-            return f"{tls.certificate} is not taken by who trusts {tls.ca}: {error.verify_message}"
+            return (
+                f"nodes that trust {tls.ca} refuse {tls.certificate} ({error.verify_message}); "
+                "take a certificate of that authority for clients (extendedKeyUsage clientAuth)"
+            )
         return (
             f"the authority in {tls.ca} did not issue {tls.certificate}; take a certificate of "
             "this cluster's authority"

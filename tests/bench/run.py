@@ -101,7 +101,8 @@ def measured(given: argparse.Namespace, folder: Path) -> int:
     disk(bench)
     table.write(folder / "bench.json", conditions | {"failed": failed}, bench.figures)
     print(f"\n{table.render(bench.figures)}\n")
-    print(f"what an operation costs:\n\n{table.render_costs(bench.figures)}\n")
+    if any(figure.cost for figure in bench.figures):
+        print(f"what an operation costs:\n\n{table.render_costs(bench.figures)}\n")
     for name, why in failed.items():
         print(f"not measured: {name}: {why}")
     print(f"conditions and all figures: {folder / 'bench.json'}")

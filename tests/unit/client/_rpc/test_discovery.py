@@ -111,7 +111,7 @@ def test_an_admin_learns_too_and_a_service_that_does_not_tell_stops_nothing() ->
 
 
 def test_silence_is_told_once_and_its_end_once(caplog: pytest.LogCaptureFixture) -> None:
-    """People must hear that no node answers, but not at each attempt."""
+    """People must hear it, but not at each attempt; a node that knows no leader does answer."""
     now = [0]
     reach = ConnectivityLog(lambda: now[0])
     reach.failed("refused", ("a:1", "b:2"))
@@ -122,9 +122,9 @@ def test_silence_is_told_once_and_its_end_once(caplog: pytest.LogCaptureFixture)
         reach.failed("refused", ("a:1", "b:2"))
     (silence,) = caplog.records
     assert silence.levelno == logging.WARNING
-    assert "a:1, b:2" in silence.getMessage()
+    assert "No node has served a call for 3.0 s; tried a:1, b:2" in silence.getMessage()
     assert "refused" in silence.getMessage()
     reach.answered("b:2")
     reach.answered("b:2")
     assert [record.levelno for record in caplog.records] == [logging.WARNING] * 2
-    assert "b:2 answers" in caplog.records[1].getMessage()
+    assert "b:2 serves again" in caplog.records[1].getMessage()

@@ -50,7 +50,7 @@ class ConnectivityLog:
             return
         self._told = True
         _LOGGER.warning(
-            "No node has answered for %.1f s; tried %s. The last failure: %s. Trying on; what "
+            "No node has served a call for %.1f s; tried %s. The last failure: %s. Trying on; what "
             "members own ends with their lease.",
             lasted_ms / 1000,
             ", ".join(addresses),
@@ -61,6 +61,6 @@ class ConnectivityLog:
         """Note that a node has answered."""
         if self._told and self._since_ms is not None:
             silent_s = (self._clock() - self._since_ms) / 1000
-            _LOGGER.warning("%s answers, after %.1f s without any node.", address, silent_s)
+            _LOGGER.warning("%s serves again, after %.1f s without any node.", address, silent_s)
         self._since_ms = None
         self._told = False

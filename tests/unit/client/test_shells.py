@@ -325,6 +325,21 @@ def test_s5_a_later_part_that_was_not_taken_leaves_the_outcome_of_the_whole_unkn
     run(scenario())
 
 
+def test_s5_a_later_part_without_an_answer_says_how_much_is_recorded() -> None:
+    """Its caller reads in one sentence what happened, whichever part had no answer."""
+    many = {("t", number): number for number in range(PARTITIONS_MAX + 1)}
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)), member_of([node.address]) as member:
+            await take(member, 4)
+            group.commits_taken = 1
+            with pytest.raises(OutcomeUnknown, match=r"1 of 2 parts .* nothing is known") as caught:
+                await member.commit(many, timeout_ms=500)
+            assert caught.value.request_id is not None
+
+    run(scenario())
+
+
 def test_a_part_that_is_refused_is_the_last() -> None:
     many = {("t", number): number for number in range(2 * PARTITIONS_MAX)}
 

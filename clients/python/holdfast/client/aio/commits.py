@@ -65,16 +65,16 @@ class Commits:
             except OutcomeUnknown as error:
                 self._unknown.keep(chosen_id, identity)
                 error.request_id = error.request_id and chosen_id
+                if number:
+                    rest = f"of the next one nothing is known: {error}"
+                    error.args = (_told_in_part(number, len(parts), rest),)
                 raise
             except Unavailable as error:
                 if not number:
                     raise
                 self._unknown.keep(chosen_id, identity)
-                raise OutcomeUnknown(
-                    f"{number} of {len(parts)} parts of the commit are recorded, and the next one "
-                    f"is not: {error} Call again with this request id.",
-                    request_id=chosen_id or None,
-                ) from error
+                told = _told_in_part(number, len(parts), f"the next one is not: {error}")
+                raise OutcomeUnknown(told, request_id=chosen_id or None) from error
             if refused := offset_messages.refusals(response):
                 self._unknown.answered(chosen_id)
                 return self._refusal(response, refused, identity)
@@ -107,3 +107,10 @@ class Commits:
             timeout_ms=timeout_ms,
         )
         return offset_messages.fetched(response)
+
+
+def _told_in_part(number: int, parts: int, rest: str) -> str:
+    return (
+        f"{number} of {parts} parts of the commit are recorded, and {rest} Call again with this "
+        "request id."
+    )

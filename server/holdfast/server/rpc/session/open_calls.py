@@ -128,14 +128,16 @@ class OpenCalls:
         self._room.set()
         return True
 
-    def give_up(self, number: int) -> None:
-        """Give a call up that nobody wants any more; ignore a number that none has."""
+    def give_up(self, number: int) -> bool:
+        """Give a call up that nobody wants any more; return whether one has this number."""
         one = self._calls.pop(number, None)
-        if one is not None:
-            self._unpark(one)
-            self._answered -= one.answered
-            one.give_up()
-            self._room.set()
+        if one is None:
+            return False
+        self._unpark(one)
+        self._answered -= one.answered
+        one.give_up()
+        self._room.set()
+        return True
 
     def give_up_all(self) -> None:
         """Give up all of them: nobody would get the answers."""

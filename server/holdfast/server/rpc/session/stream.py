@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import grpc
 
+from holdfast.server.guard.pace import BYTE_S
 from holdfast.server.guard.request_guard import SHORT_BYTES
 from holdfast.server.rpc.errors import ENDED, CallFailed, malformed
 from holdfast.server.rpc.heartbeat_stream import answered_before
@@ -34,6 +35,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+IDLE_S: Final = 0.0002
+"""Seconds of the loop that a message counts for which neither begins nor gives up a call."""
 ANSWERS_BYTES: Final = 1 << 20
 """Bytes of answers from which a message is written before further answers are made."""
 
@@ -106,10 +109,10 @@ class Stream:
 
         What arrived is begun before anything waits: it may hold heartbeats (S9).
         """
-        for number in message.given_up:
-            self.open.give_up(number)
+        given_up = sum(map(self.open.give_up, message.given_up))
         count, size, held = len(message.calls), message.ByteSize(), None
         if not count:
+            await self._pay(size, given_up)
             return
         if size > SHORT_BYTES:
             self._desk.in_flight.add(self._peer, size)
@@ -119,6 +122,16 @@ class Stream:
             await self._desk.pace.turn(self._peer)
         if held is not None:
             await self._desk.in_flight.room(self._peer)
+
+    async def _pay(self, size: int, given_up: int) -> None:
+        """Charge the caller for a message without calls; it is free if calls were given up.
+
+        Numbers of calls that were just answered are nobody's fault, and rare; a flood of messages
+        that do nothing would keep the loop as busy as calls do.
+        """
+        if not given_up:
+            self._desk.pace.charge(self._peer, IDLE_S + size * BYTE_S)
+        await self._desk.pace.turn(self._peer)
 
     async def _begin(self, message: g.SessionRequest, held: LongMessage | None) -> None:
         """Begin all calls of a message, in slices; a session's end waits for its heartbeats."""

@@ -110,6 +110,27 @@ def test_two_open_calls_of_one_number_end_the_stream(apart: bool) -> None:  # no
     run(story)
 
 
+@pytest.mark.parametrize(("given_up", "charged"), [((7,), False), ((8, 9), True), ((), True)])
+def test_who_sends_messages_that_do_nothing_pays_for_them(
+    given_up: tuple[int, ...],
+    charged: bool,  # noqa: FBT001 - pytest gives it
+) -> None:
+    """A flood of numbers that no call has must not keep the loop from honest callers."""
+
+    async def story() -> None:
+        async with served() as node:
+            await member(node)
+            stream = Stream(node)
+            await stream.send(call(7, join(instance_id="i2")))
+            await until(lambda: parked(node) == 1)
+            await stream.send(given_up=given_up)
+            await stream.ask(10, join("other"))
+
+            assert (node.node._pace.remembered > 0) is charged
+
+    run(story)
+
+
 def test_s17_a_call_that_is_given_up_is_un_parked_and_not_answered() -> None:
     """The member's session runs again, so the group does not wait for it for ever."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import cycle
 from typing import TypeAlias
 
 from holdfast.client._session.session_io import Failure, FailureKind, Stopped
@@ -20,14 +22,18 @@ def starting(timeout_ms: int | None = TIMEOUT_MS) -> Driver:
     return Driver(make_settings(start_timeout_ms=timeout_ms))
 
 
-def unreached(driver: Driver, kind: type[FIND | JOIN], ms: int) -> None:
-    """Time passes, and each call fails before it was sent."""
-    end = driver.now + ms
+def unreached(
+    driver: Driver, kind: type[FIND | JOIN], ms: int, errors: Sequence[Unavailable] = (NOBODY,)
+) -> None:
+    """Time passes, and each call fails before it was sent, with one error after another."""
+    end, failures = driver.now + ms, cycle(errors)
     while driver.now < end and not isinstance(driver.told_last, Stopped):
         if driver.is_waiting(kind):
             send, _ = driver.waiting(kind)
             driver.open.pop(send.call)
-            driver.session.failed(send.call, Failure(FailureKind.RETRY, NOBODY, 500), driver.now)
+            driver.session.failed(
+                send.call, Failure(FailureKind.RETRY, next(failures), 500), driver.now
+            )
             driver.take()
         driver.advance(min(100, end - driver.now))
 
@@ -48,6 +54,18 @@ def test_nobody_answers_within_the_time_and_the_cause_is_told() -> None:
     assert "within 30000 ms (start_timeout_ms)" in str(error)
     assert "nobody listens there" in str(error)
     assert driver.open == {}
+
+
+def test_what_differs_from_node_to_node_is_told_of_each() -> None:
+    """The last failure alone may be of a node that is down, while another says what is wrong."""
+    driver = starting()
+    driver.start()
+    no_leader = Unavailable("127.0.0.1:2 answers: no leader is known.")
+    unreached(driver, FIND, TIMEOUT_MS, [NOBODY, no_leader])
+
+    text = str(driver.stopped.error)
+    assert text.count(str(NOBODY).removesuffix(".")) == 1
+    assert text.count(str(no_leader).removesuffix(".")) == 1
 
 
 def test_none_waits_for_as_long_as_it_takes() -> None:

@@ -7,7 +7,7 @@ refuses at once, and while nothing ran here. No clock, no IO.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holdfast.client.errors import OutcomeUnknown, Unavailable
 
@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from collections.abc import Collection
 
     from holdfast.client.errors import HoldfastError
+
+FAILURES_TOLD: Final = 3
+"""Different failures that an error names: nodes fail differently, and one may be the cause."""
 
 
 class StartTimeout:
@@ -25,7 +28,7 @@ class StartTimeout:
         self._until_ms: int | None = None
         self._waiting: set[int] = set()
         self._since_ms = 0
-        self._last: HoldfastError | None = None
+        self._failures: list[str] = []
         self._doubtful = False
 
     def begin(self, now_ms: int) -> None:
@@ -57,7 +60,9 @@ class StartTimeout:
 
     def failed(self, error: HoldfastError, *, changes: bool) -> None:
         """Note a failure; `changes`: of a join, which may have been taken all the same (S5)."""
-        self._last = error
+        text = str(error).removesuffix(".")
+        others = [failure for failure in self._failures if failure != text]
+        self._failures = [*others, text][-FAILURES_TOLD:]
         self._doubtful |= changes and isinstance(error, OutcomeUnknown)
 
     def extend(self, late_ms: int) -> None:
@@ -75,13 +80,14 @@ class StartTimeout:
         ends_at_ms = self.ends_at_ms
         if ends_at_ms is None or now_ms < ends_at_ms:
             return None
-        last = (
-            "None has failed yet, either"
-            if self._last is None
-            else f"The last failure: {self._last}"
-        )
         text = (
             f"No leading node has answered a call within {self._timeout_ms} ms "
-            f"(start_timeout_ms). {last.removesuffix('.')}."
+            f"(start_timeout_ms). {self._told()}."
         )
         return OutcomeUnknown(text) if self._doubtful else Unavailable(text)
+
+    def _told(self) -> str:
+        if not self._failures:
+            return "None has failed yet, either"
+        plural = "s" if len(self._failures) > 1 else ""
+        return f"The last failure{plural}: {'; '.join(self._failures)}"

@@ -34,9 +34,6 @@ logger = logging.getLogger(__name__)
 ALL: Final = ""
 """The chain over all records, which covers deleted groups as well (S3)."""
 
-_ALL_AT_ONCE: Final = 1 << 20
-"""Records that a digest takes in at a step when nothing else has to be served."""
-
 
 class StoredRecord(NamedTuple):
     """A record and its bytes for the event log, chain hash included."""
@@ -77,9 +74,8 @@ class StateMachine:
         proportion to what changed since the last call.
         """
         self.begin_digest()
-        while (digest := self.step_digest(_ALL_AT_ONCE)) is None:
-            pass
-        return digest
+        self._digest.finish()
+        return self._digested()
 
     def begin_digest(self) -> None:
         """Begin to make the digest of this moment: entries applied later do not change it."""
@@ -91,8 +87,9 @@ class StateMachine:
 
         What is left of an earlier digest is taken in by the next `begin_digest`.
         """
-        if not self._digest.step(records):
-            return None
+        return self._digested() if self._digest.step(records) else None
+
+    def _digested(self) -> bytes:
         return self._digest.value.to_bytes(8, "big") + self._digested_head
 
     def apply(

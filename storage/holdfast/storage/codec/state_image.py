@@ -131,18 +131,22 @@ class Digest:
     def advance(self, state: State) -> int:
         """Return the digest of `state`, which came from the state that was given last."""
         self.begin(state)
-        self._take(self._left)
+        self.finish()
         return self._value
 
     def begin(self, state: State) -> None:
         """Begin to compute the digest of `state`, as `advance` does; `step` goes on with it."""
-        self._take(self._left)
+        self.finish()
         self._left = _items(self._state, state)
         self._state = state
 
     def step(self, records: int) -> bool:
         """Take in so many of the records that differ, at most; return whether none are left."""
         return self._take(islice(self._left, records)) < records
+
+    def finish(self) -> None:
+        """Take in all that `step` has left."""
+        self._take(self._left)
 
     def _take(self, items: Iterable[_Item]) -> int:
         total, taken = self._value, 0

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
+from cluster.joins import static_join
 from cluster.left import read_left
 from cluster.processes import INSECURE, PATIENCE_SECONDS, RunningCluster, poll, running
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1.admin_pb2 import DescribeGroupsRequest
 from holdfast.v1.admin_pb2_grpc import AdminServiceStub
-from holdfast.v1.extras_pb2 import RequestExtras
 from holdfast.v1.group_pb2_grpc import GroupServiceStub
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from holdfast.coordinator.model.events import Record
-
-SESSION_MS = 60_000
-"""Longer than any outage here: whoever is lost here is lost by a defect, not by time."""
 
 
 @pytest.fixture
@@ -64,16 +61,7 @@ class Group:
 
     def join(self, instance_id: str, member_id: str = "", request_id: str = "") -> grpc.Future[Any]:
         """A join on its way."""
-        request = g.JoinGroupRequest(
-            group_id="g",
-            session_timeout_ms=SESSION_MS,
-            rebalance_timeout_ms=SESSION_MS,
-            member_id=member_id,
-            group_instance_id=instance_id,
-            protocol_type="test",
-            protocols=[g.JoinGroupRequestProtocol(name="p", metadata=b"m")],
-            holdfast=RequestExtras(request_id=request_id) if request_id else None,
-        )
+        request = static_join(instance_id, member_id, request_id)
         return self._group.JoinGroup.future(request, timeout=PATIENCE_SECONDS)
 
     def sync(self, joined: g.JoinGroupResponse) -> grpc.Future[Any]:

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import grpc
 import pytest
 
-from cluster.processes import INSECURE, RunningCluster, poll, running
+from cluster.joins import static_join
+from cluster.processes import INSECURE, PATIENCE_SECONDS, RunningCluster, poll, running
 from holdfast.client._rpc.caller import Caller
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
@@ -24,27 +25,11 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-PATIENCE_S = 60
-SESSION_MS = 60_000
-"""Longer than any outage here."""
-
 
 @pytest.fixture
 def cluster(tmp_path: Path) -> Iterator[RunningCluster]:
     with running(tmp_path / "c", 3, *INSECURE) as started:
         yield started
-
-
-def join(instance_id: str, member_id: str = "") -> g.JoinGroupRequest:
-    return g.JoinGroupRequest(
-        group_id="g",
-        session_timeout_ms=SESSION_MS,
-        rebalance_timeout_ms=SESSION_MS,
-        member_id=member_id,
-        group_instance_id=instance_id,
-        protocol_type="test",
-        protocols=[g.JoinGroupRequestProtocol(name="p", metadata=b"m")],
-    )
 
 
 def until_parked(cluster: RunningCluster, leader: str, members: int) -> None:
@@ -71,10 +56,10 @@ def test_a_leader_that_hands_over_answers_what_is_open_and_ends_the_stream(
     """Each open call is told NOT_COORDINATOR; what has no answer was not begun (S5)."""
     leader = cluster.leader()
     group = GroupServiceStub(cluster.channel(leader))
-    group.JoinGroup(join("i1"), timeout=PATIENCE_S)
+    group.JoinGroup(static_join("i1"), timeout=PATIENCE_SECONDS)
     asked: SimpleQueue[g.SessionRequest | None] = SimpleQueue()
-    stream: Any = group.Session(iter(asked.get, None), timeout=PATIENCE_S)
-    calls = [g.SessionCall(number=n, join=join(f"i{n}")) for n in (2, 3)]
+    stream: Any = group.Session(iter(asked.get, None), timeout=PATIENCE_SECONDS)
+    calls = [g.SessionCall(number=n, join=static_join(f"i{n}")) for n in (2, 3)]
     asked.put(g.SessionRequest(calls=calls))
     until_parked(cluster, leader, 3)
     heir = hand_over(cluster, leader)
@@ -102,9 +87,9 @@ def test_the_client_follows_the_leader_with_its_parked_joins(
         caller = Caller(addresses, on_streams=True)
 
         async def ask(instance_id: str, member_id: str = "") -> g.JoinGroupResponse:
-            request = join(instance_id, member_id)
+            request = static_join(instance_id, member_id)
             request.holdfast.request_id = await caller.new_request_id()
-            timeout_ms = PATIENCE_S * 1_000
+            timeout_ms = round(PATIENCE_SECONDS * 1_000)
             return await caller.call(request, g.JoinGroupResponse, timeout_ms=timeout_ms)
 
         try:

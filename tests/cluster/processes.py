@@ -226,16 +226,17 @@ class RunningCluster:
 
     def bring_back(
         self, *names: str, options: Sequence[str] = (), files_max: int | None = None
-    ) -> None:
+    ) -> list[subprocess.Popen[bytes]]:
         """Start dead nodes as an operator would, and wait until cluster.json has their pids.
 
-        `files_max`: the hard limit on open files under which they start.
+        `files_max`: the hard limit on open files under which they start. Returns their processes.
         """
         limit = ("sh", "-c", f'ulimit -n {files_max} && exec "$@"', "sh") if files_max else ()
         started = {name: self._start(name, options, limit) for name in names}
         for name, process in started.items():
             poll(partial(self._is_back, name, process), f"{name} is back")
             assert process.poll() is None, self.words(name)
+        return [*started.values()]
 
     def _start(
         self, name: str, options: Sequence[str], limit: Sequence[str]

@@ -272,6 +272,8 @@ class Status:
     current_index: int = 0
     """A follower's state was the newest at `current_at` (seconds of the engine's clock) if it
     reflects `current_index`: at that time the leader said that no more was committed."""
+    ticks: int = 0
+    """How often the engine's thread has begun a tick; while it hangs, this stands still."""
 
 
 class TransportHandler(Protocol):

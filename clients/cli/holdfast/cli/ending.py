@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 FAILED: Final = 1
 UNREACHED: Final = 3
 UNKNOWN: Final = 4
-"""Exit codes beside click's 2 for wrong usage."""
+STOPPED: Final = 6
+"""Exit codes beside click's 2 for wrong usage; 6 is a node's that must not be started unseen."""
 
 _PRINTED: Final = "holdfast.cli.json_printed"
 

@@ -96,6 +96,7 @@ class Engine:
             )
         )
         self._numbers = itertools.count(1)
+        self._ticks = 0
         self._stopped: str | None = None
         self._handlers = self._message_handlers()
         transport.start(self, self.overlay.waker.wake)
@@ -141,6 +142,7 @@ class Engine:
         """
         if self._stopped is not None:
             raise EngineStopped(self._stopped)
+        self._ticks += 1
         engine_state.use_clock(self._clock)
         try:
             self.overlay.doTick(self.patience(max_wait))
@@ -284,6 +286,7 @@ class Engine:
             peers=tuple(self._peer_status(peer) for peer in o.state.peers),
             current_at=o.appending.current[0],
             current_index=o.appending.current[1],
+            ticks=self._ticks,
         )
 
     def _peer_status(self, peer: str) -> PeerStatus:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
 import signal
 from typing import TYPE_CHECKING
 
@@ -20,6 +21,7 @@ from holdfast.server.config.node_config import CannotStart
 from holdfast.server.process import gc_tuning
 from holdfast.server.process.node import Node, bind
 from holdfast.server.process.open_files import peer_connections_max
+from holdfast.server.process.supervisor import Supervisor
 from holdfast.server.security.peer_port import peer_tls
 from holdfast.storage.errors import (
     DirectoryRefused,
@@ -57,13 +59,17 @@ async def serve(
     log = _log_config(config, failpoints)
     opened = await _open(config, ReplicaConfig(log, config.disk_reserve_bytes), opening)
     node = Node(config, opened.replica, opened.history, server, opened.peer_troubles)
+    supervisor = Supervisor(os.environ, lambda: opened.replica.status().ticks)
+    supervisor.listen(opened.replica)
     asked = _until_signal()
     try:
         await node.start()
         gc_tuning.settle()
         await asyncio.to_thread(cluster_file.replace_pid, shared, config.name, config.cluster_id)
+        supervisor.serving()
         await asyncio.wait((asked, node.stopped_because), return_when=asyncio.FIRST_COMPLETED)
         broken = node.stopped_because.done()  # read now, since our own close ends the log, too
+        supervisor.stopping()
         await node.stop()
     finally:
         contradicted = await _close(opened)

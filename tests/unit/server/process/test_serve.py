@@ -41,7 +41,8 @@ def serve_until_asked(
         raise at_close
 
     async def opened(*_arguments: object) -> Any:  # noqa: ANN401 - what the process holds open
-        return SimpleNamespace(close=close, replica=None, history=None, peer_troubles=None)
+        replica = SimpleNamespace(subscribe=lambda **_: None)
+        return SimpleNamespace(close=close, replica=replica, history=None, peer_troubles=None)
 
     def asked() -> asyncio.Future[None]:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

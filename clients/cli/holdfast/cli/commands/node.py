@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from holdfast.cli.ending import fail
+from holdfast.cli.ending import STOPPED, fail
 from holdfast.server.config.node_config import CannotStart, ConfigError, NodeConfig, load
 from holdfast.server.process import gc_tuning, logs
 from holdfast.server.process.open_files import raise_limit
@@ -79,4 +79,4 @@ def _serve(config: NodeConfig, file: Path, opening: Opening, failpoints: Path | 
     try:
         uvloop.run(serve(config, shared, opening, failpoints))
     except EngineStopped as error:
-        fail(f"the node stopped, because going on could lose or fork data: {error}")
+        fail(f"the node stopped, because going on could lose or fork data: {error}", STOPPED)

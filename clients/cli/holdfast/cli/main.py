@@ -24,7 +24,7 @@ EPILOG = (
 )
 COMMANDS: Final = {
     "chaos": "Break a cluster on purpose, under load, and judge whether it held.",
-    "cluster": "Start a local cluster; show a cluster; hand its leadership over.",
+    "cluster": "Start a local cluster; show a cluster, or wait for it; hand its leadership over.",
     "group": "Look at groups, explain them, remove members, rebalance, delete.",
     "log": "Read the event log; export it from a stopped node; verify it.",
     "node": "Run one node until SIGTERM or SIGINT.",

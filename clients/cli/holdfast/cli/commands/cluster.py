@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 from click.core import ParameterSource
@@ -12,6 +13,7 @@ from holdfast.cli.connect import Cluster
 from holdfast.cli.ending import UNREACHED, fail, print_json
 from holdfast.cli.options import as_json, asks_cluster, refuse, show_json, table
 from holdfast.cli.render.plain import plain
+from holdfast.cli.render.readiness import unready
 from holdfast.cli.render.speaking import say
 from holdfast.v1 import admin_pb2 as a
 
@@ -23,7 +25,7 @@ _folder = click.Path(file_okay=False, path_type=Path)
 
 @click.group()
 def cluster() -> None:
-    """Start a local cluster; show a cluster; hand its leadership over."""
+    """Start a local cluster; show a cluster, or wait for it; hand its leadership over."""
 
 
 @cluster.command()
@@ -119,6 +121,34 @@ def _line(name: str, address: str, one: a.DescribeClusterResponse | None) -> tup
         return (name, address, "silent", "-", "-", "-")
     role = next((node.role for node in one.nodes if node.name == one.node), "unknown")
     return (one.node, address, role, one.term, one.applied_index, one.commit_index)
+
+
+@cluster.command()
+@click.option(
+    "--timeout",
+    "seconds",
+    type=click.FloatRange(0, 86_400),
+    default=60.0,
+    show_default=True,
+    help="Seconds after which to give up.",
+)
+@asks_cluster
+def wait(cluster: Cluster, *, seconds: float) -> None:
+    """Wait until the cluster is whole: between the restarts of two nodes, and in scripts.
+
+    Every node that is named answers and follows one leader, none rebuilds, and each has applied
+    what is committed. Ends with 3 if that does not come about in time, and says what is missing.
+    """
+    asked = a.DescribeClusterRequest(), a.DescribeClusterResponse
+    ends_at = time.monotonic() + seconds
+    while missing := unready(cluster.on_every_node(*asked)):
+        if time.monotonic() >= ends_at:
+            fail(f"the cluster is not whole after {seconds:g} s: {missing}", UNREACHED)
+        time.sleep(_LOOK_SECONDS)
+
+
+_LOOK_SECONDS: Final = 0.25
+"""Between two looks at the nodes."""
 
 
 @cluster.command("transfer-leadership")

@@ -1,0 +1,62 @@
+"""When `holdfast cluster wait` lets a script go on: the next node may be stopped then."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.cli.render.readiness import unready
+from holdfast.v1.admin_pb2 import DescribeClusterResponse, DescribedNode
+
+NAMES = ("a", "b", "c")
+
+
+def answer(
+    node: str, *, leader: str = "a", term: int = 3, applied: int = 7, **roles: str
+) -> tuple[str, DescribeClusterResponse | None]:
+    """What a node tells, of itself and of the roles of others; all is well unless it is said."""
+    nodes = [DescribedNode(name=name, role=roles.get(name, "follower")) for name in NAMES]
+    told = DescribeClusterResponse(
+        node=node, leader=leader, term=term, applied_index=applied, commit_index=7, nodes=nodes
+    )
+    return f"{node}:7400", told
+
+
+WHOLE = [answer(name) for name in NAMES]
+
+
+def test_a_cluster_whose_nodes_have_all_applied_what_is_committed_is_whole() -> None:
+    assert unready(WHOLE) == ""
+
+
+def test_one_node_of_its_own_is_whole() -> None:
+    assert unready([answer("a")]) == ""
+
+
+@pytest.mark.parametrize(
+    ("instead", "missing"),
+    [
+        (("c:7400", None), "c:7400: no answer"),
+        (answer("c", leader="b"), "c does not know yet that a leads in term 3"),
+        (answer("c", term=2), "c does not know yet that a leads in term 3"),
+        (answer("c", leader=""), "c does not know yet that a leads in term 3"),
+        (answer("c", applied=6), "c has applied 6 of 7 entries"),
+        (answer("c", c="rebuilding"), "c is rebuilding its disk from the others"),
+        (answer("c", c="forming"), "c is forming a new cluster"),
+    ],
+)
+def test_what_one_node_lacks_is_told(
+    instead: tuple[str, DescribeClusterResponse | None], missing: str
+) -> None:
+    """Stopping another one now could leave no majority, or lose time."""
+    assert unready([*WHOLE[:2], instead]) == missing
+
+
+def test_what_the_leader_sees_of_a_node_counts_too() -> None:
+    """S19: only the leader knows whose acks do not count yet."""
+    assert "rebuilding" in unready([answer("a", c="rebuilding"), *WHOLE[1:]])
+    assert "not connected" in unready([answer("a", b="unknown"), *WHOLE[1:]])
+
+
+def test_without_a_leader_nothing_is_whole() -> None:
+    assert unready([answer(name, leader="") for name in NAMES]) == "none of these nodes leads"
+    assert unready(WHOLE[1:]) == "none of these nodes leads"

@@ -48,6 +48,17 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+_NOT_DURABLE = (
+    "the file {mark} beside it names batch {last}, the one before, as the last that was durable. So"
+    " the torn one was being written when the node ended, and nobody was told of it. Only a power "
+    "cut, or a failure to write that file, could make this wrong: the peers are asked in any case"
+)
+_UNKNOWN = (
+    "either it was being written when the node ended, and nobody was told of it, or it was durable "
+    "and is damaged. Nothing here says which, since the file {mark} beside it {told}. The node asks"
+    " its peers before it votes, and rebuilds if it had told them of that batch. A cluster of one "
+    "has nobody to ask: examine its disk, and compare with a backup what was written last"
+)
 WAIT_TOLD_SECONDS = 0.1
 """A batch that waits longer than this for the helper is told of in the node's log."""
 
@@ -193,11 +204,7 @@ class TailedJournal:
         if recovered.used == checkpoint.file:
             return serial
         if recovered.torn:
-            logger.info(
-                "the last batch in the journal %s is torn: it was being written when the node "
-                "ended, nothing that depends on it was told to anybody, and it is left out",
-                self._path,
-            )
+            self._tell_of_torn(recovered.sequence)
         if serial > recovered.newest:
             self._tail.prepare(serial).close()
         net = NetEffect()
@@ -206,6 +213,18 @@ class TailedJournal:
         ended = Checkpoint(checkpoint.journal_id, recovered.sequence, recovered.used)
         self._environment.checkpoint(net, ended)
         return serial
+
+    def _tell_of_torn(self, last: int) -> None:
+        """Say what is known of a torn batch behind batch `last`: a bit that flipped tears one, too.
+
+        The mark is written behind each sync, and only a power cut takes it back.
+        """
+        head = f"the last batch in the journal {self._path} is torn, and it is left out: "
+        if self._known and self._known == last:
+            logger.info("%s%s", head, _NOT_DURABLE.format(mark=TAIL_MARK_FILE, last=last))
+        else:
+            told = f"names batch {self._known}" if self._known else "names none"
+            logger.warning("%s%s", head, _UNKNOWN.format(mark=TAIL_MARK_FILE, told=told))
 
     def _next_of(self, serial: int, newest: int) -> Future[TailFile]:
         following = serial + 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import logging
 import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
@@ -398,18 +397,6 @@ def test_a_missing_file_in_which_nothing_was_written_is_made_anew(machine: Machi
 
     assert len(again.journal.load().entries) == 1
     again.journal.commit(entry(2))
-
-
-def test_a_torn_batch_is_told(machine: Machine, caplog: pytest.LogCaptureFixture) -> None:
-    """An operator who looks for what a power cut did finds a sentence."""
-    caplog.set_level(logging.INFO)
-    started = loaded(machine)
-    started.journal.commit(entry(1, 3 * BLOCK))
-    machine.durable[file_name(1)][2 * BLOCK] ^= 1
-    machine.mark = 0
-
-    assert Started(machine).journal.load() == JournalImage()
-    assert "is torn" in caplog.text
 
 
 def test_a_helper_that_never_ran_keeps_nothing_from_closing(machine: Machine) -> None:

@@ -113,7 +113,7 @@ class PeerTransport:
         """Listen and dial. Raises TransportFailed if the port cannot be served."""
         self._wake = wake
         self._poller = poller = Poller()
-        self._streams = Streams(handler, poller, self._dial_again)
+        self._streams = Streams(handler, poller, self._dial_again, self._trouble)
         rooms = Rooms(self._take_in, self._calls.reserve, self._calls.serve)
         try:
             self._port = Port(self._identity, rooms, self._trouble, self._place)

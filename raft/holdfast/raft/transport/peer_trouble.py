@@ -32,13 +32,19 @@ class Trouble:
         self._met: dict[str, tuple[str, float]] = {}
         self._lock = threading.Lock()
 
-    def warn(self, about: str, text: str) -> None:
-        """Write the warning, unless it was written within `AGAIN_SECONDS`."""
+    def warn(self, about: str, text: str, kind: str = "") -> None:
+        """Write the warning, unless it was written within `AGAIN_SECONDS`.
+
+        `kind`: takes the place of a text that is another one each time. Then `about` is met for
+        nothing else, and is written again, too, if it was not met for `LASTING_SECONDS`.
+        """
         with self._lock:
             now = self._clock()
+            if kind and now - self._met.get(about, ("", now))[1] > LASTING_SECONDS:
+                self._told.pop((about, kind), None)
             self._met[about] = (text, now)
             self._told = {k: at for k, at in self._told.items() if now - at < AGAIN_SECONDS}
-            if (about, text) in self._told:
+            if (about, kind or text) in self._told:
                 return
             is_full = len(self._told) >= TEXTS_MAX
             if is_full and now < self._full_until:
@@ -46,7 +52,7 @@ class Trouble:
             if is_full:
                 self._full_until = now + AGAIN_SECONDS
             else:
-                self._told[about, text] = now
+                self._told[about, kind or text] = now
         logger.warning("%s%s", text, _LEFT_OUT if is_full else "")
 
     def over(self, about: str) -> None:

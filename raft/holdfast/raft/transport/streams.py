@@ -14,7 +14,9 @@ from typing import Final
 from holdfast.raft.api import BadMessage, TransportHandler
 from holdfast.raft.transport import peer_options
 from holdfast.raft.transport.connections import ConnectionEnded, Incoming, Outgoing
+from holdfast.raft.transport.peer_trouble import Trouble
 from holdfast.raft.transport.poller import READABLE, WRITABLE, Poller
+from holdfast.raft.transport.rivals import Rivals
 from holdfast.raft.wire.codec import decode
 
 logger = logging.getLogger(__name__)
@@ -23,16 +25,29 @@ _ROUNDS: Final = 8
 """How often one turn looks for what has come while it read."""
 _LOOK_SECONDS: Final = 0.25
 """How often silent connections are looked for."""
+_NONSENSE: Final = (
+    "what node {peer!r} sent cannot be read, so the connection has ended, and it {then}: {why}. "
+    "Install one version of Holdfast everywhere; if that is so already, report this with the logs "
+    "of both nodes"
+)
 
 
 class Streams:
     """The connections. Engine's thread only."""
 
     def __init__(
-        self, handler: TransportHandler, poller: Poller, on_down: Callable[[str], None]
+        self,
+        handler: TransportHandler,
+        poller: Poller,
+        on_down: Callable[[str], None],
+        trouble: Trouble,
     ) -> None:
-        """`on_down`: hears, after the handler, of each outgoing connection that has ended."""
+        """`on_down`: hears, after the handler, of each outgoing connection that has ended.
+
+        `trouble`: takes the warnings.
+        """
         self._handler, self._poller, self._on_down = handler, poller, on_down
+        self._trouble, self._rivals = trouble, Rivals(trouble)
         self._incoming: dict[str, Incoming] = {}
         self._outgoing: dict[str, Outgoing] = {}
         self._by_descriptor: dict[int, Incoming | Outgoing] = {}
@@ -47,6 +62,7 @@ class Streams:
     def add_incoming(self, peer: str, connection: socket.socket, now: float) -> None:
         """Read from a connection; nothing that came on an older one is delivered any more."""
         if older := self._incoming.pop(peer, None):
+            self._rivals.displaces(peer, older.connection, connection, now)
             self._forget(older)
         link = self._incoming[peer] = Incoming(peer, connection, now)
         self._add(link)
@@ -141,12 +157,17 @@ class Streams:
         try:
             for frame in link.frames(now):
                 self._handler.on_message(link.peer, decode(frame))
-        except BadMessage:
-            logger.exception("%s sent what no node sends; its connection is ended", link.peer)
+        except BadMessage as error:
+            self._warn_of_nonsense(link.peer, "dials again", error)
             self._end_incoming(link)
         except ConnectionEnded as error:
             logger.debug("the connection from %s ended: %s", link.peer, error)
             self._end_incoming(link)
+
+    def _warn_of_nonsense(self, peer: str, then: str, why: BadMessage) -> None:
+        """Tell of a peer once, however often it sends such a thing: it does at each attempt."""
+        text = _NONSENSE.format(peer=peer, then=then, why=why)
+        self._trouble.warn(f"messages of {peer}", text, "unreadable")
 
     def _end_incoming(self, link: Incoming) -> None:
         del self._incoming[link.peer]
@@ -161,7 +182,7 @@ class Streams:
                 if not link.is_waiting:
                     self._poller.change(link.connection.fileno(), READABLE)
         except BadMessage as error:
-            logger.warning("%s sent what no node sends; it is dialled again: %s", link.peer, error)
+            self._warn_of_nonsense(link.peer, "is dialled again", error)
             self._end(link, error)
         except ConnectionEnded as error:
             self._end(link, error)

@@ -80,3 +80,19 @@ def test_the_log_says_when_warnings_are_left_out(caplog: pytest.LogCaptureFixtur
     trouble.warn("", "a certificate has expired")
     assert warnings(caplog)[-1] == "a certificate has expired"
     assert len(warnings(caplog)) == TEXTS_MAX + 2
+
+
+def test_a_kind_of_trouble_is_told_once_whatever_its_text(caplog: pytest.LogCaptureFixture) -> None:
+    """A peer that sends something else at each redial does not fill the log."""
+    now = [0.0]
+    trouble = Trouble(lambda: now[0])
+    for number in range(10 * TEXTS_MAX):
+        now[0] += LASTING_SECONDS / 2
+        trouble.warn("b", f"{number} too many", "unreadable")
+        assert trouble.lasting() == [f"{number} too many"], "people who ask are told the newest"
+        assert len(warnings(caplog)) == 1 + int((now[0] - LASTING_SECONDS / 2) // AGAIN_SECONDS)
+
+    caplog.clear()
+    now[0] += LASTING_SECONDS + 1
+    trouble.warn("b", "again", "unreadable")
+    assert warnings(caplog) == ["again"], "it was over, and is not"

@@ -15,6 +15,7 @@ from holdfast.raft.messages import Message, VoteGranted
 from holdfast.raft.transport import peer_options
 from holdfast.raft.transport.frames import ALIVE, pack
 from holdfast.raft.transport.peer_options import PING_SECONDS, PONG_SECONDS, SILENCE_SECONDS
+from holdfast.raft.transport.peer_trouble import Trouble
 from holdfast.raft.transport.poller import Poller
 from holdfast.raft.transport.streams import Streams
 from holdfast.raft.wire.codec import encode
@@ -28,7 +29,7 @@ class Node:
         self._stack, self.seen, self.downs = stack, Recorder(), list[str]()
         poller = Poller()
         stack.callback(poller.close)
-        self.streams = Streams(self.seen, poller, self.downs.append)
+        self.streams = Streams(self.seen, poller, self.downs.append, Trouble())
         stack.callback(self.streams.close)
 
     def _pair(self) -> tuple[socket.socket, socket.socket]:

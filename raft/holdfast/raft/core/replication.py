@@ -52,6 +52,8 @@ class Progress:
     """When a snapshot may be opened again: seconds of the boot clock."""
     incarnation: str = ""
     """The peer's disk."""
+    retreats: dict[int, float] = field(default_factory=dict)
+    """Where refusals have led back to since the last success, and when: boot clock, seconds."""
 
     def sent(self, last: int, size: int) -> None:
         """Note that a message of `size` bytes with entries up to `last` is under way."""
@@ -61,12 +63,25 @@ class Progress:
 
     def landed(self, index: int) -> None:
         """Note an acknowledgement of everything up to `index`."""
-        self.acked = max(self.acked, index)
+        if index > self.acked:
+            self.acked = index
+            self.retreats.clear()
         self.next = max(self.next, self.acked + 1)
         while self.flying and self.flying[0][0] <= self.acked:
             self.flying_bytes -= self.flying.popleft()[1]
         if self.stream and self.stream.index <= self.acked:
             self.stream = None
+
+    def retreat(self, index: int, now: float, pause: float) -> None:
+        """Go back to `index` after a refusal, but to no place twice within `pause` seconds.
+
+        A peer refuses each message of a window whose beginning it lacks. Answering each refusal
+        with that window would multiply the messages, with a peer that goes on refusing without end.
+        """
+        self.retreats = {at: when for at, when in self.retreats.items() if now - when < pause}
+        if index not in self.retreats:
+            self.go_back(index)
+            self.retreats[index] = now
 
     def go_back(self, index: int) -> None:
         """Forget the messages under way and continue at `index`."""
@@ -102,6 +117,7 @@ class Replication:
         """Continue after the last acknowledged entry, because messages under way may be lost."""
         progress = self.progress.get(peer)
         if progress is not None:
+            progress.retreats.clear()
             progress.go_back(max(progress.acked + 1, self._ctx.log.anchor_index + 1))
 
     @property
@@ -244,17 +260,23 @@ class Replication:
         if progress.incarnation != ack.incarnation:
             if progress.incarnation and self._ctx.on(Switch.S19_RESET):
                 progress.acked = 0
+                progress.retreats.clear()
                 progress.go_back(self._ctx.log.last_index + 1)
             progress.incarnation = ack.incarnation
 
     def _note_progress(self, progress: Progress, ack: Ack) -> None:
-        """Move `next`: a success never moves it back, a reset never below `acked` (E-1)."""
+        """Move `next`: a success never moves it back, a reset never below `acked` (E-1).
+
+        A second reset to the same place changes nothing until a heartbeat's time has passed, or
+        something has succeeded.
+        """
         if ack.success:
             progress.landed(min(ack.next_index - 1, self._ctx.log.last_index))
             if not self._ctx.on(Switch.ACK_NO_REWIND):
                 progress.go_back(progress.acked + 1)
         elif ack.reset:
-            progress.go_back(max(progress.acked + 1, min(ack.next_index, progress.next)))
+            place = max(progress.acked + 1, min(ack.next_index, progress.next))
+            progress.retreat(place, self._ctx.now(), self._ctx.settings.heartbeat)
 
     def on_chunk_ack(self, peer: str, ack: ChunkAck) -> None:
         """Open the window, or begin again if the receiver has lost its place."""

@@ -1,4 +1,4 @@
-"""`holdfast cluster wait` ends with 0 once the cluster is whole, else with 3 and what is missing."""
+"""`holdfast cluster wait` ends with 0 once the cluster is whole, else with what is missing."""
 
 from __future__ import annotations
 

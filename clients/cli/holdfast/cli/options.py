@@ -13,7 +13,7 @@ from holdfast.cli.connect import Cluster, code_name
 from holdfast.cli.ending import fail, print_json
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.speaking import say
-from holdfast.cli.target import check_addresses, find_target
+from holdfast.cli.target import NotRunning, check_addresses, find_target
 from holdfast.coordinator.model.text import CUT_TO, readable, truncate
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from google.protobuf.message import Message
+
+    from holdfast.cli.target import Target
 
 P = ParamSpec("P")
 CELL_MAX: Final = 80
@@ -33,6 +35,24 @@ INT64_MAX: Final = (1 << 63) - 1
 
 def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[..., None]:
     """Give a command the options that name a cluster, and the cluster itself."""
+
+    @finds_cluster
+    @functools.wraps(command)
+    def run(find: Callable[[], Target], /, *args: P.args, **kwargs: P.kwargs) -> None:
+        try:
+            target = find()
+        except NotRunning as error:
+            fail(str(error))
+        with Cluster(target) as found:
+            command(found, *args, **kwargs)
+
+    return run
+
+
+def finds_cluster(
+    command: Callable[Concatenate[Callable[[], Target], P], None],
+) -> Callable[..., None]:
+    """Give a command the options that name a cluster, and a function that finds it (NotRunning)."""
 
     @click.option(
         "--cluster",
@@ -67,8 +87,7 @@ def asks_cluster(command: Callable[Concatenate[Cluster, P], None]) -> Callable[.
         addresses = _typed_addresses(addresses) or _exported_addresses()
         if addresses and not tls:
             tls = os.environ.get("HOLDFAST_TLS") or None
-        with Cluster(find_target(cluster, addresses, tls)) as found:
-            command(found, *args, **kwargs)
+        command(lambda: find_target(cluster, addresses, tls), *args, **kwargs)
 
     return run
 

@@ -30,10 +30,14 @@ class Target:
         return dict(zip(self.addresses, self.names, strict=False)).get(address, "-")
 
 
+class NotRunning(Exception):
+    """There is no cluster.json where it was looked for; the sentence says where, and why there."""
+
+
 def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None) -> Target:
     """Find the cluster that a command is for; ends the command if that is impossible.
 
-    `addresses` and `tls` have priority over cluster.json.
+    `addresses` and `tls` have priority over cluster.json. Raises NotRunning if that is not there.
     """
     given = _tls_of(Path(tls)) if tls else None
     if addresses:
@@ -45,6 +49,8 @@ def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None
     path = path / cluster_file.NAME if path.is_dir() else path
     try:
         content = cluster_file.read(path)
+    except FileNotFoundError as error:
+        raise NotRunning(_no_cluster(path, error, named=cluster is not None)) from None
     except OSError as error:
         fail(_no_cluster(path, error, named=cluster is not None))
     except ValueError as error:

@@ -11,14 +11,17 @@ from click.core import ParameterSource
 
 from holdfast.cli.connect import Cluster
 from holdfast.cli.ending import UNREACHED, fail, print_json
-from holdfast.cli.options import as_json, asks_cluster, refuse, show_json, table
+from holdfast.cli.options import as_json, asks_cluster, finds_cluster, refuse, show_json, table
 from holdfast.cli.render.plain import plain
 from holdfast.cli.render.readiness import unready
 from holdfast.cli.render.speaking import say
+from holdfast.cli.target import NotRunning
 from holdfast.v1 import admin_pb2 as a
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+
+    from holdfast.cli.target import Target
 
 _folder = click.Path(file_okay=False, path_type=Path)
 
@@ -132,19 +135,34 @@ def _line(name: str, address: str, one: a.DescribeClusterResponse | None) -> tup
     show_default=True,
     help="Seconds after which to give up.",
 )
-@asks_cluster
-def wait(cluster: Cluster, *, seconds: float) -> None:
+@finds_cluster
+def wait(find: Callable[[], Target], *, seconds: float) -> None:
     """Wait until the cluster is whole: between the restarts of two nodes, and in scripts.
 
     Every node that is named answers and follows one leader, none rebuilds, and each has applied
-    what is committed. Ends with 3 if that does not come about in time, and says what is missing.
+    what is committed. Ends with 3 if that does not come about in time, and says what is missing. A
+    local cluster that is just being started counts as well: it has no cluster.json yet.
     """
-    asked = a.DescribeClusterRequest(), a.DescribeClusterResponse
     ends_at = time.monotonic() + seconds
-    while missing := unready(cluster.on_every_node(*asked)):
-        if time.monotonic() >= ends_at:
-            fail(f"the cluster is not whole after {seconds:g} s: {missing}", UNREACHED)
-        time.sleep(_LOOK_SECONDS)
+    with Cluster(_awaited(find, ends_at)) as cluster:
+        asked = a.DescribeClusterRequest(), a.DescribeClusterResponse
+        while missing := unready(cluster.on_every_node(*asked)):
+            _rest(ends_at, f"the cluster is not whole after {seconds:g} s: {missing}")
+
+
+def _awaited(find: Callable[[], Target], ends_at: float) -> Target:
+    while True:
+        try:
+            return find()
+        except NotRunning as error:
+            _rest(ends_at, str(error))
+
+
+def _rest(ends_at: float, sentence: str) -> None:
+    """Rest before the next look; when the time is over, end the command with the sentence."""
+    if time.monotonic() >= ends_at:
+        fail(sentence, UNREACHED)
+    time.sleep(_LOOK_SECONDS)
 
 
 _LOOK_SECONDS: Final = 0.25

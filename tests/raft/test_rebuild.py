@@ -8,6 +8,7 @@ from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import EngineStopped
 from holdfast.raft.core.context import Switch
+from holdfast.raft.core.learners import AGAIN_SECONDS
 from holdfast.raft.messages import Ack
 
 
@@ -207,3 +208,94 @@ def test_s19_the_incarnation_is_durable_before_the_first_message() -> None:
     assert identity.incarnation == c.engine("A").overlay.identity.incarnation
     c.restart("A", bootstrap=True)
     assert identity.incarnation == c.engine("A").overlay.identity.incarnation
+
+
+def told_that_nobody_can_lead(caplog: pytest.LogCaptureFixture) -> list[str]:
+    return [said for said in caplog.messages if said.startswith("no leader can be elected")]
+
+
+def without_a_leader(c: Cluster, seconds: float) -> None:
+    c.pump(rounds=round(seconds / HEARTBEAT), seconds=HEARTBEAT)
+    assert [n for n in c.nodes if c.engine(n).status().role == "leader"] == []
+
+
+def test_s19_a_majority_that_rebuilds_is_told_by_each_node(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """None of them has a vote, so each would wait for a leader in silence, and for ever."""
+    c = Cluster()
+    c.elect("A")
+    for node in "BC":
+        c.restart(node, wiped=True)
+    c.connect_all()
+    c.pump(rounds=4, seconds=HEARTBEAT)
+    assert [stage(c, node) for node in "ABC"] == ["member", "rebuilding", "rebuilding"]
+    assert told_that_nobody_can_lead(caplog) == [], "an election may take as long"
+    without_a_leader(c, 12 * SETTINGS.election_max)
+
+    told = told_that_nobody_can_lead(caplog)
+    assert len(told) == 3, "once by each"
+    (said,) = set(told)
+    assert "B, C rebuild" in said
+    assert "the votes of 2 of 3 nodes, and only A may vote" in said
+    assert "is back on at least 1 of those that rebuild" in said
+
+    without_a_leader(c, AGAIN_SECONDS / 2)
+    assert len(told_that_nobody_can_lead(caplog)) == 3
+    without_a_leader(c, AGAIN_SECONDS / 2 + 2 * HEARTBEAT)
+    assert len(told_that_nobody_can_lead(caplog)) == 6
+
+
+def test_s19_a_minority_that_rebuilds_or_an_absent_majority_is_not_told_of(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """C rebuilds and B is away: A and C need B with its data, and it comes back with a leader."""
+    c = Cluster()
+    c.elect("A")
+    c.put("A", "X")
+    c.pump(rounds=3, seconds=HEARTBEAT)
+    c.restart("C", wiped=True)
+    c.network.connect("A", "C")
+    c.crash("B")
+    c.pump(rounds=15, seconds=HEARTBEAT)
+    without_a_leader(c, 15 * SETTINGS.election_max)
+    assert told_that_nobody_can_lead(caplog) == []
+    c.start("B")
+    c.connect_all()
+    c.elect("A")
+    c.pump(rounds=20, seconds=HEARTBEAT)
+
+    assert [stage(c, node) for node in "ABC"] == ["member"] * 3
+    assert c.consumer("C").values == ["X"]
+    assert told_that_nobody_can_lead(caplog) == []
+
+
+def test_s19_it_ends_when_a_disk_comes_back_with_its_data(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """What the sentence tells the operator to do is what helps."""
+    c = Cluster()
+    c.elect("A")
+    c.put("A", "X")
+    c.pump(rounds=3, seconds=HEARTBEAT)
+    kept = c.disks["B"]
+    for node in "BC":
+        c.crash(node)
+    c.pump(rounds=round(2 * SETTINGS.election_max / HEARTBEAT), seconds=HEARTBEAT)
+    for node in "BC":
+        c.wipe(node)
+        c.start(node)
+    c.connect_all()
+    c.pump(rounds=15, seconds=HEARTBEAT)
+    without_a_leader(c, 12 * SETTINGS.election_max)
+    assert len(told_that_nobody_can_lead(caplog)) == 3
+
+    c.crash("B")
+    c.disks["B"] = kept
+    c.start("B")
+    c.connect_all()
+    c.elect("A")
+    c.pump(rounds=round(2 * AGAIN_SECONDS / HEARTBEAT), seconds=HEARTBEAT)
+    assert [stage(c, node) for node in "ABC"] == ["member"] * 3
+    assert {tuple(c.consumer(node).values) for node in "ABC"} == {("X",)}
+    assert len(told_that_nobody_can_lead(caplog)) == 3

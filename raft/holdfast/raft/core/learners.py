@@ -1,14 +1,15 @@
 """S19, empty is not new: how a cluster forms once, and how a node with a new disk earns its vote.
 
 Follower's side: `Forming` and `Rebuild`. Leader's side: `Learners`, which replicates to a
-rebuilding disk and counts nothing of it until the barrier is committed by the others.
+rebuilding disk and counts nothing of it until the barrier is committed by the others. No side:
+`Leaderless`, which tells people why nobody can lead when a majority rebuilds.
 """
 
 from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from holdfast.raft.core.context import Switch
 from holdfast.raft.core.log import NO_OP
@@ -16,11 +17,26 @@ from holdfast.raft.messages import Formed, Hello
 
 if TYPE_CHECKING:
     from holdfast.raft.core.context import Context
+    from holdfast.raft.core.elections import Elections
     from holdfast.raft.core.node_identity import NodeIdentity
     from holdfast.raft.messages import Ack, Append
 
 
 logger = logging.getLogger(__name__)
+
+PATIENCE: Final = 10
+"""After so many election maxima without a leader the peers are asked: an election takes a few."""
+AGAIN_SECONDS: Final = 60.0
+"""How often it is told while it lasts."""
+_NOBODY: Final = (
+    "no leader can be elected, and nothing is served: %s rebuild, because their data directories "
+    "were empty, damaged or older copies, and a node that rebuilds has no vote until a leader has "
+    "sent it everything. It takes the votes of %d of %d nodes, and %s vote. So it stays until the "
+    "data that they had before is back on at least %d of those that rebuild: stop such a node, "
+    "mount the right disk or put the moved data directory in its place, and start it. If that data "
+    "is gone, what the cluster held is lost: keep the directories, and begin a new, empty cluster "
+    "with --bootstrap on empty ones. See docs/operations/local-clusters.md"
+)
 
 
 class Forming:
@@ -45,6 +61,10 @@ class Forming:
         self._next_at = self._ctx.now() + self._ctx.settings.heartbeat
         if not self._ctx.state.peers:
             self._become_member()
+        self.ask()
+
+    def ask(self) -> None:
+        """Say hello to all peers: each answers with its stage, whatever this node's is."""
         for peer in self._ctx.state.peers:
             self._ctx.ready.send.append((peer, self._hello(answer=False)))
 
@@ -169,3 +189,64 @@ class Learners:
         if not self._ctx.on(Switch.S19_BARRIER):
             return newcomer.incarnation if newcomer.acked >= commit else ""
         return newcomer.incarnation if newcomer.barrier <= min(newcomer.acked, commit) else ""
+
+
+class Leaderless:
+    """Says in the log why no leader can be elected, if a majority of the nodes rebuild.
+
+    None of them has a vote, so each would wait for a leader in silence. Changes nothing: it asks
+    the peers for their stages when no leader was heard for long, and tells.
+    """
+
+    def __init__(
+        self, ctx: Context, identity: NodeIdentity, elections: Elections, forming: Forming
+    ) -> None:
+        """Start without knowing any peer's stage."""
+        self._ctx, self._identity = ctx, identity
+        self._elections, self._forming = elections, forming
+        self._patience = PATIENCE * ctx.settings.election_max
+        self._led_at = ctx.now()
+        """When this node began, or led last."""
+        self._ask_at = self._tell_at = 0.0
+        self._rebuilding: set[str] = set()
+        """The peers whose last word, since a leader was heard, was that they rebuild."""
+        self._told: list[str] = []
+
+    def on_hello(self, peer: str, hello: Hello) -> None:
+        """Note whether a peer rebuilds."""
+        if hello.cluster_id == self._ctx.cluster_id:
+            rebuilds = hello.stage == "rebuilding"
+            (self._rebuilding.add if rebuilds else self._rebuilding.discard)(peer)
+
+    def tick(self) -> None:
+        """Ask and tell, if there has been no leader for long."""
+        now = self._ctx.now()
+        if self._ctx.state.is_leader:
+            self._led_at = now
+        if now - max(self._led_at, self._elections.heard_at) < self._patience:
+            self._told, self._tell_at = [], 0.0
+            self._rebuilding.clear()
+            return
+        if now >= self._ask_at:
+            self._ask_at = now + self._ctx.settings.election_max
+            self._forming.ask()
+        self._tell(now)
+
+    def _tell(self, now: float) -> None:
+        """Tell it once, again when it lasts, and when it is another set of nodes."""
+        state, own = self._ctx.state, self._identity.stage == "rebuilding"
+        rebuilding = sorted([*self._rebuilding, *([state.node_id] if own else [])])
+        nodes = sorted([*state.peers, state.node_id])
+        others = [node for node in nodes if node not in rebuilding]
+        lasts = rebuilding == self._told and now < self._tell_at
+        if len(others) >= state.majority or lasts:
+            return
+        self._told, self._tell_at = rebuilding, now + AGAIN_SECONDS
+        logger.error(
+            _NOBODY,
+            ", ".join(rebuilding),
+            state.majority,
+            len(nodes),
+            f"only {', '.join(others)} may" if others else "none may",
+            state.majority - len(others),
+        )

@@ -118,10 +118,15 @@ class Engine:
             Recall: lambda peer, message: o.lost_writes.tell(peer, message.incarnation),
             Recalled: o.comparison.on_recalled,
             Witness: o.lost_writes.on_witness,
-            Hello: o.forming.on_hello,
+            Hello: self._on_hello,
             StateDigest: o.state_digests.on_digest,
         }
         return handlers
+
+    def _on_hello(self, peer: str, hello: Hello) -> None:
+        """Go on with forming the cluster, and note the peer's stage."""
+        self.overlay.forming.on_hello(peer, hello)
+        self.overlay.leaderless.on_hello(peer, hello)
 
     def _on_append(self, peer: str, append: Append) -> None:
         """Take entries, and remember what the append shows of the leader's disk (S21)."""

@@ -23,7 +23,7 @@ from holdfast.raft.core.completion import Completion
 from holdfast.raft.core.context import Context, Switch
 from holdfast.raft.core.elections import Elections
 from holdfast.raft.core.leadership_transfer import LeadershipTransfer
-from holdfast.raft.core.learners import Forming, Learners, Rebuild
+from holdfast.raft.core.learners import Forming, Leaderless, Learners, Rebuild
 from holdfast.raft.core.lease import Lease, Probes
 from holdfast.raft.core.lost_write_detection import Comparison, LostWriteDetection
 from holdfast.raft.core.node_identity import NodeIdentity
@@ -115,6 +115,7 @@ class Overlay(SyncObj):
         )
         self.transfer = LeadershipTransfer(ctx, self.lease, self.proposals)
         self.forming = Forming(ctx, self.identity)
+        self.leaderless = Leaderless(ctx, self.identity, self.elections, self.forming)
         self.learners = learners = Learners(ctx)
         self.replication = Replication(ctx, self.lease, self.probes, learners, setup.snapshots)
         self.appending = Appending(ctx, self.identity, self.elections, Rebuild(ctx, self.identity))
@@ -151,6 +152,7 @@ class Overlay(SyncObj):
         self.installing.tick()
         self.state_digests.tick()
         self.forming.tick()
+        self.leaderless.tick()
         self.identity.lower_promise()
         self.lost_writes.tick()
         self.comparison.tick()

@@ -38,6 +38,7 @@ ERROR_NAMES: Final[dict[type, str]] = {
     rejections.InvalidCommitOffsetSize: "INVALID_COMMIT_OFFSET_SIZE",
     rejections.UnknownTopic: "UNKNOWN_TOPIC_OR_PARTITION",
     rejections.PolicyViolation: "POLICY_VIOLATION",
+    rejections.UnsupportedVersion: "UNSUPPORTED_VERSION",
     rejections.UnknownServerError: "UNKNOWN_SERVER_ERROR",
     rejections.NotCoordinator: "NOT_COORDINATOR",
 }

@@ -5,8 +5,8 @@ What the replicated log and the event log hold. It mirrors `holdfast.coordinator
 means; here is only its form on disk and on the wire.
 
 These bytes live for ever. Only ever add: never renumber, never reuse a number, never change a type. Whoever adds a
-field or an event raises the schema version (`holdfast.storage.codec`), and adds a golden file, because an older node
-must refuse an entry that it would read only in part. Durations and times are milliseconds. No map fields: their
+field or an event gives it a level (`holdfast.coordinator.model.levels`), and a line in a golden file, because an older
+node must refuse an entry that it would read only in part. Durations and times are milliseconds. No map fields: their
 order is not fixed, and digests are taken over these bytes.
 """
 
@@ -131,6 +131,7 @@ class Event(_message.Message):
     PARTITIONS_ADDED_FIELD_NUMBER: _builtins.int
     TOPICS_DELETED_FIELD_NUMBER: _builtins.int
     SEGMENT_SEALED_FIELD_NUMBER: _builtins.int
+    LEVEL_RAISED_FIELD_NUMBER: _builtins.int
     rule: _builtins.str
     """Id of the rule that decided it, for example "B3" or "S12"."""
     command: _builtins.str
@@ -231,6 +232,10 @@ class Event(_message.Message):
     def segment_sealed(self) -> Global___SegmentSealed:
         """A boundary of sealed segments."""
 
+    @_builtins.property
+    def level_raised(self) -> Global___LevelRaised:
+        """From here on the log may hold more; level 2."""
+
     def __init__(
         self,
         *,
@@ -261,12 +266,13 @@ class Event(_message.Message):
         partitions_added: Global___PartitionsAdded | None = ...,
         topics_deleted: Global___TopicsDeleted | None = ...,
         segment_sealed: Global___SegmentSealed | None = ...,
+        level_raised: Global___LevelRaised | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["assignment_stored", b"assignment_stored", "body", b"body", "cluster_formed", b"cluster_formed", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "instance_released", b"instance_released", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "rebalance_started", b"rebalance_started", "request_recorded", b"request_recorded", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["assignment_stored", b"assignment_stored", "body", b"body", "cluster_formed", b"cluster_formed", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "rebalance_started", b"rebalance_started", "request_recorded", b"request_recorded", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment_stored", b"assignment_stored", "body", b"body", "cluster_formed", b"cluster_formed", "command", b"command", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "instance_released", b"instance_released", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "principal", b"principal", "rebalance_started", b"rebalance_started", "request_id", b"request_id", "request_recorded", b"request_recorded", "rule", b"rule", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment_stored", b"assignment_stored", "body", b"body", "cluster_formed", b"cluster_formed", "command", b"command", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "principal", b"principal", "rebalance_started", b"rebalance_started", "request_id", b"request_id", "request_recorded", b"request_recorded", "rule", b"rule", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["group_created", "member_joined", "member_updated", "static_member_replaced", "instance_released", "rebalance_started", "generation_started", "group_emptied", "assignment_stored", "members_left", "members_removed", "member_expired", "member_refused", "group_deleted", "offsets_committed", "offsets_deleted", "request_recorded", "cluster_formed", "settings_changed", "topics_created", "partitions_added", "topics_deleted", "segment_sealed"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["group_created", "member_joined", "member_updated", "static_member_replaced", "instance_released", "rebalance_started", "generation_started", "group_emptied", "assignment_stored", "members_left", "members_removed", "member_expired", "member_refused", "group_deleted", "offsets_committed", "offsets_deleted", "request_recorded", "cluster_formed", "settings_changed", "topics_created", "partitions_added", "topics_deleted", "segment_sealed", "level_raised"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -1245,3 +1251,25 @@ class SegmentSealed(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___SegmentSealed: _TypeAlias = SegmentSealed  # noqa: Y015
+
+@_typing.final
+class LevelRaised(_message.Message):
+    """From here on the log may hold what a level holds. Of level 2, as is every event that is newer than it."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LEVEL_FIELD_NUMBER: _builtins.int
+    level: _builtins.int
+    """The level, from 2."""
+    def __init__(
+        self,
+        *,
+        level: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["level", b"level"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___LevelRaised: _TypeAlias = LevelRaised  # noqa: Y015

@@ -4,8 +4,8 @@ isort:skip_file
 What a node's snapshot holds: the replicated state, one record for each thing that can change by itself; and beside
 it, in the same form, what people are told of rebalances.
 
-It mirrors `holdfast.coordinator.model.state`, the groups' bodies such as `.classic.state`, and `.projections.history`. As with events: only ever add, and raise the
-schema version. No map fields: the digest of the state is taken over these bytes, rebalances aside.
+It mirrors `holdfast.coordinator.model.state`, the groups' bodies such as `.classic.state`, and `.projections.history`. As with events: only ever add, at a
+level. No map fields: the digest of the state is taken over these bytes, rebalances aside.
 """
 
 from collections import abc as _abc
@@ -126,6 +126,7 @@ class ClusterState(_message.Message):
     SEALED_FIELD_NUMBER: _builtins.int
     REQUESTS_NEXT_FIELD_NUMBER: _builtins.int
     REQUESTS_FLOOR_MS_FIELD_NUMBER: _builtins.int
+    RAISED_TO_FIELD_NUMBER: _builtins.int
     cluster_id: _builtins.str
     """The cluster's id."""
     log_time_ms: _builtins.int
@@ -142,6 +143,8 @@ class ClusterState(_message.Message):
     """Number of the next served request."""
     requests_floor_ms: _builtins.int
     """Log time of the youngest served request that was forgotten for want of room."""
+    raised_to: _builtins.int
+    """The level that was raised last; unset: none ever was, so level 1 is in force."""
     @_builtins.property
     def sealed(self) -> _extras_pb2.Position:
         """Last position that belongs to sealed segments."""
@@ -158,10 +161,11 @@ class ClusterState(_message.Message):
         sealed: _extras_pb2.Position | None = ...,
         requests_next: _builtins.int = ...,
         requests_floor_ms: _builtins.int = ...,
+        raised_to: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sealed", b"sealed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied_index", b"applied_index", "cluster_id", b"cluster_id", "cluster_seq", b"cluster_seq", "cluster_version", b"cluster_version", "log_time_ms", b"log_time_ms", "recovery_number", b"recovery_number", "requests_floor_ms", b"requests_floor_ms", "requests_next", b"requests_next", "sealed", b"sealed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied_index", b"applied_index", "cluster_id", b"cluster_id", "cluster_seq", b"cluster_seq", "cluster_version", b"cluster_version", "log_time_ms", b"log_time_ms", "raised_to", b"raised_to", "recovery_number", b"recovery_number", "requests_floor_ms", b"requests_floor_ms", "requests_next", b"requests_next", "sealed", b"sealed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -1,4 +1,4 @@
-"""How the cluster's own events change the state: its name, settings, topics, sealed segments.
+"""How the cluster's own events change the state: its name, settings, topics, segments, level.
 
 Total: an event on the log is a fact. Knows no rules of who may change what; those are in
 `cluster.topics`.
@@ -9,10 +9,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.model.errors import InvariantBroken
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.events import (
         ClusterFormed,
+        LevelRaised,
         PartitionsAdded,
         Record,
         SegmentSealed,
@@ -61,3 +63,10 @@ def topics_deleted(state: State, event: TopicsDeleted, _record: Record) -> State
 def segment_sealed(state: State, event: SegmentSealed, _record: Record) -> State:
     """Note that all records up to a position belong to sealed segments (S22)."""
     return state._replace(sealed=event.last)
+
+
+def level_raised(state: State, event: LevelRaised, _record: Record) -> State:
+    """Note the level in force from here on. Raises InvariantBroken if it would not grow."""
+    if event.level <= state.level:
+        raise InvariantBroken("S6", f"level {event.level} is raised at level {state.level}")
+    return state._replace(raised_to=event.level)

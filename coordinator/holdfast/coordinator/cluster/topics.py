@@ -18,6 +18,7 @@ from holdfast.coordinator.groups.lifecycle import invalid_group_id
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
     ClusterFormed,
+    LevelRaised,
     PartitionsAdded,
     SegmentSealed,
     SettingsChanged,
@@ -70,6 +71,8 @@ def form(draft: Draft, command: FormCluster) -> None:
     if problem:
         raise InvariantBroken("S23", f"first setting {problem.key}: {problem.problem}")
     draft.emit(ClusterFormed(command.cluster_id, command.settings), "S23")
+    if command.level > draft.state.level:
+        draft.emit(LevelRaised(command.level), "S19")
 
 
 def seal(draft: Draft, command: SealSegment) -> None:

@@ -11,7 +11,8 @@ from typing import Any, Final, NamedTuple
 
 from holdfast.coordinator.groups.group_type import GroupType, Rules
 from holdfast.coordinator.model.effects import Answer, Arm, Cancel, Decision, Effect, Renew
-from holdfast.coordinator.model.events import Cause, Event, Proposed, Record
+from holdfast.coordinator.model.errors import InvariantBroken
+from holdfast.coordinator.model.events import Cause, Event, LevelRaised, Proposed, Record
 from holdfast.coordinator.model.ids import (
     UNCOMMITTED,
     CallId,
@@ -21,6 +22,7 @@ from holdfast.coordinator.model.ids import (
     Principal,
     RequestId,
 )
+from holdfast.coordinator.model.levels import SINCE
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import Group, State
 from holdfast.coordinator.model.usage import NOTHING, Usage
@@ -117,7 +119,13 @@ class Draft:
         return self.rules.types[self.group.group_type]
 
     def emit(self, event: Event, rule: str) -> None:
-        """Choose an event and let it take effect; `rule` is the id of the rule that chose it."""
+        """Choose an event and let it take effect; `rule` is the id of the rule that chose it.
+
+        Raises InvariantBroken for an event that the level in force does not hold; its decider must
+        refuse the command (`levels.too_low`).
+        """
+        if type(event) in SINCE:
+            self._check_level(event)
         before = self.found
         proposed = Proposed(event, Cause(rule, self._command), self._principal, self._request_id)
         self._fold(proposed, before)
@@ -126,6 +134,12 @@ class Draft:
         if group is not None:
             follow = self.rules.types[group.group_type].follow
             self.volatile = follow(self.volatile, before, event)
+
+    def _check_level(self, event: Event) -> None:
+        """Keep off the log what a node at the level in force could not read (S3)."""
+        if type(event) is not LevelRaised and SINCE[type(event)] > self.state.level:
+            problem = f"{type(event).__name__} needs level {SINCE[type(event)]}"
+            raise InvariantBroken("S3", f"{problem}, but level {self.state.level} is in force")
 
     def _fold(self, proposed: Proposed, before: Group[Any] | None) -> None:
         """Fold the event as every replica will, but for the index that is not known yet."""

@@ -19,6 +19,7 @@ from holdfast.coordinator.model.events import (
     ClusterFormed,
     GroupDeleted,
     GroupEvent,
+    LevelRaised,
     OffsetsCommitted,
     OffsetsDeleted,
     PartitionsAdded,
@@ -41,6 +42,7 @@ CLUSTER: Final[Mapping[type, Callable[[State, Any, Record], State]]] = {
     PartitionsAdded: evolve_cluster.partitions_added,
     TopicsDeleted: evolve_cluster.topics_deleted,
     SegmentSealed: evolve_cluster.segment_sealed,
+    LevelRaised: evolve_cluster.level_raised,
 }
 """The folds of the cluster's own events, by the event's class."""
 

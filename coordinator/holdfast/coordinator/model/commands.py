@@ -226,6 +226,8 @@ class FormCluster:
 
     cluster_id: str
     settings: tuple[SettingChange, ...]
+    level: int = 1
+    """The level that the cluster begins at: each of the nodes that form it can run at it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -259,6 +259,13 @@ class SegmentSealed:
     last: Position
 
 
+@dataclass(frozen=True, slots=True)
+class LevelRaised:
+    """From here on the log may hold what this level holds (`model.levels`); it is never lowered."""
+
+    level: int
+
+
 GroupEvent: TypeAlias = (
     GroupCreated
     | MemberJoined
@@ -286,6 +293,7 @@ ClusterEvent: TypeAlias = (
     | PartitionsAdded
     | TopicsDeleted
     | SegmentSealed
+    | LevelRaised
 )
 """What happens to the cluster; its record names the group ""."""
 

@@ -159,5 +159,6 @@ TABLE: Final[Mapping[type, Line]] = {
     ev.PartitionsAdded: UNTOUCHED,
     ev.TopicsDeleted: UNTOUCHED,
     ev.SegmentSealed: UNTOUCHED,
+    ev.LevelRaised: UNTOUCHED,
 }
 """By the event's class: a line for every event, also for those that leave members alone."""

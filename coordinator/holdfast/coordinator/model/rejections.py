@@ -188,6 +188,16 @@ class PolicyViolation:
 
 
 @dataclass(frozen=True, slots=True)
+class UnsupportedVersion:
+    """The cluster's level does not hold yet what the call would write (UNSUPPORTED_VERSION)."""
+
+    what: str
+    needed: int
+    level: int
+    """The level in force."""
+
+
+@dataclass(frozen=True, slots=True)
 class Superseded:
     """A later call of the same member took this one's place (S17); gRPC ABORTED."""
 
@@ -242,6 +252,7 @@ Rejection: TypeAlias = (
     | InvalidPartitions
     | InvalidConfig
     | PolicyViolation
+    | UnsupportedVersion
     | Superseded
     | RequestIdReused
     | RequestTooOld

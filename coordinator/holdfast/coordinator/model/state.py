@@ -119,6 +119,13 @@ class State(NamedTuple):
     not known whether they were served."""
     requests_by_number: PMap[int, RequestKey] = PMap()
     """The keys of `requests` by number; not stored."""
+    raised_to: int = 0
+    """The level that was raised last; 0: none ever was, and the bytes are those of level 1."""
+
+    @property
+    def level(self) -> int:
+        """The level in force: what may be written (`model.levels`)."""
+        return self.raised_to or 1
 
     def version_of(self, group_id: GroupId) -> int:
         """Return the version that a part for this group expects (S2); "" is the cluster itself."""

@@ -14,7 +14,6 @@ from google.protobuf.message import DecodeError
 
 from holdfast.raft.wire import peer_pb2 as pb
 from holdfast.raft.wire.bounds import bad, bound, name, text
-from holdfast.storage.codec.event_codec import SCHEMA_VERSION
 
 BYTES_MAX: Final = 4096
 """Bounds a greeting and its answer, because their senders are not known yet."""
@@ -45,7 +44,10 @@ class Versions(NamedTuple):
 
 OVER_GRPC: Final = Versions(1, 3, 0)
 """What one may speak who dials this node by gRPC; which, only its greeting would tell."""
-OURS: Final = Versions(4, 4, SCHEMA_VERSION)
+ENTRY_SCHEMA: Final = 2
+"""What is told as the schema of entries. It stays as it is: nodes of the time before there were
+levels refuse any other."""
+OURS: Final = Versions(4, 4, ENTRY_SCHEMA)
 
 
 class Greeting(NamedTuple):

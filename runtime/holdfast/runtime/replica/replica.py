@@ -246,7 +246,7 @@ class Replica:
     def _offer(self, batch: list[WaitingPart]) -> None:
         parts = tuple([waiting.part for waiting in batch])
         entry = LogEntry(self.log_time_ms(), int(self._clocks.wall() * 1000), parts)
-        content = join_parts(entry.log_time_ms, entry.wall_time_ms, [w.content for w in batch])
+        content = join_parts(entry, [w.content for w in batch])
         try:
             self._check_may_propose()
             proposal = self._engine.propose(content, parts[0].term)

@@ -135,6 +135,11 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
         "groups, topics or offsets that are not needed, or let an operator raise it: `holdfast "
         "settings set {setting}=…`",
     ),
+    r.UnsupportedVersion: Coded(
+        e.ERROR_CODE_UNSUPPORTED_VERSION,
+        "{what} needs level {needed}; the cluster is at level {level} until an operator ends its "
+        "upgrade",
+    ),
     r.UnknownServerError: Coded(
         e.ERROR_CODE_UNKNOWN_SERVER_ERROR,
         "a rule was broken inside the node, so nothing was changed: {problem}. The node's log has "

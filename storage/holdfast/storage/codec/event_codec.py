@@ -32,17 +32,13 @@ from holdfast.coordinator.model.ids import Position, TopicPartition
 from holdfast.coordinator.model.state import Group, Offset, RequestRecord, State
 from holdfast.coordinator.projections.history import Rebalance
 from holdfast.coordinator.structures.pmap import PMap
-from holdfast.storage.codec.record_head import EVENTS_VERSION, record_head
+from holdfast.storage.codec.record_head import record_head
+from holdfast.storage.codec.schema_versions import SCHEMA_VERSION, of_entry, of_event, of_state
 from holdfast.storage.codec.shapes import Shape
 from holdfast.storage.codec.state_shapes import StateShapes
 from holdfast.storage.codec.wire import cut, nested, text, unsigned, varint
 from holdfast.v1 import events_pb2, group_pb2, state_pb2
 
-SCHEMA_VERSION: Final = 2
-"""The newest version that is read. Every change of `events.proto` or `state.proto` raises it.
-
-Records of the state are written in it.
-"""
 CHAIN_START: Final = bytes(32)
 """The hash that the first record of a chain is linked to."""
 
@@ -106,8 +102,7 @@ class StateItem(NamedTuple):
 
 def encode_entry(entry: LogEntry) -> bytes:
     """Encode the payload of a Raft entry. Raises CodecError if the schema cannot hold a value."""
-    parts = [encode_part(part) for part in entry.parts]
-    return join_parts(entry.log_time_ms, entry.wall_time_ms, parts)
+    return join_parts(entry, [encode_part(part) for part in entry.parts])
 
 
 def encode_part(part: Part) -> bytes:
@@ -124,10 +119,12 @@ def encode_part(part: Part) -> bytes:
     return b"".join([head, *events])
 
 
-def join_parts(log_time_ms: int, wall_time_ms: int, parts: Iterable[bytes]) -> bytes:
-    """Join encoded parts to an entry's payload, without making the whole message."""
+def join_parts(entry: LogEntry, parts: Iterable[bytes]) -> bytes:
+    """Join an entry's parts, as encoded, to its payload, without making the whole message."""
     head = events_pb2.LogEntry(
-        schema_version=EVENTS_VERSION, log_time_ms=log_time_ms, wall_time_ms=wall_time_ms
+        schema_version=of_entry(entry.parts),
+        log_time_ms=entry.log_time_ms,
+        wall_time_ms=entry.wall_time_ms,
     )
     return b"".join([_bytes(head), *(nested(bytes((_PARTS_TAG,)), part) for part in parts)])
 
@@ -170,7 +167,8 @@ def encode_record(record: Record, event: bytes | None = None) -> bytes:
         record
     )
     try:
-        head = record_head(position, group_id, group_seq, log_time_ms, wall_time_ms)
+        version = of_event(fact)
+        head = record_head(version, position, group_id, group_seq, log_time_ms, wall_time_ms)
         if event is None:
             event = _event_bytes(Proposed(fact, cause, principal, request_id))
     except (TypeError, ValueError) as error:
@@ -249,7 +247,8 @@ def encode_state(item: StateItem) -> bytes:
         ) from None
     except (TypeError, ValueError) as error:
         raise CodecError(f"a field does not fit the schema: {error}", "state record") from error
-    return b"".join((_STATE_VERSION, *keys, nested(_STATE.tags[name], _bytes(content))))
+    version = bytes((_STATE_VERSION, of_state(item.value)))
+    return b"".join((version, *keys, nested(_STATE.tags[name], _bytes(content))))
 
 
 def decode_state(stored: bytes) -> StateItem:
@@ -344,6 +343,6 @@ _TOLD: Final = attrgetter("rule", "command", "principal", "request_id")
 _new: Final[Any] = tuple.__new__  # makes a NamedTuple of its fields
 
 _STATE: Final = StateShapes(TYPES, state_pb2.StateRecord.DESCRIPTOR)
-_STATE_VERSION: Final = bytes([1 << 3, SCHEMA_VERSION])
+_STATE_VERSION: Final = 1 << 3
 _STATE_KEY: Final = bytes([2 << 3 | 2])
 """The fields of StateRecord: they are written by hand, since a message put into one is copied."""

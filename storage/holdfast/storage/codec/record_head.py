@@ -12,14 +12,7 @@ from typing import Final
 from holdfast.coordinator.model.ids import GroupId, Position
 from holdfast.storage.codec.wire import nested, signed, text, unsigned
 
-EVENTS_VERSION: Final = 1
-"""The version of written entries and records: the last one that changed `events.proto`.
-
-It stands in each record, and so in hash chains, which must be alike on all nodes (S3): also where
-one made the record before an upgrade and another makes it of the same entry afterwards.
-"""
-
-_VERSION: Final = bytes((1 << 3, EVENTS_VERSION))
+_VERSIONS: Final = tuple([bytes((1 << 3, version)) for version in range(128)])
 _INDEX: Final = bytes((1 << 3,))
 _ORDINAL: Final = bytes((2 << 3,))
 _POSITION: Final = bytes((2 << 3 | 2,))
@@ -32,13 +25,21 @@ _ENTRIES_KEPT: Final = 8
 
 
 def record_head(
-    position: Position, group_id: GroupId, group_seq: int, log_time_ms: int, wall_time_ms: int
+    version: int,
+    position: Position,
+    group_id: GroupId,
+    group_seq: int,
+    log_time_ms: int,
+    wall_time_ms: int,
 ) -> bytes:
-    """Encode the head. Raises TypeError or ValueError if the schema cannot hold a value."""
+    """Encode the head. Raises TypeError or ValueError if the schema cannot hold a value.
+
+    `version`: of the schema, as `schema_versions` tells for the record's event; below 128.
+    """
     index, ordinal = position
     place = nested(_POSITION, _index(index) + unsigned(_ORDINAL, ordinal, 32))
     group = text(_GROUP_ID, group_id) + unsigned(_GROUP_SEQ, group_seq, 64)
-    return _VERSION + place + group + _times(log_time_ms, wall_time_ms)
+    return _VERSIONS[version] + place + group + _times(log_time_ms, wall_time_ms)
 
 
 @lru_cache(maxsize=_ENTRIES_KEPT)

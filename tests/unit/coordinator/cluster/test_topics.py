@@ -20,6 +20,7 @@ from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
     ClusterFormed,
     Event,
+    LevelRaised,
     MemberUpdated,
     PartitionsAdded,
     RebalanceStarted,
@@ -243,6 +244,13 @@ def test_s23_a_cluster_is_formed_once_with_its_first_settings(desk: Desk) -> Non
     assert desk.state.cluster_id == "c1"
     assert dict(desk.state.settings.cluster) == {SIZE.key: "5"}
     assert desk.decide(topics.form, FormCluster("c2", ()))[1] == ()
+
+
+def test_s19_a_cluster_begins_at_the_level_that_all_who_form_it_can_run_at(desk: Desk) -> None:
+    """A log of the first level has no event that an older version could not read (S3)."""
+    _, events = desk.decide(topics.form, FormCluster("c1", (), level=2))
+    assert events == (ClusterFormed("c1", ()), LevelRaised(2))
+    assert desk.state.level == 2
 
 
 def test_s23_a_cluster_is_not_formed_with_settings_that_cannot_be(desk: Desk) -> None:

@@ -8,8 +8,10 @@ from typing import Any, TypeAlias, TypeVar, Union, get_args, get_origin, get_typ
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from hypothesis import strategies as st
 
+from holdfast.coordinator.model.events import LevelRaised
 from holdfast.coordinator.model.flattened import is_flattened
-from holdfast.coordinator.model.state import Settings
+from holdfast.coordinator.model.levels import LEVEL_MAX
+from holdfast.coordinator.model.state import Settings, State
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.storage.codec.shapes import message_of
 
@@ -23,6 +25,12 @@ RANGES = {
     FieldDescriptor.TYPE_UINT32: (0, 2**32 - 1),
     FieldDescriptor.TYPE_UINT64: (0, 2**64 - 1),
 }
+
+LEVELS: dict[type[Any], dict[str, Strategy]] = {
+    LevelRaised: {"level": st.integers(2, LEVEL_MAX)},
+    State: {"raised_to": st.just(0) | st.integers(2, LEVEL_MAX)},
+}
+"""Fields that are levels: bytes of a level that is unknown here are refused, not read."""
 
 
 def values_of(kind: type[T], message: Descriptor, **known: Strategy) -> st.SearchStrategy[T]:
@@ -42,14 +50,13 @@ def parts_of(
         if get_origin(hint) is not PMap and hint is not Settings and not isinstance(hint, TypeVar)
     }
     fields = message.fields_by_name
-    return st.fixed_dictionaries(
-        {
-            name: _flat(hint, message, known)
-            if is_flattened(hint)
-            else _value(hint, fields[name], known)
-            for name, hint in hints.items()
-        }
-    )
+    made = {
+        name: _flat(hint, message, known)
+        if is_flattened(hint)
+        else _value(hint, fields[name], known)
+        for name, hint in hints.items()
+    }
+    return st.fixed_dictionaries({**made, **LEVELS.get(kind, {})})
 
 
 def _flat(kind: type[Any], holder: Descriptor, known: dict[str, Strategy]) -> Strategy:

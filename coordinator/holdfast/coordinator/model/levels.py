@@ -1,0 +1,51 @@
+"""Levels: which version of Holdfast first understands what is written.
+
+The level in force (`State.level`) says what may stand on the log, in the state, and between nodes.
+Every node of a cluster can run at it, so a newer version writes nothing above it, and each node
+can go back to the older version, until an operator raises it. Level 1 is all that Holdfast wrote
+before there were levels. Here stand the levels of events, and the refusal of a command that needs
+more than the level in force; `cluster.levels` raises it. Knows no bytes and no nodes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final
+
+from holdfast.coordinator.model.events import Event, LevelRaised
+from holdfast.coordinator.model.rejections import UnsupportedVersion
+
+if TYPE_CHECKING:
+    from holdfast.coordinator.model.state import State
+
+LEVEL_MIN: Final = 1
+"""The oldest level at which this version can run."""
+LEVEL_MAX: Final = 2
+"""The newest one. A release that adds an event or a field raises it by one, not each change."""
+
+SINCE: Final[Mapping[type, int]] = {
+    LevelRaised: 2,
+}
+"""The level that first holds an event, by the event's class; what is not named is of level 1.
+
+It is a line of this table that keeps a new event off the log of a cluster with older nodes.
+"""
+
+
+def level_of(event: Event) -> int:
+    """Return the level that the log must be at to hold an event.
+
+    A raise is of the level that it raises to: who cannot run at that must not read on.
+    """
+    if type(event) is LevelRaised:
+        return event.level
+    return SINCE.get(type(event), LEVEL_MIN)
+
+
+def too_low(state: State, event: type[Event], what: str) -> UnsupportedVersion | None:
+    """Refuse a command whose event the level in force does not hold; None: it holds it.
+
+    To be asked by each decider of such an event. `what` begins the sentence: "an access rule".
+    """
+    needed = SINCE.get(event, LEVEL_MIN)
+    return None if needed <= state.level else UnsupportedVersion(what, needed, state.level)

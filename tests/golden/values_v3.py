@@ -1,0 +1,34 @@
+"""What the golden files of schema version 3 hold, written by hand: what level 2 adds.
+
+Until a release has level 2, what is added to it is added here, and the files of version 3 are
+written anew; from then on they never change, as those of `values_v1`.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from holdfast.coordinator.model.events import Event, LevelRaised
+from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.state import State
+from holdfast.storage.codec.event_codec import StateItem
+
+EVENTS: Final[tuple[Event, ...]] = (LevelRaised(level=2),)
+
+STATE: Final = (
+    StateItem(
+        (),
+        State(
+            cluster_id="c1",
+            log_time_ms=1_700_000_000_000,
+            applied_index=42,
+            cluster_version=40,
+            cluster_seq=3,
+            recovery_number=1,
+            sealed=Position(30, 2),
+            requests_next=12,
+            requests_floor_ms=1_600_000_000_000,
+            raised_to=2,
+        ),
+    ),
+)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
     from holdfast.raft.messages import Message
@@ -238,6 +238,26 @@ class Settings:
         if not 0 < self.chunk_bytes <= self.entry_bytes_max:
             msg = "raft sizes: 0 < chunk_bytes <= entry_bytes_max must hold"
             raise ValueError(msg)
+
+
+class Build(NamedTuple):
+    """What a node runs: a version of Holdfast, and the levels at which it can run.
+
+    What a level means is the caller's; here they are numbers that nodes compare in greetings.
+    """
+
+    release: str = ""
+    """The version's name, for people; empty: it was not told."""
+    oldest: int = 1
+    newest: int = 1
+
+    def can_run_at(self, level: int) -> bool:
+        """Return whether a node of this build can take part at a level."""
+        return self.oldest <= level <= self.newest
+
+
+UNTOLD: Final = Build()
+"""What a node runs that tells nothing of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import SystemRandom
 
-from holdfast.raft.api import Settings, SnapshotSource
+from holdfast.raft.api import UNTOLD, Build, Settings, SnapshotSource
 from holdfast.raft.pysyncobj.engine import Engine
 from holdfast.raft.thread import EngineThread
 from holdfast.raft.transport.peer_options import CONNECTIONS_MAX
@@ -45,6 +45,8 @@ class LogConfig:
     """How many connections the peer port takes before they have greeted."""
     clients_at: str = ""
     """Where this node serves clients, host:port; told to clients that call the peer port."""
+    build: Build = UNTOLD
+    """What this node runs, as its peers are told."""
     failpoints: Path | None = None
     """For tests only, see `journal.failpoints`."""
 
@@ -66,8 +68,13 @@ class PeerCalls:
             config.peers,
             config.tls,
             config.connections_max,
+            config.build,
         )
         self.transport.send_clients_to(config.clients_at)
+
+    def tell_level(self, level: Callable[[], int]) -> None:
+        """Have greetings tell the level in force that `level` returns; 0: none is known."""
+        self.transport.tell_level(level)
 
     def offer(self, method: str, answer: Callable[[bytes], Iterator[bytes]]) -> None:
         """Have `answer` serve the peers' calls of a method.
@@ -99,6 +106,10 @@ class OpenLog:
         False if it hangs: then nothing may be released.
         """
         return self._thread.stop()
+
+    def peer_builds(self) -> Mapping[str, Build]:
+        """Return what each peer runs by its last greeting, also if it is away now."""
+        return self._calls.transport.builds()
 
     def peer_troubles(self) -> Sequence[str]:
         """Return sentences about peers that are refused now, or refuse this node."""

@@ -29,10 +29,10 @@ from holdfast.raft.transport.wrong_port import PREFACE, WrongPort
 from holdfast.raft.wire.greeting import (
     OVER_GRPC,
     Greeting,
+    Versions,
     decode_greeting,
     encode_answer,
     encode_refusal,
-    version_problem,
 )
 
 logger = logging.getLogger(__name__)
@@ -48,8 +48,8 @@ _OTHER_FILES: Final = "correct the files in the section tls of its configuration
 class Rooms(NamedTuple):
     """Where those go who are accepted; called by the port's thread."""
 
-    stream: Callable[[str, socket.socket], None]
-    """Takes a peer's connection for messages."""
+    stream: Callable[[str, socket.socket, Versions], None]
+    """Takes a peer's connection for messages, with what it runs."""
     reserve: Callable[[str, str], str]
     """Keeps a place for a peer's call of a method; returns why there is none, or nothing."""
     call: Callable[[str, str, socket.socket], None]
@@ -252,7 +252,7 @@ class Port:
         if problem := self._identity.dialler_problem(told, guest.connection):
             return self._refuse_stranger(guest, problem)
         peer = told.sender
-        if problem := version_problem(self._identity.node, peer, told.versions):
+        if problem := self._identity.version_problem(peer, told.versions):
             self._trouble.warn(f"from {peer}", problem)
             return self._refuse(guest, problem)
         self._trouble.over(f"from {peer}")
@@ -267,7 +267,7 @@ class Port:
         if told.method:  # its place is kept; on a broken connection the call ends at once
             self._rooms.call(told.sender, told.method, connection)
         elif is_told:
-            self._rooms.stream(told.sender, connection)
+            self._rooms.stream(told.sender, connection, told.versions)
         else:
             connection.close()
         return False
@@ -292,7 +292,7 @@ class Port:
         `data`: what it has said so far.
         """
         peer, node = self._identity.certified_peer(guest.connection), self._identity.node
-        problem = version_problem(node, peer or "(unnamed)", OVER_GRPC)
+        problem = self._identity.version_problem(peer or "(unnamed)", OVER_GRPC)
         trouble, about = (self._trouble, f"from {peer}") if peer else (self._strangers, "")
         caller = WrongPort(node, self._place.clients_at, problem)
 

@@ -15,6 +15,7 @@ from typing import Final
 from holdfast.raft.api import BadMessage
 from holdfast.raft.transport import peer_options
 from holdfast.raft.transport.frames import ALIVE, FrameReader, pack
+from holdfast.raft.wire.greeting import OURS
 
 _NOT_NOW: Final = (ssl.SSLWantReadError, ssl.SSLWantWriteError, BlockingIOError)
 _RECORD: Final = 16 * 1024
@@ -28,11 +29,14 @@ class ConnectionEnded(OSError):
 class Incoming:
     """What one peer sends."""
 
-    __slots__ = ("_reader", "connection", "has_more", "heard_at", "peer")
+    __slots__ = ("_reader", "connection", "has_more", "heard_at", "peer", "protocol")
 
-    def __init__(self, peer: str, connection: socket.socket, now: float) -> None:
-        """`now`: seconds of a monotone clock."""
+    def __init__(
+        self, peer: str, connection: socket.socket, now: float, protocol: int = OURS.newest
+    ) -> None:
+        """`now`: seconds of a monotone clock. `protocol`: what both sides speak."""
         connection.settimeout(0)
+        self.protocol = protocol
         self.peer, self.connection, self.heard_at = peer, connection, now
         self.has_more = True
         """Whether a read may bring something of which the poller does not tell."""
@@ -78,11 +82,17 @@ class Incoming:
 class Outgoing:
     """What this node sends to one peer; the peer sends nothing but signs of life."""
 
-    __slots__ = ("_asked_at", "_head", "_queue", "_size", "connection", "heard_at", "peer")
+    __slots__ = (
+        *("_asked_at", "_head", "_queue", "_size"),
+        *("connection", "heard_at", "peer", "protocol"),
+    )
 
-    def __init__(self, peer: str, connection: socket.socket, now: float) -> None:
-        """`now`: seconds of a monotone clock."""
+    def __init__(
+        self, peer: str, connection: socket.socket, now: float, protocol: int = OURS.newest
+    ) -> None:
+        """`now`: seconds of a monotone clock. `protocol`: what both sides speak."""
         connection.settimeout(0)
+        self.protocol = protocol
         self.peer, self.connection, self.heard_at = peer, connection, now
         self._asked_at: float | None = None
         """When the peer was asked whether it lives; None after its answer, or after progress."""

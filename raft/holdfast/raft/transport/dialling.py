@@ -9,7 +9,7 @@ from __future__ import annotations
 import socket
 import ssl
 import time
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 from holdfast.raft.api import BadMessage
 from holdfast.raft.transport import peer_options
@@ -20,6 +20,7 @@ from holdfast.raft.transport.tls import ENDED, GRPC, TlsUnusable
 from holdfast.raft.wire.greeting import (
     BYTES_MAX,
     REFUSAL_CHARACTERS,
+    Versions,
     decode_answer,
     encode_greeting,
 )
@@ -30,6 +31,14 @@ _HTTP2_SETTINGS: Final = b"\x04\x00\x00\x00\x00\x00"
 
 class PeerRefused(OSError):
     """The peer refuses this node, or is refused by it; the text says why and what to do."""
+
+
+class Greeted(NamedTuple):
+    """A connection that blocks, on which a peer and this node have accepted each other."""
+
+    connection: socket.socket
+    versions: Versions
+    """What the peer speaks and runs."""
 
 
 class Dialler:
@@ -44,20 +53,20 @@ class Dialler:
         """End all attempts, for good."""
         self._sockets.end_all()
 
-    def dial(self, peer: str, method: str = "") -> socket.socket:
-        """Return a connection that blocks, on which the peer has accepted this node.
+    def dial(self, peer: str, method: str = "") -> Greeted:
+        """Connect to a peer and greet it.
 
         `method`: as in a greeting. Raises PeerRefused; another OSError for what a redial may mend.
         """
         connection = self._connect(peer)
         self._sockets.add(connection)
         try:
-            self._greet(connection, peer, method)
+            versions = self._greet(connection, peer, method)
         except BaseException:
             self._sockets.close(connection)
             raise
         self._sockets.release(connection)
-        return connection
+        return Greeted(connection, versions)
 
     def _connect(self, peer: str) -> socket.socket:
         """Connect by TCP; TLS is only put around it."""
@@ -72,7 +81,7 @@ class Dialler:
             return connection
         return contexts.dialling.wrap_socket(connection, do_handshake_on_connect=False)
 
-    def _greet(self, connection: socket.socket, peer: str, method: str) -> None:
+    def _greet(self, connection: socket.socket, peer: str, method: str) -> Versions:
         """Shake hands; check the peer's certificate and greeting before anything else is sent."""
         deadline = time.monotonic() + peer_options.HANDSHAKE_SECONDS
         connection.settimeout(peer_options.HANDSHAKE_SECONDS)
@@ -81,7 +90,7 @@ class Dialler:
                 connection.do_handshake()
                 self._check_certificate(connection, peer)
             connection.sendall(pack(encode_greeting(self._identity.greeting(peer, method))))
-            self._hear(connection, peer, deadline)
+            return self._hear(connection, peer, deadline)
         except ENDED as error:
             raise OSError(f"the connection ended: {error}") from error
         except ssl.SSLError as error:
@@ -96,7 +105,7 @@ class Dialler:
                 "Correct the peer address, or give that node a new certificate"
             )
 
-    def _hear(self, connection: socket.socket, peer: str, deadline: float) -> None:
+    def _hear(self, connection: socket.socket, peer: str, deadline: float) -> Versions:
         """Read the acceptor's answer."""
         reader = FrameReader(BYTES_MAX)
         try:
@@ -110,6 +119,7 @@ class Dialler:
             raise PeerRefused(f"node {peer!r} refuses this node: {why}")
         if problem := self._identity.acceptor_problem(peer, told):
             raise PeerRefused(problem)
+        return told.versions
 
     def _no_peer_port(self, peer: str) -> NoReturn:
         raise PeerRefused(

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Final
 
+from holdfast.raft.api import UNTOLD, Build
 from holdfast.raft.transport.peer_names import certificate_problem
 from holdfast.raft.transport.tls import Contexts, PeerTls, certificate_of, contexts
-from holdfast.raft.wire.greeting import Greeting, version_problem
+from holdfast.raft.wire.greeting import OURS, Greeting, Versions, version_problem
 
 _SHOWN_CHARACTERS: Final = 100
 
@@ -23,10 +24,23 @@ class Identity:
     """The node, its peers with their addresses, and its credentials. Any thread."""
 
     def __init__(
-        self, cluster_id: str, node: str, peers: Mapping[str, str], tls: PeerTls | None
+        self,
+        cluster_id: str,
+        node: str,
+        peers: Mapping[str, str],
+        tls: PeerTls | None,
+        build: Build = UNTOLD,
     ) -> None:
         """`peers`: the peer address of every other node. `tls` None: loopback only."""
         self.cluster_id, self.node, self.peers, self.tls = cluster_id, node, peers, tls
+        self._build = build
+        self.level: Callable[[], int] = lambda: 0
+        """Tells the level in force as far as this node knows; 0: it knows of none."""
+
+    @property
+    def versions(self) -> Versions:
+        """What this node speaks and runs now."""
+        return OURS._replace(build=self._build, level=self.level())
 
     @cached_property
     def contexts(self) -> Contexts | None:
@@ -35,7 +49,11 @@ class Identity:
 
     def greeting(self, peer: str, method: str = "") -> Greeting:
         """Return what this node says to a peer first."""
-        return Greeting(self.cluster_id, self.node, peer, method=method)
+        return Greeting(self.cluster_id, self.node, peer, self.versions, method)
+
+    def version_problem(self, peer: str, theirs: Versions) -> str:
+        """Say why a peer with these versions cannot run with this node; empty if it can."""
+        return version_problem(self.node, peer, theirs, self.versions)
 
     def dialler_problem(self, told: Greeting, connection: socket.socket) -> str:
         """Say why the dialler is not the peer that it says, or means another; empty if it is.
@@ -71,7 +89,7 @@ class Identity:
 
     def acceptor_problem(self, peer: str, told: Greeting) -> str:
         """Say why the acceptor is not the peer that was dialled, or unlike; empty if it is."""
-        if problem := version_problem(self.node, peer, told.versions):
+        if problem := self.version_problem(peer, told.versions):
             return problem
         if told[:3] == (self.cluster_id, peer, self.node):
             return ""

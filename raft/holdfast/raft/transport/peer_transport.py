@@ -17,11 +17,11 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from holdfast.raft.api import TransportHandler
+from holdfast.raft.api import UNTOLD, Build, TransportHandler
 from holdfast.raft.messages import Message
 from holdfast.raft.transport import peer_options
 from holdfast.raft.transport.accepting import Place, Port, Rooms
-from holdfast.raft.transport.dialling import Dialler, PeerRefused
+from holdfast.raft.transport.dialling import Dialler, Greeted, PeerRefused
 from holdfast.raft.transport.identity import Identity
 from holdfast.raft.transport.listening import TransportFailed
 from holdfast.raft.transport.peer_trouble import Trouble
@@ -29,7 +29,8 @@ from holdfast.raft.transport.poller import Poller
 from holdfast.raft.transport.side_calls import Answer, SideCalls
 from holdfast.raft.transport.streams import Streams
 from holdfast.raft.transport.tls import PeerTls
-from holdfast.raft.wire.codec import encode
+from holdfast.raft.wire.codec import encode, since
+from holdfast.raft.wire.greeting import OURS, Versions, common_protocol
 
 logger = logging.getLogger(__name__)
 
@@ -38,17 +39,19 @@ logger = logging.getLogger(__name__)
 class _Link:
     """What helper threads and the engine's thread share about one peer; under the lock."""
 
-    incoming: socket.socket | None = None
-    outgoing: socket.socket | None = None
+    incoming: Greeted | None = None
+    outgoing: Greeted | None = None
     """Connections that the engine's thread has not taken yet."""
+    build: Build | None = None
+    """What the peer runs by its last greeting; None: it has not been met."""
     down: threading.Event = field(default_factory=threading.Event)
     """Set when the outgoing connection has ended, so that the peer is dialled again."""
 
     def close(self) -> None:
         """Close what nobody has taken, and let the thread that dials go on."""
-        for connection in (self.incoming, self.outgoing):
-            if connection is not None:
-                connection.close()
+        for each in (self.incoming, self.outgoing):
+            if each is not None:
+                each.connection.close()
         self.incoming = self.outgoing = None
         self.down.set()
 
@@ -67,12 +70,13 @@ class PeerTransport:
         peers: dict[str, str],
         tls: PeerTls | None,
         connections_max: int = peer_options.CONNECTIONS_MAX,
+        build: Build = UNTOLD,
     ) -> None:
-        """`peers`: the peer address of every other node by its id.
+        """`peers`: the peer address of every other node by its id. `build`: what this node runs.
 
         `connections_max`: how many callers there may be before they have greeted.
         """
-        self._identity = Identity(cluster_id, node_id, peers, tls)
+        self._identity = Identity(cluster_id, node_id, peers, tls, build)
         self._place = Place(listen, connections_max, "")
         self._trouble = Trouble()
         self._dialler = Dialler(self._identity)
@@ -91,6 +95,15 @@ class PeerTransport:
     def troubles(self) -> list[str]:
         """Say why peers are refused now, or refuse this node; for people. Any thread."""
         return self._trouble.lasting()
+
+    def builds(self) -> dict[str, Build]:
+        """Return what each peer runs by its last greeting, also if it is away now. Any thread."""
+        with self._lock:
+            return {p: each.build for p, each in self._links.items() if each.build is not None}
+
+    def tell_level(self, level: Callable[[], int]) -> None:
+        """Have greetings tell the level in force that `level` returns; 0: none is known."""
+        self._identity.level = level
 
     def send_clients_to(self, address: str) -> None:
         """Set the address, host:port, that clients at the wrong port are told; before `start`."""
@@ -129,7 +142,7 @@ class PeerTransport:
         """Send or queue a message; False if there is no connection or its queue is full."""
         if self._streams is None:
             return False
-        return self._streams.send(peer, encode(message))
+        return self._streams.send(peer, encode(message), since(message))
 
     def poll(self) -> None:
         """Take new connections, then read and write what is ready: a bounded amount of each."""
@@ -174,17 +187,17 @@ class PeerTransport:
 
     # --- helper threads ---
 
-    def _take_in(self, peer: str, connection: socket.socket) -> None:
+    def _take_in(self, peer: str, connection: socket.socket, versions: Versions) -> None:
         """Leave a connection that a peer dialled to the engine's thread."""
         with self._lock:
             if self._closed.is_set():
                 connection.close()
                 return
             link = self._links[peer]
-            older, link.incoming = link.incoming, connection
-            self._has_new = True
+            older, link.incoming = link.incoming, Greeted(connection, versions)
+            link.build, self._has_new = versions.build, True
         if older is not None:
-            older.close()
+            older.connection.close()
         self._wake()
 
     def _dial_for_ever(self, peer: str) -> None:
@@ -205,16 +218,16 @@ class PeerTransport:
                 pause = peer_options.REFUSED_SECONDS
             self._closed.wait(pause)
 
-    def _hold(self, peer: str, connection: socket.socket) -> None:
+    def _hold(self, peer: str, dialled: Greeted) -> None:
         """Leave a connection to the engine's thread, and wait until it has ended."""
         self._trouble.over(f"to {peer}")
         link = self._links[peer]
         with self._lock:
             if self._closed.is_set():
-                connection.close()
+                dialled.connection.close()
                 return
             link.down.clear()
-            link.outgoing = connection
+            link.outgoing, link.build = dialled, dialled.versions.build
             self._has_new = True
         self._wake()
         link.down.wait()
@@ -230,10 +243,15 @@ class PeerTransport:
             self._has_new = False
         for peer, incoming, outgoing in new:
             if incoming is not None:
-                streams.add_incoming(peer, incoming, now)
+                streams.add_incoming(peer, incoming.connection, now, _protocol(incoming))
             if outgoing is not None:
-                streams.add_outgoing(peer, outgoing, now)
+                streams.add_outgoing(peer, outgoing.connection, now, _protocol(outgoing))
 
     def _dial_again(self, peer: str) -> None:
         self._calls.peer_is_gone(peer)
         self._links[peer].down.set()
+
+
+def _protocol(met: Greeted) -> int:
+    """Return what both sides speak; who speaks nothing in common was refused."""
+    return common_protocol(OURS, met.versions) or OURS.oldest

@@ -59,7 +59,7 @@ class SideCalls:
         Raises OSError if it breaks off or is refused.
         """
         try:
-            connection = self._dialler.dial(peer, method)
+            connection = self._dialler.dial(peer, method).connection
             self._sockets.add(connection)
         except OSError as error:
             raise OSError(f"{peer} does not answer {method}: {error}") from error

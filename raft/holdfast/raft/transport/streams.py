@@ -18,6 +18,7 @@ from holdfast.raft.transport.peer_trouble import Trouble
 from holdfast.raft.transport.poller import READABLE, WRITABLE, Poller
 from holdfast.raft.transport.rivals import Rivals
 from holdfast.raft.wire.codec import decode
+from holdfast.raft.wire.greeting import OURS
 
 logger = logging.getLogger(__name__)
 
@@ -59,17 +60,21 @@ class Streams:
 
     # --- connections come ---
 
-    def add_incoming(self, peer: str, connection: socket.socket, now: float) -> None:
+    def add_incoming(
+        self, peer: str, connection: socket.socket, now: float, protocol: int = OURS.newest
+    ) -> None:
         """Read from a connection; nothing that came on an older one is delivered any more."""
         if older := self._incoming.pop(peer, None):
             self._rivals.displaces(peer, older.connection, connection, now)
             self._forget(older)
-        link = self._incoming[peer] = Incoming(peer, connection, now)
+        link = self._incoming[peer] = Incoming(peer, connection, now, protocol)
         self._add(link)
 
-    def add_outgoing(self, peer: str, connection: socket.socket, now: float) -> None:
+    def add_outgoing(
+        self, peer: str, connection: socket.socket, now: float, protocol: int = OURS.newest
+    ) -> None:
         """Send on a connection; the one before has ended."""
-        link = self._outgoing[peer] = Outgoing(peer, connection, now)
+        link = self._outgoing[peer] = Outgoing(peer, connection, now, protocol)
         self._add(link)
         self._handler.on_connected(peer)
 
@@ -84,10 +89,13 @@ class Streams:
 
     # --- sending ---
 
-    def send(self, peer: str, frame: bytes) -> bool:
-        """Send or queue a frame; False if there is no connection or no room."""
+    def send(self, peer: str, frame: bytes, since: int = OURS.oldest) -> bool:
+        """Send or queue a frame; False if there is no connection or no room.
+
+        Also False if the connection speaks a protocol before `since`, which is the frame's first.
+        """
         link = self._outgoing.get(peer)
-        if link is None:
+        if link is None or link.protocol < since:
             return False
         waited = link.is_waiting
         try:
@@ -156,7 +164,7 @@ class Streams:
         """Deliver what a peer has sent (FAULT-29: nothing behind what no node sends)."""
         try:
             for frame in link.frames(now):
-                self._handler.on_message(link.peer, decode(frame))
+                self._handler.on_message(link.peer, decode(frame, link.protocol))
         except BadMessage as error:
             self._warn_of_nonsense(link.peer, "dials again", error)
             self._end_incoming(link)

@@ -17,6 +17,7 @@ from holdfast.raft import messages as m
 from holdfast.raft.wire import peer_pb2 as pb
 from holdfast.raft.wire import reading, writing
 from holdfast.raft.wire.bounds import bad
+from holdfast.raft.wire.greeting import OURS
 
 HEAD_BYTES_MAX: Final = 1 << 20
 """Bounds a head, because it is parsed before its lists can be counted."""
@@ -33,6 +34,8 @@ class Form(NamedTuple):
     """Fills that member."""
     read: Callable[[pb.Peer, bytes], m.Message]
     """Reads it."""
+    since: int = OURS.oldest
+    """The first protocol that has it: who speaks an older one is not sent it, and sends none."""
 
 
 TABLE: Final[dict[type[m.Message], Form]] = {
@@ -55,6 +58,7 @@ TABLE: Final[dict[type[m.Message], Form]] = {
 }
 _WRITERS: Final = {kind: form.write for kind, form in TABLE.items()}
 _READERS: Final = {form.part: form.read for form in TABLE.values()}
+_SINCE: Final = {form.part: form.since for form in TABLE.values()}
 
 
 def encode(message: m.Message) -> bytes:
@@ -65,8 +69,16 @@ def encode(message: m.Message) -> bytes:
     return b"".join((_LENGTH.pack(len(head)), head, *tail))
 
 
-def decode(frame: bytes) -> m.Message:
-    """Return the message of a frame; raises BadMessage unless it is exactly one valid message."""
+def since(message: m.Message) -> int:
+    """Return the first protocol that has a message."""
+    return TABLE[type(message)].since
+
+
+def decode(frame: bytes, protocol: int = OURS.newest) -> m.Message:
+    """Return the message of a frame; raises BadMessage unless it is exactly one valid message.
+
+    `protocol`: the one that the connection speaks; messages of a later one are not valid on it.
+    """
     if len(frame) < _LENGTH.size:
         bad(f"{len(frame)} bytes are too few")
     size: int = _LENGTH.unpack_from(frame)[0]
@@ -77,6 +89,8 @@ def decode(frame: bytes) -> m.Message:
     part = peer.WhichOneof("message")
     if part is None:
         bad("its head holds no message")
+    if _SINCE[part] > protocol:
+        bad(f"{part} is of protocol {_SINCE[part]}, and the connection speaks {protocol}")
     return _READERS[part](peer, frame[end:])
 
 

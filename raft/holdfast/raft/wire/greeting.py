@@ -1,9 +1,10 @@
 """What two nodes tell each other first on a connection: who speaks to whom, and in which versions.
 
-Each tells a range of peer protocols; if no protocol is in both ranges, they refuse each other with
-a sentence. Nothing else follows from the ranges yet: one protocol is all that a node speaks. A
-greeting is strict in what it must hold, but fields that a later version adds are skipped: otherwise
-no two versions could meet. Pure; `transport` carries the bytes.
+Each tells a range of peer protocols, and the levels at which it can run. They speak the newest
+protocol that is in both ranges. They refuse each other, with a sentence, if there is none, or no
+level at which both can run, or if one of them cannot run at the level in force. A greeting is
+strict in what it must hold, but fields that a later version adds are skipped: otherwise no two
+versions could meet. Pure; `transport` carries the bytes.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from holdfast.raft.api import UNTOLD, Build
 from holdfast.raft.wire import peer_pb2 as pb
 from holdfast.raft.wire.bounds import bad, bound, name, text
 
@@ -22,7 +24,7 @@ REFUSAL_CHARACTERS: Final = 1_000
 
 
 class Versions(NamedTuple):
-    """What a node speaks: peer protocols from `oldest` to `newest`, and one schema of entries.
+    """What a node speaks: peer protocols from `oldest` to `newest`; and what it runs.
 
     A protocol is raised with every change of what travels between nodes: frames, messages, calls,
     greeting. 1 is Holdfast 0.1.0, which told none; 2 had neither protobuf nor a range; up to 3 the
@@ -32,7 +34,10 @@ class Versions(NamedTuple):
     oldest: int
     newest: int
     entries: int
-    """The schema of entries and snapshots; 0: it was not told."""
+    """`ENTRY_SCHEMA`, or the schema of entries of a node before there were levels; 0: not told."""
+    build: Build = UNTOLD
+    level: int = 0
+    """The level in force, as far as the node knows; 0: it knows of none."""
 
     def __str__(self) -> str:
         """Format the versions for sentences."""
@@ -45,9 +50,9 @@ class Versions(NamedTuple):
 OVER_GRPC: Final = Versions(1, 3, 0)
 """What one may speak who dials this node by gRPC; which, only its greeting would tell."""
 ENTRY_SCHEMA: Final = 2
-"""What is told as the schema of entries. It stays as it is: nodes of the time before there were
-levels refuse any other."""
+"""What all versions tell that have levels: nodes from before there were levels refuse another."""
 OURS: Final = Versions(4, 4, ENTRY_SCHEMA)
+"""The protocols of this version. Each node adds its build, and the level that it knows."""
 
 
 class Greeting(NamedTuple):
@@ -86,7 +91,16 @@ def _message(greeting: Greeting) -> pb.Greeting:
         version_max=versions.newest,
         entry_schema=versions.entries,
         method=greeting.method,
+        level_min=_unless_first(versions.build.oldest),
+        level_max=_unless_first(versions.build.newest),
+        level=versions.level,
+        release=versions.build.release,
     )
+
+
+def _unless_first(level: int) -> int:
+    """Return a level as it is told: the first one is left out, so that it has one form."""
+    return 0 if level == 1 else level
 
 
 def decode_greeting(data: bytes) -> Greeting:
@@ -117,31 +131,64 @@ def _measured(data: bytes) -> None:
 
 def _checked(told: pb.Greeting) -> Greeting:
     bound(told.version_min | told.version_max | told.entry_schema)
+    bound(told.level_min | told.level_max | told.level)
     if not 1 <= told.version_min <= told.version_max or not told.entry_schema:
         bad("a greeting without versions")
-    versions = Versions(told.version_min, told.version_max, told.entry_schema)
+    build = Build(text(told.release), told.level_min or 1, told.level_max or 1)
+    if build.oldest > build.newest:
+        bad("a greeting whose levels are the wrong way round")
+    versions = Versions(told.version_min, told.version_max, told.entry_schema, build, told.level)
     names = name(told.cluster_id), name(told.sender), name(told.addressee)
     return Greeting(*names, versions, text(told.method))
 
 
 def common_protocol(one: Versions, other: Versions) -> int | None:
-    """Return the newest peer protocol that both speak; both nodes come to the same one.
-
-    Today its callers only ask whether there is one: no message depends on which.
-    """
+    """Return the newest peer protocol that both speak; both nodes come to the same one."""
     newest = min(one.newest, other.newest)
     return newest if newest >= max(one.oldest, other.oldest) else None
 
 
-def version_problem(own: str, other: str, theirs: Versions) -> str:
-    """Say why the node `other` with these versions cannot run together with `own`; empty if it can.
-
-    Entries have no range, because every follower must be able to read what a leader writes.
-    """
-    if common_protocol(OURS, theirs) is not None and theirs.entries == OURS.entries:
-        return ""
+def version_problem(own: str, other: str, theirs: Versions, ours: Versions = OURS) -> str:
+    """Say why the node `other` with these versions cannot run with `own`; empty if it can."""
+    if common_protocol(ours, theirs) is not None and theirs.entries == ours.entries:
+        return _level_problem((own, ours), (other, theirs))
     return (
-        f"node {other!r} {theirs}; node {own!r} {OURS}. Nodes of unlike versions do not run "
+        f"node {other!r} {theirs}; node {own!r} {ours}. Nodes of unlike versions do not run "
         "together: stop all nodes, install one version of Holdfast everywhere, and start them "
         "again. Their directories stay as they are: a newer version opens what an older one wrote"
     )
+
+
+def _level_problem(*nodes: tuple[str, Versions]) -> str:
+    """Say which of two nodes cannot run at the level that they have to run at; empty if none.
+
+    That is the level in force, which one of them may not know yet; without one, any that is common.
+    """
+    builds = [versions.build for _, versions in nodes]
+    level = max(versions.level for _, versions in nodes)
+    if not level:
+        newest = min(build.newest for build in builds)
+        if all(build.can_run_at(newest) for build in builds):
+            return ""
+        told = " and ".join(f"node {name!r} {_runs(each.build)}" for name, each in nodes)
+        return f"{told}: they have no level in common. Install one version of Holdfast on both"
+    unable = [(name, each.build) for name, each in nodes if not each.build.can_run_at(level)]
+    if not unable:
+        return ""
+    name, build = unable[0]
+    meant = (
+        "Install a newer version of Holdfast on it: one that can run at this level. Its directory "
+        "stays as it is"
+        if build.newest < level
+        else "Install an older version of Holdfast on it, which can run at this level, and end "
+        "that version's upgrade first"
+    )
+    return f"node {name!r} {_runs(build)}, and level {level} is in force. {meant}"
+
+
+def _runs(build: Build) -> str:
+    """Say what a build is and at which levels it can run."""
+    release = f"Holdfast {build.release}" if build.release else "a version of Holdfast"
+    if build.oldest == build.newest:
+        return f"runs {release}, which can run at level {build.newest} alone"
+    return f"runs {release}, which can run at levels {build.oldest} to {build.newest}"

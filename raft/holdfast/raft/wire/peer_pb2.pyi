@@ -38,6 +38,10 @@ class Greeting(_message.Message):
     VERSION_MAX_FIELD_NUMBER: _builtins.int
     ENTRY_SCHEMA_FIELD_NUMBER: _builtins.int
     METHOD_FIELD_NUMBER: _builtins.int
+    LEVEL_MIN_FIELD_NUMBER: _builtins.int
+    LEVEL_MAX_FIELD_NUMBER: _builtins.int
+    LEVEL_FIELD_NUMBER: _builtins.int
+    RELEASE_FIELD_NUMBER: _builtins.int
     cluster_id: _builtins.str
     sender: _builtins.str
     addressee: _builtins.str
@@ -46,9 +50,18 @@ class Greeting(_message.Message):
     """The peer protocols that the sender speaks, from the oldest to the newest."""
     version_max: _builtins.int
     entry_schema: _builtins.int
-    """The schema of entries and snapshots. Raised with every change of what a log holds."""
+    """2 for ever. It was the schema of entries, of which nodes before there were levels refuse another."""
     method: _builtins.str
     """What the dialler connects for: a call beside the log, by name; empty for the messages of the log."""
+    level_min: _builtins.int
+    """The levels at which the sender can run, from the oldest to the newest; unset: 1, as of all nodes
+    before there were levels, which skip these fields.
+    """
+    level_max: _builtins.int
+    level: _builtins.int
+    """The level in force, as far as the sender knows; unset: it knows of no cluster yet."""
+    release: _builtins.str
+    """The sender's version of Holdfast, for people."""
     def __init__(
         self,
         *,
@@ -59,10 +72,14 @@ class Greeting(_message.Message):
         version_max: _builtins.int = ...,
         entry_schema: _builtins.int = ...,
         method: _builtins.str = ...,
+        level_min: _builtins.int = ...,
+        level_max: _builtins.int = ...,
+        level: _builtins.int = ...,
+        release: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["addressee", b"addressee", "cluster_id", b"cluster_id", "entry_schema", b"entry_schema", "method", b"method", "sender", b"sender", "version_max", b"version_max", "version_min", b"version_min"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["addressee", b"addressee", "cluster_id", b"cluster_id", "entry_schema", b"entry_schema", "level", b"level", "level_max", b"level_max", "level_min", b"level_min", "method", b"method", "release", b"release", "sender", b"sender", "version_max", b"version_max", "version_min", b"version_min"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -8,12 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from holdfast.coordinator.model.state import State
+from holdfast.raft.api import Build
 from holdfast.raft.open import LogConfig, OpenLog, PeerCalls, boot_seconds, open_log
 from holdfast.runtime.event_log.fetch import Fetching, FetchingPlace
 from holdfast.runtime.event_log.history import History
@@ -53,6 +55,10 @@ class OpenReplica:
     store: StateStore
     directory: DataDirectory
     log: OpenLog
+
+    def peer_builds(self) -> Mapping[str, Build]:
+        """Return what each peer runs by its last greeting, also if it is away now."""
+        return self.log.peer_builds()
 
     def peer_troubles(self) -> Sequence[str]:
         """Return sentences about peers that are refused now, or refuse this node."""
@@ -95,6 +101,7 @@ async def open_replica(config: ReplicaConfig, directory: DataDirectory) -> OpenR
         store = StateStore(directory.state_path)
         snapshots = _snapshots(config, store, directory)
         machine = await asyncio.to_thread(snapshots.load)
+        calls.tell_level(lambda: _level(machine.state))
         log = open_log(config.log, directory, snapshots, calls)
     except BaseException:
         if store is not None:
@@ -102,6 +109,7 @@ async def open_replica(config: ReplicaConfig, directory: DataDirectory) -> OpenR
         directory.close()
         raise
     snapshots.on_durable = log.engine.cut
+    calls.tell_level(lambda: _level(replica.state))
     clocks = Clocks(boot=boot_seconds, wall=time.time)
     guard = DiskGuard(directory.path, boot_seconds, config.disk_reserve_bytes)
     replica = Replica(config.log.node_id, log.engine, machine, snapshots, clocks, guard.low)
@@ -117,6 +125,11 @@ async def open_replica(config: ReplicaConfig, directory: DataDirectory) -> OpenR
     fetching.start()
     log.start()
     return OpenReplica(replica, history, snapshots, sealing, fetching, store, directory, log)
+
+
+def _level(state: State) -> int:
+    """Return the level in force by a state; 0 by one that no cluster has written."""
+    return state.level if state.cluster_id else 0
 
 
 def _turn(config: ReplicaConfig) -> int:

@@ -12,6 +12,7 @@ from contextlib import ExitStack
 import pytest
 
 from harness.poll import until
+from holdfast.raft.api import Build
 from holdfast.raft.messages import VoteGranted
 from holdfast.raft.transport.frames import pack
 from holdfast.raft.transport.peer_transport import PeerTransport
@@ -235,6 +236,55 @@ def test_nodes_whose_ranges_meet_run_together(nodes: Nodes) -> None:
 
     later = encode_greeting(reaching_back) + A_FIELD_OF_THE_FUTURE
     assert answer_to(at["a"], later) == Greeting("c", "a", "b")
+
+
+def test_nodes_know_what_their_peers_run(nodes: Nodes) -> None:
+    """Also of one that is away: a cluster is formed at a level at which all can run (S19)."""
+    at = addresses("a", "b")
+    nodes.start("a", at["a"], {"b": at["b"]}, build=Build("0.2", 1, 2))
+    assert nodes.transports["a"].builds() == {}
+    nodes.start("b", at["b"], {"a": at["a"]}, build=Build("0.3", 1, 3))
+    assert nodes.until(lambda: ("b", "up") in nodes.recorders["a"].seen)
+    assert nodes.until(lambda: ("a", "up") in nodes.recorders["b"].seen)
+
+    nodes.transports.pop("b").close()
+    assert nodes.until(lambda: ("b", "down") in nodes.recorders["a"].seen)
+
+    assert nodes.transports["a"].builds() == {"b": Build("0.3", 1, 3)}
+
+
+TOO_OLD = B_TO_A._replace(versions=OURS._replace(build=Build("0.1", 1, 1)))
+IS_TOO_OLD = "node 'b' runs Holdfast 0.1, which can run at level 1 alone, and level 2 is in force"
+
+
+def test_who_cannot_run_at_the_level_in_force_is_not_listened_to(nodes: Nodes) -> None:
+    """The level is told as it is at each greeting: it may have been raised meanwhile."""
+    at = addresses("a", "b")
+    nodes.start("a", at["a"], {"b": at["b"]}, build=Build("0.2", 1, 2))
+    greeting = encode_greeting(TOO_OLD)
+    assert isinstance(answer_to(at["a"], greeting), Greeting)
+    nodes.transports["a"].tell_level(lambda: 2)
+
+    refusal = answer_to(at["a"], greeting)
+
+    assert isinstance(refusal, str)
+    assert IS_TOO_OLD in refusal
+
+
+def test_who_cannot_run_at_the_level_in_force_is_sent_nothing(
+    nodes: Nodes, caplog: pytest.LogCaptureFixture
+) -> None:
+    at, other = addresses("a", "b"), OtherAcceptor(pack(encode_answer(TOO_OLD)))
+    nodes.stack.enter_context(other.listening(at["b"]))
+    transport = PeerTransport("c", "a", at["a"], {"b": at["b"]}, None, build=Build("0.2", 1, 2))
+    nodes.stack.callback(transport.close)
+    transport.tell_level(lambda: 2)
+
+    transport.start(nodes.recorder("a"), transport.unpark)
+    until(lambda: len(other.greeted) >= 2, "redials")
+
+    assert other.heard == b""
+    assert any(IS_TOO_OLD in warning for warning in warnings(caplog))
 
 
 def test_a_frame_that_no_node_sends_ends_the_connection_and_names_the_peer(

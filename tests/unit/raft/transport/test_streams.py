@@ -32,19 +32,19 @@ class Node:
         self.streams = Streams(self.seen, poller, self.downs.append, Trouble())
         stack.callback(self.streams.close)
 
-    def _pair(self) -> tuple[socket.socket, socket.socket]:
+    def pair(self) -> tuple[socket.socket, socket.socket]:
         ours, theirs = socket.socketpair()
         theirs.settimeout(0)
         self._stack.enter_context(theirs)
         return ours, theirs
 
     def reads_from(self, peer: str, now: float = 0.0) -> socket.socket:
-        ours, theirs = self._pair()
+        ours, theirs = self.pair()
         self.streams.add_incoming(peer, ours, now)
         return theirs
 
     def sends_to(self, peer: str, now: float = 0.0) -> socket.socket:
-        ours, theirs = self._pair()
+        ours, theirs = self.pair()
         self.streams.add_outgoing(peer, ours, now)
         return theirs
 
@@ -184,6 +184,16 @@ def test_a_peer_that_reads_nothing_costs_a_bounded_queue_and_then_its_connection
     assert node.seen.seen == [("deaf", "up"), ("other", "up"), ("deaf", "down")]
     assert not node.streams.send("deaf", b"m")
     assert is_closed(deaf)
+
+
+def test_a_peer_is_not_sent_what_its_protocol_does_not_have(node: Node) -> None:
+    """It would end the connection for it. The sender hears that it was surely not sent."""
+    ours, theirs = node.pair()
+    node.streams.add_outgoing("old", ours, 0.0, protocol=4)
+
+    assert not node.streams.send("old", b"later", since=5)
+    assert node.streams.send("old", b"m", since=4)
+    assert theirs.recv(100) == pack(b"m")
 
 
 def test_a_connection_that_breaks_in_a_send_is_told_in_the_next_turn(node: Node) -> None:

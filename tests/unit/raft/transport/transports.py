@@ -9,6 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TypeVar
 
+from holdfast.raft.api import UNTOLD, Build
 from holdfast.raft.messages import Message
 from holdfast.raft.transport.peer_transport import PeerTransport
 from holdfast.raft.transport.tls import PeerTls
@@ -54,8 +55,9 @@ class Nodes:
         peers: dict[str, str],
         cluster: str = "c",
         tls: PeerTls | None = None,
+        build: Build = UNTOLD,
     ) -> None:
-        transport = PeerTransport(cluster, node, listen, peers, tls)
+        transport = PeerTransport(cluster, node, listen, peers, tls, build=build)
         self.recorders[node] = Recorder()
         self.stack.callback(transport.close)
         transport.start(self.recorders[node], transport.unpark)

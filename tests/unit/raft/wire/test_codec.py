@@ -34,6 +34,7 @@ from holdfast.raft.messages import (
     VoteGranted,
     Witness,
 )
+from holdfast.raft.wire import codec
 from holdfast.raft.wire import peer_pb2 as pb
 from holdfast.raft.wire.bounds import NUMBER_MAX, TEXT_MAX
 from holdfast.raft.wire.codec import HEAD_BYTES_MAX, TABLE, decode, encode
@@ -304,6 +305,18 @@ def test_no_number_of_any_message_may_be_out_of_range(kind: type[Message]) -> No
 def test_a_number_that_no_field_holds_is_not_sent() -> None:
     with pytest.raises(ValueError, match="-1"):
         encode(VoteGranted(-1))
+
+
+def test_a_message_of_a_later_protocol_is_not_read_on_an_older_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Reading stays strict for what was negotiated."""
+    monkeypatch.setitem(codec._SINCE, "vote_granted", 5)
+    frame = encode(VoteGranted(1))
+
+    assert decode(frame, 5) == VoteGranted(1)
+    with pytest.raises(BadMessage, match="is of protocol 5, and the connection speaks 4"):
+        decode(frame, 4)
 
 
 def test_garbage_never_raises_anything_else() -> None:

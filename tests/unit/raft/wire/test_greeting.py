@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.raft.api import BadMessage
+from holdfast.raft.api import BadMessage, Build
 from holdfast.raft.wire import peer_pb2 as pb
 from holdfast.raft.wire.bounds import TEXT_MAX
 from holdfast.raft.wire.greeting import (
@@ -22,7 +22,9 @@ from holdfast.raft.wire.greeting import (
     version_problem,
 )
 
-GREETING = Greeting("größer", "b", "a", Versions(3, 5, 7), "segments")
+GREETING = Greeting(
+    "größer", "b", "a", Versions(3, 5, 7, Build("0.2.0", 2, 4), level=3), "segments"
+)
 
 
 def test_what_is_written_is_read() -> None:
@@ -34,6 +36,19 @@ def test_a_golden_greeting() -> None:
     assert encode_greeting(Greeting("c", "b", "a", Versions(3, 5, 7))).hex() == (
         "0a0163" + "120162" + "1a0161" + "2003" + "2805" + "3007"
     )
+
+
+def test_a_golden_greeting_with_levels() -> None:
+    """Fields 8 to 11 are for ever, too; a node from before there were levels skips them."""
+    versions = Versions(3, 5, 7, Build("v", 2, 4), level=3)
+    assert encode_greeting(Greeting("c", "b", "a", versions)).hex() == (
+        "0a0163" + "120162" + "1a0161" + "2003" + "2805" + "3007"
+    ) + ("4002" + "4804" + "5003" + "5a0176")
+
+
+def test_who_tells_no_levels_can_run_at_the_first_alone() -> None:
+    told = decode_greeting(bytes.fromhex("0a01631201621a0161200328053007"))
+    assert told.versions == Versions(3, 5, 7, Build("", 1, 1), level=0)
 
 
 def test_what_is_answered_is_read() -> None:
@@ -70,6 +85,9 @@ PARTS = {
     "version_min": (0, "without versions"),
     "version_max": (2, "without versions"),
     "entry_schema": (0, "without versions"),
+    "level_min": (5, "the wrong way round"),
+    "level_max": (1, "the wrong way round"),
+    "release": ("x" * (TEXT_MAX + 1), "exceeds"),
 }
 
 
@@ -91,7 +109,7 @@ def test_no_part_of_a_greeting_may_be_missing_or_out_of_bounds(part: str) -> Non
         decode_greeting(told.SerializeToString())
 
 
-@pytest.mark.parametrize("part", ["version_max", "entry_schema"])
+@pytest.mark.parametrize("part", ["version_max", "entry_schema", "level_max", "level"])
 def test_no_version_may_be_out_of_range(part: str) -> None:
     told = pb.Greeting.FromString(encode_greeting(GREETING))
     setattr(told, part, 2**63)
@@ -141,3 +159,62 @@ def test_a_range_that_reaches_back_is_no_problem() -> None:
     later = Versions(OURS.oldest, OURS.newest + 2, OURS.entries)
 
     assert version_problem("a", "b", later) == ""
+
+
+def running(release: str, oldest: int, newest: int, level: int = 0) -> Versions:
+    return OURS._replace(build=Build(release, oldest, newest), level=level)
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours"),
+    [
+        (running("0.1", 1, 1), running("0.2", 1, 2, level=1)),  # an upgrade has begun
+        (running("0.1", 1, 1, level=1), running("0.2", 1, 2)),  # its disk is empty
+        (running("0.1", 1, 1), running("0.2", 1, 2)),  # a cluster is formed
+        (running("0.2", 1, 2, level=1), running("0.2", 1, 2, level=2)),  # it was away at the end
+        (running("0.3", 2, 3, level=2), running("0.2", 1, 2, level=2)),
+    ],
+)
+def test_nodes_run_together_that_can_run_at_the_level_in_force(
+    theirs: Versions, ours: Versions
+) -> None:
+    """Both come to the same answer, whoever dialled."""
+    assert version_problem("a", "b", theirs, ours) == ""
+    assert version_problem("b", "a", ours, theirs) == ""
+
+
+@pytest.mark.parametrize(
+    ("theirs", "ours", "said"),
+    [
+        (
+            running("0.1", 1, 1),
+            running("0.2", 1, 2, level=2),
+            "node 'b' runs Holdfast 0.1, which can run at level 1 alone, and level 2 is in force",
+        ),
+        (
+            running("0.3", 2, 3),
+            running("0.2", 1, 2, level=1),
+            "node 'b' runs Holdfast 0.3, which can run at levels 2 to 3, and level 1 is in force",
+        ),
+    ],
+)
+def test_who_cannot_run_at_the_level_in_force_is_named(
+    theirs: Versions, ours: Versions, said: str
+) -> None:
+    """Both nodes name the same one."""
+    assert said in version_problem("a", "b", theirs, ours)
+    assert said in version_problem("b", "a", ours, theirs)
+
+
+def test_what_to_do_with_a_node_that_is_too_old_or_too_new() -> None:
+    old, new = running("0.1", 1, 1), running("0.3", 2, 3)
+    at_2, at_1 = running("0.2", 1, 2, level=2), running("0.2", 1, 2, level=1)
+    assert "Install a newer version of Holdfast on it" in version_problem("a", "b", old, at_2)
+    assert "Install an older version of Holdfast on it" in version_problem("a", "b", new, at_1)
+
+
+def test_nodes_that_could_never_agree_on_a_level_do_not_form_a_cluster() -> None:
+    problem = version_problem("a", "b", running("", 1, 1), running("0.3", 2, 3))
+    assert "they have no level in common" in problem
+    assert "node 'a' runs Holdfast 0.3, which can run at levels 2 to 3" in problem
+    assert "node 'b' runs a version of Holdfast, which can run at level 1 alone" in problem

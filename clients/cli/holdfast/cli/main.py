@@ -23,6 +23,7 @@ EPILOG = (
     "answered; 4 the outcome is unknown, look before you repeat."
 )
 COMMANDS: Final = {
+    "certs": "Make an authority; issue, renew and look at certificates.",
     "chaos": "Break a cluster on purpose, under load, and judge whether it held.",
     "cluster": "Start a local cluster; show a cluster, or wait for it; hand its leadership over.",
     "group": "Look at groups, explain them, remove members, rebalance, delete.",

@@ -14,6 +14,7 @@ from cryptography import x509
 from cryptography.x509.oid import ExtensionOID, NameOID
 
 from holdfast.server.config.node_config import ConfigError
+from holdfast.server.security.certificate_facts import pair_problem
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -48,20 +49,8 @@ def server_credentials(tls: Tls) -> grpc.ServerCredentials:
 
 
 def _refuse_foreign_key(tls: Tls, certificate: bytes) -> None:
-    from cryptography.hazmat.primitives.serialization import (  # noqa: PLC0415 - slow, rarely used
-        Encoding,
-        PublicFormat,
-        load_pem_private_key,
-    )
-
-    try:
-        parsed = x509.load_pem_x509_certificate(certificate)
-        key = load_pem_private_key(read_pem(tls.key, "private key"), None)
-    except ValueError as error:
-        raise ConfigError(f"{tls.certificate} or {tls.key} is not valid PEM: {error}") from error
-    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    if parsed.public_key().public_bytes(*form) != key.public_key().public_bytes(*form):
-        raise ConfigError(f"the key {tls.key} does not belong to the certificate {tls.certificate}")
+    if problem := pair_problem(certificate, read_pem(tls.key, "private key")):
+        raise ConfigError(f"the key {tls.key} and the certificate {tls.certificate}: {problem}")
 
 
 class Principals:

@@ -15,7 +15,6 @@ from holdfast.cli.local_cluster import layout
 from holdfast.cli.local_cluster import start as local_start
 from holdfast.cli.main import main
 from holdfast.server.config.node_config import load
-from holdfast.server.security import certificates
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -197,26 +196,6 @@ def test_the_authority_is_kept_for_its_owner_alone(tmp_path: Path) -> None:
     assert stat.S_IMODE((folder / "key.pem").stat().st_mode) == 0o600
     assert key.public_key() == certificate.public_key()
     assert authorities(tmp_path / "local") == {(folder / "ca.pem").read_bytes()}
-
-
-def test_the_authoritys_key_is_never_readable_for_others(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Mode 0600 is there before the first byte is."""
-    modes: list[int] = []
-    pathlib_path = type(tmp_path)
-    write = pathlib_path.write_bytes
-
-    def looked(path: Path, content: bytes) -> int:
-        if path.name == "key.pem":
-            modes.append(stat.S_IMODE(path.stat().st_mode))
-            assert path.stat().st_size == 0
-        return write(path, content)
-
-    monkeypatch.setattr(pathlib_path, "write_bytes", looked)
-    certificates.keep(certificates.make_authority("c"), tmp_path / "authority")
-
-    assert modes == [0o600]
 
 
 def test_an_insecure_cluster_has_no_authority(tmp_path: Path) -> None:

@@ -136,7 +136,7 @@ def test_a_directory_that_is_somebody_elses_is_left_alone(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    ("module", "extra"), [("uvloop", "server"), ("lmdb", "server"), ("grpc_health", "server")]
+    ("module", "extra"), [("uvloop", "server"), ("lmdb", "server"), ("aiohttp", "server")]
 )
 def test_a_missing_extra_is_told_with_the_command_to_install_it(module: str, extra: str) -> None:
     """The light client installs the command as well; it says what it lacks, code 2."""

@@ -73,7 +73,8 @@ ORDER = {
         "translate": ["guard", "rpc.errors", "rpc.slices"],
         "guard": ["rpc.errors", "rpc.callers", "rpc.grpc_options"],
         "rpc": ["config", "security", "guard", "translate", "process.logs", "process.open_files"],
-        "process": ["config", "security", "guard", "rpc"],
+        "http": ["config", "security"],
+        "process": ["config", "security", "guard", "rpc", "http"],
     },
 }
 """A room or a module of a package, and what else of the package it may import."""
@@ -267,6 +268,7 @@ CHECKS = [
     check_bodies,
     check_folders,
 ]
+_REPLAY = "from holdfast.coordinator.kernel.apply import replay"
 BAD = [
     (check_stores, "storage/holdfast/storage/segments/x.py", "import lmdb"),
     (check_stores, "storage/holdfast/storage/state/x.py", "from pyarrow import parquet"),
@@ -398,11 +400,7 @@ BAD = [
         )
         for room in sorted(ORDER["coordinator"].keys() - {"projections"})
     ),
-    (
-        check_order,
-        "coordinator/holdfast/coordinator/projections/x.py",
-        "from holdfast.coordinator.kernel.apply import replay",
-    ),
+    (check_order, "coordinator/holdfast/coordinator/projections/x.py", _REPLAY),
 ]
 GOOD = [
     (
@@ -410,10 +408,7 @@ GOOD = [
         "from holdfast.client.errors import Fenced\nfrom holdfast.v1 import group_pb2",
     ),
     ("clients/python/holdfast/client/sync/x.py", "from holdfast.client import aio"),
-    (
-        "clients/chaos/holdfast/chaos/checkers/replay_is_live.py",
-        "from holdfast.coordinator.kernel.apply import replay",
-    ),
+    ("clients/chaos/holdfast/chaos/checkers/replay_is_live.py", _REPLAY),
     ("clients/chaos/holdfast/chaos/nemesis/x.py", "from holdfast.chaos.clock import boot_us"),
     ("replay/holdfast/replay/verify/hashes.py", "from pyspark.sql import functions"),
     ("replay/holdfast/replay/report/x.py", "from holdfast.replay.analyse.analysis import Analysis"),

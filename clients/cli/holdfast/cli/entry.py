@@ -15,6 +15,7 @@ __all__ = ["main"]
 
 # The smallest extra that brings a package.
 _EXTRA_OF = {
+    "aiohttp": "server",
     "click": "cli",
     "cryptography": "server",
     "grpc_health": "server",

@@ -31,6 +31,7 @@ class NodeEntry:
     peer_address: str  # host:port
     pid: int
     directory: str  # absolute path of its data directory
+    http_address: str = ""  # host:port; empty: it answers no HTTP
 
 
 @dataclass(frozen=True, slots=True)

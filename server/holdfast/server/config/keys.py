@@ -78,6 +78,10 @@ KEYS: Final = (
         "as all nodes have certificates with today's name (deploy/README.md)."),
     Key("tls", "insecure_loopback", "boolean", default=False,
         text="No TLS at all; only allowed if every address is on the loopback interface."),
+    Key("http", "address", "address", None,
+        "host:port on which it answers HTTP: `/livez` and `/readyz`. Unset: it answers none. With "
+        "certificates it is HTTPS, and any other path asks for a client's certificate.",
+        optional=True),
     Key("raft", "election_min_ms", "integer", 350,
         "Shortest time without a leader after which a node stands for election.",
         "ms", "controller.quorum.election.timeout.ms", least=50, most=_MINUTE),

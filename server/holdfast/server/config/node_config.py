@@ -79,6 +79,7 @@ class NodeConfig:
     logger_level: str
     logger_format: str
     settings: tuple[SettingChange, ...]  # first values; they count at the bootstrap only (S23)
+    http_address: Address | None = None  # None: it answers no HTTP
 
     def peer(self, name: str) -> Peer | None:
         """Return the node of that name; None if the cluster has none."""
@@ -169,6 +170,7 @@ def _refuse_unknown(values: Iterable[str], logged: frozenset[str]) -> None:
 
 def _build(values: Mapping[str, object], logged: frozenset[str], base: Path) -> NodeConfig:
     got = {key.dotted: _value_of(key, key.dotted, values) for key in KEYS}
+    http = cast("str | None", got["http.address"])
     config = NodeConfig(
         name=cast("str", got["node.name"]),
         data_dir=base / cast("str", got["node.data_dir"]),
@@ -185,6 +187,7 @@ def _build(values: Mapping[str, object], logged: frozenset[str], base: Path) -> 
         logger_level=cast("str", got["logger.level"]),
         logger_format=cast("str", got["logger.format"]),
         settings=tuple(_settings(values, logged)),
+        http_address=parse_address(http) if http else None,
     )
     return _checked(config)
 
@@ -327,6 +330,7 @@ def _refuse_open_insecure(config: NodeConfig) -> None:
     if config.tls is not None:
         return
     addresses = [config.client_address, config.peer_address]
+    addresses += [config.http_address] if config.http_address else []
     addresses += [a for p in config.peers for a in (p.client_address, p.peer_address)]
     for address in addresses:
         if not address.loopback:

@@ -19,6 +19,7 @@ from holdfast.raft.transport.listening import TransportFailed
 from holdfast.runtime.replica.open import ReplicaConfig, open_replica
 from holdfast.server.config import cluster_file
 from holdfast.server.config.node_config import CannotStart
+from holdfast.server.http.serving import Http
 from holdfast.server.process import gc_tuning
 from holdfast.server.process.node import Node, bind
 from holdfast.server.process.open_files import peer_connections_max
@@ -37,6 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from concurrent.futures import Future
     from pathlib import Path
+
+    import grpc
 
     from holdfast.runtime.replica.open import OpenReplica
     from holdfast.server.config.node_config import NodeConfig
@@ -57,21 +60,31 @@ async def serve(
     Raises CannotStart; EngineStopped if the log ends, or if the last snapshot contradicts the state
     on disk.
     """
-    server = bind(config)
-    log = _log_config(config, failpoints)
-    opened = await _open(config, ReplicaConfig(log, config.disk_reserve_bytes), opening)
+    server, log = bind(config), _log_config(config, failpoints)
+    async with Http(config) as http:
+        opened = await _open(config, ReplicaConfig(log, config.disk_reserve_bytes), opening)
+        await _serve(config, shared, opened, server, http)
+
+
+async def _serve(
+    config: NodeConfig, shared: Path, opened: OpenReplica, server: grpc.aio.Server, http: Http
+) -> None:
+    """Serve with what is open, until the end."""
     node = Node(config, opened.replica, opened.history, server, opened.peer_troubles)
     supervisor = Supervisor(os.environ, lambda: opened.replica.status().ticks)
     supervisor.listen(opened.replica)
     asked = _until_signal()
     try:
+        http.opened(opened.replica)
         await node.start()
+        http.serving()
         gc_tuning.settle()
         await asyncio.to_thread(cluster_file.replace_pid, shared, config.name, config.cluster_id)
         supervisor.serving()
         await asyncio.wait((asked, node.stopped_because), return_when=asyncio.FIRST_COMPLETED)
         broken = node.stopped_because.done()  # read now, since our own close ends the log, too
         supervisor.stopping()
+        http.stopping()
         await node.stop()
     finally:
         contradicted = await _close(opened)

@@ -62,7 +62,12 @@ def serve_until_asked(
     for name, instead in stands_in.items():
         monkeypatch.setattr(served, name, instead)
     config: Any = SimpleNamespace(
-        data_dir=tmp_path, disk_reserve_bytes=None, name="a", cluster_id="c"
+        data_dir=tmp_path,
+        disk_reserve_bytes=None,
+        name="a",
+        cluster_id="c",
+        http_address=None,
+        tls=None,
     )
     asyncio.run(served.serve(config, tmp_path, Future()))
 
@@ -90,8 +95,8 @@ def test_a_last_snapshot_that_fails_is_taken_up_by_the_next_start(
     assert "The next start takes what this snapshot lacks" in told.getMessage()
 
 
-HEAVY = ("pyarrow", "numpy", "pyspark", "pandas")
-"""Modules of Parquet and of Spark: slow to load, for work that a start never does."""
+HEAVY = ("pyarrow", "numpy", "pyspark", "pandas", "aiohttp")
+"""Modules of Parquet, Spark and HTTP: slow to load, for work that a start never does."""
 LOADED_MEANWHILE = (
     *("asyncio", "ssl", "cryptography", "google", "grpc", "pysyncobj", "holdfast.raft"),
     *("holdfast.server.rpc", "holdfast.runtime.groups"),

@@ -34,7 +34,7 @@ def cluster() -> None:
 @cluster.command()
 @click.option("--nodes", type=click.Choice(["1", "3", "5"]), default="3", show_default=True)
 @click.option("--dir", "directory", required=True, type=_folder)
-@click.option("--port-base", type=click.IntRange(1, 65_525), help="First port; default: free ones.")
+@click.option("--port-base", type=click.IntRange(1, 65_520), help="First port; default: free ones.")
 @click.option("--insecure-loopback", is_flag=True, help="No TLS, on 127.0.0.1 only.")
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="For every node.")
 @click.option(

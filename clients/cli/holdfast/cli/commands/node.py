@@ -22,9 +22,12 @@ from holdfast.server.process.opening import begin_to_open
 if TYPE_CHECKING:
     from holdfast.server.process.opening import Opening
 
-LOADED_LATER: Final = ("cryptography", "grpc_health", "grpc_reflection", "pysyncobj", "uvloop")
-"""Packages of the [server] extra that `_serve` loads. One that is missing is told before anything
-else, as is lmdb, which is loaded above."""
+LOADED_LATER: Final = (
+    *("aiohttp", "cryptography", "grpc_health", "grpc_reflection"),
+    *("pysyncobj", "uvloop"),
+)
+"""Packages of the [server] extra that `_serve` loads, aiohttp only for a port of its own. One that
+is missing is told before anything else, as is lmdb, which is loaded above."""
 
 for _package in LOADED_LATER:
     if find_spec(_package) is None:

@@ -20,7 +20,7 @@ import socket
 import uuid
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.raft.transport.peer_names import node_uri
 from holdfast.server.config.address import Address, is_taken
@@ -46,13 +46,13 @@ _LAID_OUT: Final = {CONFIG_NAME, "ca.pem", "certificate.pem", "key.pem"}
 """The files that a layout writes into its folders; it never removes other files."""
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """One node of the layout."""
 
     name: str
     client_address: Address
     peer_address: Address
+    http_address: Address
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +186,13 @@ def differing(files: Sequence[Path], wanted: Wanted) -> list[str]:
     Raises ConfigError if a file cannot be used.
     """
     configs = {file: load(file, {}, ()) for file in files}
-    here = {Placed(c.name, c.client_address, c.peer_address) for c in configs.values()}
+    here = {(c.name, c.client_address, c.peer_address) for c in configs.values()}
     differs = []
     if wanted.nodes not in {None, len(files)}:
         differs.append("--nodes")
-    if wanted.port_base is not None and here != set(_placed(len(files), wanted.port_base)):
-        differs.append("--port-base")
+    if wanted.port_base is not None:  # a layout of 0.1 has no ports for HTTP
+        asked = {node[:3] for node in _placed(len(files), wanted.port_base)}
+        differs += ["--port-base"] if here != asked else []
     if wanted.insecure and any(config.tls for config in configs.values()):
         differs.append("--insecure-loopback")
     return differs + [f"--set {text}" for text in wanted.overrides if not _in_force(text, configs)]
@@ -205,18 +206,16 @@ def _in_force(override: str, configs: Mapping[Path, NodeConfig]) -> bool:
 
 
 def _placed(nodes: int, port_base: int | None) -> list[Placed]:
-    ports = free_ports(2 * nodes) if port_base is None else range(port_base, port_base + 2 * nodes)
-    pairs = zip(ports[:nodes], ports[nodes:], strict=True)
-    return [
-        Placed(f"node-{number}", Address(HOST, client), Address(HOST, peer))
-        for number, (client, peer) in enumerate(pairs, 1)
-    ]
+    ports = free_ports(3 * nodes) if port_base is None else range(port_base, port_base + 3 * nodes)
+    addresses = [Address(HOST, port) for port in ports]
+    kinds = (addresses[start : start + nodes] for start in range(0, len(addresses), nodes))
+    return [Placed(f"node-{number}", *of) for number, of in enumerate(zip(*kinds, strict=True), 1)]
 
 
 def _refuse_taken(placed: Iterable[Placed]) -> None:
     """Refuse ports in use before anything is written, so that a retry may name others."""
     for node in placed:
-        for address in (node.client_address, node.peer_address):
+        for address in (node.client_address, node.peer_address, node.http_address):
             if is_taken(address):
                 raise ConfigError(
                     f"another process listens on {address}. Stop it, or give another --port-base"
@@ -259,6 +258,7 @@ def _toml(
             "client_address": _quoted(str(node.client_address)),
             "peer_address": _quoted(str(node.peer_address)),
         },
+        "http": {"address": _quoted(str(node.http_address))},
         "cluster": {"id": _quoted(cluster_id)},
         "tls": {"insecure_loopback": "true"}
         if insecure

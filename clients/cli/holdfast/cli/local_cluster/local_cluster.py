@@ -118,6 +118,12 @@ class LocalCluster:
                         f"Stop it, or change node.{key} in {self._directory}/{config.name}/"
                         "node.toml and that address in the files of the other nodes"
                     )
+            if config.http_address and is_taken(config.http_address):
+                raise CannotStart(
+                    f"{config.name} could not start: another process listens on "
+                    f"{config.http_address}. Stop it, or change http.address in "
+                    f"{self._directory}/{config.name}/node.toml"
+                )
 
     def _leave_out_absent(self) -> None:
         """Leave out nodes of a formed cluster whose whole folder is gone."""
@@ -274,6 +280,7 @@ class LocalCluster:
             str(config.peer_address),
             self._processes[config.name].pid,
             str(self._directory / config.name),
+            str(config.http_address or ""),
         )
 
     def _watch(self) -> None:

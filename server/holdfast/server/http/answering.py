@@ -1,0 +1,112 @@
+"""Answers HTTP requests: one a connection, GET and HEAD only, by aiohttp's server protocol.
+
+Loading aiohttp takes 0.2 s, so nothing may import this module before a node with an HTTP port
+serves. What a path shows is passed in; who may see it is decided here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import TYPE_CHECKING, Any, Final
+
+from aiohttp import web
+
+from holdfast.server.http.pages import refusal
+from holdfast.server.security.http_port import node_named
+
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable, Mapping
+
+    from holdfast.server.http.pages import Answer, Page
+
+logger = logging.getLogger(__name__)
+
+LINE_BYTES_MAX: Final = 2_048
+"""Bytes of a request's first line, and of one header."""
+HEADERS_MAX: Final = 32
+ANSWER_S_MAX: Final = 5.0
+"""Seconds for which a page may be made; a disk that hangs must not hold a connection for longer."""
+METHODS: Final = ("GET", "HEAD")
+
+
+def protocols(pages: Mapping[str, Page], *, secure: bool) -> Callable[[], asyncio.Protocol]:
+    """Return what makes the protocol of each connection. `secure`: most pages ask for who asks."""
+    silent = logging.getLogger(f"{__name__}.aiohttp")
+    silent.disabled = True  # strangers' broken requests would fill the log
+    answering = _Answering(pages, secure=secure)
+    return web.Server(
+        answering.answer,
+        access_log=None,
+        logger=silent,
+        lingering_time=0.0,
+        auto_decompress=False,  # a body is never read
+        max_line_size=LINE_BYTES_MAX,
+        max_field_size=LINE_BYTES_MAX,
+        max_headers=HEADERS_MAX,
+    )
+
+
+class _Answering:
+    """The handler of all requests."""
+
+    def __init__(self, pages: Mapping[str, Page], *, secure: bool) -> None:
+        self._pages, self._secure = pages, secure
+
+    async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
+        """Answer a request, and end the connection."""
+        told = await self._told(request)
+        response = web.Response(status=told.status, body=told.content, headers=told.headers)
+        response.headers["Content-Type"] = told.content_type
+        response.force_close()
+        return response
+
+    async def _told(self, request: web.BaseRequest) -> Answer:
+        page = self._pages.get(request.path)
+        if not (page and page.for_all) and (refused := self._refusal(request)):
+            return refused
+        if page is None:
+            known = ", ".join(self._pages)
+            return refusal(404, f"there is nothing at this path; there are {known}")
+        if request.method not in METHODS:
+            allowed = {"Allow": ", ".join(METHODS)}
+            return refusal(405, "this port only shows: use GET or HEAD", allowed)
+        return await _made(page.make(request.query), request.path)
+
+    def _refusal(self, request: web.BaseRequest) -> Answer | None:
+        """Say why this caller may not see more than health; None if it may."""
+        if not self._secure:
+            return None
+        certificate = _certificate(request)
+        if not certificate:
+            return refusal(
+                401,
+                "this needs a client's certificate, signed by the cluster's authority (tls.ca); "
+                "only /livez and /readyz need none. Show one: curl --cert certificate.pem --key "
+                "key.pem",
+                {"WWW-Authenticate": 'Certificate realm="holdfast"'},
+            )
+        if node := node_named(certificate):
+            return refusal(
+                403,
+                f"the certificate is a node's ({node}), and that is no client's: show one that was "
+                "made for a client",
+            )
+        return None
+
+
+def _certificate(request: web.BaseRequest) -> Mapping[str, Any]:
+    transport = request.transport
+    shown = transport.get_extra_info("peercert") if transport is not None else None
+    return shown or {}
+
+
+async def _made(making: Awaitable[Answer], path: str) -> Answer:
+    try:
+        async with asyncio.timeout(ANSWER_S_MAX):
+            return await making
+    except TimeoutError:
+        return refusal(503, f"making {path} took longer than {ANSWER_S_MAX:.0f} s: is a disk slow?")
+    except Exception:
+        logger.exception("making %s failed inside", path)
+        return refusal(500, f"making {path} failed inside; the node's log has more. Report it")

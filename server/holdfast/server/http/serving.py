@@ -1,0 +1,88 @@
+"""The HTTP port of a node, from its bind to its end; does nothing where none is configured.
+
+The port is bound before the data is opened, so that a port in use is told at once. It answers as
+soon as the node serves clients, and a start that takes long is seen by probes, too: then it answers
+after two seconds. Loading aiohttp earlier would make every start longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, Final, Self
+
+from holdfast.server.http.pages import health_pages
+from holdfast.server.http.port import HttpPort, listen
+from holdfast.server.http.readiness import Readiness
+from holdfast.server.security.http_port import http_context
+
+if TYPE_CHECKING:
+    from holdfast.runtime.ports import ReplicaLike
+    from holdfast.server.config.node_config import NodeConfig
+
+logger = logging.getLogger(__name__)
+
+UNASKED_S: Final = 2.0
+"""Seconds after which the port answers though the node does not serve clients yet."""
+_ANSWERING: Final = "holdfast.server.http.answering"
+
+
+class Http:
+    """One node's HTTP port, which ends with the context.
+
+    In the context: `opened`, `serving` and `stopping`, in this order.
+    """
+
+    def __init__(self, config: NodeConfig) -> None:
+        """Bind the port. Raises CannotStart, ConfigError."""
+        self._address, self._secure = config.http_address, config.tls is not None
+        self._readiness = Readiness()
+        self._pages = health_pages(self._readiness)
+        self._serving = asyncio.Event()
+        self._beginning: asyncio.Task[None] | None = None
+        self._port: HttpPort | None = None
+        if config.http_address is not None:
+            context = http_context(config.tls) if config.tls else None
+            self._port = HttpPort(listen(config.http_address), lambda: context)
+
+    async def __aenter__(self) -> Self:
+        if self._port is not None:
+            self._beginning = asyncio.create_task(self._begin(self._port))
+            self._beginning.add_done_callback(_tell)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.stopping()
+        if self._beginning is not None:
+            self._beginning.cancel()
+            await asyncio.wait([self._beginning])
+        if self._port is not None:
+            await self._port.close()
+
+    def opened(self, replica: ReplicaLike) -> None:
+        """Note that the node has opened its data."""
+        if self._port is not None:
+            self._readiness.opened(replica)
+
+    def serving(self) -> None:
+        """Note that the node serves clients: answer from now on."""
+        self._serving.set()
+
+    def stopping(self) -> None:
+        """Note that the node is about to stop: it is not ready any more."""
+        self._readiness.stopping()
+
+    async def _begin(self, port: HttpPort) -> None:
+        with suppress(TimeoutError):
+            await asyncio.wait_for(self._serving.wait(), UNASKED_S)
+        answering = await asyncio.to_thread(import_module, _ANSWERING)
+        port.serve(answering.protocols(self._pages, secure=self._secure))
+        logger.info("answering HTTP%s on %s", "S" if self._secure else "", self._address)
+
+
+def _tell(beginning: asyncio.Task[None]) -> None:
+    """Write it to the log if the port could not begin: the node serves clients all the same."""
+    if not beginning.cancelled() and (error := beginning.exception()):
+        logger.error("the HTTP port does not answer", exc_info=error)

@@ -1,0 +1,215 @@
+"""Who may see which path of the HTTP port, and that no request costs it more than it may."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import TYPE_CHECKING, NamedTuple
+
+import pytest
+import uvloop
+
+from holdfast.raft.transport.peer_names import node_uri, old_node_uri
+from holdfast.server.config.address import Address
+from holdfast.server.http import answering, port
+from holdfast.server.http.answering import protocols
+from holdfast.server.http.pages import Answer, Page
+from holdfast.server.http.port import HttpPort, listen
+from holdfast.server.security.certificates import issue, make_authority
+from holdfast.server.security.http_port import http_context
+from unit.server.http_calls import ask, client_context
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator, Coroutine, Mapping
+
+    from holdfast.server.config.node_config import Tls
+    from unit.server.http_calls import Reply
+
+HOSTS = ["127.0.0.1", "localhost"]
+
+
+class Party(NamedTuple):
+    """The certificates of one cluster, and of a stranger's."""
+
+    node: Tls
+    old_node: Tls
+    client: Tls
+    stranger: Tls
+
+
+@pytest.fixture(scope="module")
+def party(tmp_path_factory: pytest.TempPathFactory) -> Party:
+    place = tmp_path_factory.mktemp("certificates")
+    ours, theirs = make_authority("c"), make_authority("other")
+    return Party(
+        issue(ours, place / "node", "node-1", node_uri("c", "node-1"), HOSTS),
+        issue(ours, place / "old", "node-1", old_node_uri("node-1"), HOSTS),
+        issue(ours, place / "client", "local", "holdfast://client/local", []),
+        issue(theirs, place / "stranger", "local", "holdfast://client/local", []),
+    )
+
+
+async def _shown(_query: Mapping[str, str]) -> Answer:
+    return Answer(200, b"seen\n")
+
+
+async def _broken(_query: Mapping[str, str]) -> Answer:
+    raise ValueError("a defect")
+
+
+async def _hanging(_query: Mapping[str, str]) -> Answer:
+    return await asyncio.get_running_loop().create_future()
+
+
+PAGES = {
+    "/open": Page(_shown, for_all=True),
+    "/closed": Page(_shown),
+    "/broken": Page(_broken, for_all=True),
+    "/hanging": Page(_hanging, for_all=True),
+}
+
+
+@asynccontextmanager
+async def serving(tls: Tls | None) -> AsyncIterator[int]:
+    """The pages on a port of this machine."""
+    listening = listen(Address("127.0.0.1", 0))
+    context = http_context(tls) if tls else None
+    opened = HttpPort(listening, lambda: context)
+    opened.serve(protocols(PAGES, secure=tls is not None))
+    try:
+        yield listening.getsockname()[1]
+    finally:
+        await opened.close()
+
+
+def answer_to(
+    party: Party,
+    path: str,
+    shown: Tls | None = None,
+    *,
+    method: str = "GET",
+    extra: str = "",
+) -> Reply:
+    """The answer of a port with TLS to one request."""
+
+    async def asked() -> Reply:
+        async with serving(party.node) as number:
+            context = client_context(party.node.ca, shown)
+            return await ask(number, path, context, method=method, extra=extra)
+
+    return uvloop.run(asked())
+
+
+def answer_without_tls(path: str) -> Reply:
+    async def asked() -> Reply:
+        async with serving(None) as number:
+            return await ask(number, path)
+
+    return uvloop.run(asked())
+
+
+def test_a_probe_needs_no_certificate(party: Party) -> None:
+    assert answer_to(party, "/open").body == "seen\n"
+
+
+def test_a_client_sees_everything(party: Party) -> None:
+    assert answer_to(party, "/open", party.client).status == 200
+    assert answer_to(party, "/closed", party.client).body == "seen\n"
+
+
+@pytest.mark.parametrize("path", ["/closed", "/there-is-no-such-path"])
+def test_without_a_certificate_nothing_but_health_is_told_not_even_what_there_is(
+    party: Party, path: str
+) -> None:
+    reply = answer_to(party, path)
+
+    assert reply.status == 401
+    assert "needs a client's certificate" in reply.body
+    assert "WWW-Authenticate" in reply.head  # RFC 9110 15.5.2
+
+
+@pytest.mark.parametrize("kind", ["node", "old_node"])
+def test_a_certificate_of_a_node_is_no_client_s(party: Party, kind: str) -> None:
+    reply = answer_to(party, "/closed", getattr(party, kind))
+
+    assert reply.status == 403
+    assert "made for a client" in reply.body
+    assert answer_to(party, "/open", getattr(party, kind)).status == 200
+
+
+def test_a_certificate_of_another_authority_gets_no_answer_at_all(party: Party) -> None:
+    stranger = replace(party.stranger, ca=party.node.ca)
+    for path in ("/closed", "/open"):
+        with pytest.raises((ssl.SSLError, ConnectionError)):
+            answer_to(party, path, stranger)
+
+
+def test_on_an_insecure_loopback_nobody_needs_a_certificate() -> None:
+    assert answer_without_tls("/closed").status == 200
+
+
+def test_an_unknown_path_names_the_known_ones() -> None:
+    reply = answer_without_tls("/x")
+
+    assert reply.status == 404
+    assert "/closed" in reply.body
+
+
+def test_the_port_only_shows(party: Party) -> None:
+    reply = answer_to(party, "/open", method="POST", extra="Content-Length: 5\r\n")
+
+    assert reply.status == 405
+    assert "Allow: GET, HEAD" in reply.head
+    assert answer_to(party, "/open", method="HEAD").body == ""
+
+
+@pytest.mark.parametrize(
+    "extra",
+    ["X: " + "x" * 4_096 + "\r\n", "".join(f"X-{n}: x\r\n" for n in range(200))],
+    ids=["a long header", "many headers"],
+)
+def test_a_request_with_a_large_head_is_refused(
+    party: Party, extra: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    assert answer_to(party, "/open", extra=extra).status == 400
+    assert caplog.records == []  # or strangers would fill the log
+
+
+def test_a_page_that_cannot_be_made_is_told_here_and_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    reply = answer_without_tls("/broken")
+
+    assert reply.status == 500
+    assert "/broken" in reply.body
+    assert [record.getMessage() for record in caplog.records] == ["making /broken failed inside"]
+
+
+def test_a_page_that_waits_for_a_disk_holds_no_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(answering, "ANSWER_S_MAX", 0.05)
+
+    assert answer_without_tls("/hanging").status == 503
+
+
+def test_s9_a_handshake_that_is_not_finished_is_cut_off(
+    party: Party, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(port, "LIFE_S", 0.05)
+
+    async def begun() -> bytes:
+        async with serving(party.node) as number, asyncio.timeout(30):
+            reader, writer = await asyncio.open_connection("127.0.0.1", number)
+            writer.write(b"\x16\x03\x01")  # the first bytes of a handshake
+            try:
+                return await reader.read()
+            except ConnectionError:
+                return b""
+            finally:
+                writer.close()
+
+    ended: Coroutine[None, None, bytes] = begun()
+    assert uvloop.run(ended) == b""

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import grpc
 
+from harness.no_copies import NoCopies
 from holdfast.raft.api import OutcomeUnknown
 from holdfast.server.guard.item_bounds import Bounds
 from holdfast.server.guard.pace import Pace
@@ -138,7 +139,9 @@ class Host:
 
     def __init__(self, bytes_each: int) -> None:
         self.replica = _Replica()
-        self.node = Node(config(), self.replica, FakeHistory(self.replica), grpc.aio.server())
+        self.node = Node(
+            config(), self.replica, FakeHistory(self.replica), NoCopies(), grpc.aio.server()
+        )
         clock = _Clock()
         self.bytes = Shares("bytes", bytes_each, 4 * bytes_each, "")
         pace = Pace(clock, clock.sleep)

@@ -11,6 +11,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
+from harness.no_copies import NoCopies
 from holdfast.coordinator.model.events import SettingChange
 from holdfast.raft.api import EngineStopped, Settings
 from holdfast.raft.pysyncobj.engine import Engine
@@ -195,7 +196,9 @@ class SimNode:
         replica.start()
         hosted.start()
         self.server = SimServer(process, self.name)
-        self.node = Node(config_of(self.name), replica, history, self._as_grpc(self.server))
+        self.node = Node(
+            config_of(self.name), replica, history, NoCopies(), self._as_grpc(self.server)
+        )
         told = _Listener(self)
         replica.subscribe(
             on_leading=told.on_leading,

@@ -37,6 +37,7 @@ ALLOWED_MORE = {
     "cli.target": ["server.config.cluster_file"],
     "cli.commands.certs": ["server.security", "raft.transport.peer_names"],
     "cli.commands.node": ["server", "raft.api"],
+    "cli.commands.backup_files": ["runtime.backup"],
     "cli.commands.stopped_log": ["runtime.event_log.offline", "storage"],
     "cli.commands.replay": [
         "replay",
@@ -55,10 +56,11 @@ ALLOWED_MORE = {
 # Only inside a function, or for a type: a server without the [spark] extra must start, and no node
 # needs either.
 LAZY = ["replay", "chaos"]
-# What of the command runs nodes, reads their disks or makes certificates; all else of it loads
-# these, and what they need, only inside a function: who asks a cluster neither waits for that nor
-# needs the [server] extra.
+# What of the command runs nodes, reads their disks or backups, or makes certificates; all else of
+# it loads these, and what they need, only inside a function: who asks a cluster neither waits for
+# that nor needs the [server] extra.
 CLI_SERVING = ["cli.commands.node", "cli.commands.certs"]
+CLI_SERVING += ["cli.commands.backup_files"]
 CLI_SERVING += ["cli.commands.stopped_log", "cli.local_cluster"]
 CLI_LAZY = [*LAZY, *CLI_SERVING, "server", "runtime", "raft", "storage"]
 CLI_LAZY += ["coordinator.kernel", "coordinator.model.ids", "coordinator.model.state"]

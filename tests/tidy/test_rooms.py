@@ -12,7 +12,6 @@ from tidy.repository import ROOT, module_name, plant, sources, syntax, where
 from tidy.test_layers import IMPURE, imports, under
 
 Check = Callable[[Path], list[str]]
-
 FILES_MAX = 20  # in a folder of the product, generated ones apart
 
 _SESSION = ["errors"]
@@ -62,7 +61,8 @@ ORDER = {
         "errors": [],
         "ports": ["event_log.history"],
         "time": ["ports"],
-        "replica": ["ports", "event_log"],
+        "replica": ["ports", "event_log", "backup.source"],
+        "backup": ["event_log", "replica.image", "replica.state_machine"],
         "event_log": ["replica.state_machine", "replica.snapshots"],
         "groups": ["errors", "ports", "time"],
         "background": ["ports", "groups"],

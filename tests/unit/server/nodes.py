@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import grpc
 import pytest
 
+from harness.no_copies import NoCopies
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.server.config.address import Address
 from holdfast.server.config.node_config import NodeConfig, Peer
@@ -92,7 +93,7 @@ async def served(*, leading: bool = True, tls: Tls | None = None) -> AsyncIterat
     server = grpc.aio.server(options=server_options(REGISTRY["log.entry_bytes_max"].most))
     port = server.add_insecure_port("127.0.0.1:0")
     secure = server.add_secure_port("127.0.0.1:0", server_credentials(tls)) if tls else None
-    node = Node(config(), replica, FakeHistory(replica), server)
+    node = Node(config(), replica, FakeHistory(replica), NoCopies(), server)
     await node.start()
     if leading:
         replica.lead()

@@ -13,8 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Self, TypeVar
 
 from holdfast.cli.ending import UNKNOWN, UNREACHED, fail
+from holdfast.cli.target import Target
 from holdfast.client import HoldfastError, OutcomeUnknown, Unavailable
-from holdfast.client._rpc import event_log
+from holdfast.client._rpc import backup, event_log
 from holdfast.client._rpc.caller import END_GRACE_MS, Caller
 from holdfast.client._rpc.connect_errors import Wording
 from holdfast.client._rpc.tls_files import check_files, date_flaw
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 
     from google.protobuf.message import Message
 
-    from holdfast.cli.target import Target
     from holdfast.client import Tls
+    from holdfast.v1.backup_pb2 import BeginBackupResponse, ReadBackupRequest
     from holdfast.v1.extras_pb2 import Position
     from holdfast.v1.log_pb2 import ReadEventsResponse, WatchResponse
 
@@ -39,6 +40,8 @@ UNCONNECTED_MS: Final = 3_000
 ANSWERED_MAX: Final = 4
 """How often in a row a node may have no room, or fail inside, before that ends the command: an
 overload of the moment passes within these attempts, a full disk does not."""
+COPY_MS: Final = 600_000
+"""How long a node may take to copy its state for a backup."""
 LOOK_MS: Final = 2_000
 """How long a single node may take to report its state."""
 PAGE_SIZE: Final = 1_000
@@ -130,6 +133,11 @@ class Cluster:
         found = [one.groups[0].error_code for _, one in answers if one and one.groups]
         return not found or any(code != e.ERROR_CODE_GROUP_ID_NOT_FOUND for code in found)
 
+    def only(self, address: str) -> Cluster:
+        """Return one of its nodes as a cluster of its own, to ask that node and no other."""
+        target = self._target
+        return Cluster(Target((address,), target.tls, (target.name_of(address),)))
+
     def name_of(self, address: str) -> str:
         """Return a node's name by cluster.json, "-" if it is unknown."""
         return self._target.name_of(address)
@@ -143,12 +151,35 @@ class Cluster:
         """Follow events from a position (None: from now) on, as they are applied, without end."""
         return self._each(event_log.watch(self._caller, start, group, timeout_ms=CALL_MS))
 
-    def _each(self, items: AsyncIterator[Item]) -> Iterator[Item]:
-        while (item := self._run(_next(items), reads=True, what="the log")) is not None:
+    def begin_backup(self, copy_id: str) -> BeginBackupResponse:
+        """Have the node copy its state, or find a copy again; for a target of one node."""
+        made = backup.begin(self._caller, copy_id, timeout_ms=COPY_MS)
+        return self._run(made, reads=True, limit_ms=COPY_MS)
+
+    def read_backup(self, request: ReadBackupRequest) -> Iterator[bytes]:
+        """Read a file of a copy from an offset on."""
+        return self._each(backup.read(self._caller, request, timeout_ms=CALL_MS), "the backup")
+
+    def end_backup(self, copy_id: str) -> None:
+        """Let the node drop its copy."""
+        self._run(backup.end(self._caller, copy_id, timeout_ms=CALL_MS), reads=True)
+
+    def _each(self, items: AsyncIterator[Item], what: str = "the log") -> Iterator[Item]:
+        while (item := self._run(_next(items), reads=True, what=what)) is not None:
             yield item
 
-    def _run(self, call: Coroutine[Any, Any, Item], *, reads: bool, what: str = "the call") -> Item:
-        """Run a call and return its result; a failure ends the command with its outcome."""
+    def _run(
+        self,
+        call: Coroutine[Any, Any, Item],
+        *,
+        reads: bool,
+        what: str = "the call",
+        limit_ms: int = CALL_MS,
+    ) -> Item:
+        """Run a call and return its result; a failure ends the command with its outcome.
+
+        `limit_ms`: how long the call may take.
+        """
         try:
             return self._runner.run(call)
         except HoldfastError as error:
@@ -156,7 +187,7 @@ class Cluster:
             if isinstance(error, OutcomeUnknown) and not reads:
                 fail(f"{told}. Whether it happened is unknown: look, then repeat", UNKNOWN)
             if isinstance(error, Unavailable | OutcomeUnknown) and not error.answered:
-                limit = UNCONNECTED_MS if self._caller.nobody_connects else CALL_MS
+                limit = UNCONNECTED_MS if self._caller.nobody_connects else limit_ms
                 seconds = f"{limit / 1000:g} s"
                 why = self._by_node() or f"; last: {_words(error)}"
                 fail(f"no node served {what} within {seconds}{why}", UNREACHED)

@@ -17,6 +17,7 @@ from typing import TypeVar
 from holdfast.coordinator.model.state import State
 from holdfast.raft.api import Build
 from holdfast.raft.open import LogConfig, OpenLog, PeerCalls, boot_seconds, open_log
+from holdfast.runtime.backup.source import BackupPlace, BackupSource
 from holdfast.runtime.event_log.fetch import Fetching, FetchingPlace
 from holdfast.runtime.event_log.history import History
 from holdfast.runtime.event_log.rests import REST
@@ -52,6 +53,7 @@ class OpenReplica:
     snapshots: StateSnapshots
     sealing: Sealing
     fetching: Fetching
+    backups: BackupSource
     store: StateStore
     directory: DataDirectory
     log: OpenLog
@@ -70,6 +72,7 @@ class OpenReplica:
         Raises StorageError if the last snapshot was not written; the journal has what it lacks.
         Raises StateBusy if a reader does not end: then the directory stays locked.
         """
+        await self.backups.close()
         await self.fetching.close()
         await self.sealing.close()
         if not await _in_own_thread(self.log.stop, "engine-stop"):
@@ -120,11 +123,16 @@ async def open_replica(config: ReplicaConfig, directory: DataDirectory) -> OpenR
     )
     fetching = _fetching(config, directory, history, calls)
     snapshots.on_installed = fetching.look
+    backups = BackupSource(
+        _backup_place(config, directory), replica.snapshot, store.release_dead_readers, history
+    )
     replica.start()
     sealing.start(machine.state.sealed)
     fetching.start()
     log.start()
-    return OpenReplica(replica, history, snapshots, sealing, fetching, store, directory, log)
+    return OpenReplica(
+        replica, history, snapshots, sealing, fetching, backups, store, directory, log
+    )
 
 
 def _level(state: State) -> int:
@@ -151,6 +159,16 @@ def _sealing_place(config: ReplicaConfig, directory: DataDirectory) -> SealingPl
         config.log.cluster_id,
         config.log.node_id,
         _turn(config),
+    )
+
+
+def _backup_place(config: ReplicaConfig, directory: DataDirectory) -> BackupPlace:
+    copy = directory.copy_path
+    return BackupPlace(
+        directory.state_path,
+        directory.segments_path,
+        copy.with_name(f"{copy.name}-backup"),
+        config.disk_reserve_bytes,
     )
 
 

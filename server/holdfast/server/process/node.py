@@ -32,6 +32,7 @@ from holdfast.server.process.open_files import connections_max
 from holdfast.server.process.opening import cannot_listen
 from holdfast.server.rpc.admin_service import AdminService
 from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
+from holdfast.server.rpc.backup_service import BackupService
 from holdfast.server.rpc.callers import Callers
 from holdfast.server.rpc.group_service import GroupService
 from holdfast.server.rpc.grpc_options import message_bytes_max, server_options
@@ -49,6 +50,8 @@ from holdfast.server.security.client_port import server_credentials
 from holdfast.v1 import (
     admin_pb2,
     admin_pb2_grpc,
+    backup_pb2,
+    backup_pb2_grpc,
     group_pb2,
     group_pb2_grpc,
     log_pb2,
@@ -62,6 +65,7 @@ if TYPE_CHECKING:
 
     from holdfast.runtime.ports import HistoryLike, ReplicaLike
     from holdfast.server.config.node_config import NodeConfig
+    from holdfast.server.rpc.backup_service import Copies
 
 logger = logging.getLogger(__name__)
 
@@ -74,6 +78,7 @@ class Node:
         config: NodeConfig,
         replica: ReplicaLike,
         history: HistoryLike,
+        copies: Copies,
         server: grpc.aio.Server,
         peer_troubles: Callable[[], Sequence[str]] = tuple,
     ) -> None:
@@ -101,6 +106,7 @@ class Node:
         )
         self._sessions = Sessions(replica, self._desk)
         self._offset_retention = OffsetRetention(replica, self.actors)
+        self._backups = BackupService(replica, copies)
         self._log = LogService(replica, history, self._reads, self._callers, self._pace)
         self._health = Health(replica)
         self.takeovers.listen()
@@ -146,6 +152,7 @@ class Node:
             AdminService(self.actors, self._reads, self._callers, nodes, self.takeovers), door
         )
         log_pb2_grpc.add_LogServiceServicer_to_server(self._log, door)
+        backup_pb2_grpc.add_BackupServiceServicer_to_server(self._backups, door)
         health_pb2_grpc.add_HealthServicer_to_server(self._health.servicer, door)
         reflection.enable_server_reflection(_service_names(), server)
         await server.start()
@@ -219,7 +226,7 @@ class Node:
 
 
 def _service_names() -> list[str]:
-    files = (group_pb2, offset_pb2, admin_pb2, log_pb2, health_pb2)
+    files = (group_pb2, offset_pb2, admin_pb2, log_pb2, backup_pb2, health_pb2)
     services = [s for file in files for s in file.DESCRIPTOR.services_by_name.values()]
     return [*(service.full_name for service in services), reflection.SERVICE_NAME]
 

@@ -70,7 +70,9 @@ async def _serve(
     config: NodeConfig, shared: Path, opened: OpenReplica, server: grpc.aio.Server, http: Http
 ) -> None:
     """Serve with what is open, until the end."""
-    node = Node(config, opened.replica, opened.history, server, opened.peer_troubles)
+    node = Node(
+        config, opened.replica, opened.history, opened.backups, server, opened.peer_troubles
+    )
     supervisor = Supervisor(os.environ, lambda: opened.replica.status().ticks)
     supervisor.listen(opened.replica)
     asked = _until_signal()

@@ -52,16 +52,17 @@ class NodeLog(NamedTuple):
     hashes: dict[Position, int]  # by position, in the order of the log
     whole: bool  # whether it starts at the beginning of the log
     flaws: list[Flaw]
+    head: bytes | None  # of the chain over all records; None: the records at hand do not tell it
 
 
 def check_node(node: str, segments: Sequence[Path], rest: Sequence[Row]) -> NodeLog:
     """Read a node's whole log: its segments in order, then the rows that are not sealed."""
     flaws: list[Flaw] = []
-    pieces = [_piece(node, path, flaws) for path in segments]
     chains = _Chains(node, flaws)
-    for rows in [*pieces, list(rest)]:
-        chains.piece(rows)
-    return NodeLog(node, chains.hashes, chains.whole, flaws)
+    for path in segments:
+        chains.piece(_piece(node, path, flaws))
+    chains.piece(rest)
+    return NodeLog(node, chains.hashes, chains.whole, flaws, chains.head)
 
 
 def compare(logs: Sequence[NodeLog]) -> Iterator[Flaw]:
@@ -124,6 +125,11 @@ class _Chains:
         self._heads: dict[str, bytes] = {}
         self._counts: dict[str, int] = {}
         self._lost = False
+
+    @property
+    def head(self) -> bytes | None:
+        """The head of the chain over all records; None where none of the cluster's own told it."""
+        return self._total
 
     def piece(self, rows: Sequence[Row]) -> None:
         """Take in a segment, or the unsealed rows; rows that repeat earlier ones are skipped."""

@@ -63,7 +63,7 @@ def read_meta(
     if stored is None:
         return None
     try:
-        return _unpack_meta(stored)
+        return unpack_meta(stored)
     except RecordDamaged as error:
         raise StateDamaged(path, str(error), database=META, key=SNAPSHOT) from error
 
@@ -148,7 +148,8 @@ def pack_meta(meta: StateMeta) -> bytes:
     return pack_named(SNAPSHOT, [meta.index, meta.term, meta.log_time_ms, meta.chain.hex()])
 
 
-def _unpack_meta(stored: bytes) -> StateMeta:
+def unpack_meta(stored: bytes) -> StateMeta:
+    """Decode what `pack_meta` encoded. Raises `RecordDamaged`."""
     match unpack_named(SNAPSHOT, stored):
         case [int(index), int(term), int(log_time_ms), str(chain)]:
             return StateMeta(index, term, log_time_ms, bytes.fromhex(chain))

@@ -19,7 +19,13 @@ from holdfast.coordinator.model.events import (
     SegmentSealed,
 )
 from holdfast.coordinator.model.ids import Position
-from holdfast.storage.codec.event_codec import CHAIN_START, append_chain, chain_hash, encode_record
+from holdfast.storage.codec.event_codec import (
+    CHAIN_START,
+    append_chain,
+    chain_hash,
+    encode_record,
+    split_chain,
+)
 from holdfast.storage.segments.log_check import NodeLog, check_node, compare
 from holdfast.storage.segments.segment_writer import write_segment
 from holdfast.storage.segments.segments import MANIFEST, Row, segments_in
@@ -94,6 +100,19 @@ def test_the_last_record_of_a_chain_is_noticed_by_another_node(index: int) -> No
 
     flaws = list(compare([check_node("a", [], written()), short]))
     assert [(flaw.node, flaw.position) for flaw in flaws] == [("b", Position(index, 0))]
+
+
+def test_s3_the_head_of_the_chain_tells_every_record_of_the_log(tmp_path: Path) -> None:
+    """A backup's manifest knows the head, so a record that is lost at the end is found, too."""
+    head = CHAIN_START
+    for row in written():
+        head = chain_hash(head, split_chain(row.content)[0])
+    folder, rest = sealed(tmp_path, written())
+    assert checked(folder, rest).head == head
+    assert checked(folder, rest[:-1]).head != head
+    rmtree(segments_in(folder)[0])
+    assert checked(folder, rest).head == head  # a boundary behind the gap tells the chain
+    assert check_node("n", [], written()[21:]).head is None  # no record of the cluster's own
 
 
 @pytest.mark.parametrize("index", range(1, LAST + 1))

@@ -38,6 +38,7 @@ from holdfast.client._translate.acknowledged import acknowledged
 from holdfast.client.errors import HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.v1 import group_pb2
 from holdfast.v1.admin_pb2_grpc import AdminServiceStub
+from holdfast.v1.backup_pb2_grpc import BackupServiceStub
 from holdfast.v1.errors_pb2 import ErrorCode
 from holdfast.v1.group_pb2_grpc import GroupServiceStub
 from holdfast.v1.log_pb2_grpc import LogServiceStub
@@ -62,6 +63,13 @@ If the cause persists, gRPC tries and fails several times within it."""
 _READY = grpc.ChannelConnectivity.READY
 _SUFFIX = "Request"
 
+_STUBS = (
+    GroupServiceStub,
+    AdminServiceStub,
+    OffsetServiceStub,
+    LogServiceStub,
+    BackupServiceStub,
+)
 _ELSEWHERE = frozenset(
     {ErrorCode.ERROR_CODE_NOT_COORDINATOR, ErrorCode.ERROR_CODE_COORDINATOR_NOT_AVAILABLE}
 )
@@ -150,8 +158,7 @@ class Caller:
         """Return the one channel to this node."""
         if address not in self._channels:
             channel = self._channels[address] = open_channel(address, self._credentials)
-            stubs = (GroupServiceStub, AdminServiceStub, OffsetServiceStub, LogServiceStub)
-            self._stubs[address] = tuple(stub(channel) for stub in stubs)
+            self._stubs[address] = tuple(stub(channel) for stub in _STUBS)
         return self._channels[address]
 
     async def connect(self, address: str, timeout_ms: int = _CONNECT_TIMEOUT_MS) -> bool:

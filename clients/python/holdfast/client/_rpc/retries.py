@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from holdfast.client._session.session_io import Failure
     from holdfast.client.errors import HoldfastError
 
-_READS = ("Describe", "List", "Find", "OffsetFetch", "Read", "Watch")
+_READS = (
+    *("Describe", "List", "Find", "OffsetFetch", "Read", "Watch"),
+    *("BeginBackup", "EndBackup"),  # what they make and drop is a copy for their reader alone
+)
 
 
 class Retries:

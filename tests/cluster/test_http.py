@@ -36,10 +36,12 @@ def probe(cluster: RunningCluster, name: str, path: str) -> tuple[int, str]:
 
 
 def test_health_needs_no_certificate_and_the_rest_does(three: RunningCluster) -> None:
-    for name in three.names:
-        assert probe(three, name, "/livez") == (200, "ok\n")
-        poll(lambda n=name: probe(three, n, "/readyz") == (200, "ok\n"), f"{name} is ready")
-        assert probe(three, name, "/metrics")[0] == 401
+    assert {probe(three, name, "/livez") for name in three.names} == {(200, "ok\n")}
+    poll(
+        lambda: {probe(three, name, "/readyz") for name in three.names} == {(200, "ok\n")},
+        "all nodes are ready",
+    )
+    assert {probe(three, name, "/metrics")[0] for name in three.names} == {401}
 
 
 def test_a_node_that_lost_its_majority_is_not_ready_and_lives(three: RunningCluster) -> None:

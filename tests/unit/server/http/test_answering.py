@@ -60,7 +60,8 @@ async def _broken(_query: Mapping[str, str]) -> Answer:
 
 
 async def _hanging(_query: Mapping[str, str]) -> Answer:
-    return await asyncio.get_running_loop().create_future()
+    never: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
+    return await never
 
 
 PAGES = {

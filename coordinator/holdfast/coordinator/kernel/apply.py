@@ -106,11 +106,12 @@ def apply_part(fold: Fold, first: Position, wall_time_ms: int, part: Part) -> li
     steps: list[Step] = []
     (index, ordinal), seq = first, fold.seq
     group_id, log_time_ms = part.group_id, fold.log_time_ms
-    for event, *origin in part.events:
+    for event, cause, principal, request_id in part.events:
         seq = 1 if isinstance(event, GroupCreated) else seq + 1
-        position = _new(Position, (index, ordinal))
-        place = (position, group_id, seq, log_time_ms, wall_time_ms)
-        record, before = _new(Record, (*place, *origin, event)), fold.group
+        position, before = _new(Position, (index, ordinal)), fold.group
+        record = _new(Record, (
+            position, group_id, seq, log_time_ms, wall_time_ms, cause, principal, request_id, event
+        ))  # fmt: skip
         fold.add(record)
         steps.append(_new(Step, (before, record, fold.group)))
         ordinal += 1

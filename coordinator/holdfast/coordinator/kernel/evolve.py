@@ -53,6 +53,7 @@ OFFSETS: Final[dict[type, Callable[[Group[Any], Any, Record], Group[Any]]]] = {
 """The folds of events that groups of all types have."""
 
 _counted: Final = with_two(Group, "version", "seq")
+_moved: Final = with_two(Group, "state", "state_since_ms")
 _with_groups: Final = with_one(State, "groups")
 
 
@@ -192,7 +193,7 @@ def evolve_group(group: Group[Any] | None, event: GroupEvent, record: Record) ->
     counted = _counted(changed, record.position.index, record.group_seq)
     if to == group.state:
         return counted
-    return counted._replace(state=to, state_since_ms=record.log_time_ms)
+    return _moved(counted, to, record.log_time_ms)
 
 
 def _created(event: GroupEvent, record: Record) -> Group[Any] | None:

@@ -21,6 +21,11 @@ _new: Final[Any] = tuple.__new__  # makes a NamedTuple of its fields
 def offsets_committed(group: Group[Any], event: OffsetsCommitted, record: Record) -> Group[Any]:
     """Set offsets, which may go backwards; the commit time is log time (S8)."""
     log_time_ms = record.log_time_ms
+    if len(event.offsets) == 1:  # most commits
+        ((topic, partition, *told),) = event.offsets
+        place = _new(TopicPartition, (topic, partition))
+        offset = _new(Offset, (*told, log_time_ms))
+        return _with_offsets(group, group.offsets.set(place, offset))
     fresh: dict[TopicPartition, Offset | None] = {
         _new(TopicPartition, (topic, partition)): _new(Offset, (offset, epoch, text, log_time_ms))
         for topic, partition, offset, epoch, text in event.offsets

@@ -13,7 +13,7 @@ from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Se
 from functools import lru_cache
 from itertools import compress, islice
 from operator import is_, is_not, itemgetter
-from typing import Any, Generic, TypeVar, cast, overload
+from typing import Any, Final, Generic, TypeVar, cast, overload
 from zlib import crc32
 
 K = TypeVar("K")
@@ -62,6 +62,33 @@ def _fit(leaf: dict[Any, Any], shift: int) -> _Node:
             slots[at] = {}
         slots[at][key] = value
     return tuple([slot and _fit(slot, shift - _BITS) for slot in slots])
+
+
+def _set(node: _Node, shift: int, code: int, key: object, value: object) -> tuple[_Node, int]:
+    """Return the node with a key bound, whose code this is, and by how many keys it has grown."""
+    if type(node) is tuple:
+        slots, at = list(node), (code >> shift) & _MASK
+        slots[at], grown = _set(slots[at], shift - _BITS, code, key, value)
+        return tuple(slots), grown
+    leaf = node.copy() if node else {}
+    known = len(leaf)
+    leaf[key] = value
+    grown = len(leaf) - known
+    return (_fit(leaf, shift) if grown else leaf), grown
+
+
+def _way(root: _Node, key: object) -> tuple[_Way, dict[Any, Any]]:
+    """Return the branches on the way to a key's leaf, and the leaf, or an empty one."""
+    node, shift = root, _SHIFT_TOP
+    if type(node) is not tuple:
+        return (), node or _NO_LEAF
+    code, way = _hash(key), []
+    while type(node) is tuple:
+        at = (code >> shift) & _MASK
+        way.append((node, at))
+        node = node[at]
+        shift -= _BITS
+    return way, node or _NO_LEAF
 
 
 def _put(way: _Way, node: _Node) -> _Node:
@@ -165,44 +192,19 @@ class PMap(Mapping[K, V], Generic[K, V]):
         self._root = _fit(leaf, _SHIFT_TOP) if leaf else None
         self._size = len(leaf)
 
-    @classmethod
-    def _of(cls, root: _Node, size: int) -> PMap[K, V]:
-        kind: Any = cls
-        made: PMap[K, V] = kind.__new__(kind)
-        made._root = root
-        made._size = size
-        return made
-
     def set(self, key: K, value: V) -> PMap[K, V]:
         """Return this map with `key` bound to `value`."""
-        way, leaf, shift = self._way(key)
-        grown = leaf.copy()
-        grown[key] = value
-        if len(grown) == len(leaf):
-            return self._of(_put(way, grown), self._size)
-        return self._of(_put(way, _fit(grown, shift)), self._size + 1)
+        root, grown = _set(self._root, _SHIFT_TOP, _hash(key), key, value)
+        return _made(root, self._size + grown)
 
     def remove(self, key: K) -> PMap[K, V]:
         """Return this map without `key`; the same map if it was not there."""
-        way, leaf, _ = self._way(key)
+        way, leaf = _way(self._root, key)
         if key not in leaf:
             return self
         left = leaf.copy()
         del left[key]
-        return self._of(_put(way, left or None), self._size - 1)
-
-    def _way(self, key: K) -> tuple[_Way, dict[K, V], int]:
-        """Return the branches on the way to a key's leaf, the leaf or an empty one, its shift."""
-        node, shift = self._root, _SHIFT_TOP
-        if type(node) is not tuple:
-            return (), node or _NO_LEAF, shift
-        code, way = _hash(key), []
-        while type(node) is tuple:
-            at = (code >> shift) & _MASK
-            way.append((node, at))
-            node = node[at]
-            shift -= _BITS
-        return way, node or _NO_LEAF, shift
+        return _made(_put(way, left or None), self._size - 1)
 
     def changed(self, changes: Mapping[K, V | None]) -> PMap[K, V]:
         """Return this map with every change made: None removes a key, if it is there."""
@@ -213,7 +215,7 @@ class PMap(Mapping[K, V], Generic[K, V]):
             return self
         coded = [(_hash(key), key, value) for key, value in changes.items()]
         root, grown = _change(self._root, _SHIFT_TOP, coded)
-        return self._of(root, self._size + grown)
+        return _made(root, self._size + grown)
 
     def update_all(self, items: Iterable[tuple[K, V]]) -> PMap[K, V]:
         """Return this map with every pair set, in order."""
@@ -221,7 +223,7 @@ class PMap(Mapping[K, V], Generic[K, V]):
 
     def map_values(self, change: Callable[[V], V]) -> PMap[K, V]:
         """Return this map with each value replaced by `change(value)`."""
-        return self._of(self._root and _map(self._root, change), self._size)
+        return _made(self._root and _map(self._root, change), self._size)
 
     def changed_since(self, old: PMap[K, V]) -> Iterator[K]:
         """Return keys bound, unbound or bound to another object since `old`, in no order.
@@ -297,6 +299,17 @@ class PMap(Mapping[K, V], Generic[K, V]):
     def __repr__(self) -> str:
         """Format as a dict, for failure messages."""
         return f"PMap({dict(self.items())!r})"
+
+
+_blank: Final[Any] = PMap.__new__
+
+
+def _made(root: _Node, size: int) -> PMap[Any, Any]:
+    """Return a map without calling its `__init__`: a function, since every change passes here."""
+    made: PMap[Any, Any] = _blank(PMap)
+    made._root = root  # noqa: SLF001 - a map of the same module
+    made._size = size  # noqa: SLF001 - as above
+    return made
 
 
 class _Items(ItemsView[Any, Any]):

@@ -9,8 +9,8 @@ engine, no clock, no disk.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
 from holdfast.coordinator.kernel.apply import Step, apply_entry
 from holdfast.coordinator.kernel.group_types import TYPES
@@ -30,6 +30,8 @@ from holdfast.storage.codec.event_codec import (
 from holdfast.storage.codec.state_image import Digest
 
 logger = logging.getLogger(__name__)
+
+_new: Final[Any] = tuple.__new__  # makes a NamedTuple of its fields
 
 ALL: Final = ""
 """The chain over all records, which covers deleted groups as well (S3)."""
@@ -110,7 +112,7 @@ class StateMachine:
         self._tell(applied.steps)
         skipped = {skip.place: skip.rule for skip in applied.skipped}
         raw = [event for place in applied.parts for event in events[place]]
-        return AppliedEntry(tuple(self._linked(applied.records, raw)), skipped)
+        return AppliedEntry(self._linked(applied.records, raw), skipped)
 
     def _tell(self, steps: Sequence[Step]) -> None:
         """Add records to the histories. A record that they cannot take must stop nothing (S6)."""
@@ -124,18 +126,22 @@ class StateMachine:
         histories.keep()
         self.histories = histories.persistent()
 
-    def _linked(self, records: Sequence[Record], events: Sequence[bytes]) -> Iterator[StoredRecord]:
+    def _linked(
+        self, records: Sequence[Record], events: Sequence[bytes]
+    ) -> tuple[StoredRecord, ...]:
         """Chain each record to the one before it, in the chain over all and in its group's."""
-        whole = self.heads.get(ALL) or CHAIN_START
+        heads = self.heads
+        whole = heads.get(ALL) or CHAIN_START
         moved: dict[str, bytes] = {}
+        linked: list[StoredRecord] = []
         for record, event in zip(records, events, strict=True):
-            content = encode_record(record, event)
+            content, group_id = encode_record(record, event), record.group_id
             mine = whole = chain_hash(whole, content)
-            if record.group_id:
-                group_id = record.group_id
-                last = moved.get(group_id) or self.heads.get(group_id)
-                mine = moved[group_id] = chain_hash(last or CHAIN_START, content)
-            yield StoredRecord(record, append_chain(content, mine))
+            if group_id:
+                last = moved.get(group_id) or heads.get(group_id) or CHAIN_START
+                mine = moved[group_id] = chain_hash(last, content)
+            linked.append(_new(StoredRecord, (record, append_chain(content, mine))))
         if records:
             moved[ALL] = whole
-            self.heads = self.heads.update_all(moved.items())
+            self.heads = heads.changed(moved)
+        return tuple(linked)

@@ -266,7 +266,8 @@ def decode_state(stored: bytes) -> StateItem:
 
 def _part_to_value(part: events_pb2.Part) -> Part:
     events = tuple([_event_to_value(event, "log entry") for event in part.events])
-    return Part(part.group_id, part.term, part.expected_version, events)
+    made: Part = _new(Part, (*_PART_HEAD(part), events))
+    return made
 
 
 def _event_bytes(proposed: Proposed) -> bytes:
@@ -339,6 +340,7 @@ _BODIES: Final = {
 }
 """The tag of each event's body, and how it is encoded."""
 _READERS: Final = {body: shape.read for body, shape in _EVENTS_BY_CLASS.values()}
+_PART_HEAD: Final = attrgetter("group_id", "term", "expected_version")
 _TOLD: Final = attrgetter("rule", "command", "principal", "request_id")
 _new: Final[Any] = tuple.__new__  # makes a NamedTuple of its fields
 

@@ -10,18 +10,22 @@ from functools import lru_cache
 from typing import Final
 
 from holdfast.coordinator.model.ids import GroupId, Position
-from holdfast.storage.codec.wire import nested, signed, text, unsigned
+from holdfast.storage.codec.wire import signed, text, unsigned, varint
 
-_VERSIONS: Final = tuple([bytes((1 << 3, version)) for version in range(128)])
+_HEADS: Final = tuple([bytes((1 << 3, version, 2 << 3 | 2)) for version in range(128)])
+"""The version and the tag of the position, by the version."""
 _INDEX: Final = bytes((1 << 3,))
 _ORDINAL: Final = bytes((2 << 3,))
-_POSITION: Final = bytes((2 << 3 | 2,))
 _GROUP_ID: Final = bytes((3 << 3 | 2,))
 _GROUP_SEQ: Final = bytes((4 << 3,))
 _LOG_TIME: Final = bytes((5 << 3,))
 _WALL_TIME: Final = bytes((6 << 3,))
 _ENTRIES_KEPT: Final = 8
 """Index and times are those of the entry: encoded once, for all of its records."""
+_ORDINALS_KEPT: Final = 1 << 10
+"""Every entry has these ordinals; larger entries have others, too."""
+_GROUPS_KEPT: Final = 1 << 12
+"""Ids of the groups that were heard of last."""
 
 
 def record_head(
@@ -37,14 +41,26 @@ def record_head(
     `version`: of the schema, as `schema_versions` tells for the record's event; below 128.
     """
     index, ordinal = position
-    place = nested(_POSITION, _index(index) + unsigned(_ORDINAL, ordinal, 32))
-    group = text(_GROUP_ID, group_id) + unsigned(_GROUP_SEQ, group_seq, 64)
-    return _VERSIONS[version] + place + group + _times(log_time_ms, wall_time_ms)
+    place = _index(index) + _ordinal(ordinal)
+    return b"".join((
+        *(_HEADS[version], varint(len(place)), place, _group(group_id)),
+        *(unsigned(_GROUP_SEQ, group_seq, 64), _times(log_time_ms, wall_time_ms)),
+    ))  # fmt: skip
 
 
 @lru_cache(maxsize=_ENTRIES_KEPT)
 def _index(index: int) -> bytes:
     return unsigned(_INDEX, index, 64)
+
+
+@lru_cache(maxsize=_ORDINALS_KEPT)
+def _ordinal(ordinal: int) -> bytes:
+    return unsigned(_ORDINAL, ordinal, 32)
+
+
+@lru_cache(maxsize=_GROUPS_KEPT)
+def _group(group_id: GroupId) -> bytes:
+    return text(_GROUP_ID, group_id)
 
 
 @lru_cache(maxsize=_ENTRIES_KEPT)

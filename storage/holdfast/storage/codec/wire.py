@@ -16,6 +16,7 @@ _FIXED: Final = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
 
 _MORE: Final = 0x80
 _SEVEN: Final = 0x7F
+_TWO_BYTES: Final = 1 << 14
 _ONE_BYTE: Final = tuple(bytes((number,)) for number in range(_MORE))
 _SPAN: Final = 1 << 64
 
@@ -24,6 +25,8 @@ def varint(number: int) -> bytes:
     """Encode a number that is not negative, seven bits a byte, the lowest first."""
     if number < _MORE:
         return _ONE_BYTE[number]
+    if number < _TWO_BYTES:
+        return bytes((number & _SEVEN | _MORE, number >> 7))
     out = bytearray()
     while number > _SEVEN:
         out.append(number & _SEVEN | _MORE)
@@ -68,7 +71,11 @@ def cut(data: bytes, tag: int, start: int, end: int) -> list[tuple[int, int]]:
     found: list[tuple[int, int]] = []
     try:
         while start < end:
-            start = _pass_field(data, start, tag, found)
+            if data[start] == tag and (size := data[start + 1]) < _MORE:  # nearly all: no call
+                start += 2 + size
+                found.append((start - size, start))
+            else:
+                start = _pass_field(data, start, tag, found)
     except IndexError:
         raise ValueError("a field is cut off") from None
     if start > end:

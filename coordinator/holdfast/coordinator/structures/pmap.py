@@ -4,13 +4,15 @@ Why our own: the state of a group of 10,000 must change in time independent of i
 must be decided on a scratch state that can be thrown away, and a snapshot must go on being encoded
 while the state moves on. A trie over CRC-32 of the key gives all three. CRC-32 and not `hash()`:
 iteration order must be equal on every node, whatever PYTHONHASHSEED says, and whatever the order
-in which equal maps came about. Knows nothing of groups.
+in which equal maps came about. Many keys with one CRC-32 are told apart by a second hash, which no
+order depends on. Knows nothing of groups.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, ItemsView, Iterable, Iterator, Mapping, Sequence, ValuesView
 from functools import lru_cache
+from hashlib import blake2b
 from itertools import compress, islice
 from operator import is_, is_not, itemgetter
 from typing import Any, Final, Generic, TypeVar, cast, overload
@@ -29,11 +31,14 @@ _SHIFT_TOP = 30
 """A code is CRC-32 with three zero bits after it, so that seven slots of five bits use all of it:
 no step of a look-up is a special case."""
 _CODES_KEPT = 1 << 14
+_UNUSED_BITS = 64 - 7 * _BITS
 _MISSING = object()
 _NO_LEAF: dict[Any, Any] = {}
 
 # A node is a leaf (dict: key -> value) or a branch (tuple of _WIDTH nodes or None).
+# The leaf of many keys that have one CRC-32 is a _Crowd.
 _Node = Any
+_Leaf = Any
 # The branches down to a leaf, each with the slot that leads on.
 _Way = Sequence[tuple[tuple[_Node, ...], int]]
 
@@ -51,17 +56,27 @@ def _hash(key: object) -> int:
     return crc32(str(key).encode()) << _CODE_SHIFT
 
 
-def _fit(leaf: dict[Any, Any], shift: int) -> _Node:
-    """Return the leaf, or the branch that replaces it if it has grown too large."""
-    if len(leaf) <= _LEAF_MAX or shift < 0:
+@lru_cache(maxsize=_CODES_KEPT)
+def _second_hash(key: object) -> int:
+    """Hash a key for a crowd. Keys that are not equal are hashed as different texts."""
+    parts = map(str, key if isinstance(key, tuple) else (key,))
+    text = "".join([f"{len(part)}:{part}" for part in parts])
+    return int.from_bytes(blake2b(text.encode(), digest_size=8).digest(), "big") >> _UNUSED_BITS
+
+
+def _fit(leaf: _Leaf, shift: int, hashed: Callable[[Any], int] = _hash) -> _Node:
+    """Return the leaf, or the branch or crowd that replaces it if it has grown too large."""
+    if len(leaf) <= _LEAF_MAX:
         return leaf
+    if shift < 0:
+        return _crowd(leaf) if hashed is _hash and type(leaf) is dict else leaf
     slots: list[_Node] = [None] * _WIDTH
     for key, value in leaf.items():
-        at = (_hash(key) >> shift) & _MASK
+        at = (hashed(key) >> shift) & _MASK
         if slots[at] is None:
             slots[at] = {}
         slots[at][key] = value
-    return tuple([slot and _fit(slot, shift - _BITS) for slot in slots])
+    return tuple([slot and _fit(slot, shift - _BITS, hashed) for slot in slots])
 
 
 def _set(node: _Node, shift: int, code: int, key: object, value: object) -> tuple[_Node, int]:
@@ -77,7 +92,7 @@ def _set(node: _Node, shift: int, code: int, key: object, value: object) -> tupl
     return (_fit(leaf, shift) if grown else leaf), grown
 
 
-def _way(root: _Node, key: object) -> tuple[_Way, dict[Any, Any]]:
+def _way(root: _Node, key: object) -> tuple[_Way, _Leaf]:
     """Return the branches on the way to a key's leaf, and the leaf, or an empty one."""
     node, shift = root, _SHIFT_TOP
     if type(node) is not tuple:
@@ -100,7 +115,12 @@ def _put(way: _Way, node: _Node) -> _Node:
     return node
 
 
-def _change(node: _Node, shift: int, items: list[tuple[int, Any, Any]]) -> tuple[_Node, int]:
+def _change(
+    node: _Node,
+    shift: int,
+    items: list[tuple[int, Any, Any]],
+    hashed: Callable[[Any], int] = _hash,
+) -> tuple[_Node, int]:
     """Make many changes (code, key, value; None removes) at once; copy each node on the ways once.
 
     Returns the node, None if nothing is left in it, and by how many keys it has grown.
@@ -112,13 +132,13 @@ def _change(node: _Node, shift: int, items: list[tuple[int, Any, Any]]) -> tuple
                 leaf.pop(key, None)
             else:
                 leaf[key] = value
-        return (_fit(leaf, shift) if leaf else None), len(leaf) - len(node or ())
+        return (_fit(leaf, shift, hashed) if leaf else None), len(leaf) - len(node or ())
     parted: dict[int, list[tuple[int, Any, Any]]] = {}
     for item in items:
         parted.setdefault((item[0] >> shift) & _MASK, []).append(item)
     slots, grown = list(node), 0
     for at, some in parted.items():
-        slots[at], more = _change(node[at], shift - _BITS, some)
+        slots[at], more = _change(node[at], shift - _BITS, some, hashed)
         grown += more
     return (tuple(slots) if any(slot is not None for slot in slots) else None), grown
 
@@ -127,6 +147,8 @@ def _map(node: _Node, change: Callable[[Any], Any]) -> _Node:
     """Return the node with each value replaced; keys stay where they are."""
     if type(node) is tuple:
         return tuple([slot and _map(slot, change) for slot in node])
+    if type(node) is _Crowd:
+        return _Crowd(_map(node.root, change), node.size)
     return {key: change(value) for key, value in node.items()}
 
 
@@ -142,7 +164,74 @@ def _walk(node: _Node) -> Iterator[tuple[Any, Any]]:
 
 
 def _leaf_items(node: _Node) -> dict[Any, Any]:
-    return node if isinstance(node, dict) else dict(_walk(node))
+    return node if isinstance(node, dict) else dict(_pairs(node))
+
+
+def _pairs(node: _Node) -> Iterator[tuple[Any, Any]]:
+    """Yield the pairs of a node in no order that means anything."""
+    if type(node) is tuple:
+        for child in node:
+            yield from _pairs(child)
+    elif node is not None:
+        yield from node.items()
+
+
+class _Crowd:
+    """A leaf of more keys with one CRC-32 than a dict, copied at each change, should have.
+
+    Whoever chooses the ids can give any number of them the same CRC-32, and a salt would not help,
+    as it is linear. So these keys are in a trie by another hash. It has the methods of a dict that
+    leaves are read and changed by; a copy shares the trie.
+    """
+
+    __slots__ = ("root", "size")
+
+    def __init__(self, root: _Node, size: int) -> None:
+        self.root = root
+        self.size = size
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __iter__(self) -> Iterator[Any]:
+        return map(itemgetter(0), _pairs(self.root))
+
+    def items(self) -> Iterator[tuple[Any, Any]]:
+        return _pairs(self.root)
+
+    def copy(self) -> _Crowd:
+        return _Crowd(self.root, self.size)
+
+    def _leaf(self, key: object) -> dict[Any, Any]:
+        node, code, shift = self.root, _second_hash(key), _SHIFT_TOP
+        while type(node) is tuple:
+            node = node[(code >> shift) & _MASK]
+            shift -= _BITS
+        return node or _NO_LEAF
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._leaf(key)
+
+    def __getitem__(self, key: object) -> Any:  # noqa: ANN401 - what the map holds
+        return self._leaf(key)[key]
+
+    def get(self, key: object, default: object = None) -> Any:  # noqa: ANN401 - as above
+        return self._leaf(key).get(key, default)
+
+    def __setitem__(self, key: object, value: object) -> None:
+        changes = [(_second_hash(key), key, value)]
+        self.root, grown = _change(self.root, _SHIFT_TOP, changes, _second_hash)
+        self.size += grown
+
+    def __delitem__(self, key: object) -> None:
+        self[key] = None
+
+    def pop(self, key: object, _default: None) -> None:
+        self[key] = None
+
+
+def _crowd(leaf: dict[Any, Any]) -> _Crowd:
+    return _Crowd(_fit(leaf, _SHIFT_TOP, _second_hash), len(leaf))
 
 
 def _diff(old: _Node, new: _Node) -> list[Any]:
@@ -156,6 +245,9 @@ def _diff(old: _Node, new: _Node) -> list[Any]:
         before, after = pairs.pop()
         if type(before) is tuple and type(after) is tuple:
             pairs += compress(zip(before, after, strict=True), map(is_not, before, after))
+            continue
+        if type(before) is _Crowd and type(after) is _Crowd:
+            pairs.append((before.root, after.root))
             continue
         found += _differing(_leaf_items(before), _leaf_items(after))
     return found
@@ -232,7 +324,7 @@ class PMap(Mapping[K, V], Generic[K, V]):
         """
         return iter(_diff(old._root, self._root))
 
-    def _leaf(self, key: object) -> dict[K, V]:
+    def _leaf(self, key: object) -> _Leaf:
         """Return the leaf where a key would be; an empty one if there is none.
 
         Every look-up passes here, so it makes few calls.
@@ -247,7 +339,8 @@ class PMap(Mapping[K, V], Generic[K, V]):
 
     def __getitem__(self, key: K) -> V:
         """Raise KeyError if the key is not there."""
-        return self._leaf(key)[key]
+        value: V = self._leaf(key)[key]
+        return value
 
     @overload
     def get(self, key: K, /) -> V | None: ...

@@ -1406,6 +1406,10 @@ class DescribedNode(_message.Message):
     ROLE_FIELD_NUMBER: _builtins.int
     MATCH_INDEX_FIELD_NUMBER: _builtins.int
     LAST_HEARD_MS_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    LEVEL_MIN_FIELD_NUMBER: _builtins.int
+    LEVEL_MAX_FIELD_NUMBER: _builtins.int
+    CONNECTED_FIELD_NUMBER: _builtins.int
     name: _builtins.str
     """The node's name."""
     client_address: _builtins.str
@@ -1418,6 +1422,14 @@ class DescribedNode(_message.Message):
     """Index of the last entry that is known to be on its disk; unset: unknown."""
     last_heard_ms: _builtins.int
     """How long ago, in milliseconds, the answering node last heard of it; unset: never, or it is the node itself."""
+    version: _builtins.str
+    """Holdfast's version on the node; empty: the answering node has not met it, or it is older than this field."""
+    level_min: _builtins.int
+    """The levels at which the node can run; 0: the answering node has not met it."""
+    level_max: _builtins.int
+    """The newest of them."""
+    connected: _builtins.bool
+    """Whether the answering node is connected with it, or is it."""
     def __init__(
         self,
         *,
@@ -1427,10 +1439,14 @@ class DescribedNode(_message.Message):
         role: _builtins.str = ...,
         match_index: _builtins.int | None = ...,
         last_heard_ms: _builtins.int | None = ...,
+        version: _builtins.str = ...,
+        level_min: _builtins.int = ...,
+        level_max: _builtins.int = ...,
+        connected: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_last_heard_ms", b"_last_heard_ms", "_match_index", b"_match_index", "last_heard_ms", b"last_heard_ms", "match_index", b"match_index"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_last_heard_ms", b"_last_heard_ms", "_match_index", b"_match_index", "client_address", b"client_address", "last_heard_ms", b"last_heard_ms", "match_index", b"match_index", "name", b"name", "peer_address", b"peer_address", "role", b"role"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_last_heard_ms", b"_last_heard_ms", "_match_index", b"_match_index", "client_address", b"client_address", "connected", b"connected", "last_heard_ms", b"last_heard_ms", "level_max", b"level_max", "level_min", b"level_min", "match_index", b"match_index", "name", b"name", "peer_address", b"peer_address", "role", b"role", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__last_heard_ms: _TypeAlias = _typing.Literal["last_heard_ms"]  # noqa: Y015
     _WhichOneofArgType__last_heard_ms: _TypeAlias = _typing.Literal["_last_heard_ms", b"_last_heard_ms"]  # noqa: Y015
@@ -1460,6 +1476,9 @@ class DescribeClusterResponse(_message.Message):
     VERSION_FIELD_NUMBER: _builtins.int
     RECOVERY_NUMBER_FIELD_NUMBER: _builtins.int
     DIGEST_FIELD_NUMBER: _builtins.int
+    LEVEL_FIELD_NUMBER: _builtins.int
+    UPGRADE_TO_FIELD_NUMBER: _builtins.int
+    UPGRADE_PROBLEM_FIELD_NUMBER: _builtins.int
     HOLDFAST_FIELD_NUMBER: _builtins.int
     error_code: _errors_pb2.ErrorCode.ValueType
     """What went wrong with the whole call."""
@@ -1483,6 +1502,12 @@ class DescribeClusterResponse(_message.Message):
     """Head of the SHA-256 chain over all entries up to `applied_index`: equal on all nodes at the same index. The nodes
     compare digests of their states among themselves.
     """
+    level: _builtins.int
+    """The level in force on the answering node: what may be written to the log."""
+    upgrade_to: _builtins.int
+    """The level that FinishUpgrade would raise it to; equal to `level` if there is nothing to raise. Set by the leader alone."""
+    upgrade_problem: _builtins.str
+    """Why FinishUpgrade would be refused now, as a sentence; empty: it would not. Set by the leader alone."""
     @_builtins.property
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___DescribedNode]:
         """All nodes, by name."""
@@ -1505,15 +1530,76 @@ class DescribeClusterResponse(_message.Message):
         version: _builtins.str = ...,
         recovery_number: _builtins.int = ...,
         digest: _builtins.bytes = ...,
+        level: _builtins.int = ...,
+        upgrade_to: _builtins.int | None = ...,
+        upgrade_problem: _builtins.str = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "holdfast", b"holdfast", "upgrade_to", b"upgrade_to"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "applied_index", b"applied_index", "cluster_id", b"cluster_id", "commit_index", b"commit_index", "digest", b"digest", "error_code", b"error_code", "holdfast", b"holdfast", "leader", b"leader", "level", b"level", "node", b"node", "nodes", b"nodes", "recovery_number", b"recovery_number", "term", b"term", "upgrade_problem", b"upgrade_problem", "upgrade_to", b"upgrade_to", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__upgrade_to: _TypeAlias = _typing.Literal["upgrade_to"]  # noqa: Y015
+    _WhichOneofArgType__upgrade_to: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__upgrade_to) -> _WhichOneofReturnType__upgrade_to | None: ...
+
+Global___DescribeClusterResponse: _TypeAlias = DescribeClusterResponse  # noqa: Y015
+
+@_typing.final
+class FinishUpgradeRequest(_message.Message):
+    """Ends an upgrade."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___FinishUpgradeRequest: _TypeAlias = FinishUpgradeRequest  # noqa: Y015
+
+@_typing.final
+class FinishUpgradeResponse(_message.Message):
+    """Answer to a FinishUpgrade."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    LEVEL_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """NONE also if there was nothing to raise. INVALID_REQUEST: a node is away, or too old; nothing was changed."""
+    level: _builtins.int
+    """The level in force after the call; 0 with an error."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        level: _builtins.int = ...,
         holdfast: _extras_pb2.ResponseExtras | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied_index", b"applied_index", "cluster_id", b"cluster_id", "commit_index", b"commit_index", "digest", b"digest", "error_code", b"error_code", "holdfast", b"holdfast", "leader", b"leader", "node", b"node", "nodes", b"nodes", "recovery_number", b"recovery_number", "term", b"term", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "holdfast", b"holdfast", "level", b"level"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___DescribeClusterResponse: _TypeAlias = DescribeClusterResponse  # noqa: Y015
+Global___FinishUpgradeResponse: _TypeAlias = FinishUpgradeResponse  # noqa: Y015
 
 @_typing.final
 class TransferLeadershipRequest(_message.Message):

@@ -90,6 +90,11 @@ class AdminServiceStub(object):
                 request_serializer=holdfast_dot_v1_dot_admin__pb2.TransferLeadershipRequest.SerializeToString,
                 response_deserializer=holdfast_dot_v1_dot_admin__pb2.TransferLeadershipResponse.FromString,
                 _registered_method=True)
+        self.FinishUpgrade = channel.unary_unary(
+                '/holdfast.v1.AdminService/FinishUpgrade',
+                request_serializer=holdfast_dot_v1_dot_admin__pb2.FinishUpgradeRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_admin__pb2.FinishUpgradeResponse.FromString,
+                _registered_method=True)
         self.DescribeSettings = channel.unary_unary(
                 '/holdfast.v1.AdminService/DescribeSettings',
                 request_serializer=holdfast_dot_v1_dot_admin__pb2.DescribeSettingsRequest.SerializeToString,
@@ -183,6 +188,13 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def FinishUpgrade(self, request, context):
+        """Raises the level in force to the newest at which all nodes can run; from then on none can go back to an older version.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DescribeSettings(self, request, context):
         """Shows the settings that are kept in the log.
         """
@@ -254,6 +266,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.TransferLeadership,
                     request_deserializer=holdfast_dot_v1_dot_admin__pb2.TransferLeadershipRequest.FromString,
                     response_serializer=holdfast_dot_v1_dot_admin__pb2.TransferLeadershipResponse.SerializeToString,
+            ),
+            'FinishUpgrade': grpc.unary_unary_rpc_method_handler(
+                    servicer.FinishUpgrade,
+                    request_deserializer=holdfast_dot_v1_dot_admin__pb2.FinishUpgradeRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_admin__pb2.FinishUpgradeResponse.SerializeToString,
             ),
             'DescribeSettings': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeSettings,
@@ -564,6 +581,33 @@ class AdminService(object):
             '/holdfast.v1.AdminService/TransferLeadership',
             holdfast_dot_v1_dot_admin__pb2.TransferLeadershipRequest.SerializeToString,
             holdfast_dot_v1_dot_admin__pb2.TransferLeadershipResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def FinishUpgrade(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.AdminService/FinishUpgrade',
+            holdfast_dot_v1_dot_admin__pb2.FinishUpgradeRequest.SerializeToString,
+            holdfast_dot_v1_dot_admin__pb2.FinishUpgradeResponse.FromString,
             options,
             channel_credentials,
             insecure,

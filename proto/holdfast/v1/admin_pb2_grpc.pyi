@@ -59,6 +59,8 @@ class AdminServiceStub:
     """Shows the nodes of the cluster as the answering node sees them. Any node answers."""
     TransferLeadership: _grpc.UnaryUnaryMultiCallable[_admin_pb2.TransferLeadershipRequest, _admin_pb2.TransferLeadershipResponse]
     """Hands the leadership to another node."""
+    FinishUpgrade: _grpc.UnaryUnaryMultiCallable[_admin_pb2.FinishUpgradeRequest, _admin_pb2.FinishUpgradeResponse]
+    """Raises the level in force to the newest at which all nodes can run; from then on none can go back to an older version."""
     DescribeSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DescribeSettingsRequest, _admin_pb2.DescribeSettingsResponse]
     """Shows the settings that are kept in the log."""
     AlterSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.AlterSettingsRequest, _admin_pb2.AlterSettingsResponse]
@@ -91,6 +93,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Shows the nodes of the cluster as the answering node sees them. Any node answers."""
     TransferLeadership: _aio.UnaryUnaryMultiCallable[_admin_pb2.TransferLeadershipRequest, _admin_pb2.TransferLeadershipResponse]  # type: ignore[assignment]
     """Hands the leadership to another node."""
+    FinishUpgrade: _aio.UnaryUnaryMultiCallable[_admin_pb2.FinishUpgradeRequest, _admin_pb2.FinishUpgradeResponse]  # type: ignore[assignment]
+    """Raises the level in force to the newest at which all nodes can run; from then on none can go back to an older version."""
     DescribeSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.DescribeSettingsRequest, _admin_pb2.DescribeSettingsResponse]  # type: ignore[assignment]
     """Shows the settings that are kept in the log."""
     AlterSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.AlterSettingsRequest, _admin_pb2.AlterSettingsResponse]  # type: ignore[assignment]
@@ -186,6 +190,14 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.TransferLeadershipResponse, _abc.Awaitable[_admin_pb2.TransferLeadershipResponse]]:
         """Hands the leadership to another node."""
+
+    @_abc_1.abstractmethod
+    def FinishUpgrade(
+        self,
+        request: _admin_pb2.FinishUpgradeRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.FinishUpgradeResponse, _abc.Awaitable[_admin_pb2.FinishUpgradeResponse]]:
+        """Raises the level in force to the newest at which all nodes can run; from then on none can go back to an older version."""
 
     @_abc_1.abstractmethod
     def DescribeSettings(

@@ -38,9 +38,9 @@ def test_s23_a_failover_changes_no_rule_whatever_the_next_leaders_file_says() ->
 
     async def story() -> None:
         trio = Trio()
+        strict = c.FormCluster("c", (SettingChange("group.max_size", "1"),))
         for node in trio.nodes[1:]:
-            strict = (SettingChange("group.max_size", "1"),)
-            node.actors._forming = c.FormCluster("c", strict)
+            node.actors._forming = lambda: strict
         await trio.elect()
         change = (SettingChange("group.max_size", "2"),)
         await trio.leader.ask(lambda call: c.AlterSettings(c.Caller(call), "", change))

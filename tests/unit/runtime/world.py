@@ -42,7 +42,7 @@ class World:
         self.replica = self._replica()
         self.timers = Timers(self.replica, self._submit, lambda: self.now_ms)
         forming = c.FormCluster("c", QUICK)
-        self.actors = Actors(self.replica, self.timers, {"node-1": "127.0.0.1:1"}, forming)
+        self.actors = Actors(self.replica, self.timers, {"node-1": "127.0.0.1:1"}, lambda: forming)
         self.actors.listen()
 
     def _replica(self) -> FakeReplica:

@@ -25,6 +25,7 @@ from holdfast.coordinator.model.commands import (
     CreatePartitions,
     CreateTopics,
     Growing,
+    RaiseLevel,
 )
 from holdfast.coordinator.model.ids import TopicPartition
 from holdfast.coordinator.model.rejections import PolicyViolation
@@ -118,6 +119,8 @@ def _extra(draft: Draft, since: Mark, command: Growing, grown: Usage) -> int | N
             return 0
         case AlterSettings(group_id=group_id):
             return 0 if group_id else None  # it is how a ceiling is raised
+        case RaiseLevel():
+            return None
         case CommitOffsets():
             return 0 if _offsets_grew(draft, since, command) else 1
         case _ if _is_call(draft, command):

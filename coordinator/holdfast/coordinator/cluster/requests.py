@@ -21,6 +21,7 @@ from holdfast.coordinator.model.commands import (
     DeleteTopics,
     LeaveGroup,
     OneShot,
+    RaiseLevel,
     TriggerRebalance,
 )
 from holdfast.coordinator.model.events import RequestRecorded
@@ -49,7 +50,8 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.state import State
     from holdfast.coordinator.model.stored_replies import StoredReply
 
-_ClusterOneShot: TypeAlias = CreateTopics | CreatePartitions | DeleteTopics | AlterSettings
+_Named: TypeAlias = CreateTopics | CreatePartitions | DeleteTopics | AlterSettings
+_ClusterOneShot: TypeAlias = _Named | RaiseLevel
 
 C = TypeVar("C", bound=OneShot)
 
@@ -102,13 +104,13 @@ def refusal(command: OneShot, rejection: Rejection) -> StoredReply:
             return OffsetsReply(rejection)
         case LeaveGroup():
             return LeaveReply(rejection)
-        case TriggerRebalance():
+        case TriggerRebalance() | RaiseLevel():
             return DoneReply(rejection)
         case _:
             return NamedReply(tuple(NamedResult(name, rejection) for name in _names(command)))
 
 
-def _names(command: DeleteGroup | _ClusterOneShot) -> tuple[str, ...]:
+def _names(command: DeleteGroup | _Named) -> tuple[str, ...]:
     match command:
         case DeleteGroup(group_id=group_id):
             return (group_id,)

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TypeAlias, cast
 
-from holdfast.coordinator.cluster import ceilings, requests, topics
+from holdfast.coordinator.cluster import ceilings, levels, requests, topics
 from holdfast.coordinator.groups import lifecycle
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.group_type import GroupType, Rules
@@ -40,6 +40,7 @@ from holdfast.coordinator.model.commands import (
     FormCluster,
     Growing,
     OneShot,
+    RaiseLevel,
     SealSegment,
 )
 from holdfast.coordinator.model.effects import Decision
@@ -185,3 +186,5 @@ def _one_shot(draft: Draft, command: ForAnyGroup) -> Reply:
             return requests.once(draft, command, topics.delete_topics)
         case AlterSettings():
             return requests.once(draft, command, topics.alter_settings)
+        case RaiseLevel():
+            return requests.once(draft, command, levels.raise_level)

@@ -221,6 +221,14 @@ class AlterSettings:
 
 
 @dataclass(frozen=True, slots=True)
+class RaiseLevel:
+    """AdminService.FinishUpgrade: each node of the cluster can run at this level."""
+
+    caller: Caller
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
 class FormCluster:
     """The first command of a cluster's life: its name and its settings from the bootstrap."""
 
@@ -251,7 +259,13 @@ GroupCommand: TypeAlias = (
     | ExpireOffsets
 )
 ClusterCommand: TypeAlias = (
-    CreateTopics | CreatePartitions | DeleteTopics | AlterSettings | FormCluster | SealSegment
+    CreateTopics
+    | CreatePartitions
+    | DeleteTopics
+    | AlterSettings
+    | RaiseLevel
+    | FormCluster
+    | SealSegment
 )
 Command: TypeAlias = GroupCommand | ClusterCommand
 
@@ -263,6 +277,7 @@ ForAnyGroup: TypeAlias = (
     | CreatePartitions
     | DeleteTopics
     | AlterSettings
+    | RaiseLevel
 )
 """What is asked of a group of any type, or of the cluster; its answer is stored (S14)."""
 OneShot: TypeAlias = LeaveGroup | TriggerRebalance | ForAnyGroup

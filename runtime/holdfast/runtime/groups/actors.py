@@ -97,9 +97,9 @@ class Actors:
         replica: ReplicaLike,
         timers: Timers,
         nodes: Mapping[str, str],
-        forming: c.FormCluster,
+        forming: Callable[[], c.FormCluster],
     ) -> None:
-        """`nodes`: each node's client address. `forming`: the command that creates the cluster."""
+        """`nodes`: each node's client address. `forming`: makes what creates the cluster."""
         self.calls = Calls()
         self._replica, self._timers = replica, timers
         self._nodes, self._forming = dict(sorted(nodes.items())), forming
@@ -285,7 +285,7 @@ class Actors:
             actor = self._actors[group_id] = Actor(group_id, self)
             actor.take_over(on_leading(state, group_id))
         if not state.cluster_id:
-            self.submit(self._forming)
+            self.submit(self._forming())
 
     def on_not_leading(self) -> None:
         """Fail all waiting calls; decide nothing more."""

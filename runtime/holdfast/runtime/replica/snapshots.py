@@ -18,15 +18,18 @@ from queue import Empty, Full, Queue
 from threading import Event, Lock, Thread
 from typing import Final
 
+from holdfast.coordinator.model.levels import LEVEL_MAX
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.runtime.event_log.rests import Rests
 from holdfast.runtime.event_log.tail import Tail
 from holdfast.runtime.replica.image import Image, image_changes, read_image
 from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, StateMachine
-from holdfast.storage.codec.event_codec import CHAIN_START
+from holdfast.storage.codec.event_codec import CHAIN_START, NewerSchema
 from holdfast.storage.disk.files import remove_tree
 from holdfast.storage.disk.priority import idle_disk_for_good
 from holdfast.storage.errors import (
+    DirectoryRefused,
+    Refusal,
     StateContradicted,
     StateFailed,
     StorageError,
@@ -45,6 +48,11 @@ DIRTY_BYTES: Final = 4 << 20
 CHUNK_BYTES: Final = 256 * 1024
 CHUNKS_AHEAD: Final = 8
 """How many chunks wait between a disk and the network, in each direction (S20)."""
+
+_NEWER: Final = (
+    f"its state is of a newer level than {LEVEL_MAX}, the newest at which this version of Holdfast "
+    "can run. Start the node with the version that wrote it, or a later one"
+)
 
 
 class StateSnapshots:
@@ -90,10 +98,13 @@ class StateSnapshots:
     def load(self) -> StateMachine:
         """Load the stored state, from which a start replays the journal's tail.
 
-        Raises `StateDamaged`, or `CodecError` for a record of the state that this version cannot
-        read.
+        Raises `StateDamaged`, `DirectoryRefused` for a state that a newer version wrote, or
+        `CodecError` for a record that no version writes.
         """
-        self._stored, histories = read_image(self._store.load())
+        try:
+            self._stored, histories = read_image(self._store.load())
+        except NewerSchema as error:
+            raise DirectoryRefused(self._store.path, Refusal.NEWER_SCHEMA, _NEWER) from error
         meta = self._store.meta()
         self.tail.begin_at(meta.index if meta else 0)
         return StateMachine(self._stored.state, self._stored.heads, histories)

@@ -61,8 +61,9 @@ from holdfast.v1 import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from holdfast.raft.api import Build
     from holdfast.runtime.ports import HistoryLike, ReplicaLike
     from holdfast.server.config.node_config import NodeConfig
     from holdfast.server.rpc.backup_service import Copies
@@ -81,9 +82,10 @@ class Node:
         copies: Copies,
         server: grpc.aio.Server,
         peer_troubles: Callable[[], Sequence[str]] = tuple,
+        peer_builds: Callable[[], Mapping[str, Build]] = dict,
     ) -> None:
         self.config, self.replica = config, replica
-        self._peer_troubles = peer_troubles
+        self._nodes = Nodes(replica, config.peers, peer_troubles, peer_builds)
         self._server = server
         self.stopped_because: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._led_out = asyncio.Event()
@@ -91,8 +93,7 @@ class Node:
         arrived, self._pace = ArrivedHeartbeats(), Pace()
         self.timers = Timers(replica, self._submit, heard=arrived.heard)
         nodes = {peer.name: str(peer.client_address) for peer in config.peers}
-        forming = FormCluster(config.cluster_id, config.settings)
-        self.actors = Actors(replica, self.timers, nodes, forming)
+        self.actors = Actors(replica, self.timers, nodes, self._forming)
         self._callers = Callers()
         self._reads = Reads(replica, self.actors)
         self.takeovers = Takeovers(replica, history)
@@ -127,6 +128,11 @@ class Node:
     def _submit(self, command: DeadlineFired) -> None:
         self.actors.submit(command)
 
+    def _forming(self) -> FormCluster:
+        """Return the command that creates the cluster, when this node leads it first (S19)."""
+        level = self._nodes.first_level()
+        return FormCluster(self.config.cluster_id, self.config.settings, level)
+
     def _message_bytes_max(self) -> int:
         """Return the bytes of the longest request that the settings in force allow (S7, S23)."""
         return message_bytes_max(settings.of_cluster(self.replica.state).entry_bytes_max)
@@ -147,9 +153,8 @@ class Node:
         offset_pb2_grpc.add_OffsetServiceServicer_to_server(
             OffsetService(self.actors, self._reads, self._callers, self._calls, self._pace), door
         )
-        nodes = Nodes(self.replica, self.config.peers, self._peer_troubles)
         admin_pb2_grpc.add_AdminServiceServicer_to_server(
-            AdminService(self.actors, self._reads, self._callers, nodes, self.takeovers), door
+            AdminService(self.actors, self._reads, self._callers, self._nodes, self.takeovers), door
         )
         log_pb2_grpc.add_LogServiceServicer_to_server(self._log, door)
         backup_pb2_grpc.add_BackupServiceServicer_to_server(self._backups, door)

@@ -12,8 +12,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
-from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN
-from holdfast.raft.api import Build, EngineStopped, RaftError, Settings
+from holdfast.raft.api import EngineStopped, RaftError, Settings
 from holdfast.raft.open import LogConfig
 from holdfast.raft.transport.listening import TransportFailed
 from holdfast.runtime.replica.open import ReplicaConfig, open_replica
@@ -24,7 +23,7 @@ from holdfast.server.process import gc_tuning
 from holdfast.server.process.node import Node, bind
 from holdfast.server.process.open_files import peer_connections_max
 from holdfast.server.process.supervisor import Supervisor
-from holdfast.server.rpc.nodes import VERSION
+from holdfast.server.rpc.nodes import BUILD
 from holdfast.server.security.peer_port import peer_tls
 from holdfast.storage.errors import (
     DirectoryRefused,
@@ -71,7 +70,8 @@ async def _serve(
 ) -> None:
     """Serve with what is open, until the end."""
     node = Node(
-        config, opened.replica, opened.history, opened.backups, server, opened.peer_troubles
+        *(config, opened.replica, opened.history, opened.backups, server),
+        *(opened.peer_troubles, opened.peer_builds),
     )
     supervisor = Supervisor(os.environ, lambda: opened.replica.status().ticks)
     supervisor.listen(opened.replica)
@@ -161,7 +161,7 @@ def _log_config(config: NodeConfig, failpoints: Path | None) -> LogConfig:
         ),
         connections_max=peer_connections_max(len(config.peers)),
         clients_at=str(own.client_address) if own else "",
-        build=Build(VERSION, LEVEL_MIN, LEVEL_MAX),
+        build=BUILD,
         failpoints=failpoints,
     )
 

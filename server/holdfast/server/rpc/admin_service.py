@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from holdfast.coordinator.model import replies
-from holdfast.coordinator.model.commands import DeleteGroup
+from holdfast.coordinator.model.commands import DeleteGroup, RaiseLevel
 from holdfast.coordinator.model.subscriptions import UNSURVEYED
 from holdfast.coordinator.projections.rebalances import KEPT_MAX
 from holdfast.server.guard.answer_size import Encoded, Room
@@ -243,6 +243,20 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         del context
         self._actors.check_serving()
         return self._nodes.transfer(request.node)
+
+    @answered(a.FinishUpgradeResponse)
+    async def FinishUpgrade(
+        self, request: a.FinishUpgradeRequest, context: Context
+    ) -> a.FinishUpgradeResponse:
+        """Raise the level in force, if all nodes are there and can run at a newer one."""
+        self._actors.check_serving()
+        upgrade = self._nodes.upgrade()
+        if upgrade.problem:
+            return admin.unfinished_upgrade(upgrade.problem)
+        got = await self._ask(lambda _, caller: RaiseLevel(caller, upgrade.to), request, context)
+        level = self._actors.state.level
+        logger.info("an operator ended an upgrade: level %d is in force", level)
+        return _placed(admin.finished_upgrade(cast("replies.DoneReply", got.reply), level), got)
 
     async def _ask(
         self,

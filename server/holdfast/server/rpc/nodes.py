@@ -1,16 +1,18 @@
-"""The nodes of the cluster as this node sees them, and the transfer of the leadership."""
+"""The nodes of the cluster as this node sees them, what they run, and the leadership's transfer."""
 
 from __future__ import annotations
 
 from importlib.metadata import PackageNotFoundError, version
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN
+from holdfast.raft.api import Build
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from holdfast.raft.api import PeerStatus, Status
     from holdfast.runtime.ports import ReplicaLike
@@ -26,6 +28,17 @@ def own_version() -> str:
 
 
 VERSION: Final = own_version()
+BUILD: Final = Build(VERSION, LEVEL_MIN, LEVEL_MAX)
+"""What this node runs."""
+
+
+class Upgrade(NamedTuple):
+    """What the end of an upgrade would do now."""
+
+    to: int
+    """The level that would be in force after it."""
+    problem: str
+    """Why it would be refused, as a sentence; empty: it would not."""
 
 
 class Nodes:
@@ -36,9 +49,13 @@ class Nodes:
         replica: ReplicaLike,
         peers: Iterable[Peer],
         troubles: Callable[[], Sequence[str]] = tuple,
+        builds: Callable[[], Mapping[str, Build]] = dict,
     ) -> None:
-        """`troubles`: sentences that say why peers are refused now, or refuse this node."""
-        self._replica, self._troubles = replica, troubles
+        """`troubles`: sentences that say why peers are refused now, or refuse this node.
+
+        `builds`: what each peer runs by its last greeting, also if it is away now.
+        """
+        self._replica, self._troubles, self._builds = replica, troubles, builds
         self._peers = {peer.name: peer for peer in sorted(peers, key=lambda peer: peer.name)}
 
     def described(self) -> a.DescribeClusterResponse:
@@ -54,12 +71,15 @@ class Nodes:
             version=VERSION,
             recovery_number=state.recovery_number,
             digest=self._replica.chain_head,
+            level=state.level,
             holdfast=x.ResponseExtras(
                 log_time_ms=self._replica.log_time_ms(),
                 message="\n".join(self._troubles()) or None,
             ),
         )
         seen = {peer.peer: peer for peer in status.peers}
+        if status.role == "leader":
+            response.upgrade_to, response.upgrade_problem = self.upgrade()
         response.nodes.extend(
             self._node(peer, status, seen.get(name)) for name, peer in self._peers.items()
         )
@@ -72,11 +92,47 @@ class Nodes:
             peer_address=str(peer.peer_address),
             role=_role(peer.name, self._replica.node_id, status, seen),
         )
+        self._tell_build(node, seen)
         if peer.name == self._replica.node_id:
             node.match_index = status.last_index
         elif seen is not None and status.role == "leader":
             node.match_index = seen.acked_index
         return node
+
+    def _tell_build(self, node: a.DescribedNode, seen: PeerStatus | None) -> None:
+        is_own = node.name == self._replica.node_id
+        build = BUILD if is_own else self._builds().get(node.name)
+        node.connected = is_own or (seen is not None and seen.connected)
+        if build is not None:
+            node.version = build.release
+            node.level_min, node.level_max = build.oldest, build.newest
+
+    def upgrade(self) -> Upgrade:
+        """Say what the end of an upgrade would do, by what the connected nodes can run.
+
+        Only the leader knows: it is connected with all nodes that are there.
+        """
+        level = self._replica.state.level
+        connected = {peer.peer for peer in self._replica.status().peers if peer.connected}
+        met = {name: build for name, build in self._builds().items() if name in connected}
+        met[self._replica.node_id] = BUILD
+        if away := [name for name in self._peers if name not in met]:
+            return Upgrade(level, _away(away))
+        newest = min(met[name].newest for name in self._peers)
+        if newest > level or all(met[name].newest == newest for name in self._peers):
+            return Upgrade(max(newest, level), "")
+        return Upgrade(level, _too_old({n: b for n, b in met.items() if b.newest == newest}))
+
+    def first_level(self) -> int:
+        """Return the level that a new cluster begins at: the newest at which all nodes can run.
+
+        Nodes greet each other before they form a cluster (S19); of one that was not met nothing
+        is known, and the upgrade can be ended later.
+        """
+        met = {**self._builds(), self._replica.node_id: BUILD}
+        return min(
+            (met[n].newest if n in met else LEVEL_MIN for n in self._peers), default=LEVEL_MAX
+        )
 
     def transfer(self, node: str) -> a.TransferLeadershipResponse:
         """Tell a node to stand for election; "": the most up-to-date one."""
@@ -100,6 +156,25 @@ class Nodes:
         if target not in ready and target != self._replica.node_id:
             return f"node {target!r} is not connected or not up to date; start it and wait"
         return None
+
+
+def _away(names: Sequence[str]) -> str:
+    """Say that nodes are away, of which it is not known what they run now."""
+    nodes = ", ".join(map(repr, names))
+    return (
+        f"the leader is not connected with {nodes}: what runs there is unknown, and it could not "
+        "go on with the cluster. Start it, and end the upgrade then"
+    )
+
+
+def _too_old(builds: Mapping[str, Build]) -> str:
+    """Say which nodes cannot run at a newer level."""
+    told = ", ".join(
+        f"node {name!r} runs Holdfast {build.release or '(unknown)'}, whose newest level is "
+        f"{build.newest}"
+        for name, build in builds.items()
+    )
+    return f"{told}. Install the newer version there, too, and end the upgrade then"
 
 
 def _role(name: str, own: str, status: Status, seen: PeerStatus | None) -> str:

@@ -13,6 +13,8 @@ from holdfast.server.translate import limits
 from holdfast.server.translate.refusals import code_of, sentence
 from holdfast.server.translate.responses import extras
 from holdfast.v1 import admin_pb2 as a
+from holdfast.v1 import errors_pb2 as e
+from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -210,6 +212,20 @@ def altered_settings(reply: replies.NamedReply) -> a.AlterSettingsResponse:
             for r in reply.results
         ],
         holdfast=extras(error),
+    )
+
+
+def finished_upgrade(reply: replies.DoneReply, level: int) -> a.FinishUpgradeResponse:
+    """Make the response of FinishUpgrade; `level` is in force now."""
+    return a.FinishUpgradeResponse(
+        error_code=code_of(reply.error), level=level, holdfast=extras(reply.error)
+    )
+
+
+def unfinished_upgrade(problem: str) -> a.FinishUpgradeResponse:
+    """Make the refusal of FinishUpgrade, with a sentence that names the nodes."""
+    return a.FinishUpgradeResponse(
+        error_code=e.ERROR_CODE_INVALID_REQUEST, holdfast=x.ResponseExtras(message=problem)
     )
 
 

@@ -138,7 +138,7 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
     r.UnsupportedVersion: Coded(
         e.ERROR_CODE_UNSUPPORTED_VERSION,
         "{what} needs level {needed}; the cluster is at level {level} until an operator ends its "
-        "upgrade",
+        "upgrade: `holdfast cluster upgrade finish`",
     ),
     r.UnknownServerError: Coded(
         e.ERROR_CODE_UNKNOWN_SERVER_ERROR,

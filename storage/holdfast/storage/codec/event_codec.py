@@ -91,6 +91,10 @@ class CodecError(Exception):
         self.where = where
 
 
+class NewerSchema(CodecError):
+    """Bytes that a newer version of Holdfast wrote: sound, but unreadable for this one."""
+
+
 class StateItem(NamedTuple):
     """One record of the state."""
 
@@ -307,7 +311,7 @@ def _parse(kind: Any, data: bytes, where: str) -> Any:  # noqa: ANN401 - a messa
         raise CodecError(f"not readable: {error}", where) from error
     version = message.schema_version
     if not 1 <= version <= SCHEMA_VERSION:
-        raise CodecError(
+        raise (NewerSchema if version else CodecError)(
             f"schema version {version}, but this version of Holdfast reads 1 to {SCHEMA_VERSION}; "
             "if a newer node wrote it, upgrade this one",
             where,

@@ -155,6 +155,10 @@ def test_plain_data_has_numbers_hex_and_names() -> None:
         "client_address": "",
         "peer_address": "",
         "role": "",
+        "version": "",
+        "level_min": 0,
+        "level_max": 0,
+        "connected": False,
     }
     assert "holdfast" not in data
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from harness.core import Core
-from holdfast.coordinator.model.events import Cause, GroupCreated, LogEntry, Part, Proposed
+from holdfast.coordinator.model.events import Cause, Event, GroupCreated, LogEntry, Part, Proposed
 from holdfast.runtime.replica.snapshots import StateSnapshots
 from holdfast.storage.codec.event_codec import encode_entry
 from holdfast.storage.codec.state_image import digest_of
@@ -34,6 +34,15 @@ class Node:
             entry = LogEntry(index, index, (entry_part(index),))
             payload = encode_entry(entry)
             self.snapshots.note(self.machine.apply(index, 1, payload), len(payload))
+
+    def apply(self, group_id: str, event: Event) -> None:
+        """Apply an entry with one event, which comes next."""
+        state = self.machine.state
+        proposed = Proposed(event, Cause("S3", "RaiseLevel"))
+        part = Part(group_id, 1, state.version_of(group_id), (proposed,))
+        payload = encode_entry(LogEntry(1, 1, (part,)))
+        outcome = self.machine.apply(state.applied_index + 1, 1, payload)
+        self.snapshots.note(outcome, len(payload))
 
     def follow(self, core: Core) -> None:
         """Apply what that coordinator's log has beyond this node's state."""

@@ -13,11 +13,18 @@ import pytest
 from harness.consumers import Consumers, owning
 from harness.core import Core
 from harness.poll import until
+from holdfast.coordinator.model.events import LevelRaised
 from holdfast.coordinator.model.state import State
 from holdfast.raft.api import SnapshotFailed, SnapshotMark
 from holdfast.runtime.replica.snapshots import CHUNKS_AHEAD
 from holdfast.runtime.replica.state_machine import StateMachine
-from holdfast.storage.errors import InstallRefused, StateContradicted
+from holdfast.storage.codec import event_codec
+from holdfast.storage.errors import (
+    DirectoryRefused,
+    InstallRefused,
+    Refusal,
+    StateContradicted,
+)
 from holdfast.storage.state.state_install import StateInstall
 from unit.runtime.replica.snapshot_nodes import DEADLINE, Node
 
@@ -56,6 +63,21 @@ def test_a_start_finds_what_was_taken(nodes: tuple[Node, Node]) -> None:
     assert node.digest() == before
     assert node.snapshots.latest() == SnapshotMark(60, 1)
     assert len(node.store.events((0, 0), 1000)) == 60
+
+
+def test_a_state_of_a_level_that_is_unknown_here_is_refused_in_words(
+    nodes: tuple[Node, Node], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3: a node that goes back to an older version after the level was raised."""
+    node, _ = nodes
+    node.apply("", LevelRaised(2))
+    node.take()
+    node.store.close()
+    monkeypatch.setattr(event_codec, "SCHEMA_VERSION", 2)  # as in a version that knows no level 2
+
+    with pytest.raises(DirectoryRefused, match="its state is of a newer level") as refused:
+        node.reopen()
+    assert refused.value.refusal is Refusal.NEWER_SCHEMA
 
 
 def test_s3_a_snapshot_that_contradicts_the_stored_one_is_told_at_the_next_chance(

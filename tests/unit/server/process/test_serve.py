@@ -42,7 +42,8 @@ def serve_until_asked(
 
     async def opened(*_arguments: object) -> Any:  # noqa: ANN401 - what the process holds open
         replica = SimpleNamespace(subscribe=lambda **_: None)
-        return SimpleNamespace(close=close, replica=replica, history=None, peer_troubles=None)
+        told = {"peer_troubles": None, "peer_builds": None, "backups": None}
+        return SimpleNamespace(close=close, replica=replica, history=None, **told)
 
     def asked() -> asyncio.Future[None]:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

@@ -9,6 +9,8 @@ import grpc
 import pytest
 
 from harness.poll import until_told
+from holdfast.coordinator.model.levels import LEVEL_MAX
+from holdfast.server.rpc.nodes import BUILD
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
@@ -275,5 +277,31 @@ def test_k14_groups_are_deleted_one_by_one_and_say_why_not() -> None:
             ]
             assert "members" in answer.results[0].holdfast.message
             assert "nosuch" in answer.results[1].holdfast.message
+
+    asyncio.run(story())
+
+
+def test_an_upgrade_is_not_ended_while_it_is_unknown_what_a_node_runs() -> None:
+    """S3: that node could not read what would be written then."""
+
+    async def story() -> None:
+        async with served() as node:
+            answer = await node.admin.FinishUpgrade(a.FinishUpgradeRequest())
+            assert answer.error_code == ErrorCode.ERROR_CODE_INVALID_REQUEST
+            assert "the leader is not connected with 'node-2'" in answer.holdfast.message
+            assert node.replica.state.level == 1
+
+    asyncio.run(story())
+
+
+def test_an_upgrade_that_is_ended_raises_the_level_once() -> None:
+    async def story() -> None:
+        async with served() as node:
+            node.node._nodes._builds = lambda: {"node-2": BUILD}
+            for _ in range(2):
+                answer = await node.admin.FinishUpgrade(a.FinishUpgradeRequest())
+                assert (answer.error_code, answer.level) == (NONE, LEVEL_MAX)
+            events = [type(record.event).__name__ for record in node.replica.records]
+            assert events.count("LevelRaised") == 1
 
     asyncio.run(story())

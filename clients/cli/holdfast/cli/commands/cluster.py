@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.core import ParameterSource
 
+from holdfast.cli.commands.upgrade import upgrade
 from holdfast.cli.connect import Cluster
 from holdfast.cli.ending import UNREACHED, fail, print_json
 from holdfast.cli.options import as_json, asks_cluster, finds_cluster, refuse, show_json, table
@@ -28,7 +29,10 @@ _folder = click.Path(file_okay=False, path_type=Path)
 
 @click.group()
 def cluster() -> None:
-    """Start a local cluster; show a cluster, or wait for it; hand its leadership over."""
+    """Start a local cluster; show one, or wait for it; hand its leadership over; end an upgrade."""
+
+
+cluster.add_command(upgrade)
 
 
 @cluster.command()
@@ -94,7 +98,7 @@ def status(cluster: Cluster, *, as_json: bool) -> None:
         )
     else:
         table(
-            ("NODE", "ADDRESS", "ROLE", "TERM", "APPLIED", "COMMITTED"),
+            ("NODE", "ADDRESS", "ROLE", "TERM", "APPLIED", "COMMITTED", "VERSION", "LEVEL"),
             (_line(cluster.name_of(address), address, one) for address, one in seen),
         )
         for one in (one for _, one in seen if one):
@@ -121,9 +125,10 @@ def _lacking(seen: Sequence[a.DescribeClusterResponse | None]) -> str:
 
 def _line(name: str, address: str, one: a.DescribeClusterResponse | None) -> tuple[object, ...]:
     if one is None:
-        return (name, address, "silent", "-", "-", "-")
+        return (name, address, "silent", *"-----")
     role = next((node.role for node in one.nodes if node.name == one.node), "unknown")
-    return (one.node, address, role, one.term, one.applied_index, one.commit_index)
+    place = one.term, one.applied_index, one.commit_index
+    return (one.node, address, role, *place, one.version, one.level or "-")
 
 
 @cluster.command()

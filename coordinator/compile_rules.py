@@ -37,10 +37,16 @@ RULES = (
     "coordinator/holdfast/coordinator/groups/lifecycle.py",
     "coordinator/holdfast/coordinator/groups/subscribers.py",
     "coordinator/holdfast/coordinator/groups/usage.py",
+    "coordinator/holdfast/coordinator/projections/rebalances.py",
+    "storage/holdfast/storage/codec/event_codec.py",
     "storage/holdfast/storage/codec/record_head.py",
+    "storage/holdfast/storage/codec/value_reader.py",
+    "storage/holdfast/storage/codec/value_writer.py",
     "storage/holdfast/storage/codec/wire.py",
+    "runtime/holdfast/runtime/replica/state_machine.py",
 )
-"""Folders and files: what decides and folds, and the bytes that are made of each event by hand."""
+"""Folders and files: what decides and folds, what reads and writes the bytes of events, and what
+joins these (docs/adr/0025)."""
 VALUES = ("coordinator/holdfast/coordinator/classic/state.py",)
 """What stays Python within the folders: compiled, a class of values loses the `X | None` of its
 annotations, by which storage finds its message."""
@@ -107,7 +113,9 @@ def compile_into(out: Path) -> None:
     from mypyc.build import mypycify  # noqa: PLC0415 - only a build that compiles has these two
     from setuptools import Distribution  # noqa: PLC0415
 
-    os.environ["MYPYPATH"] = os.pathsep.join([str(ROOT / "coordinator"), str(ROOT / "storage")])
+    os.environ["MYPYPATH"] = os.pathsep.join(
+        str(ROOT / each) for each in ("coordinator", "storage", "runtime")
+    )
     options = ["--config-file=", "--explicit-package-bases", "--namespace-packages"]
     options += [f"--cache-dir={out / 'cache'}", "--ignore-missing-imports"]
     before = Path.cwd()

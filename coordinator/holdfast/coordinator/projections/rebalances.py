@@ -255,11 +255,11 @@ def _parted(
 ) -> tuple[Parted, ...]:
     if len(kept) >= PARTED_MAX:
         return kept
-    gone = (
+    gone = [
         Parted(cut(kind.identify(member).name), held)
         for member in members[:PARTED_MAX]
         if (held := kind.held(member))
-    )
+    ]
     return fitting(islice(chain(kept, gone), PARTED_MAX), weight_of_parted, PARTED_BYTES_MAX)
 
 
@@ -319,10 +319,10 @@ def _with_moves(
 ) -> Rebalance:
     known = owned.keys() | owns.keys()
     differing = [place for place in known if owned.get(place) != owns.get(place)]
-    moves = (
+    moves = [
         Move(cut(place.topic), place.partition, cut(owned.get(place, "")), cut(owns.get(place, "")))
         for place in nsmallest(LISTED_MAX, differing)
-    )
+    ]
     room = REBALANCE_BYTES_MAX - weight(told)
     given = sum(place not in owned for place in differing)
     dropped = sum(place not in owns for place in differing)

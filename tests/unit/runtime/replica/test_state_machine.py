@@ -58,6 +58,7 @@ def test_s3_the_digest_does_not_depend_on_the_histories(core: Core) -> None:
     assert one.digest() == other.digest()
 
 
+@pytest.mark.source("it puts a defect in the place of a function")
 def test_s6_a_record_that_cannot_be_told_stops_nothing(
     core: Core, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

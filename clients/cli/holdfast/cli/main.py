@@ -26,7 +26,7 @@ COMMANDS: Final = {
     "backup": "Back a cluster up while it serves; inspect and verify backups.",
     "certs": "Make an authority; issue, renew and look at certificates.",
     "chaos": "Break a cluster on purpose, under load, and judge whether it held.",
-    "cluster": "Start a local cluster; show one, or wait for it; change its leader; end an upgrade.",
+    "cluster": "Start a local cluster; show or await one; change its leader; end an upgrade.",
     "group": "Look at groups, explain them, remove members, rebalance, delete.",
     "log": "Read the event log; export it from a stopped node; verify it.",
     "node": "Run one node until SIGTERM or SIGINT.",

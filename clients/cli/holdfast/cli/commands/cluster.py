@@ -29,7 +29,7 @@ _folder = click.Path(file_okay=False, path_type=Path)
 
 @click.group()
 def cluster() -> None:
-    """Start a local cluster; show one, or wait for it; change its leader; end an upgrade."""
+    """Start a local cluster; show or await one; change its leader; end an upgrade."""
 
 
 cluster.add_command(upgrade)

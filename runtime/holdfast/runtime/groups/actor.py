@@ -78,6 +78,9 @@ class Desk(Protocol):
     def carry_out(self, group_id: GroupId, effect: Effect) -> None:
         """Start, stop or renew a deadline."""
 
+    def renew(self, group_id: GroupId, renewal: Renew) -> None:
+        """Renew a session; the same as to carry the effect out, for the most frequent one."""
+
     def address_of(self, node: str | None) -> str:
         """Return the `host:port` at which clients reach a node; "" if unknown."""
 
@@ -114,8 +117,7 @@ class Actor:
             return None
         if cached.session_timeout_ms is not None:
             count = self._heartbeats.renewed(self.volatile, member_id)
-            renew = Renew(member_id, cached.session_timeout_ms, count)
-            self._desk.carry_out(self.group_id, renew)
+            self._desk.renew(self.group_id, Renew(member_id, cached.session_timeout_ms, count))
         return cached
 
     def submit(self, command: Command) -> None:

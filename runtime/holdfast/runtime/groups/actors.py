@@ -25,7 +25,7 @@ from holdfast.runtime.groups.tally import Tally
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
 
-    from holdfast.coordinator.model.effects import Effect
+    from holdfast.coordinator.model.effects import Effect, Renew
     from holdfast.coordinator.model.events import Part, Record
     from holdfast.coordinator.model.ids import CallId, GroupId, MemberId
     from holdfast.coordinator.model.state import State
@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.ports import Committed, ReplicaLike
     from holdfast.runtime.time.timers import Timers
+
+    Beat = Callable[[GroupId, Key], CachedAnswer | None]
+    """Answers a plain heartbeat from the cache of its group; None: it has to be decided."""
 
 logger = logging.getLogger(__name__)
 
@@ -119,12 +122,16 @@ class Actors:
         self.check_serving()
         return Call(self, *self.calls.open())
 
-    def beat(self, group_id: GroupId, key: Key) -> CachedAnswer | None:
-        """Answer a plain heartbeat from the cache; None: it has to be decided."""
+    def hearing(self) -> Beat:
+        """Return what answers plain heartbeats from the caches, for this turn of the loop only.
+
+        The lease is looked at here, once for all heartbeats that have arrived together (S10 c).
+        """
+        return self._beat if self._replica.lease_valid() else _no_answer
+
+    def _beat(self, group_id: GroupId, key: Key) -> CachedAnswer | None:
         actor = self._actors.get(group_id)
-        if actor is None or not self._replica.lease_valid():
-            return None
-        return actor.beat(key)
+        return None if actor is None else actor.beat(key)
 
     def submit_leased(self, command: c.Command) -> None:
         """Submit a command at once while the lease holds, else after a read barrier (S10 c).
@@ -255,6 +262,10 @@ class Actors:
         """Start, stop or renew a deadline."""
         self._timers.carry_out(group_id, effect)
 
+    def renew(self, group_id: GroupId, renewal: Renew) -> None:
+        """Renew a session."""
+        self._timers.renew(group_id, renewal)
+
     def idle(self, group_id: GroupId) -> None:
         """Drop the actor of a group that does not exist and has nothing parked or armed."""
         if group_id in self._replica.state.groups:
@@ -318,3 +329,7 @@ class Actors:
         del reason
         if self._replica.leading_term:
             self.on_not_leading()
+
+
+def _no_answer(_group_id: GroupId, _key: Key) -> None:
+    """Answer no heartbeat from a cache: without the lease each has to be decided (S10 c)."""

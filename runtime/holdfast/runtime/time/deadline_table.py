@@ -72,20 +72,19 @@ class DeadlineTable:
         self._running[place] = _Running(at_ms, effect.arming, queued_ms=at_ms)
         self._push(at_ms, place)
 
-    def renew(self, group_id: GroupId, effect: Renew, now_ms: int) -> None:
-        """Renew a session, if it runs."""
+    def renew(self, group_id: GroupId, effect: Renew, now_ms: int) -> bool:
+        """Renew a session, if it runs; return whether it is due earlier than it was."""
         place = _Place(group_id, DeadlineKey(SESSION, effect.member_id))
         running = self._running.get(place)
         if running is None:
-            return
+            return False
         running.renewals = effect.renewals
-        self._move(place, running, now_ms - self._put_off_ms + effect.session_timeout_ms)
-
-    def _move(self, place: _Place, running: _Running, at_ms: int) -> None:
-        running.at_ms = at_ms
-        if at_ms < running.queued_ms:  # the session timeout has become shorter
-            running.queued_ms = at_ms
-            self._push(at_ms, place)
+        at_ms = running.at_ms = now_ms - self._put_off_ms + effect.session_timeout_ms
+        if at_ms >= running.queued_ms:
+            return False
+        running.queued_ms = at_ms  # the session timeout has become shorter
+        self._push(at_ms, place)
+        return True
 
     def at_ms(self, group_id: GroupId, key: DeadlineKey) -> int | None:
         """Return when a deadline fires, unless it is renewed; None if it does not run."""

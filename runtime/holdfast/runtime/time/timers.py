@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.coordinator.model.commands import DeadlineFired
-    from holdfast.coordinator.model.effects import Effect
+    from holdfast.coordinator.model.effects import Effect, Renew
     from holdfast.coordinator.model.ids import GroupId
     from holdfast.coordinator.model.volatile import DeadlineKey
     from holdfast.runtime.ports import ReplicaLike
@@ -66,6 +66,11 @@ class Timers:
         """Arm, cancel or renew a deadline."""
         self._deadlines.carry_out(group_id, effect, self._now_ms())
         self._plan()
+
+    def renew(self, group_id: GroupId, renewal: Renew) -> None:
+        """Renew a session."""
+        if self._deadlines.renew(group_id, renewal, self._now_ms()):
+            self._plan()
 
     def left_ms(self, group_id: GroupId, key: DeadlineKey) -> int | None:
         """Return the ms until a deadline fires; 0: it has fired; None: it does not run here."""

@@ -54,7 +54,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     @answered(g.HeartbeatResponse)
     async def Heartbeat(self, request: g.HeartbeatRequest, context: Context) -> g.HeartbeatResponse:
         """Renew a member's session; answer from the cache if nothing has changed for it."""
-        if (before := answered_before(self._actors, request)) is not None:
+        if (before := answered_before(self._actors.hearing(), request)) is not None:
             return before
         return await self._calls.ask(self._calls.heartbeat, request, context)
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.ids import CallId, GroupId, MemberId
     from holdfast.coordinator.model.replies import HeartbeatReply
     from holdfast.coordinator.model.state import Group
-    from holdfast.runtime.groups.actors import Actors, Call
+    from holdfast.runtime.groups.actors import Actors, Beat, Call
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.rpc.callers import Callers, Context
     from holdfast.server.rpc.takeovers import Takeovers
@@ -198,8 +198,9 @@ class HeartbeatStreams:
         made = g.HeartbeatBatchResponse(batch=batch.batch)
         try:
             async for some in chunks(batch.requests, AT_ONCE):
+                hearing = self._actors.hearing()
                 for request in some:  # if one fails, those before it must be given up
-                    begun.append(self._begin(stream, request, context))  # noqa: PERF401 - as said
+                    begun.append(self._begin(stream, request, context, hearing))  # noqa: PERF401 - as said
             heard()
             async for pairs in chunks(list(zip(batch.requests, begun, strict=True)), AT_ONCE):
                 made.responses.extend(
@@ -218,10 +219,10 @@ class HeartbeatStreams:
         return made
 
     def _begin(
-        self, stream: _Stream, request: g.HeartbeatRequest, context: Context
+        self, stream: _Stream, request: g.HeartbeatRequest, context: Context, hearing: Beat
     ) -> Call | g.HeartbeatResponse:
         """Answer one heartbeat from the cache, or submit it; a malformed one is answered alone."""
-        if (response := answered_before(self._actors, request)) is not None:
+        if (response := answered_before(hearing, request)) is not None:
             self._carry(stream, request)
             return response
         try:
@@ -301,13 +302,16 @@ class HeartbeatStreams:
             )
 
 
-def answered_before(actors: Actors, request: g.HeartbeatRequest) -> g.HeartbeatResponse | None:
-    """Return the cached answer to a heartbeat; None if the heartbeat has to be decided."""
+def answered_before(hearing: Beat, request: g.HeartbeatRequest) -> g.HeartbeatResponse | None:
+    """Return the cached answer to a heartbeat; None if the heartbeat has to be decided.
+
+    `hearing`: from `Actors.hearing`, asked in this turn of the loop.
+    """
     if request.HasField("holdfast"):
         return None
     instance = request.group_instance_id if request.HasField("group_instance_id") else None
     key = (request.generation_id, request.member_id, instance)
-    cached = actors.beat(request.group_id, key)
+    cached = hearing(request.group_id, key)
     return None if cached is None else responses.cached(cached)
 
 

@@ -48,6 +48,16 @@ def test_a_renewal_may_shorten_a_session() -> None:
     assert table.due(5_000) == []
 
 
+def test_a_renewal_says_whether_somebody_must_look_earlier_than_was_planned() -> None:
+    """S9: a session that ends earlier than any other would else be noticed late."""
+    table = armed(Arm(M, 7, 1_000))
+
+    assert not table.renew("g", Renew("m", 1_000, 1), 10)
+    assert table.renew("g", Renew("m", 50, 2), 20)
+    assert not table.renew("g", Renew("stranger", 1, 1), 30)
+    assert table.next_due_ms() == 70
+
+
 def test_arming_again_replaces() -> None:
     table = armed(Arm(M, 7, 100), Arm(M, 8, 300))
 

@@ -13,7 +13,13 @@ from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.rejections import RebalanceInProgress
 from holdfast.runtime.errors import Crashed, NotCoordinator
 from holdfast.server.rpc.callers import Callers, Context
-from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams, _Stream, answered_before
+from holdfast.server.rpc.heartbeat_stream import (
+    AT_ONCE,
+    HeartbeatStreams,
+    _Stream,
+    answered_before,
+)
+from holdfast.server.rpc.takeovers import Takeovers
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
 from unit.runtime.world import World, joining
@@ -25,6 +31,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.model.ids import CallId
     from holdfast.coordinator.model.replies import JoinReply
+    from holdfast.runtime.ports import HistoryLike
 
 
 async def member(node: Served, instance_id: str = "i1") -> g.JoinGroupResponse:
@@ -180,7 +187,7 @@ def test_an_unchanged_heartbeat_renews_the_session_as_a_decided_one_does() -> No
         member = await world.member()
         await world.beat("i1", member)
         world.now_ms = 9_000
-        heard = [answered_before(world.actors, message(member)) for _ in range(3)]
+        heard = [answered_before(world.actors.hearing(), message(member)) for _ in range(3)]
         await world.at(18_999)
         early = world.events("MemberExpired")
         await world.at(19_001)
@@ -201,7 +208,7 @@ def test_an_unchanged_heartbeat_is_decided_anew_once_anything_has_changed() -> N
         await world.beat("i1", member)
         newcomer = world.ask(joining("i2"))
         await world.settle()
-        remembered = answered_before(world.actors, message(member))
+        remembered = answered_before(world.actors.hearing(), message(member))
         reply = await world.beat("i1", member)
         newcomer.cancel()
 
@@ -219,7 +226,7 @@ def test_without_the_lease_no_heartbeat_is_answered_before_a_majority_was_heard(
         member = await world.member()
         await world.beat("i1", member)
         world.replica.lease = False
-        remembered = answered_before(world.actors, message(member))
+        remembered = answered_before(world.actors.hearing(), message(member))
         reply = await world.beat("i1", member)
         confirmed = world.replica.barriers
         world.replica.barrier_passes = False
@@ -228,6 +235,25 @@ def test_without_the_lease_no_heartbeat_is_answered_before_a_majority_was_heard(
 
         assert remembered is None
         assert (reply.error, confirmed) == (None, 1)
+
+    asyncio.run(story())
+
+
+def test_the_lease_is_looked_at_again_whenever_other_calls_may_have_been_served() -> None:
+    """S10 c: it ends between two slices of a batch, so the second is decided behind a barrier."""
+
+    async def story() -> None:
+        world = await World().lead()
+        member = await world.member()
+        await world.beat("i1", member)
+        takeovers = Takeovers(world.replica, cast("HistoryLike", None))
+        streams = HeartbeatStreams(world.replica, world.actors, Callers(), takeovers)
+        batch = g.HeartbeatBatch(batch=1, requests=[message(member) for _ in range(AT_ONCE + 1)])
+        asyncio.get_running_loop().call_soon(lambda: setattr(world.replica, "lease", False))
+        answer = await streams._answer(_Stream(), batch, cast("Context", None))
+
+        assert world.replica.barriers == 1
+        assert [one.error_code for one in answer.responses] == [e.ERROR_CODE_NONE] * (AT_ONCE + 1)
 
     asyncio.run(story())
 

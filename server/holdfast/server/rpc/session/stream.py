@@ -185,7 +185,7 @@ class Stream:
 
     def _submit(self, one: OpenCall, kind: MemberCall[Any, Any], parts: Sequence[Any]) -> None:
         if kind is self._desk.calls.heartbeat:
-            one.made = answered_before(self._desk.actors, one.request)
+            one.made = answered_before(self._desk.actors.hearing(), one.request)
             if one.made is not None:
                 return
         with self._desk.actors.open() as call:

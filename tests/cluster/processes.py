@@ -36,7 +36,7 @@ from holdfast.v1.admin_pb2_grpc import AdminServiceStub
 from holdfast.v1.errors_pb2 import ERROR_CODE_NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
 PATIENCE_SECONDS = 60.0
 """How long a test waits for what must come about; far more than it ever takes."""
@@ -78,6 +78,8 @@ class RunningCluster:
         self._brought_back: list[subprocess.Popen[bytes]] = []
         self._channels: dict[str, grpc.Channel] = {}
         self._seen_pids: set[int] = set()
+        self.environment: Mapping[str, str] | None = None
+        """Of the nodes that are brought back, if they run another version; None: ours."""
 
     # --- what it says of itself ---
 
@@ -238,13 +240,21 @@ class RunningCluster:
             assert process.poll() is None, self.words(name)
         return [*started.values()]
 
+    def try_to_start(self, name: str) -> str:
+        """Start a dead node that is to be refused; return what it says until it ends."""
+        before = len(self.words(name))
+        process = self._start(name, (), ())
+        poll(lambda: process.poll() is not None, f"{name} has ended")
+        assert process.returncode == 1, self.words(name)
+        return self.words(name)[before:]
+
     def _start(
         self, name: str, options: Sequence[str], limit: Sequence[str]
     ) -> subprocess.Popen[bytes]:
         with (self.directory / name / "node.log").open("ab") as log:
             process = subprocess.Popen(
                 [*limit, *_COMMAND, "node", "--config", str(self.file(name)), *options],
-                env=environment(),
+                env=self.environment or environment(),
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,

@@ -1,4 +1,4 @@
-"""Levels: which version of Holdfast first understands what is written.
+"""Levels: which version of Holdfast first understands what is written (docs/adr/0026).
 
 The level in force (`State.level`) says what may stand on the log, in the state, and between nodes.
 Every node of a cluster can run at it, so a newer version writes nothing above it, and each node

@@ -20,7 +20,8 @@ from bench.group import PARTITIONS_EACH, PROTOCOL, REBALANCE_MS, SESSION_MS, ass
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.server.config.node_config import Tls
 from holdfast.server.rpc.grpc_options import server_options
-from holdfast.server.security.client_port import server_credentials
+from holdfast.server.security.client_port import ClientPort
+from holdfast.server.security.credentials import read_credentials
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import group_pb2_grpc, offset_pb2_grpc
@@ -159,7 +160,7 @@ async def serve(tls: Tls) -> None:
     """Serve until standard input ends."""
     server = grpc.aio.server(options=server_options(REGISTRY["log.entry_bytes_max"].most))
     add_services(server)
-    port = server.add_secure_port("127.0.0.1:0", server_credentials(tls))
+    port = server.add_secure_port("127.0.0.1:0", ClientPort(read_credentials(tls)).credentials)
     await server.start()
     print(port, flush=True)
     await asyncio.to_thread(sys.stdin.read)

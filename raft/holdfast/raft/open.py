@@ -7,6 +7,7 @@ are passed in.
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -47,6 +48,8 @@ class LogConfig:
     """Where this node serves clients, host:port; told to clients that call the peer port."""
     build: Build = UNTOLD
     """What this node runs, as its peers are told."""
+    connection_seconds: float = math.inf
+    """How old a connection between nodes may become before another takes its place."""
     failpoints: Path | None = None
     """For tests only, see `journal.failpoints`."""
 
@@ -71,6 +74,7 @@ class PeerCalls:
             config.build,
         )
         self.transport.send_clients_to(config.clients_at)
+        self.transport.end_connections_after(config.connection_seconds)
 
     def tell_level(self, level: Callable[[], int]) -> None:
         """Have greetings tell the level in force that `level` returns; 0: none is known."""
@@ -110,6 +114,13 @@ class OpenLog:
     def peer_builds(self) -> Mapping[str, Build]:
         """Return what each peer runs by its last greeting, also if it is away now."""
         return self._calls.transport.builds()
+
+    def replace_tls(self, tls: PeerTls) -> None:
+        """Have new connections between nodes use other credentials. Any thread.
+
+        Raises TlsUnusable, and keeps those in force.
+        """
+        self._calls.transport.replace_tls(tls)
 
     def peer_troubles(self) -> Sequence[str]:
         """Return sentences about peers that are refused now, or refuse this node."""

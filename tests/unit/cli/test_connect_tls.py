@@ -16,7 +16,8 @@ from holdfast.cli.main import main
 from holdfast.server.config.node_config import Tls
 from holdfast.server.security import certificates
 from holdfast.server.security.certificates import Authority, issue, make_authority
-from holdfast.server.security.client_port import server_credentials
+from holdfast.server.security.client_port import ClientPort
+from holdfast.server.security.credentials import read_credentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -44,7 +45,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
     mine = issue(authority, tmp_path / "mine", "me", "holdfast://client/me", [])
     stranger = issue(other, tmp_path / "stranger", "me", "holdfast://client/me", [])
     server = grpc.server(ThreadPoolExecutor(1))
-    secure = server.add_secure_port("127.0.0.1:0", server_credentials(node))
+    secure = server.add_secure_port("127.0.0.1:0", ClientPort(read_credentials(node)).credentials)
     plain = server.add_insecure_port("127.0.0.1:0")
     server.start()
     yield Place(f"127.0.0.1:{secure}", f"127.0.0.1:{plain}", authority, mine, stranger)

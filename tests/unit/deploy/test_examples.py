@@ -16,6 +16,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 from holdfast.raft.transport.tls import PeerTls
 from holdfast.server.config.node_config import load
 from holdfast.server.security.client_port import principal_of
+from holdfast.server.security.credentials import read_credentials
 from holdfast.server.security.peer_port import peer_tls
 from unit.raft.transport.transports import Nodes, addresses
 
@@ -59,9 +60,10 @@ def test_the_certificates_of_the_readme_are_what_nodes_ask_for(tmp_path: Path) -
     shutil.copy(DEPLOY / "node.toml", tmp_path)
     they_find_each_other(tmp_path)
 
-    shown = peer_tls(load(tmp_path / "node.toml", {}, ()))
+    config = load(tmp_path / "node.toml", {}, ())
+    assert config.tls is not None
+    shown = peer_tls(config, read_credentials(config.tls))
 
-    assert shown is not None
     assert not shown.accept_old_names
     assert principal_of((tmp_path / "billing.pem").read_bytes()) == "holdfast://client/billing"
     assert stat.S_IMODE((tmp_path / "node-1.key").stat().st_mode) == 0o600

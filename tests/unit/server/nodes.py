@@ -16,7 +16,8 @@ from holdfast.server.config.address import Address
 from holdfast.server.config.node_config import NodeConfig, Peer
 from holdfast.server.process.node import Node
 from holdfast.server.rpc.grpc_options import server_options
-from holdfast.server.security.client_port import server_credentials
+from holdfast.server.security.client_port import ClientPort
+from holdfast.server.security.credentials import read_credentials
 from holdfast.v1 import (
     admin_pb2,
     admin_pb2_grpc,
@@ -92,7 +93,11 @@ async def served(*, leading: bool = True, tls: Tls | None = None) -> AsyncIterat
     replica = FakeReplica()
     server = grpc.aio.server(options=server_options(REGISTRY["log.entry_bytes_max"].most))
     port = server.add_insecure_port("127.0.0.1:0")
-    secure = server.add_secure_port("127.0.0.1:0", server_credentials(tls)) if tls else None
+    secure = (
+        server.add_secure_port("127.0.0.1:0", ClientPort(read_credentials(tls)).credentials)
+        if tls
+        else None
+    )
     node = Node(config(), replica, FakeHistory(replica), NoCopies(), server)
     await node.start()
     if leading:

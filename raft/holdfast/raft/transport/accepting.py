@@ -75,10 +75,9 @@ class Port:
         self._identity, self._rooms, self._place = identity, rooms, place
         self._trouble, self._strangers = trouble, Trouble()
         try:
-            contexts = identity.contexts
+            _ = identity.contexts  # made now, so that a start fails rather than each caller
         except TlsUnusable as error:
             raise TransportFailed(place.listen, str(error), _OTHER_FILES) from error
-        self._accepting = contexts.accepting if contexts else None
         self._guests: dict[int, Guest] = {}
         self._listeners = {each.fileno(): each for each in listen(place.listen)}
         self._poller = Poller()
@@ -146,9 +145,9 @@ class Port:
         try:
             connection.settimeout(0)
             peer_options.set_options(connection)
-            if self._accepting is not None:
+            if contexts := self._identity.contexts:
                 step = self._shake_hands
-                connection = self._accepting.wrap_socket(
+                connection = contexts.accepting.wrap_socket(
                     connection, server_side=True, do_handshake_on_connect=False
                 )
             guest = Guest(connection, step, host)

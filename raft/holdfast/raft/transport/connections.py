@@ -29,7 +29,7 @@ class ConnectionEnded(OSError):
 class Incoming:
     """What one peer sends."""
 
-    __slots__ = ("_reader", "connection", "has_more", "heard_at", "peer", "protocol")
+    __slots__ = ("_reader", "connection", "has_more", "heard_at", "peer", "protocol", "since")
 
     def __init__(
         self, peer: str, connection: socket.socket, now: float, protocol: int = OURS.newest
@@ -38,6 +38,7 @@ class Incoming:
         connection.settimeout(0)
         self.protocol = protocol
         self.peer, self.connection, self.heard_at = peer, connection, now
+        self.since = now
         self.has_more = True
         """Whether a read may bring something of which the poller does not tell."""
         self._reader = FrameReader()

@@ -9,7 +9,6 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Callable, Mapping
-from functools import cached_property
 from typing import Final
 
 from holdfast.raft.api import UNTOLD, Build
@@ -33,6 +32,7 @@ class Identity:
     ) -> None:
         """`peers`: the peer address of every other node. `tls` None: loopback only."""
         self.cluster_id, self.node, self.peers, self.tls = cluster_id, node, peers, tls
+        self._contexts: Contexts | None = None
         self._build = build
         self.level: Callable[[], int] = lambda: 0
         """Tells the level in force as far as this node knows; 0: it knows of none."""
@@ -42,10 +42,16 @@ class Identity:
         """What this node speaks and runs now."""
         return OURS._replace(build=self._build, level=self.level())
 
-    @cached_property
+    @property
     def contexts(self) -> Contexts | None:
-        """The TLS of both directions. Raises TlsUnusable."""
-        return contexts(self.tls) if self.tls is not None else None
+        """The TLS of both directions, as it is in force now. Raises TlsUnusable."""
+        if self._contexts is None and self.tls is not None:
+            self._contexts = contexts(self.tls)
+        return self._contexts
+
+    def replace_tls(self, tls: PeerTls) -> None:
+        """Have new connections use others. Raises TlsUnusable, and keeps what was in force."""
+        self._contexts, self.tls = contexts(tls), tls
 
     def greeting(self, peer: str, method: str = "") -> Greeting:
         """Return what this node says to a peer first."""

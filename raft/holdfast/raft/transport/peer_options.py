@@ -42,6 +42,11 @@ timers."""
 WRITE_BYTES: Final = 64 * 1024
 """Frames that wait are joined up to about this size, so that many small ones pay for one send."""
 
+RENEWED_AT: Final = (0.7, 0.85)
+"""The part of its longest age at which a connection is replaced by its dialler: between these two,
+so that not all are replaced at once, and there is time for more attempts."""
+RENEW_AGAIN_PART: Final = 0.02
+"""The part of the longest age after which such an attempt that has failed is repeated."""
 REDIAL_SECONDS: Final = 0.05
 REFUSED_SECONDS: Final = 0.5
 """Pause before a peer that refused, or was refused, is dialled again: no retry mends that."""

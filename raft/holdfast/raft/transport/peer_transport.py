@@ -11,6 +11,8 @@ one is delivered after it. Nothing on this port unpickles, and nothing but the s
 from __future__ import annotations
 
 import logging
+import math
+import random
 import socket
 import threading
 import time
@@ -24,6 +26,7 @@ from holdfast.raft.transport.accepting import Place, Port, Rooms
 from holdfast.raft.transport.dialling import Dialler, Greeted, PeerRefused
 from holdfast.raft.transport.identity import Identity
 from holdfast.raft.transport.listening import TransportFailed
+from holdfast.raft.transport.peer_options import RENEW_AGAIN_PART, RENEWED_AT
 from holdfast.raft.transport.peer_trouble import Trouble
 from holdfast.raft.transport.poller import Poller
 from holdfast.raft.transport.side_calls import Answer, SideCalls
@@ -44,8 +47,10 @@ class _Link:
     """Connections that the engine's thread has not taken yet."""
     build: Build | None = None
     """What the peer runs by its last greeting; None: it has not been met."""
-    down: threading.Event = field(default_factory=threading.Event)
-    """Set when the outgoing connection has ended, so that the peer is dialled again."""
+    down: threading.Event = field(default_factory=lambda: _set(threading.Event()))
+    """Set while there is no outgoing connection, so that the peer is dialled."""
+    is_replacing: bool = False
+    """Whether another outgoing connection is being made in place of one that still serves."""
 
     def close(self) -> None:
         """Close what nobody has taken, and let the thread that dials go on."""
@@ -54,6 +59,11 @@ class _Link:
                 each.connection.close()
         self.incoming = self.outgoing = None
         self.down.set()
+
+
+def _set(event: threading.Event) -> threading.Event:
+    event.set()
+    return event
 
 
 class PeerTransport:
@@ -89,6 +99,7 @@ class PeerTransport:
         """Where the engine's thread waits."""
         self._wake: Callable[[], None] = lambda: None
         self._has_new = False
+        self._age_seconds = math.inf
         self._streams: Streams | None = None
         """The engine's thread's own."""
 
@@ -109,6 +120,17 @@ class PeerTransport:
         """Set the address, host:port, that clients at the wrong port are told; before `start`."""
         self._place = self._place._replace(clients_at=address)
 
+    def end_connections_after(self, seconds: float) -> None:
+        """Before `start`: let no connection become older. Its dialler replaces it before.
+
+        So who is not let in any more, by new credentials, is out after that time.
+        """
+        self._age_seconds = seconds
+
+    def replace_tls(self, tls: PeerTls) -> None:
+        """Have new connections use other credentials. Any thread. Raises TlsUnusable."""
+        self._identity.replace_tls(tls)
+
     def offer(self, method: str, answer: Answer) -> None:
         """Before `start`: have `answer` serve calls of `method`, one at a time for each peer."""
         self._calls.offer(method, answer)
@@ -126,7 +148,10 @@ class PeerTransport:
         """Listen and dial. Raises TransportFailed if the port cannot be served."""
         self._wake = wake
         self._poller = poller = Poller()
-        self._streams = Streams(handler, poller, self._dial_again, self._trouble)
+        self._streams = Streams(
+            *(handler, poller, self._dial_again, self._trouble),
+            *(self._is_replacing, self._age_seconds),
+        )
         rooms = Rooms(self._take_in, self._calls.reserve, self._calls.serve)
         try:
             self._port = Port(self._identity, rooms, self._trouble, self._place)
@@ -201,36 +226,62 @@ class PeerTransport:
         self._wake()
 
     def _dial_for_ever(self, peer: str) -> None:
+        link = self._links[peer]
         while not self._closed.is_set():
-            pause = peer_options.REDIAL_SECONDS
-            try:
-                self._hold(peer, self._dialler.dial(peer))
-            except PeerRefused as error:
-                if not self._closed.is_set():
-                    self._trouble.warn(f"to {peer}", str(error))
-                pause = peer_options.REFUSED_SECONDS
-            except OSError as error:
-                logger.debug("no connection to %s: %s", peer, error)
-            except Exception as error:  # noqa: BLE001 - one odd answer must not end all dialling
-                address = self._identity.peers[peer]
-                problem = f"node {peer!r} cannot be dialled at {address}: {error!r}. It is dialled "
-                self._trouble.warn(f"to {peer}", problem + "again; is its peer address right?")
-                pause = peer_options.REFUSED_SECONDS
-            self._closed.wait(pause)
+            pause = self._dial(peer)
+            if pause is None or not link.down.is_set():
+                self._wait_while_up(link, is_new=pause is None)
+            else:
+                self._closed.wait(pause)
 
-    def _hold(self, peer: str, dialled: Greeted) -> None:
-        """Leave a connection to the engine's thread, and wait until it has ended."""
+    def _wait_while_up(self, link: _Link, *, is_new: bool) -> None:
+        """Wait until the outgoing connection has ended, or it is time to replace it.
+
+        `is_new`: it has just been made; else an attempt to replace it has failed.
+        """
+        if self._age_seconds == math.inf:
+            link.down.wait()
+            return
+        part = random.uniform(*RENEWED_AT) if is_new else RENEW_AGAIN_PART  # noqa: S311 - no secret
+        link.is_replacing = not link.down.wait(self._age_seconds * part)
+
+    def _dial(self, peer: str) -> float | None:
+        """Dial once. Return None if the connection is made, else the pause before the next time."""
+        pause = peer_options.REDIAL_SECONDS
+        try:
+            self._hand_over(peer, self._dialler.dial(peer))
+        except PeerRefused as error:
+            if not self._closed.is_set():
+                self._trouble.warn(f"to {peer}", str(error))
+            pause = peer_options.REFUSED_SECONDS
+        except OSError as error:
+            logger.debug("no connection to %s: %s", peer, error)
+        except Exception as error:  # noqa: BLE001 - one odd answer must not end all dialling
+            address = self._identity.peers[peer]
+            problem = f"node {peer!r} cannot be dialled at {address}: {error!r}. It is dialled "
+            self._trouble.warn(f"to {peer}", problem + "again; is its peer address right?")
+            pause = peer_options.REFUSED_SECONDS
+        else:
+            return None
+        self._links[peer].is_replacing = False
+        self._wake()  # the old connection may have ended meanwhile: now that is told
+        return pause
+
+    def _hand_over(self, peer: str, dialled: Greeted) -> None:
+        """Leave a connection to the engine's thread."""
         self._trouble.over(f"to {peer}")
         link = self._links[peer]
         with self._lock:
             if self._closed.is_set():
                 dialled.connection.close()
                 return
+            older, link.outgoing = link.outgoing, dialled
             link.down.clear()
-            link.outgoing, link.build = dialled, dialled.versions.build
+            link.build = dialled.versions.build
             self._has_new = True
+        if older is not None:
+            older.connection.close()
         self._wake()
-        link.down.wait()
 
     # --- the engine's thread ---
 
@@ -239,6 +290,8 @@ class PeerTransport:
         with self._lock:
             new = [(peer, each.incoming, each.outgoing) for peer, each in self._links.items()]
             for each in self._links.values():
+                if each.outgoing is not None:
+                    each.is_replacing = False
                 each.incoming = each.outgoing = None
             self._has_new = False
         for peer, incoming, outgoing in new:
@@ -246,6 +299,9 @@ class PeerTransport:
                 streams.add_incoming(peer, incoming.connection, now, _protocol(incoming))
             if outgoing is not None:
                 streams.add_outgoing(peer, outgoing.connection, now, _protocol(outgoing))
+
+    def _is_replacing(self, peer: str) -> bool:
+        return self._links[peer].is_replacing
 
     def _dial_again(self, peer: str) -> None:
         self._calls.peer_is_gone(peer)

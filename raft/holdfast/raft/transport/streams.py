@@ -7,6 +7,7 @@ nothing here ever waits but `wait`. Knows no certificate and no other thread.
 from __future__ import annotations
 
 import logging
+import math
 import socket
 from collections.abc import Callable
 from typing import Final
@@ -42,13 +43,18 @@ class Streams:
         poller: Poller,
         on_down: Callable[[str], None],
         trouble: Trouble,
+        is_replacing: Callable[[str], bool] = lambda _: False,
+        age_seconds: float = math.inf,
     ) -> None:
         """`on_down`: hears, after the handler, of each outgoing connection that has ended.
 
-        `trouble`: takes the warnings.
+        `trouble`: takes the warnings. `is_replacing`: whether another outgoing connection to a peer
+        is about to come. The peer ends the old one then, and nobody is told: the peer's process
+        lives, and who led still does. `age_seconds`: how long a peer may send on one connection.
         """
         self._handler, self._poller, self._on_down = handler, poller, on_down
         self._trouble, self._rivals = trouble, Rivals(trouble)
+        self._is_replacing, self._age_seconds = is_replacing, age_seconds
         self._incoming: dict[str, Incoming] = {}
         self._outgoing: dict[str, Outgoing] = {}
         self._by_descriptor: dict[int, Incoming | Outgoing] = {}
@@ -73,7 +79,14 @@ class Streams:
     def add_outgoing(
         self, peer: str, connection: socket.socket, now: float, protocol: int = OURS.newest
     ) -> None:
-        """Send on a connection; the one before has ended."""
+        """Send on a connection, and no more on the one before.
+
+        What waited to be sent on that is lost. The handler hears of a new connection, and sends
+        again what was not acknowledged.
+        """
+        if older := self._outgoing.pop(peer, None):
+            self._forget(older)
+        self._ended = [each for each in self._ended if each != peer]
         link = self._outgoing[peer] = Outgoing(peer, connection, now, protocol)
         self._add(link)
         self._handler.on_connected(peer)
@@ -116,7 +129,10 @@ class Streams:
 
     def tell_of_ended(self) -> None:
         """Tell of the outgoing connections that have ended since the last time."""
-        ended, self._ended = self._ended, []
+        if not self._ended:
+            return
+        ended = [peer for peer in self._ended if not self._is_replacing(peer)]
+        self._ended = [peer for peer in self._ended if peer not in ended]
         for peer in ended:
             self._handler.on_disconnected(peer)
             self._on_down(peer)
@@ -130,7 +146,8 @@ class Streams:
     @property
     def has_more(self) -> bool:
         """Whether something is to be done of which the poller does not tell."""
-        return bool(self._ended) or any(link.has_more for link in self._incoming.values())
+        is_told = any(not self._is_replacing(peer) for peer in self._ended)
+        return is_told or any(link.has_more for link in self._incoming.values())
 
     def turn(self, now: float) -> None:
         """Read and write what is ready. `now`: seconds of the monotone clock.
@@ -196,8 +213,17 @@ class Streams:
             self._end(link, error)
 
     def _look_for_silence(self, now: float) -> None:
-        """End what is silent, but read it once more before: this process may have stood still."""
+        """End what is silent, but read it once more before: this process may have stood still.
+
+        And what is too old: its dialler has not replaced it in time, or is not let in any more.
+        """
         for incoming in list(self._incoming.values()):
+            if now - incoming.since > self._age_seconds:
+                logger.info(
+                    "%s has not replaced its connection in time: it is ended", incoming.peer
+                )
+                self._end_incoming(incoming)
+                continue
             if now - incoming.heard_at >= peer_options.SILENCE_SECONDS:
                 self._read(incoming, now)
             is_silent = now - incoming.heard_at >= peer_options.SILENCE_SECONDS

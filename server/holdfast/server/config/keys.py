@@ -40,6 +40,9 @@ class Key(NamedTuple):
 
 
 _MINUTE: Final = 60_000
+CONNECTION_AGE_MS: Final = 60 * _MINUTE
+"""In the last 15 % of it no call begins any more on a client's connection (`grpc_options`). That is
+longer than Kafka's default of max.poll.interval.ms, so a join that waits for others is answered."""
 
 KEYS: Final = (
     Key("node", "name", "text", None, "The node's name, unique in the cluster.", kafka="node.id"),
@@ -76,6 +79,11 @@ KEYS: Final = (
         text="Whether nodes are known by the name that Holdfast 0.1 asked for as well, which a "
         "node of another cluster under the same authority may have, too. Set it to false as soon "
         "as all nodes have certificates with today's name (deploy/README.md)."),
+    Key("tls", "connection_age_ms", "integer", CONNECTION_AGE_MS,
+        "How old a connection with TLS may become, of a client or of a node; before that it is "
+        "replaced by another, without a pause. So who shows a certificate that has expired, or "
+        "whose authority is trusted no more, is out after this time.",
+        "ms", "connections.max.reauth.ms", least=1_000, most=7 * 24 * 60 * _MINUTE),
     Key("tls", "insecure_loopback", "boolean", default=False,
         text="No TLS at all; only allowed if every address is on the loopback interface."),
     Key("http", "address", "address", None,

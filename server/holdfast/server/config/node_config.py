@@ -18,7 +18,14 @@ from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.coordinator.model.events import SettingChange
 from holdfast.coordinator.model.state import Settings
 from holdfast.server.config.address import Address, parse_address
-from holdfast.server.config.keys import BY_NAME, KEYS, PEER_KEYS, Key, Value
+from holdfast.server.config.keys import (
+    BY_NAME,
+    CONNECTION_AGE_MS,
+    KEYS,
+    PEER_KEYS,
+    Key,
+    Value,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -58,6 +65,7 @@ class Tls:
     key: Path
     peer_ca: Path | None = None  # signs nodes, where `ca` signs clients only
     accept_old_node_names: bool = False  # let nodes in that have only the name of Holdfast 0.1
+    connection_age_ms: int = CONNECTION_AGE_MS  # how old a connection may become, at most
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +274,8 @@ def _tls(got: Mapping[str, Value | None], base: Path) -> Tls | None:
     ca, certificate, key = (base / cast("str", path) for path in paths.values())
     peer_ca = cast("str | None", got["tls.peer_ca"])
     old_names = cast("bool", got["tls.accept_old_node_names"])
-    return Tls(ca, certificate, key, base / peer_ca if peer_ca else None, old_names)
+    age_ms = cast("int", got["tls.connection_age_ms"])
+    return Tls(ca, certificate, key, base / peer_ca if peer_ca else None, old_names, age_ms)
 
 
 def _settings(values: Mapping[str, object], known: frozenset[str]) -> Iterator[SettingChange]:

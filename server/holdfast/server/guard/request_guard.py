@@ -15,6 +15,7 @@ from google.protobuf.message import DecodeError
 
 from holdfast.server.guard.answer_size import encoded
 from holdfast.server.guard.item_bounds import Bounds
+from holdfast.server.guard.open_streams import OpenStreams
 from holdfast.server.guard.pace import Pace
 from holdfast.server.guard.shares import Shares
 from holdfast.server.rpc.callers import end
@@ -45,13 +46,16 @@ def checking(
     in_force: InForce,
     pace: Pace | None = None,
     in_flight: Shares | None = None,
+    open_streams: OpenStreams | None = None,
 ) -> grpc.aio.Server:
     """Wrap the server for the generated `add_...Servicer_to_server`: each method gets a check.
 
     `pace`: measures and delays long calls. `in_flight`: who has how many bytes of requests open.
+    `open_streams`: is told of each stream.
     """
     pace, in_flight = pace or Pace(), in_flight or bytes_in_flight()
-    return cast("grpc.aio.Server", _Door(server, in_force, pace, in_flight))
+    open_streams = open_streams or OpenStreams()
+    return cast("grpc.aio.Server", _Door(server, in_force, pace, in_flight, open_streams))
 
 
 STREAMS_EACH_MAX: Final = 32
@@ -88,10 +92,15 @@ class _Door:
     """A gRPC server, as far as the generated functions use it, that checks requests."""
 
     def __init__(
-        self, server: grpc.aio.Server, in_force: InForce, pace: Pace, in_flight: Shares
+        self,
+        server: grpc.aio.Server,
+        in_force: InForce,
+        pace: Pace,
+        in_flight: Shares,
+        open_streams: OpenStreams,
     ) -> None:
         self._server, self._in_force, self._pace = server, in_force, pace
-        self._bytes = in_flight
+        self._bytes, self._open = in_flight, open_streams
         self._streams = Shares(
             "streams", STREAMS_EACH_MAX, STREAMS_MAX, "one stream serves many members; share it"
         )
@@ -167,7 +176,8 @@ class _Door:
             await serve(decode(raw), context)
 
         async def run(raw: bytes, context: Context) -> None:
-            await self._paced(context, watch(raw, context))
+            with self._open.held(context):
+                await self._paced(context, watch(raw, context))
 
         return run
 
@@ -179,7 +189,7 @@ class _Door:
         async def run(raws: AsyncIterator[bytes], context: Context) -> None:
             who = context.peer()
             try:
-                with self._streams.held(who):
+                with self._streams.held(who), self._open.held(context):
                     await serve(decoded(raws, who, decode), context)
             except CallFailed as error:
                 await end(context, error)

@@ -26,6 +26,7 @@ from holdfast.runtime.groups.actors import Actors
 from holdfast.runtime.time.timers import Timers
 from holdfast.server.config.address import is_taken
 from holdfast.server.config.node_config import CannotStart
+from holdfast.server.guard.open_streams import OpenStreams
 from holdfast.server.guard.pace import Pace
 from holdfast.server.guard.request_guard import InForce, bytes_in_flight, checking
 from holdfast.server.process.open_files import connections_max
@@ -35,7 +36,7 @@ from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
 from holdfast.server.rpc.backup_service import BackupService
 from holdfast.server.rpc.callers import Callers
 from holdfast.server.rpc.group_service import GroupService
-from holdfast.server.rpc.grpc_options import message_bytes_max, server_options
+from holdfast.server.rpc.grpc_options import age_options, message_bytes_max, server_options
 from holdfast.server.rpc.health import Health
 from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams
 from holdfast.server.rpc.log_service import LogService
@@ -46,7 +47,6 @@ from holdfast.server.rpc.reads import Reads
 from holdfast.server.rpc.session.sessions import Sessions
 from holdfast.server.rpc.session.stream import Desk
 from holdfast.server.rpc.takeovers import Takeovers
-from holdfast.server.security.client_port import server_credentials
 from holdfast.v1 import (
     admin_pb2,
     admin_pb2_grpc,
@@ -91,6 +91,7 @@ class Node:
         self._led_out = asyncio.Event()
         self._stopping = False
         arrived, self._pace = ArrivedHeartbeats(), Pace()
+        self.open_streams = OpenStreams()
         self.timers = Timers(replica, self._submit, heard=arrived.heard)
         nodes = {peer.name: str(peer.client_address) for peer in config.peers}
         self.actors = Actors(replica, self.timers, nodes, self._forming)
@@ -145,7 +146,8 @@ class Node:
         """Start to serve on the port, which is bound already."""
         server = self._server
         in_force = InForce(self._message_bytes_max, self._members_max)
-        door = checking(server, in_force, self._pace, self._desk.in_flight)
+        in_flight = self._desk.in_flight
+        door = checking(server, in_force, self._pace, in_flight, self.open_streams)
         group_pb2_grpc.add_GroupServiceServicer_to_server(
             GroupService(self.replica, self.actors, self._calls, self.streams, self._sessions),
             door,
@@ -236,18 +238,24 @@ def _service_names() -> list[str]:
     return [*(service.full_name for service in services), reflection.SERVICE_NAME]
 
 
-def bind(config: NodeConfig) -> grpc.aio.Server:
-    """Make a server bound to the node's client port; raises CannotStart if that is impossible."""
+def bind(config: NodeConfig, credentials: grpc.ServerCredentials | None) -> grpc.aio.Server:
+    """Make a server bound to the node's client port; raises CannotStart if that is impossible.
+
+    `credentials` None: no TLS.
+    """
     message = REGISTRY["log.entry_bytes_max"].most
-    server = grpc.aio.server(options=server_options(message, connections_max()))
+    options = server_options(message, connections_max())
+    if config.tls:
+        options += age_options(config.tls.connection_age_ms)
+    server = grpc.aio.server(options=options)
     address = str(config.client_address)
     try:
         if is_taken(config.client_address):  # gRPC would log lines of its own beside ours
             bound = 0
-        elif config.tls is None:
+        elif credentials is None:
             bound = server.add_insecure_port(address)
         else:
-            bound = server.add_secure_port(address, server_credentials(config.tls))
+            bound = server.add_secure_port(address, credentials)
     except RuntimeError:
         bound = 0
     if not bound:

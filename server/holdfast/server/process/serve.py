@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import os
 import signal
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from holdfast.server.process.node import Node, bind
 from holdfast.server.process.open_files import peer_connections_max
 from holdfast.server.process.supervisor import Supervisor
 from holdfast.server.rpc.nodes import BUILD
-from holdfast.server.security.peer_port import peer_tls
+from holdfast.server.security.certificate_watch import CertificateWatch
 from holdfast.storage.errors import (
     DirectoryRefused,
     Refusal,
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
 
     import grpc
 
+    from holdfast.raft.transport.tls import PeerTls
     from holdfast.runtime.replica.open import OpenReplica
     from holdfast.server.config.node_config import NodeConfig
     from holdfast.storage.directory.data_directory import DataDirectory
@@ -59,14 +61,21 @@ async def serve(
     Raises CannotStart; EngineStopped if the log ends, or if the last snapshot contradicts the state
     on disk.
     """
-    server, log = bind(config), _log_config(config, failpoints)
+    watch = CertificateWatch(config, config.tls) if config.tls else None
+    server = bind(config, watch.client_port.credentials if watch else None)
+    log = _log_config(config, watch.peer_tls if watch else None, failpoints)
     async with Http(config) as http:
         opened = await _open(config, ReplicaConfig(log, config.disk_reserve_bytes), opening)
-        await _serve(config, shared, opened, server, http)
+        await _serve(config, shared, opened, server, http, watch)
 
 
 async def _serve(
-    config: NodeConfig, shared: Path, opened: OpenReplica, server: grpc.aio.Server, http: Http
+    config: NodeConfig,
+    shared: Path,
+    opened: OpenReplica,
+    server: grpc.aio.Server,
+    http: Http,
+    watch: CertificateWatch | None,
 ) -> None:
     """Serve with what is open, until the end."""
     node = Node(
@@ -80,6 +89,8 @@ async def _serve(
         http.opened(opened.replica)
         await node.start()
         http.serving()
+        if watch:
+            watch.start(opened.log.replace_tls, node.open_streams.certificates)
         gc_tuning.settle()
         await asyncio.to_thread(cluster_file.replace_pid, shared, config.name, config.cluster_id)
         supervisor.serving()
@@ -89,6 +100,8 @@ async def _serve(
         http.stopping()
         await node.stop()
     finally:
+        if watch:
+            watch.stop()
         contradicted = await _close(opened)
     if broken:
         raise EngineStopped(node.stopped_because.result())
@@ -144,14 +157,14 @@ _EMPTY_ALONE = (
 )
 
 
-def _log_config(config: NodeConfig, failpoints: Path | None) -> LogConfig:
+def _log_config(config: NodeConfig, tls: PeerTls | None, failpoints: Path | None) -> LogConfig:
     own = config.peer(config.name)
     return LogConfig(
         cluster_id=config.cluster_id,
         node_id=config.name,
         listen=str(config.peer_address),
         peers={p.name: str(p.peer_address) for p in config.peers if p.name != config.name},
-        tls=peer_tls(config),
+        tls=tls,
         settings=Settings(
             heartbeat=config.heartbeat_ms / 1000,
             election_min=config.election_min_ms / 1000,
@@ -160,6 +173,7 @@ def _log_config(config: NodeConfig, failpoints: Path | None) -> LogConfig:
             entry_bytes_max=REGISTRY["log.entry_bytes_max"].most,
         ),
         connections_max=peer_connections_max(len(config.peers)),
+        connection_seconds=config.tls.connection_age_ms / 1000 if config.tls else math.inf,
         clients_at=str(own.client_address) if own else "",
         build=BUILD,
         failpoints=failpoints,

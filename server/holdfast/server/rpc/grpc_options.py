@@ -32,6 +32,19 @@ def message_bytes_max(entry_bytes_max: int) -> int:
     return max(MESSAGE_FLOOR, entry_bytes_max + MESSAGE_MARGIN)
 
 
+def age_options(age_ms: int) -> list[Option]:
+    """Return the options that end each connection before it is as old as that.
+
+    First the client is told to open another one for further calls (GOAWAY), at a moment that the
+    library moves by up to a tenth, so that not all come at once. Calls and streams that are open go
+    on, until the rest of the time is over.
+    """
+    return [
+        ("grpc.max_connection_age_ms", age_ms * 75 // 100),
+        ("grpc.max_connection_age_grace_ms", age_ms * 15 // 100),
+    ]
+
+
 def server_options(entry_bytes_max: int, connections: int = CONNECTIONS_MAX) -> list[Option]:
     """Return the options of the server for clients; the largest message follows S7.
 

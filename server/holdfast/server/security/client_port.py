@@ -1,56 +1,54 @@
-"""TLS for clients: the server's credentials and the callers' principals.
+"""TLS for clients: the port's credentials, and the callers' principals.
 
 TLS is mutual: a client without a certificate of the cluster's authority is refused. The principal
-is the first URI, else DNS name, else common name of the certificate. Reads PEM files; knows no
-services.
+is the first URI, else DNS name, else common name of the certificate. Knows no services.
 """
 
 from __future__ import annotations
 
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import grpc
 from cryptography import x509
 from cryptography.x509.oid import ExtensionOID, NameOID
 
-from holdfast.server.config.node_config import ConfigError
-from holdfast.server.security.certificate_facts import pair_problem
-
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from pathlib import Path
 
-    from holdfast.server.config.node_config import Tls
+    from holdfast.server.security.credentials import Credentials
 
 ANONYMOUS: Final = "anonymous"
 """The principal of every caller on an insecure loopback."""
 
 
-def read_pem(path: Path, what: str) -> bytes:
-    """Read a PEM file; raises ConfigError with a sentence."""
-    try:
-        return path.read_bytes()
-    except OSError as error:
-        raise ConfigError(
-            f"cannot read the {what} {path}: {error.strerror}. Correct the path in [tls], or its "
-            "permissions"
-        ) from error
+class ClientPort:
+    """The TLS of the clients' port: each new connection gets what is in force at that moment."""
+
+    def __init__(self, credentials: Credentials) -> None:
+        self._next: grpc.ServerCertificateConfiguration | None = None
+        self._lock = Lock()
+        self.credentials: grpc.ServerCredentials = grpc.dynamic_ssl_server_credentials(
+            _configuration(credentials),
+            self._fetch,  # type: ignore[arg-type]  # None is for "as before" (grpc's documentation)
+            require_client_authentication=True,
+        )
+
+    def replace(self, credentials: Credentials) -> None:
+        """Put others in force. Any thread."""
+        with self._lock:
+            self._next = _configuration(credentials)
+
+    def _fetch(self) -> grpc.ServerCertificateConfiguration | None:
+        """Return what is new, None if nothing is; asked by gRPC's threads for each connection."""
+        with self._lock:
+            new, self._next = self._next, None
+        return new
 
 
-def server_credentials(tls: Tls) -> grpc.ServerCredentials:
-    """Make credentials for mutual TLS: clients must show a certificate of our authority."""
-    certificate = read_pem(tls.certificate, "certificate")
-    _refuse_foreign_key(tls, certificate)
-    return grpc.ssl_server_credentials(
-        [(read_pem(tls.key, "private key"), certificate)],
-        root_certificates=read_pem(tls.ca, "certificate authority"),
-        require_client_auth=True,
-    )
-
-
-def _refuse_foreign_key(tls: Tls, certificate: bytes) -> None:
-    if problem := pair_problem(certificate, read_pem(tls.key, "private key")):
-        raise ConfigError(f"the key {tls.key} and the certificate {tls.certificate}: {problem}")
+def _configuration(credentials: Credentials) -> grpc.ServerCertificateConfiguration:
+    pair = (credentials.key, credentials.certificate)
+    return grpc.ssl_server_certificate_configuration([pair], root_certificates=credentials.ca)
 
 
 class Principals:

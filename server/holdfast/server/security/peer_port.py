@@ -1,7 +1,7 @@
 """The credentials of the peer port, and a check of the node's own certificate.
 
 Peers would refuse a node whose certificate lacks its name, and only their logs would tell why. So
-it is checked when the node starts. Reads PEM files; opens no connections.
+it is checked when the node starts, and when it takes new files. Opens no connections.
 """
 
 from __future__ import annotations
@@ -12,30 +12,28 @@ from typing import TYPE_CHECKING
 from holdfast.raft.transport.peer_names import missing_name, old_node_uri, uris_of
 from holdfast.raft.transport.tls import PeerTls
 from holdfast.server.config.node_config import ConfigError
-from holdfast.server.security.client_port import read_pem
 
 if TYPE_CHECKING:
     from holdfast.server.config.node_config import NodeConfig, Tls
+    from holdfast.server.security.credentials import Credentials
 
 logger = logging.getLogger(__name__)
 
 
-def peer_tls(config: NodeConfig) -> PeerTls | None:
-    """Return the credentials of the peer port; None on an insecure loopback.
+def peer_tls(config: NodeConfig, credentials: Credentials) -> PeerTls:
+    """Return the credentials of the peer port.
 
-    Raises ConfigError if a file cannot be read, or if peers would refuse this node's certificate.
+    Raises ConfigError if peers would refuse this node's certificate.
     """
     tls = config.tls
-    if tls is None:
-        return None
-    certificate = read_pem(tls.certificate, "certificate")
-    if len(config.peers) > 1:
-        _look_at_name(config, tls, certificate)
+    accepts_old = tls is not None and tls.accept_old_node_names
+    if tls is not None and len(config.peers) > 1:
+        _look_at_name(config, tls, credentials.certificate)
     return PeerTls(
-        read_pem(tls.peer_ca or tls.ca, "certificate authority"),
-        certificate,
-        read_pem(tls.key, "private key"),
-        accept_old_names=tls.accept_old_node_names,
+        credentials.peer_ca,
+        credentials.certificate,
+        credentials.key,
+        accept_old_names=accepts_old,
     )
 
 

@@ -37,9 +37,10 @@ def email(text: str) -> x509.RFC822Name:
 class Authority:
     """Signs whatever it is asked for."""
 
-    def __init__(self) -> None:
+    def __init__(self, name: str = "test CA") -> None:
+        """Two authorities that one node trusts need two names."""
         self.key = ec.generate_private_key(ec.SECP256R1())
-        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "test CA")])
+        self.name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
         self.certificate = self._sign(
             self.name, self.key, x509.BasicConstraints(ca=True, path_length=None)
         )

@@ -197,3 +197,20 @@ def test_credentials_that_do_not_fit_are_one_clear_error() -> None:
 
     with pytest.raises(TransportFailed, match=r"MISMATCH.* correct the files in the section tls"):
         transport.start(Recorder(), lambda: None)
+
+
+def test_connections_are_replaced_before_they_are_too_old_and_nobody_goes_down(
+    nodes: Nodes,
+) -> None:
+    """New credentials hold for all within that time, and no follower stands for election."""
+    authority, at = Authority(), addresses("a", "b")
+    for name, other in (("a", "b"), ("b", "a")):
+        nodes.start(name, at[name], {other: at[other]}, tls=authority.node(name), age_seconds=0.5)
+
+    def ups(name: str) -> int:
+        return sum(what == "up" for _, what in nodes.recorders[name].seen)
+
+    assert nodes.until(lambda: ups("a") >= 4 and ups("b") >= 4)
+    assert nodes.until(lambda: nodes.transports["a"].send("b", VoteGranted(1)))
+    for recorder in nodes.recorders.values():
+        assert "down" not in [what for _, what in recorder.seen]

@@ -21,15 +21,23 @@ from holdfast.raft.transport.streams import Streams
 from holdfast.raft.wire.codec import encode
 from unit.raft.transport.transports import Recorder
 
+AGE = 100.0
+"""How old a connection may become, in seconds."""
+
 
 class Node:
     """One node's streams, and the peers' ends of them."""
 
     def __init__(self, stack: ExitStack) -> None:
         self._stack, self.seen, self.downs = stack, Recorder(), list[str]()
+        self.replaced: set[str] = set()
+        """Peers to which another outgoing connection is about to come."""
         poller = Poller()
         stack.callback(poller.close)
-        self.streams = Streams(self.seen, poller, self.downs.append, Trouble())
+        self.streams = Streams(
+            *(self.seen, poller, self.downs.append, Trouble()),
+            *(self.replaced.__contains__, AGE),
+        )
         stack.callback(self.streams.close)
 
     def pair(self) -> tuple[socket.socket, socket.socket]:
@@ -251,3 +259,54 @@ def test_an_acceptor_that_sends_messages_is_dialled_again(node: Node) -> None:
 
     assert node.terms("p") == []
     assert node.downs == ["p"]
+
+
+def test_a_connection_that_is_replaced_is_not_told_as_ended(node: Node) -> None:
+    """Followers would stand for election: they would think that the leader's process has ended."""
+    older = node.sends_to("b")
+    node.replaced.add("b")
+    older.close()
+    node.turn()
+    newer = node.sends_to("b")
+    node.turn()
+
+    assert node.seen.seen == [("b", "up"), ("b", "up")]
+    assert node.downs == []
+    assert node.streams.send("b", encode(VoteGranted(1)))
+    assert newer.recv(1 << 16)
+
+
+def test_a_replacement_that_fails_tells_of_the_end_that_came_meanwhile(node: Node) -> None:
+    older = node.sends_to("b")
+    node.replaced.add("b")
+    older.close()
+    node.turn()
+    assert not node.streams.has_more  # nothing to do: a tick would else follow the other
+    node.replaced.clear()
+    assert node.streams.has_more
+    node.turn()
+
+    assert node.seen.seen == [("b", "up"), ("b", "down")]
+    assert node.downs == ["b"]
+
+
+def test_the_one_before_is_closed_when_another_takes_its_place(node: Node) -> None:
+    older = node.sends_to("b")
+    node.sends_to("b")
+    node.turn()
+
+    assert older.recv(1) == b""
+    assert node.downs == []
+
+
+def test_a_peer_that_keeps_a_connection_for_too_long_is_cut_off(node: Node) -> None:
+    """It may be one that new credentials let in no more (it greets again, or does not come)."""
+    theirs = node.reads_from("b")
+    for now in range(0, 104, 2):
+        theirs.sendall(pack(encode(VoteGranted(1))))
+        node.turn(float(now))
+        if now <= AGE:
+            with pytest.raises(BlockingIOError):
+                theirs.recv(1)
+
+    assert theirs.recv(1) == b""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections.abc import Callable
@@ -56,8 +57,10 @@ class Nodes:
         cluster: str = "c",
         tls: PeerTls | None = None,
         build: Build = UNTOLD,
+        age_seconds: float = math.inf,
     ) -> None:
         transport = PeerTransport(cluster, node, listen, peers, tls, build=build)
+        transport.end_connections_after(age_seconds)
         self.recorders[node] = Recorder()
         self.stack.callback(transport.close)
         transport.start(self.recorders[node], transport.unpark)

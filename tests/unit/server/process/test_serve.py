@@ -52,7 +52,7 @@ def serve_until_asked(
 
     nothing = SimpleNamespace(settle=lambda: None, replace_pid=lambda *_: None)
     stands_in = {
-        "bind": lambda _config: None,
+        "bind": lambda *_: None,
         "_log_config": lambda *_: None,
         "_open": opened,
         "Node": NodeThatIsAsked,

@@ -36,8 +36,9 @@ from holdfast.server.rpc import grpc_options
 from holdfast.server.rpc.grpc_options import server_options
 from holdfast.server.security.certificates import issue, make_authority
 from holdfast.server.security.client_port import (
-    server_credentials,
+    ClientPort,
 )
+from holdfast.server.security.credentials import read_credentials
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -103,7 +104,7 @@ async def serving(connections: int = CONNECTIONS_MAX, tls: Tls | None = None) ->
     if tls is None:
         port = server.add_insecure_port("127.0.0.1:0")
     else:
-        port = server.add_secure_port("127.0.0.1:0", server_credentials(tls))
+        port = server.add_secure_port("127.0.0.1:0", ClientPort(read_credentials(tls)).credentials)
     await server.start()
     try:
         yield port

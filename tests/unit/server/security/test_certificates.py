@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import grpc
 
 from holdfast.server.security.certificates import issue, make_authority
-from holdfast.server.security.client_port import principal_of, server_credentials
+from holdfast.server.security.client_port import ClientPort, principal_of
+from holdfast.server.security.credentials import read_credentials
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,4 +21,4 @@ def test_a_node_is_named_by_its_uri_and_its_key_is_its_owners_alone(tmp_path: Pa
 
     assert principal_of(tls.certificate.read_bytes()) == "holdfast://node/node-1"
     assert stat.S_IMODE(tls.key.stat().st_mode) == 0o600
-    assert isinstance(server_credentials(tls), grpc.ServerCredentials)
+    assert isinstance(ClientPort(read_credentials(tls)).credentials, grpc.ServerCredentials)

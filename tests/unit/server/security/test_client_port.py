@@ -16,8 +16,8 @@ from holdfast.server.security.client_port import (
     ANONYMOUS,
     Principals,
     principal_of,
-    server_credentials,
 )
+from holdfast.server.security.credentials import read_credentials
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -73,11 +73,11 @@ def test_a_key_of_another_certificate_is_told(tmp_path: Path) -> None:
     two = issue(authority, tmp_path / "2", "two", "holdfast://node/two", [])
 
     with pytest.raises(ConfigError, match="does not belong"):
-        server_credentials(Tls(one.ca, one.certificate, two.key))
+        read_credentials(Tls(one.ca, one.certificate, two.key))
 
 
 def test_a_missing_file_is_told_with_its_path(tmp_path: Path) -> None:
     gone = tmp_path / "gone.pem"
 
     with pytest.raises(ConfigError, match=r"gone\.pem"):
-        server_credentials(Tls(gone, gone, gone))
+        read_credentials(Tls(gone, gone, gone))

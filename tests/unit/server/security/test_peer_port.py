@@ -14,11 +14,13 @@ from holdfast.cli.local_cluster.layout import CLIENT_FOLDER, lay_out, plan
 from holdfast.raft.transport.peer_names import missing_name, node_uri
 from holdfast.server.config.node_config import ConfigError, Tls, load
 from holdfast.server.security.certificates import issue, make_authority
+from holdfast.server.security.credentials import read_credentials
 from holdfast.server.security.peer_port import peer_tls
 
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from holdfast.raft.transport.tls import PeerTls
     from holdfast.server.config.node_config import NodeConfig
 
 THREE = "".join(
@@ -37,6 +39,12 @@ def configured(folder: Path, tls: Tls, more: str = "", peers: str = THREE) -> No
         f'certificate = "{tls.certificate}"\nkey = "{tls.key}"\n{more}'
     )
     return load(folder / "node.toml", {}, ())
+
+
+def shown_by(config: NodeConfig) -> PeerTls:
+    """What the node shows its peers."""
+    assert config.tls is not None
+    return peer_tls(config, read_credentials(config.tls))
 
 
 def usages(file: Path) -> set[x509.ObjectIdentifier]:
@@ -84,7 +92,7 @@ def test_a_certificate_that_peers_would_refuse_is_told_at_the_start(
     tls = issue(make_authority("c"), tmp_path, "a", uri, hosts)
 
     with pytest.raises(ConfigError, match=r"certificate\.pem lacks") as told:
-        peer_tls(configured(tmp_path, tls, more))
+        shown_by(configured(tmp_path, tls, more))
     assert lacks in str(told.value)
 
 
@@ -107,9 +115,8 @@ def test_a_cluster_that_still_accepts_old_names_is_told_so(
     """It goes on as before, since its certificates cannot change by themselves."""
     tls = issue(make_authority("c"), tmp_path, "a", uri, hosts)
     with caplog.at_level(logging.WARNING):
-        shown = peer_tls(configured(tmp_path, tls, more))
+        shown = shown_by(configured(tmp_path, tls, more))
 
-    assert shown is not None
     assert shown.accept_old_names == (not more)
     assert len(caplog.records) == bool(warned)
     assert re.search(warned, caplog.text)
@@ -118,9 +125,7 @@ def test_a_cluster_that_still_accepts_old_names_is_told_so(
 def test_a_node_alone_needs_no_names(tmp_path: Path) -> None:
     tls = issue(make_authority("c"), tmp_path, "a", "spiffe://a", ["127.0.0.1"])
 
-    assert (
-        peer_tls(configured(tmp_path, tls, "accept_old_node_names = false", peers="")) is not None
-    )
+    assert shown_by(configured(tmp_path, tls, "accept_old_node_names = false", peers="")).key
 
 
 def test_an_authority_for_peers_takes_the_place_of_the_common_one(tmp_path: Path) -> None:
@@ -129,7 +134,6 @@ def test_an_authority_for_peers_takes_the_place_of_the_common_one(tmp_path: Path
     others = issue(make_authority("clients"), clients, "x", "holdfast://client/x", [])
     config = configured(tmp_path, Tls(others.ca, tls.certificate, tls.key), f'peer_ca = "{tls.ca}"')
 
-    shown = peer_tls(config)
+    shown = shown_by(config)
 
-    assert shown is not None
     assert shown.ca == tls.ca.read_bytes()

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import grpc
 
-from harness.poll import until_async
+from harness.poll import until_async, until_told
 from holdfast.client._rpc.caller import Caller
 from holdfast.client._rpc.heartbeat_stream import BATCH_MAX, HeartbeatStream
 from holdfast.client._session.session_io import Failure
@@ -17,6 +17,8 @@ from unit.client.fake_cluster import fake_cluster
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Coroutine
+
+    from unit.client.fake_cluster import FakeGroup
 
 ResultT = TypeVar("ResultT")
 WITHIN_S = 20
@@ -202,6 +204,85 @@ def test_a_member_id_that_ended_is_not_listened_for_any_more() -> None:
                 push = group_pb2.HeartbeatPush(group_id="g", member_id=member_id, generation_id=1)
                 await group.pushes.put(push)
             assert await heard.get() == "m-2"
+            stream.close()
+            await caller.close()
+
+    run(scenario())
+
+
+async def until_moved(stream: HeartbeatStream, group: FakeGroup, streams: int) -> None:
+    """Beat until the service has seen so many streams; no heartbeat fails."""
+
+    async def beats() -> bool:
+        answer = await stream.attempt(beat(99), PATIENCE_MS, ignore)
+        assert not isinstance(answer, Failure)
+        return group.streams == streams
+
+    await until_told(beats, "another stream", within_s=WITHIN_S)
+
+
+def test_a_stream_on_an_aged_connection_is_left_without_a_failed_heartbeat() -> None:
+    """What was sent is answered on the stream that is left; further ones go on another."""
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            caller = Caller(node.address)
+            stream = HeartbeatStream(caller)
+            await stream.attempt(beat(0), PATIENCE_MS, ignore)
+            for streams in (2, 3, 4):
+                attempts = (stream.attempt(beat(n), PATIENCE_MS, ignore) for n in range(10))
+                under_way = [asyncio.create_task(each) for each in attempts]
+                await asyncio.sleep(0)
+                stream.connection_ages(node.address)
+                await until_moved(stream, group, streams)
+                answers = await asyncio.gather(*under_way)
+                assert not [one for one in answers if isinstance(one, Failure)]
+            stream.close()
+            await caller.close()
+
+    run(scenario())
+
+
+def test_a_push_on_the_stream_that_was_left_still_arrives() -> None:
+    """Members are pushed to on the new stream only after their next heartbeat on it."""
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            heard: asyncio.Queue[str] = asyncio.Queue()
+            caller = Caller(node.address)
+            stream = HeartbeatStream(caller)
+            await stream.attempt(beat(1), PATIENCE_MS, lambda p: heard.put_nowait(p.member_id))
+            stream.connection_ages(node.address)
+            await until_moved(stream, group, 2)
+            push = group_pb2.HeartbeatPush(group_id="g", member_id="m-1", generation_id=1)
+            await group.pushes.put(push)  # the older stream of the fake takes the first one
+            assert await heard.get() == "m-1"
+            stream.close()
+            await caller.close()
+
+    run(scenario())
+
+
+def test_heartbeats_on_a_stream_that_was_left_fail_if_it_ends_before_their_answers() -> None:
+    """Nobody may wait for them until a time-out: the connection has been ended under them."""
+
+    async def scenario() -> None:
+        async with fake_cluster() as (group, (node,)):
+            caller = Caller(node.address)
+            stream = HeartbeatStream(caller)
+            await stream.attempt(beat(0), PATIENCE_MS, ignore)
+            group.mute = True
+            waits = asyncio.create_task(stream.attempt(beat(1), PATIENCE_MS, ignore))
+            await until_async(lambda: group.batches == 2, "the second batch")
+            stream.connection_ages(node.address)
+            other = asyncio.create_task(stream.attempt(beat(2), PATIENCE_MS, ignore))
+            await until_async(lambda: group.streams == 2, "another stream")
+            (older,) = stream._older
+            older.cancel()
+            failure = await waits
+            assert isinstance(failure, Failure)
+            assert "ended before the answer" in str(failure.error)
+            other.cancel()
             stream.close()
             await caller.close()
 

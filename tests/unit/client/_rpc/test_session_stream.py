@@ -330,3 +330,22 @@ def test_an_answer_that_comes_with_the_end_of_its_time_is_taken_without_an_error
         assert raised == []
 
     run(scenario())
+
+
+def test_a_stream_on_an_aged_connection_answers_what_it_was_asked() -> None:
+    """A parked join is not cut off; the next call goes on another stream."""
+
+    async def scenario() -> None:
+        async with cluster() as (group, (node,), caller):
+            parked = asyncio.create_task(caller.attempt(join(), PATIENCE_MS))
+            await until_async(lambda: group.sessions == 1, "the first stream")
+            sessions = caller._sessions
+            assert sessions is not None
+            sessions.connection_ages(node.address)
+            answer = await caller.attempt(commit(), PATIENCE_MS)
+            assert not isinstance(answer, Failure)
+            assert group.sessions == 2
+            assert not isinstance(await parked, Failure)
+            await until_async(lambda: not sessions._older, "the end of the stream that was left")
+
+    run(scenario())

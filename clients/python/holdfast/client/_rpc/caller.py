@@ -18,6 +18,7 @@ from holdfast.client._rpc import connect_errors
 from holdfast.client._rpc.channel import Tls, check_kind, open_channel
 from holdfast.client._rpc.clock import boot_ms, left_ms
 from holdfast.client._rpc.connect_errors import IN_CODE
+from holdfast.client._rpc.connection_age import FileWatch, OldChannels, watch_connection
 from holdfast.client._rpc.connectivity_log import ConnectivityLog
 from holdfast.client._rpc.discovery import Discovery
 from holdfast.client._rpc.endpoints import Endpoints, parse
@@ -118,6 +119,11 @@ class Caller:
         self._discovery = Discovery(self.endpoints, self.channel, self.metadata)
         self._sessions = SessionStreams(self._open_session) if on_streams else None
         self._closed = False
+        self.on_connection_ages: Callable[[str], None] = lambda _: None
+        """Hears the address of a node whose connection takes no new calls."""
+        self._watches: dict[str, asyncio.Task[None]] = {}
+        self._older = OldChannels()
+        self._files = FileWatch(credentials) if isinstance(credentials, Tls) else None
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._words: dict[str, tuple[str, int]] = {}
         self._unconnected: set[str] = set()
@@ -143,11 +149,16 @@ class Caller:
         await self._discovery.close(grace_ms)
         if self._sessions is not None:
             await self._sessions.close()
+        for watch in self._watches.values():
+            watch.cancel()
+        if self._files is not None:
+            self._files.stop()
         channels = list(self._channels.values())
         self._channels.clear()
         self._stubs.clear()
         for channel in channels:
             await channel.close()
+        await self._older.close()
 
     @property
     def nobody_connects(self) -> bool:
@@ -158,8 +169,26 @@ class Caller:
         """Return the one channel to this node."""
         if address not in self._channels:
             channel = self._channels[address] = open_channel(address, self._credentials)
+            watch = watch_connection(channel, lambda: self._connection_ages(address))
+            self._watches[address] = asyncio.create_task(watch)
+            if self._files is not None:
+                self._files.start(self._renew_channels)
             self._stubs[address] = tuple(stub(channel) for stub in _STUBS)
         return self._channels[address]
+
+    def _connection_ages(self, address: str) -> None:
+        if self._sessions is not None:
+            self._sessions.connection_ages(address)
+        self.on_connection_ages(address)
+
+    def _renew_channels(self) -> None:
+        """Have all further calls go on new channels; those under way end on the old ones."""
+        channels, self._channels = self._channels, {}
+        self._stubs.clear()
+        for address, channel in channels.items():
+            self._watches.pop(address).cancel()
+            self._connection_ages(address)
+            self._older.keep(channel)
 
     async def connect(self, address: str, timeout_ms: int = _CONNECT_TIMEOUT_MS) -> bool:
         """Wait for a connection; return whether there is one, so that "never connected" is certain.

@@ -21,7 +21,7 @@ from holdfast.v1.errors_pb2 import ErrorCode
 from holdfast.v1.group_pb2_grpc import GroupServiceStub
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
     from google.protobuf.message import Message
 
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 BATCH_MAX: Final = 1_000
 """Heartbeats in one message: far below the service's bound, and quickly answered."""
+_LINGER_S: Final = 10.0
+"""How long a stream that was left is read: longer than it takes until members beat again."""
 _ENDED: Final = frozenset(
     {ErrorCode.ERROR_CODE_UNKNOWN_MEMBER_ID, ErrorCode.ERROR_CODE_FENCED_INSTANCE_ID}
 )
@@ -50,11 +52,17 @@ class HeartbeatStream:
         self._caller = caller
         self._address = ""
         self._call: Any = None
+        self._moving = False
+        """Whether the stream's connection takes no new calls, so that another stream is due."""
+        self._older: dict[Any, asyncio.Task[None]] = {}
+        """Streams that only answer what they were sent, with their readers."""
         self._opening: asyncio.Task[Failure | None] | None = None
         self._reader: asyncio.Task[None] | None = None
         self._sender: asyncio.Task[None] | None = None
         self._next: list[_Beat] = []
         self._sent: dict[int, list[_Beat]] = {}
+        self._carrier: dict[int, Any] = {}
+        """The stream on which each of these batches went."""
         self._listeners: dict[tuple[str, str], OnPush] = {}
         self._batch = self._breaks = 0
         self._unary = False
@@ -91,28 +99,55 @@ class HeartbeatStream:
         """Remove the listener for pushes to this member."""
         self._listeners.pop((group, member_id), None)
 
+    def connection_ages(self, address: str) -> None:
+        """Note that a node's connection takes no new calls, or is not to be given any.
+
+        The next heartbeat has another stream opened, and goes on the present one until that is
+        there: so no heartbeat fails.
+        """
+        self._moving = self._moving or address == self._address
+
     def close(self) -> None:
         """End the stream; heartbeats in flight fail."""
+        for call, reader in self._older.items():
+            reader.cancel()
+            call.cancel()
+        self._older.clear()
         self._break(self._failure(self._address, "the heartbeat stream was closed", 0))
 
     async def _open(self, address: str) -> Failure | None:
         """Make sure that the stream goes to this address; concurrent callers share one attempt."""
-        if self._address == address and self._reader is not None and not self._reader.done():
+        serves = self._address == address and self._reader is not None and not self._reader.done()
+        if serves and not self._moving:
             return None
         if self._opening is None or self._opening.done():
             self._opening = asyncio.create_task(self._reopen(address))
-        return await asyncio.shield(self._opening)
+        return None if serves else await asyncio.shield(self._opening)
 
     async def _reopen(self, address: str) -> Failure | None:
         if self._address and self._address != address:
             self._break(self._failure(self._address, f"it was left for {address}", 0))
         if not await self._caller.connect(address):
-            return self._caller.not_connected(address)
+            # While the older stream serves, this attempt concerns nobody: the next one may succeed.
+            return None if self._call is not None else self._caller.not_connected(address)
         stub = GroupServiceStub(self._caller.channel(address))
-        self._call = stub.HeartbeatStream(metadata=self._caller.metadata)
-        self._address = address
-        self._reader = asyncio.create_task(self._read(self._call, address))
+        call = stub.HeartbeatStream(metadata=self._caller.metadata)
+        if self._call is not None and self._reader is not None:
+            self._retire(self._call, self._reader)
+        self._call, self._address, self._moving = call, address, False
+        self._reader = asyncio.create_task(self._read(call, address))
+        if self._next:
+            self._sender = asyncio.create_task(self._send(call))
         return None
+
+    def _retire(self, call: Any, reader: asyncio.Task[None]) -> None:  # noqa: ANN401 - untyped
+        """Send no more on a stream; it goes on with answers and pushes for a while.
+
+        Members are pushed to on the new stream only after a heartbeat of theirs on it.
+        """
+        self._older[call] = reader
+        reader.add_done_callback(lambda _: self._older.pop(call, None))
+        asyncio.get_running_loop().call_later(_LINGER_S, call.cancel)
 
     async def _exchange(
         self, request: group_pb2.HeartbeatRequest, on_push: OnPush
@@ -133,6 +168,7 @@ class HeartbeatStream:
             beats, self._next = self._next[:BATCH_MAX], self._next[BATCH_MAX:]
             self._batch += 1
             self._sent[self._batch] = beats
+            self._carrier[self._batch] = call
             requests = [beat.request for beat in beats]
             try:
                 await call.write(group_pb2.HeartbeatBatch(batch=self._batch, requests=requests))
@@ -150,9 +186,23 @@ class HeartbeatStream:
         else:
             if call is self._call:
                 self._break(self._given_up(address, "the service ended the heartbeat stream"))
+        finally:
+            if call in self._older:
+                self._lost_on(call, address)
+
+    def _lost_on(self, call: Any, address: str) -> None:  # noqa: ANN401 - as above
+        """Fail the heartbeats that an older stream has left without an answer."""
+        lost = [batch for batch, carrier in self._carrier.items() if carrier is call]
+        for batch in lost:
+            failure = self._failure(address, "its connection ended before the answer", 0)
+            _end(self._taken(batch), failure)
+
+    def _taken(self, batch: int) -> list[_Beat]:
+        self._carrier.pop(batch, None)
+        return self._sent.pop(batch, [])
 
     def _received(self, message: group_pb2.HeartbeatBatchResponse) -> None:
-        beats = self._sent.pop(message.batch, [])
+        beats = self._taken(message.batch)
         for beat, response in zip(beats, message.responses, strict=False):
             if not beat.answer.done():
                 beat.answer.set_result(response)
@@ -170,13 +220,11 @@ class HeartbeatStream:
         if self._call is not None:
             self._call.cancel()
         self._call = self._reader = self._sender = None
-        self._address = ""
+        self._address, self._moving = "", False
         self._listeners.clear()
         beats = [beat for batch in self._sent.values() for beat in batch] + self._next
-        self._sent, self._next = {}, []
-        for beat in beats:
-            if not beat.answer.done():
-                beat.answer.set_result(failure)
+        self._sent, self._carrier, self._next = {}, {}, []
+        _end(beats, failure)
         return failure
 
     def _given_up(self, address: str, why: str) -> Failure:
@@ -186,3 +234,9 @@ class HeartbeatStream:
     def _failure(address: str, why: str, retry_in_ms: int) -> Failure:
         error = OutcomeUnknown(f"Heartbeat at {address}: {why}.")
         return Failure(FailureKind.RETRY, error, retry_in_ms)
+
+
+def _end(beats: Iterable[_Beat], failure: Failure) -> None:
+    for beat in beats:
+        if not beat.answer.done():
+            beat.answer.set_result(failure)

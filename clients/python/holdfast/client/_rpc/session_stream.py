@@ -60,6 +60,8 @@ class SessionStreams:
     def __init__(self, open_call: OpenCall) -> None:
         self._open_call = open_call
         self._streams: dict[str, _Stream] = {}
+        self._older: set[_Stream] = set()
+        """Streams that only answer what they were asked."""
         self._without: set[str] = set()
         """Nodes that have no such stream, or no room for one, until we connect to them again."""
 
@@ -91,13 +93,22 @@ class SessionStreams:
                 self._without.add(address)
             raise
 
+    def connection_ages(self, address: str) -> None:
+        """Note that a node's connection takes no new calls, or is not to be given any.
+
+        The next call opens another stream; those under way are answered on the present one.
+        """
+        if stream := self._streams.pop(address, None):
+            self._older.add(stream)
+            stream.leave(lambda: self._older.discard(stream))
+
     def reconnecting(self, address: str) -> None:
         """Note that the connection was lost: a node that comes back may be a newer one."""
         self._without.discard(address)
 
     async def close(self) -> None:
         """End all streams; calls in flight fail."""
-        streams, self._streams = list(self._streams.values()), {}
+        streams, self._streams = [*self._streams.values(), *self._older], {}
         for stream in streams:
             await stream.close()
 
@@ -133,6 +144,7 @@ class _Stream:
         self._broken = False
         self._sender: asyncio.Task[None] | None = None
         self._begun = self.ended = self.refused = False
+        self._is_left = False
         self._reader = asyncio.create_task(self._read())
 
     async def ask(
@@ -152,6 +164,7 @@ class _Stream:
             asked.timer.cancel()
             if self._asked.pop(number, None) is not None:  # cancelled: nobody waits for it
                 self._give_up(number)
+            self._end_if_idle()
 
     def _late(self, number: int, timeout_s: float) -> None:
         """End a call that has taken too long, as gRPC ends a unary one."""
@@ -168,6 +181,16 @@ class _Stream:
         if self._next.pop(number, None) is None and not self.ended:
             self._given_up.append(number)
             self._send_soon()
+
+    def leave(self, on_end: Callable[[], None]) -> None:
+        """End the stream when all calls on it are answered; nobody begins another one."""
+        self._is_left = True
+        self._reader.add_done_callback(lambda _: on_end())
+        self._end_if_idle()
+
+    def _end_if_idle(self) -> None:
+        if self._is_left and not self._asked and not self._given_up:
+            self._call.cancel()
 
     async def close(self) -> None:
         """End the stream, and let gRPC see its end: a process that ends before waits for it.

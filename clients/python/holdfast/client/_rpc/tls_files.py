@@ -146,12 +146,22 @@ def _shake_hands(node: ssl.SSLContext, us: ssl.SSLContext) -> None:
                 side.do_handshake()
 
 
-def _validity(pem: str) -> tuple[datetime, datetime]:
-    """Read from when to when the first certificate of a file is valid. Raises ValueError."""
+def valid_until(path: str | PathLike[str]) -> str:
+    """Write when the first certificate of a file ends. Raises OSError and ValueError."""
+    return _written(_validity(Path(path).read_text("ascii", "replace"))[1])
+
+
+def leaf_of(pem: str) -> str:
+    """Return the first certificate of a file's text. Raises ValueError."""
     begin, end = pem.find(_BEGIN), pem.find(_END)
     if begin < 0 or end < begin:
         raise ValueError("no certificate in PEM")
-    der = ssl.PEM_cert_to_DER_cert(pem[begin : end + len(_END)])
+    return pem[begin : end + len(_END)]
+
+
+def _validity(pem: str) -> tuple[datetime, datetime]:
+    """Read from when to when the first certificate of a file is valid. Raises ValueError."""
+    der = ssl.PEM_cert_to_DER_cert(leaf_of(pem))
     fields = _parts(_parts(_parts(der)[0][1])[0][1])
     # version (may be absent), serial number, signature, issuer, validity
     place = 4 if fields[0][0] == _VERSION else 3

@@ -67,6 +67,7 @@ class Connection:
             on_streams=True,
         )
         self.heartbeats = HeartbeatStream(self.caller)
+        self.caller.on_connection_ages = self.heartbeats.connection_ages
         self._members: list[Attached] = []
 
     async def __aenter__(self) -> Self:

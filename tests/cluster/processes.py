@@ -147,6 +147,12 @@ class RunningCluster:
             )
         return self._channels[name]
 
+    def connect_anew(self) -> None:
+        """Have the tests' channels show, and trust, the certificates that are there now."""
+        for channel in self._channels.values():
+            channel.close()
+        self._channels.clear()
+
     def describe(self, name: str) -> DescribeClusterResponse | None:
         """The cluster as one node sees it; None if it does not answer."""
         try:

@@ -165,9 +165,10 @@ class ExpiryWarnings:
         now = now or datetime.now(UTC)
         for each in _all_in(credentials):
             rest = each.not_valid_after_utc - now
-            if rest > timedelta(days=WARNED_DAYS[-1]):
+            bounds = (0, *(days for days in WARNED_DAYS if _is_long(each, days)))
+            days = next((days for days in bounds if rest <= timedelta(days=days)), None)
+            if days is None:
                 continue
-            days = next(d for d in (0, *WARNED_DAYS) if rest <= timedelta(days=d))
             key = (fingerprint(each), days)
             if key not in self._told:
                 self._told.add(key)
@@ -182,6 +183,15 @@ class ExpiryWarnings:
                     written(facts.ends),
                     left(facts.ends, now),
                 )
+
+
+def _is_long(certificate: x509.Certificate, days: int) -> bool:
+    """Return whether so many days are a small part of a certificate's time.
+
+    One that is made for a day is renewed in time each day, and none of them is worth a warning.
+    """
+    lasts = certificate.not_valid_after_utc - certificate.not_valid_before_utc
+    return lasts >= 3 * timedelta(days=days)
 
 
 def _all_in(credentials: Credentials) -> list[x509.Certificate]:

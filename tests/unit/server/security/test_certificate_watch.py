@@ -326,3 +326,17 @@ def test_each_bound_is_warned_of(tmp_path: Path, caplog: pytest.LogCaptureFixtur
         warnings.look(credentials, datetime.now(UTC) + timedelta(days=day))
 
     assert len(caplog.records) == 4
+
+
+def test_a_certificate_that_is_made_for_a_day_is_warned_of_only_when_it_has_ended(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Else every renewal of short certificates would warn, and no warning would be read."""
+    tls = issue(make_authority("c"), tmp_path, "a", NODE.uri, NODE.hosts, days=1)
+    credentials, warnings = read_credentials(tls), ExpiryWarnings()
+    for hours in range(24):
+        warnings.look(credentials, datetime.now(UTC) + timedelta(hours=hours))
+    assert caplog.messages == []
+    warnings.look(credentials, datetime.now(UTC) + timedelta(hours=25))
+
+    assert "expired" in caplog.text

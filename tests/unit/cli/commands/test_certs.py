@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,9 +14,9 @@ from click.testing import CliRunner
 from holdfast.cli.main import main
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from click.testing import Result
+
+PAGE = Path(__file__).parents[4] / "docs" / "operations" / "certificates.md"
 
 
 def certs(*arguments: str, code: int = 0) -> Result:
@@ -117,3 +120,21 @@ def test_a_file_without_a_certificate_is_told(place: str) -> None:
     told = certs("inspect", f"{place}/authority/key.pem", code=1)
 
     assert "key.pem cannot be shown: it has no certificate in PEM" in told.stderr
+
+
+def test_the_commands_of_the_page_do_what_it_says_in_its_order(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each line as it stands: none is missing, and none is refused."""
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"^```sh\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    lines = [line for block in blocks for line in block.splitlines()]
+    for line in lines:
+        program, command, *arguments = shlex.split(line)
+        assert (program, command) == ("holdfast", "certs")
+        certs(*arguments)
+    old = shown("pki/authority/ca.pem", "pki/node-1/ca.pem", "pki/billing/ca.pem")
+
+    assert len(lines) > 8
+    assert len({each["fingerprint"] for each in old}) == 1
+    assert len(old) == 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import ssl
 import urllib.error
 import urllib.request
@@ -10,6 +11,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from cluster.processes import PATIENCE_SECONDS, RunningCluster, poll, refused, running
+from holdfast.server.metrics.catalogue import METRICS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -42,6 +44,43 @@ def test_health_needs_no_certificate_and_the_rest_does(three: RunningCluster) ->
         "all nodes are ready",
     )
     assert {probe(three, name, "/metrics")[0] for name in three.names} == {401}
+
+
+def scrape(cluster: RunningCluster, name: str) -> str:
+    """Ask for the metrics as a client."""
+    tls = cluster.tls
+    assert tls is not None
+    assert tls.certificate is not None
+    context = ssl.create_default_context(cafile=str(tls.ca))
+    context.load_cert_chain(tls.certificate, tls.key)
+    url = f"https://{cluster.node(name)['http_address']}/metrics"
+    with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS, context=context) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+def test_every_declared_metric_is_shown_by_real_nodes(three: RunningCluster) -> None:
+    """But for those of groups, for there are none, and of lag on nodes that do not lead."""
+    leader, follower = three.leader(), three.follower()
+    three.create_topic("t", 4)
+    poll(lambda: "holdfast_partitions 4.0" in scrape(three, follower), "the topic is applied")
+    told = {name: scrape(three, name) for name in (leader, follower)}
+    shown = {
+        name: {line.split("{")[0].split()[0] for line in text.splitlines() if line[0] != "#"}
+        for name, text in told.items()
+    }
+    wanted = {
+        f"{metric.name}_count" if metric.kind == "histogram" else metric.name for metric in METRICS
+    } - {"holdfast_rebalances_total", "holdfast_groups"}
+
+    assert wanted <= shown[leader]
+    assert wanted - shown[follower] <= {"holdfast_peer_lag_entries", "holdfast_calls_total"}
+    assert "holdfast_raft_leads 1.0" in told[leader]
+    assert "holdfast_raft_leads 0.0" in told[follower]
+    assert 'holdfast_calls_total{code="NONE",method="CreateTopics"} 1.0' in told[leader]
+    commits = re.search(r"holdfast_commit_seconds_count (\S+)", told[leader])
+    assert commits is not None
+    assert float(commits[1]) > 0
 
 
 def test_a_node_that_lost_its_majority_is_not_ready_and_lives(three: RunningCluster) -> None:

@@ -14,6 +14,7 @@ from tidy.test_layers import IMPURE, imports, under
 Check = Callable[[Path], list[str]]
 FILES_MAX = 20  # in a folder of the product, generated ones apart
 
+_OF_RPC = ["process.logs", "process.open_files", "metrics.call_counts"]
 _SESSION = ["errors"]
 _TRANSLATE = ["_session", "errors", "_text"]
 _RPC = ["_translate", *_TRANSLATE]
@@ -40,9 +41,10 @@ ORDER = {
     },
     "storage": {
         "errors": [],
+        "durations": [],
         "codec": [],
         "disk": ["errors", "journal.journal"],
-        "journal": ["errors", "disk"],
+        "journal": ["errors", "disk", "durations"],
         "state": ["errors", "disk"],
         "segments": ["errors", "disk", "codec", "state"],
         "directory": ["errors", "disk", "journal", "state"],
@@ -71,10 +73,11 @@ ORDER = {
         "config": [],
         "security": ["config"],
         "translate": ["guard", "rpc.errors", "rpc.slices"],
-        "guard": ["rpc.errors", "rpc.callers", "rpc.grpc_options"],
-        "rpc": ["config", "security", "guard", "translate", "process.logs", "process.open_files"],
-        "http": ["config", "security"],
-        "process": ["config", "security", "guard", "rpc", "http"],
+        "guard": ["rpc.errors", "rpc.callers", "rpc.grpc_options", "metrics.call_counts"],
+        "rpc": ["config", "security", "guard", "translate", *_OF_RPC],
+        "http": ["config", "security", "metrics.metrics"],
+        "metrics": ["config", "http.pages", "rpc.nodes", "rpc.slices"],
+        "process": ["config", "security", "guard", "rpc", "http", "metrics"],
     },
 }
 """A room or a module of a package, and what else of the package it may import."""

@@ -21,6 +21,7 @@ from holdfast.raft.transport.peer_options import CONNECTIONS_MAX
 from holdfast.raft.transport.peer_transport import PeerTransport
 from holdfast.raft.transport.tls import PeerTls
 from holdfast.storage.directory.data_directory import DataDirectory
+from holdfast.storage.durations import Durations
 from holdfast.storage.journal.failpoints import FailpointJournal
 from holdfast.storage.journal.journal import Journal
 from holdfast.storage.journal.notes_file import NotesFile
@@ -99,6 +100,8 @@ class OpenLog:
     engine: Engine
     _thread: EngineThread
     _calls: PeerCalls
+    syncs: Durations
+    """What writing and syncing each batch of the journal took."""
 
     def start(self) -> None:
         """Begin to tick."""
@@ -122,6 +125,10 @@ class OpenLog:
         """
         self._calls.transport.replace_tls(tls)
 
+    def tick_lag_s(self) -> float:
+        """Return by how many seconds the engine's thread is late."""
+        return self._thread.lag_s()
+
     def peer_troubles(self) -> Sequence[str]:
         """Return sentences about peers that are refused now, or refuse this node."""
         return self._calls.transport.troubles()
@@ -134,12 +141,13 @@ def open_log(
 
     `snapshots`: sent to peers that are too far behind, and received from them (S18).
     """
+    journal = open_journal(directory.journal_path)
     engine = Engine(
         node_id=config.node_id,
         peers=tuple(sorted(config.peers)),
         cluster_id=config.cluster_id,
         settings=config.settings,
-        journal=_journal(config, directory),
+        journal=_with_failpoints(config, directory, journal),
         transport=calls.transport,
         park=calls.transport,
         clock=boot_seconds,
@@ -148,11 +156,10 @@ def open_log(
         notes=NotesFile(directory.journal_path),
         bootstrap=directory.bootstrapping,
     )
-    return OpenLog(engine, EngineThread(engine, config.node_id), calls)
+    return OpenLog(engine, EngineThread(engine, config.node_id), calls, journal.syncs)
 
 
-def _journal(config: LogConfig, directory: DataDirectory) -> Journal:
-    journal = open_journal(directory.journal_path)
+def _with_failpoints(config: LogConfig, directory: DataDirectory, journal: Journal) -> Journal:
     if config.failpoints is None:
         return journal
     logger.critical(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from typing import Protocol
 
 from holdfast.raft.api import EngineStopped
@@ -37,6 +38,7 @@ class EngineThread:
         """Prepare the thread; `start` begins to tick."""
         self._engine = engine
         self._ending = threading.Event()
+        self._ticked_at = time.monotonic()
         self._thread = threading.Thread(target=self._run, name=f"engine-{node_id}", daemon=True)
 
     def start(self) -> None:
@@ -52,10 +54,15 @@ class EngineThread:
         self._thread.join(JOIN_SECONDS)
         return not self._thread.is_alive()
 
+    def lag_s(self) -> float:
+        """Return how long the present tick lasts beyond what it may wait. Any thread."""
+        return max(0.0, time.monotonic() - self._ticked_at - TICK_SECONDS)
+
     def _run(self) -> None:
         try:
             while not self._ending.is_set():
                 self._engine.tick(TICK_SECONDS)
+                self._ticked_at = time.monotonic()
         except EngineStopped as stopped:  # the FIFO's last item has told the replica
             logger.critical("the engine's thread ends: %s", stopped.reason)
         finally:

@@ -21,6 +21,7 @@ _EXTRA_OF = {
     "grpc_health": "server",
     "grpc_reflection": "server",
     "lmdb": "server",
+    "prometheus_client": "server",
     "pyarrow": "server",
     "pysyncobj": "server",
     "uvloop": "server",

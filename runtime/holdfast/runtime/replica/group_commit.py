@@ -72,6 +72,8 @@ class OwnEntry(NamedTuple):
     """The entry's bytes."""
     futures: Sequence[asyncio.Future[Committed]]
     """Get the fates of its parts, in their order."""
+    since: Sequence[float] = ()
+    """When each part was proposed, in seconds of the boot clock."""
 
 
 class GroupCommit:

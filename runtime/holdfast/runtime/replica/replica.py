@@ -52,6 +52,7 @@ from holdfast.runtime.replica.group_commit import (
 from holdfast.runtime.replica.log_time import LogTime
 from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, StateMachine
 from holdfast.storage.codec.event_codec import CodecError, encode_part, join_parts
+from holdfast.storage.durations import Durations
 from holdfast.storage.errors import StateContradicted
 
 logger = logging.getLogger(__name__)
@@ -126,6 +127,9 @@ class Replica:
         self._callbacks = Callbacks()
         self.subscribe = self._callbacks.subscribe
         self._group_commit, self._flushing = GroupCommit(linger_parts), False
+        self.commits = Durations()
+        """From the proposal of a part until it is applied here, and its callers can be told."""
+        self._proposed_at: deque[float] = deque()
         self._waiting: dict[ProposalId, OwnEntry] = {}
         self._probes: dict[int, asyncio.Future[None]] = {}
         self._items: deque[Item] = deque()
@@ -166,6 +170,7 @@ class Replica:
         future: asyncio.Future[Committed] = asyncio.get_running_loop().create_future()
         try:
             self._group_commit.add(part, fitting(encode_part(part), self.state), future)
+            self._proposed_at.append(self._clocks.boot())
         except (Overloaded, EntryTooLarge, CodecError) as error:
             _fail(future, error)
         self._flush_soon()
@@ -209,6 +214,10 @@ class Replica:
         """Make the applied state durable; the caller that started the engine stops it."""
         await self._snapshots.close(self._machine, self._term)
 
+    def waiting(self) -> tuple[int, int]:
+        """Return how many parts wait for an entry, and how many own entries for their fate."""
+        return len(self._group_commit), len(self._waiting)
+
     # --- proposals ---
 
     def _flush_soon(self) -> None:
@@ -244,6 +253,7 @@ class Replica:
         return term != self.leading_term or self._group_commit.may_follow(under_way)
 
     def _offer(self, batch: list[WaitingPart]) -> None:
+        since = [self._proposed_at.popleft() for _ in batch]
         parts = tuple([waiting.part for waiting in batch])
         entry = LogEntry(self.log_time_ms(), int(self._clocks.wall() * 1000), parts)
         content = join_parts(entry, [w.content for w in batch])
@@ -254,7 +264,7 @@ class Replica:
             for waiting in batch:
                 _fail(waiting.future, error)
             return
-        self._waiting[proposal] = OwnEntry(entry, content, [w.future for w in batch])
+        self._waiting[proposal] = OwnEntry(entry, content, [w.future for w in batch], since)
 
     def _check_may_propose(self) -> None:
         if self.stopped_because is not None:
@@ -361,7 +371,9 @@ class Replica:
     def _commit(self, proposal: ProposalId, item: Applied, outcome: AppliedEntry) -> None:
         """Tell each part its fate; the records of applied parts follow one another."""
         offered = self._waiting.pop(proposal, _NOTHING)
-        first = Position(item.index, 0)
+        first, now = Position(item.index, 0), self._clocks.boot()
+        for since in offered.since:
+            self.commits.add(now - since)
         for place, future in enumerate(offered.futures):
             applied = bool(item.payload) and place not in outcome.skipped
             if not future.done():

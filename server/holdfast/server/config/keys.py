@@ -87,8 +87,8 @@ KEYS: Final = (
     Key("tls", "insecure_loopback", "boolean", default=False,
         text="No TLS at all; only allowed if every address is on the loopback interface."),
     Key("http", "address", "address", None,
-        "host:port on which it answers HTTP: `/livez` and `/readyz`. Unset: it answers none. With "
-        "certificates it is HTTPS, and any other path asks for a client's certificate.",
+        "host:port on which it answers HTTP: `/livez`, `/readyz` and `/metrics`. Unset: it answers "
+        "none. With certificates it is HTTPS, and all but the first two ask for a client's.",
         optional=True),
     Key("raft", "election_min_ms", "integer", 350,
         "Shortest time without a leader after which a node stands for election.",

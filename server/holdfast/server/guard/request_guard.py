@@ -18,6 +18,7 @@ from holdfast.server.guard.item_bounds import Bounds
 from holdfast.server.guard.open_streams import OpenStreams
 from holdfast.server.guard.pace import Pace
 from holdfast.server.guard.shares import Shares
+from holdfast.server.metrics.call_counts import CallCounts, code_of, status_of
 from holdfast.server.rpc.callers import end
 from holdfast.server.rpc.errors import CallFailed, malformed
 from holdfast.server.rpc.grpc_options import MESSAGE_FLOOR, MESSAGE_MARGIN
@@ -25,6 +26,7 @@ from holdfast.server.rpc.grpc_options import MESSAGE_FLOOR, MESSAGE_MARGIN
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 
+    from holdfast.server.metrics.call_counts import Codes
     from holdfast.server.rpc.callers import Context
 
     Decode = Callable[[bytes], Any]
@@ -47,15 +49,16 @@ def checking(
     pace: Pace | None = None,
     in_flight: Shares | None = None,
     open_streams: OpenStreams | None = None,
+    counts: CallCounts | None = None,
 ) -> grpc.aio.Server:
     """Wrap the server for the generated `add_...Servicer_to_server`: each method gets a check.
 
     `pace`: measures and delays long calls. `in_flight`: who has how many bytes of requests open.
-    `open_streams`: is told of each stream.
+    `open_streams`: is told of each stream. `counts`: gets unary calls.
     """
     pace, in_flight = pace or Pace(), in_flight or bytes_in_flight()
-    open_streams = open_streams or OpenStreams()
-    return cast("grpc.aio.Server", _Door(server, in_force, pace, in_flight, open_streams))
+    open_streams, counts = open_streams or OpenStreams(), counts or CallCounts()
+    return cast("grpc.aio.Server", _Door(server, in_force, pace, in_flight, open_streams, counts))
 
 
 STREAMS_EACH_MAX: Final = 32
@@ -98,9 +101,10 @@ class _Door:
         pace: Pace,
         in_flight: Shares,
         open_streams: OpenStreams,
+        counts: CallCounts,
     ) -> None:
         self._server, self._in_force, self._pace = server, in_force, pace
-        self._bytes, self._open = in_flight, open_streams
+        self._bytes, self._open, self._counts = in_flight, open_streams, counts
         self._streams = Shares(
             "streams", STREAMS_EACH_MAX, STREAMS_MAX, "one stream serves many members; share it"
         )
@@ -128,7 +132,8 @@ class _Door:
         decode = _decoding(method.request_deserializer, bounds, self._in_force)
         if method.unary_unary:
             waits_from = SHORT_BYTES if name in UNPACED else -1
-            unary = self._single(method.unary_unary, decode, waits_from)
+            codes = self._counts.of(name)
+            unary = self._single(method.unary_unary, decode, waits_from, codes)
             return grpc.unary_unary_rpc_method_handler(unary, None, encoded)
         if method.unary_stream:
             watch = self._watch(method.unary_stream, decode)
@@ -141,17 +146,31 @@ class _Door:
         stream = self._stream(method.stream_stream, decode, decoded)
         return grpc.stream_stream_rpc_method_handler(stream, None, encoded)
 
-    def _single(self, serve: Serve, decode: Decode, waits_from: int) -> Callable[..., Any]:
-        """Guard a method with one request; requests above `waits_from` bytes keep to the pace."""
+    def _single(
+        self, serve: Serve, decode: Decode, waits_from: int, codes: Codes
+    ) -> Callable[..., Any]:
+        """Guard a method with one request; requests above `waits_from` bytes keep to the pace.
+
+        `codes`: counts how the calls end.
+        """
 
         async def run(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - any response, or none
-            if len(raw) > waits_from:
-                return await self._paced(context, paced(raw, context), len(raw))
             try:
-                request = decode(raw)
+                if len(raw) > waits_from:
+                    answer = await self._paced(context, paced(raw, context), len(raw))
+                else:
+                    answer = await serve(await decoded(raw, context), context)
+            except BaseException as error:
+                codes[status_of(error, context)] += 1
+                raise
+            codes[code_of(answer)] += 1
+            return answer
+
+        async def decoded(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - any request
+            try:
+                return decode(raw)
             except CallFailed as error:
                 await end(context, error)
-            return await serve(request, context)
 
         async def served(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - as above
             return await serve(decode(raw), context)

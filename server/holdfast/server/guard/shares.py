@@ -44,6 +44,11 @@ class Shares:
         finally:
             self.give_back(who, amount)
 
+    @property
+    def sum(self) -> int:
+        """What all callers hold."""
+        return self._sum
+
     def add(self, who: str, amount: int) -> None:
         """Hold this amount until `give_back`, also if it is more than the share."""
         self._held[who] += amount

@@ -13,7 +13,7 @@ from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, Final, Self
 
-from holdfast.server.http.pages import health_pages
+from holdfast.server.http.pages import Page, health_pages
 from holdfast.server.http.port import HttpPort, listen
 from holdfast.server.http.readiness import Readiness
 from holdfast.server.security.http_port import http_context
@@ -21,6 +21,7 @@ from holdfast.server.security.http_port import http_context
 if TYPE_CHECKING:
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.config.node_config import NodeConfig
+    from holdfast.server.metrics.metrics import Metrics
 
 logger = logging.getLogger(__name__)
 
@@ -42,6 +43,7 @@ class Http:
         self._pages = health_pages(self._readiness)
         self._serving = asyncio.Event()
         self._beginning: asyncio.Task[None] | None = None
+        self._sampling: asyncio.Task[None] | None = None
         self._port: HttpPort | None = None
         if config.http_address is not None:
             context = http_context(config.tls) if config.tls else None
@@ -61,10 +63,12 @@ class Http:
         if self._port is not None:
             await self._port.close()
 
-    def opened(self, replica: ReplicaLike) -> None:
-        """Note that the node has opened its data."""
+    def opened(self, replica: ReplicaLike, metrics: Metrics) -> None:
+        """Note that the node has opened its data, and can show metrics."""
         if self._port is not None:
             self._readiness.opened(replica)
+            self._sampling = asyncio.create_task(metrics.sample())
+            self._pages["/metrics"] = Page(metrics.page)
 
     def serving(self) -> None:
         """Note that the node serves clients: answer from now on."""
@@ -73,6 +77,8 @@ class Http:
     def stopping(self) -> None:
         """Note that the node is about to stop: it is not ready any more."""
         self._readiness.stopping()
+        if self._sampling is not None:
+            self._sampling.cancel()
 
     async def _begin(self, port: HttpPort) -> None:
         with suppress(TimeoutError):

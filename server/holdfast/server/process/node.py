@@ -29,6 +29,8 @@ from holdfast.server.config.node_config import CannotStart
 from holdfast.server.guard.open_streams import OpenStreams
 from holdfast.server.guard.pace import Pace
 from holdfast.server.guard.request_guard import InForce, bytes_in_flight, checking
+from holdfast.server.metrics.applied_counts import AppliedCounts
+from holdfast.server.metrics.call_counts import CallCounts
 from holdfast.server.process.open_files import connections_max
 from holdfast.server.process.opening import cannot_listen
 from holdfast.server.rpc.admin_service import AdminService
@@ -92,6 +94,7 @@ class Node:
         self._stopping = False
         arrived, self._pace = ArrivedHeartbeats(), Pace()
         self.open_streams = OpenStreams()
+        self.call_counts, self.applied_counts = CallCounts(), AppliedCounts()
         self.timers = Timers(replica, self._submit, heard=arrived.heard)
         nodes = {peer.name: str(peer.client_address) for peer in config.peers}
         self.actors = Actors(replica, self.timers, nodes, self._forming)
@@ -99,12 +102,13 @@ class Node:
         self._reads = Reads(replica, self.actors)
         self.takeovers = Takeovers(replica, history)
         self.streams = HeartbeatStreams(
-            replica, self.actors, self._callers, self.takeovers, arrived
+            *(replica, self.actors, self._callers, self.takeovers),
+            *(arrived, self.call_counts),
         )
         self._calls = MemberCalls(replica, self.actors, self._callers, self.takeovers)
         self._desk = Desk(
             *(self.actors, self._callers, self._calls, arrived),
-            *(self._pace, bytes_in_flight(), self._members_max),
+            *(self._pace, bytes_in_flight(), self._members_max, self.call_counts),
         )
         self._sessions = Sessions(replica, self._desk)
         self._offset_retention = OffsetRetention(replica, self.actors)
@@ -120,11 +124,20 @@ class Node:
         self._offset_retention.listen()
         SegmentRoll(replica, self.actors).listen()
         self._log.listen()
+        self.applied_counts.listen(replica)
         replica.subscribe(
             on_leading=self.on_leading,
             on_not_leading=self.on_not_leading,
             on_stopped=self.on_stopped,
         )
+
+    def gauges(self) -> dict[str, Callable[[], float]]:
+        """Return metrics that are one look at what waits here (`metrics.catalogue`)."""
+        return {
+            "holdfast_calls_open": lambda: len(self.actors.calls),
+            "holdfast_request_bytes_in_flight": lambda: self._desk.in_flight.sum,
+            "holdfast_heartbeat_stream_members": lambda: self.streams.carried,
+        }
 
     def _submit(self, command: DeadlineFired) -> None:
         self.actors.submit(command)
@@ -146,14 +159,20 @@ class Node:
         """Start to serve on the port, which is bound already."""
         server = self._server
         in_force = InForce(self._message_bytes_max, self._members_max)
-        in_flight = self._desk.in_flight
-        door = checking(server, in_force, self._pace, in_flight, self.open_streams)
+        door = checking(
+            *(server, in_force, self._pace, self._desk.in_flight),
+            *(self.open_streams, self.call_counts),
+        )
         group_pb2_grpc.add_GroupServiceServicer_to_server(
             GroupService(self.replica, self.actors, self._calls, self.streams, self._sessions),
             door,
         )
         offset_pb2_grpc.add_OffsetServiceServicer_to_server(
-            OffsetService(self.actors, self._reads, self._callers, self._calls, self._pace), door
+            OffsetService(
+                *(self.actors, self._reads, self._callers),
+                *(self._calls, self._pace, self.call_counts),
+            ),
+            door,
         )
         admin_pb2_grpc.add_AdminServiceServicer_to_server(
             AdminService(self.actors, self._reads, self._callers, self._nodes, self.takeovers), door

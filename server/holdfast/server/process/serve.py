@@ -20,6 +20,9 @@ from holdfast.runtime.replica.open import ReplicaConfig, open_replica
 from holdfast.server.config import cluster_file
 from holdfast.server.config.node_config import CannotStart
 from holdfast.server.http.serving import Http
+from holdfast.server.metrics.gathering import Sources
+from holdfast.server.metrics.metrics import Metrics
+from holdfast.server.metrics.pulse import Pulse
 from holdfast.server.process import gc_tuning
 from holdfast.server.process.node import Node, bind
 from holdfast.server.process.open_files import peer_connections_max
@@ -86,7 +89,7 @@ async def _serve(
     supervisor.listen(opened.replica)
     asked = _until_signal()
     try:
-        http.opened(opened.replica)
+        http.opened(opened.replica, _metrics(config, opened, node))
         await node.start()
         http.serving()
         if watch:
@@ -108,6 +111,32 @@ async def _serve(
     if contradicted:
         raise EngineStopped(contradicted)
     logger.info("stopped")
+
+
+def _metrics(config: NodeConfig, opened: OpenReplica, node: Node) -> Metrics:
+    replica, directory = opened.replica, opened.directory
+    return Metrics(
+        Sources(
+            replica,
+            node.call_counts,
+            node.applied_counts,
+            Pulse(replica.status, opened.log.tick_lag_s),
+            replica.commits,
+            opened.log.syncs,
+            {
+                **node.gauges(),
+                "holdfast_changes_waiting": lambda: replica.waiting()[0],
+                "holdfast_entries_under_way": lambda: replica.waiting()[1],
+            },
+            directory.path,
+            {
+                "journal": directory.journal_path,
+                "state": directory.state_path,
+                "segments": directory.segments_path,
+            },
+            config.tls,
+        )
+    )
 
 
 async def _close(opened: OpenReplica) -> str | None:

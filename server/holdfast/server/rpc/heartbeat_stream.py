@@ -25,6 +25,7 @@ from holdfast.coordinator.model.membership import (
     REPLACED,
     line_of,
 )
+from holdfast.server.metrics.call_counts import CallCounts
 from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
 from holdfast.server.rpc.callers import end
 from holdfast.server.rpc.errors import ENDED, CallFailed, Refused, ending
@@ -121,8 +122,10 @@ class HeartbeatStreams:
         callers: Callers,
         takeovers: Takeovers,
         arrived: ArrivedHeartbeats | None = None,
+        counts: CallCounts | None = None,
     ) -> None:
         """`arrived`: registers each batch while it is being processed (S9)."""
+        self._codes = (counts or CallCounts()).of("Heartbeat")
         self._replica, self._actors, self._callers = replica, actors, callers
         self._takeovers = takeovers
         self._arrived = arrived or ArrivedHeartbeats()
@@ -216,6 +219,7 @@ class HeartbeatStreams:
                 if not isinstance(one, g.HeartbeatResponse):
                     one.give_up()
             raise
+        self._codes.update([response.error_code for response in made.responses])
         return made
 
     def _begin(

@@ -68,6 +68,7 @@ class MemberCall(ABC, Generic[RequestT, ResponseT]):
     def __init__(self, replica: ReplicaLike, takeovers: Takeovers) -> None:
         self._replica, self._takeovers = replica, takeovers
         self.field = _FIELDS[self.asked.DESCRIPTOR.name]
+        self.method = self.asked.DESCRIPTOR.name.removesuffix("Request")
         self.bounds = Bounds(self.asked.DESCRIPTOR)  # type: ignore[arg-type]  # stubs name two classes for one
 
     def items(self, request: RequestT) -> int:

@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.coordinator.model import replies
 from holdfast.server.guard.answer_size import Encoded, Room
+from holdfast.server.metrics.call_counts import code_of
 from holdfast.server.rpc import ordered_stream
 from holdfast.server.rpc.callers import Callers, Context, answered
+from holdfast.server.rpc.errors import ENDED, ending
 from holdfast.server.rpc.slices import Slices
 from holdfast.server.translate import requests, responses, views
 from holdfast.v1 import offset_pb2 as o
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
 
     from holdfast.runtime.groups.actors import Actors
     from holdfast.server.guard.pace import Pace
+    from holdfast.server.metrics.call_counts import CallCounts
     from holdfast.server.rpc.member_calls import MemberCalls
     from holdfast.server.rpc.reads import Reads
 
@@ -35,9 +38,11 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         callers: Callers,
         calls: MemberCalls,
         pace: Pace,
+        counts: CallCounts,
     ) -> None:
         self._actors, self._reads, self._callers = actors, reads, callers
         self._calls, self._pace = calls, pace
+        self._codes = counts.of("OffsetCommit")
 
     @answered(o.OffsetCommitResponse)
     async def OffsetCommit(
@@ -53,11 +58,21 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         await ordered_stream.serve(
             requests,
             context,
-            lambda request: self._pace.timed(
-                context.peer(), self._calls.ask(self._calls.commit, request, context)
-            ),
+            lambda request: self._pace.timed(context.peer(), self._commit(request, context)),
             o.OffsetCommitRequest.ByteSize,
         )
+
+    async def _commit(
+        self, request: o.OffsetCommitRequest, context: Context
+    ) -> o.OffsetCommitResponse:
+        try:
+            response = await self._calls.ask(self._calls.commit, request, context)
+        except ENDED as error:
+            told = ending(error)
+            self._codes[told.status.name] += 1
+            raise
+        self._codes[code_of(response)] += 1
+        return response
 
     @answered(o.OffsetFetchResponse)
     async def OffsetFetch(

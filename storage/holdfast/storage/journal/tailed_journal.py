@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from holdfast.storage.disk.files import sync_path
 from holdfast.storage.disk.folder import Files, Folder
+from holdfast.storage.durations import Durations
 from holdfast.storage.errors import JournalFailed, is_want_of_room
 from holdfast.storage.journal.commit_mark import TAIL_MARK_FILE, CommitMark, read_mark
 from holdfast.storage.journal.lmdb_journal import LmdbJournal
@@ -123,6 +124,8 @@ class TailedJournal:
         self._path, self._environment, self._files = path, environment, files
         self._mark, self._helper, self._known = mark, helper, known
         self._file_bytes = file_bytes
+        self.syncs = Durations()
+        """What writing and syncing each batch took."""
         self._failure: Exception | None = None
         self._outline: Outline | None = None
 
@@ -242,7 +245,9 @@ class TailedJournal:
             self._refuse_failed_helper()
         if not self._current.fits(pieces):
             self._change_file()
+        began = time.monotonic()
         self._current.append(self._sequence + 1, pieces)
+        self.syncs.add(time.monotonic() - began)
         self._sequence += 1
         self._mark.note(self._sequence)
 

@@ -56,6 +56,7 @@ def serve_until_asked(
         "_log_config": lambda *_: None,
         "_open": opened,
         "Node": NodeThatIsAsked,
+        "_metrics": lambda *_: None,
         "_until_signal": asked,
         "gc_tuning": nothing,
         "cluster_file": nothing,

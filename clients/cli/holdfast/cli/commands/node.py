@@ -24,10 +24,11 @@ if TYPE_CHECKING:
 
 LOADED_LATER: Final = (
     *("aiohttp", "cryptography", "grpc_health", "grpc_reflection"),
-    *("pysyncobj", "uvloop"),
+    *("prometheus_client", "pysyncobj", "uvloop"),
 )
-"""Packages of the [server] extra that `_serve` loads, aiohttp only for a port of its own. One that
-is missing is told before anything else, as is lmdb, which is loaded above."""
+"""Packages of the [server] extra that `_serve` loads; aiohttp and prometheus_client only where
+there is an HTTP port. One that is missing is told before anything else, as is lmdb, which is loaded
+above."""
 
 for _package in LOADED_LATER:
     if find_spec(_package) is None:

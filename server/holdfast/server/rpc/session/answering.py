@@ -9,46 +9,53 @@ import logging
 from typing import TYPE_CHECKING
 
 from holdfast.runtime.errors import Crashed
+from holdfast.server.metrics.call_counts import UNKNOWN, code_of
 from holdfast.server.rpc.callers import has_code, refusal
 from holdfast.server.rpc.errors import ENDED, Refused, ending
 from holdfast.server.translate.session_answers import STATUS, encoded_answer, status_of
 
 if TYPE_CHECKING:
+    from holdfast.server.metrics.call_counts import CallCounts
     from holdfast.server.rpc.errors import Ended
     from holdfast.server.rpc.session.open_calls import OpenCall
 
 logger = logging.getLogger(__name__)
 
 
-async def answer(one: OpenCall) -> bytes:
-    """Encode the answer to a call that is done."""
+async def answer(one: OpenCall, counts: CallCounts) -> bytes:
+    """Encode the answer to a call that is done, and count it."""
     try:
-        return await _response(one)
+        return await _response(one, counts)
     except ENDED as error:
-        return _ended(one, error)
+        return _ended(one, error, counts)
     except Exception:
         logger.exception("a call failed inside")
-        return _ended(one, crashed(one))
+        return _ended(one, crashed(one), counts)
 
 
-async def _response(one: OpenCall) -> bytes:
+async def _response(one: OpenCall, counts: CallCounts) -> bytes:
     """Encode the response of a call; raises what it ended with instead."""
     if isinstance(one.made, Exception):
         raise one.made
     if one.kind is not None and one.made is not None:
+        counts.of(one.kind.method)[code_of(one.made)] += 1
         return encoded_answer(one.number, one.kind.field, one.made)
     if one.kind is None or one.call is None:
         raise RuntimeError(f"call {one.number} was taken for done and has no answer")
     got = one.call.future.result()
     made = one.kind.response(one.request, got, await one.kind.results(got.reply))
+    counts.of(one.kind.method)[code_of(made)] += 1
     return encoded_answer(one.number, one.kind.field, made)
 
 
-def _ended(one: OpenCall, error: Ended) -> bytes:
+def _ended(one: OpenCall, error: Ended, counts: CallCounts) -> bytes:
     """Encode the end of a call: a response with a code where it has one, as unary, or a status."""
     told, kind = ending(error), one.kind
+    codes = counts.of(kind.method if kind else UNKNOWN)
     if kind is not None and isinstance(told, Refused) and has_code(kind.respond):
+        codes[told.code] += 1
         return encoded_answer(one.number, kind.field, refusal(kind.respond, told))
+    codes[told.status.name] += 1
     return encoded_answer(one.number, STATUS, status_of(told))
 
 

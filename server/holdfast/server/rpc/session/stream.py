@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.groups.actors import Actors
     from holdfast.server.guard.pace import Pace
     from holdfast.server.guard.shares import Shares
+    from holdfast.server.metrics.call_counts import CallCounts
     from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
     from holdfast.server.rpc.callers import Callers, Context, Identity
     from holdfast.server.rpc.member_calls import MemberCall, MemberCalls
@@ -51,6 +52,7 @@ class Desk(NamedTuple):
     pace: Pace
     in_flight: Shares
     members_max: Callable[[], int]
+    counts: CallCounts
 
 
 class Stream:
@@ -212,7 +214,7 @@ class Stream:
             if not self.open.take(one):
                 continue
             try:
-                parts.append(await answer(one))
+                parts.append(await answer(one, self._desk.counts))
             finally:
                 one.close()
             size += len(parts[-1])

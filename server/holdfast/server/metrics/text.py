@@ -20,6 +20,9 @@ A node with an HTTP port ([health](health.md)) shows metrics at `/metrics`, in t
 Prometheus. With certificates the scraper needs a client's. Labels have few values: none is the name
 of a group, a member, a topic or a principal. A counter begins at 0 when the process starts.
 
+[deploy/monitoring](../../deploy/monitoring/README.md) has alerts, with a runbook for each, and a
+dashboard for Grafana.
+
     scrape_configs:
       - job_name: holdfast
         scheme: https

@@ -8,12 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.coordinator.model.events import Event, LevelRaised
+from holdfast.coordinator.model.events import Event, LevelRaised, RecoveryNumberRaised
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import State
 from holdfast.storage.codec.event_codec import StateItem
 
-EVENTS: Final[tuple[Event, ...]] = (LevelRaised(level=2),)
+EVENTS: Final[tuple[Event, ...]] = (
+    LevelRaised(level=2),
+    RecoveryNumberRaised(number=3, kept=1_048_576),
+)
 
 STATE: Final = (
     StateItem(
@@ -29,6 +32,7 @@ STATE: Final = (
             requests_next=12,
             requests_floor_ms=1_600_000_000_000,
             raised_to=2,
+            recovered_at=41,
         ),
     ),
 )

@@ -37,7 +37,9 @@ ALLOWED_MORE = {
     "cli.target": ["server.config.cluster_file"],
     "cli.commands.certs": ["server.security", "raft.transport.peer_names"],
     "cli.commands.node": ["server", "raft.api"],
+    "cli.commands.node_recover": ["server.config", "runtime.backup", "storage.errors"],
     "cli.commands.backup_files": ["runtime.backup"],
+    "cli.commands.backup_restore": ["runtime.backup", "storage.errors"],
     "cli.commands.stopped_log": ["runtime.event_log.offline", "storage"],
     "cli.commands.replay": [
         "replay",
@@ -60,7 +62,8 @@ LAZY = ["replay", "chaos"]
 # it loads these, and what they need, only inside a function: who asks a cluster neither waits for
 # that nor needs the [server] extra.
 CLI_SERVING = ["cli.commands.node", "cli.commands.certs"]
-CLI_SERVING += ["cli.commands.backup_files"]
+CLI_SERVING += [f"cli.commands.{name}" for name in ("backup_files", "backup_restore")]
+CLI_SERVING += ["cli.commands.node_recover"]
 CLI_SERVING += ["cli.commands.stopped_log", "cli.local_cluster"]
 CLI_LAZY = [*LAZY, *CLI_SERVING, "server", "runtime", "raft", "storage"]
 CLI_LAZY += ["coordinator.kernel", "coordinator.model.ids", "coordinator.model.state"]

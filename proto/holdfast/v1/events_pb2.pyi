@@ -132,6 +132,7 @@ class Event(_message.Message):
     TOPICS_DELETED_FIELD_NUMBER: _builtins.int
     SEGMENT_SEALED_FIELD_NUMBER: _builtins.int
     LEVEL_RAISED_FIELD_NUMBER: _builtins.int
+    RECOVERY_NUMBER_RAISED_FIELD_NUMBER: _builtins.int
     rule: _builtins.str
     """Id of the rule that decided it, for example "B3" or "S12"."""
     command: _builtins.str
@@ -236,6 +237,10 @@ class Event(_message.Message):
     def level_raised(self) -> Global___LevelRaised:
         """From here on the log may hold more; level 2."""
 
+    @_builtins.property
+    def recovery_number_raised(self) -> Global___RecoveryNumberRaised:
+        """The cluster was restored or recovered; level 2."""
+
     def __init__(
         self,
         *,
@@ -267,12 +272,13 @@ class Event(_message.Message):
         topics_deleted: Global___TopicsDeleted | None = ...,
         segment_sealed: Global___SegmentSealed | None = ...,
         level_raised: Global___LevelRaised | None = ...,
+        recovery_number_raised: Global___RecoveryNumberRaised | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["assignment_stored", b"assignment_stored", "body", b"body", "cluster_formed", b"cluster_formed", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "rebalance_started", b"rebalance_started", "request_recorded", b"request_recorded", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["assignment_stored", b"assignment_stored", "body", b"body", "cluster_formed", b"cluster_formed", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "request_recorded", b"request_recorded", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment_stored", b"assignment_stored", "body", b"body", "cluster_formed", b"cluster_formed", "command", b"command", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "principal", b"principal", "rebalance_started", b"rebalance_started", "request_id", b"request_id", "request_recorded", b"request_recorded", "rule", b"rule", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment_stored", b"assignment_stored", "body", b"body", "cluster_formed", b"cluster_formed", "command", b"command", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "principal", b"principal", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "request_id", b"request_id", "request_recorded", b"request_recorded", "rule", b"rule", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["group_created", "member_joined", "member_updated", "static_member_replaced", "instance_released", "rebalance_started", "generation_started", "group_emptied", "assignment_stored", "members_left", "members_removed", "member_expired", "member_refused", "group_deleted", "offsets_committed", "offsets_deleted", "request_recorded", "cluster_formed", "settings_changed", "topics_created", "partitions_added", "topics_deleted", "segment_sealed", "level_raised"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["group_created", "member_joined", "member_updated", "static_member_replaced", "instance_released", "rebalance_started", "generation_started", "group_emptied", "assignment_stored", "members_left", "members_removed", "member_expired", "member_refused", "group_deleted", "offsets_committed", "offsets_deleted", "request_recorded", "cluster_formed", "settings_changed", "topics_created", "partitions_added", "topics_deleted", "segment_sealed", "level_raised", "recovery_number_raised"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -1273,3 +1279,29 @@ class LevelRaised(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LevelRaised: _TypeAlias = LevelRaised  # noqa: Y015
+
+@_typing.final
+class RecoveryNumberRaised(_message.Message):
+    """The cluster goes on from an earlier position: what followed it then is lost (S13). Of level 2."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    NUMBER_FIELD_NUMBER: _builtins.int
+    KEPT_FIELD_NUMBER: _builtins.int
+    number: _builtins.int
+    """The number, from 1: the upper part of every fencing token from here on."""
+    kept: _builtins.int
+    """Index of the last entry that was kept."""
+    def __init__(
+        self,
+        *,
+        number: _builtins.int = ...,
+        kept: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kept", b"kept", "number", b"number"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RecoveryNumberRaised: _TypeAlias = RecoveryNumberRaised  # noqa: Y015

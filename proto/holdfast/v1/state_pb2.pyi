@@ -127,6 +127,7 @@ class ClusterState(_message.Message):
     REQUESTS_NEXT_FIELD_NUMBER: _builtins.int
     REQUESTS_FLOOR_MS_FIELD_NUMBER: _builtins.int
     RAISED_TO_FIELD_NUMBER: _builtins.int
+    RECOVERED_AT_FIELD_NUMBER: _builtins.int
     cluster_id: _builtins.str
     """The cluster's id."""
     log_time_ms: _builtins.int
@@ -145,6 +146,8 @@ class ClusterState(_message.Message):
     """Log time of the youngest served request that was forgotten for want of room."""
     raised_to: _builtins.int
     """The level that was raised last; unset: none ever was, so level 1 is in force."""
+    recovered_at: _builtins.int
+    """Index of the entry that raised the recovery number last; unset: none ever did."""
     @_builtins.property
     def sealed(self) -> _extras_pb2.Position:
         """Last position that belongs to sealed segments."""
@@ -162,10 +165,11 @@ class ClusterState(_message.Message):
         requests_next: _builtins.int = ...,
         requests_floor_ms: _builtins.int = ...,
         raised_to: _builtins.int = ...,
+        recovered_at: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sealed", b"sealed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied_index", b"applied_index", "cluster_id", b"cluster_id", "cluster_seq", b"cluster_seq", "cluster_version", b"cluster_version", "log_time_ms", b"log_time_ms", "raised_to", b"raised_to", "recovery_number", b"recovery_number", "requests_floor_ms", b"requests_floor_ms", "requests_next", b"requests_next", "sealed", b"sealed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied_index", b"applied_index", "cluster_id", b"cluster_id", "cluster_seq", b"cluster_seq", "cluster_version", b"cluster_version", "log_time_ms", b"log_time_ms", "raised_to", b"raised_to", "recovered_at", b"recovered_at", "recovery_number", b"recovery_number", "requests_floor_ms", b"requests_floor_ms", "requests_next", b"requests_next", "sealed", b"sealed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

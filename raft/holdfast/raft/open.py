@@ -17,10 +17,12 @@ from random import SystemRandom
 from holdfast.raft.api import UNTOLD, Build, Settings, SnapshotSource
 from holdfast.raft.pysyncobj.engine import Engine
 from holdfast.raft.thread import EngineThread
+from holdfast.raft.transport.lineage import Lineage
 from holdfast.raft.transport.peer_options import CONNECTIONS_MAX
 from holdfast.raft.transport.peer_transport import PeerTransport
 from holdfast.raft.transport.tls import PeerTls
 from holdfast.storage.directory.data_directory import DataDirectory
+from holdfast.storage.directory.recovery_mark import RecoveryMark, write_mark
 from holdfast.storage.durations import Durations
 from holdfast.storage.journal.failpoints import FailpointJournal
 from holdfast.storage.journal.journal import Journal
@@ -63,8 +65,14 @@ def boot_seconds() -> float:
 class PeerCalls:
     """Calls between nodes beside the log, on connections of their own."""
 
-    def __init__(self, config: LogConfig) -> None:
+    def __init__(self, config: LogConfig, directory: DataDirectory) -> None:
         """Make the transport; the engine binds the port once all is loaded."""
+        mark = directory.recovery
+        lineage = Lineage(
+            mark.number,
+            blank=directory.rebuilding_from_nothing and not mark.number,
+            adopt=lambda number: write_mark(directory.path, RecoveryMark(number)),
+        )
         self.transport = PeerTransport(
             config.cluster_id,
             config.node_id,
@@ -73,6 +81,7 @@ class PeerCalls:
             config.tls,
             config.connections_max,
             config.build,
+            lineage,
         )
         self.transport.send_clients_to(config.clients_at)
         self.transport.end_connections_after(config.connection_seconds)

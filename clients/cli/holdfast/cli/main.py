@@ -23,7 +23,7 @@ EPILOG = (
     "answered; 4 the outcome is unknown, look before you repeat."
 )
 COMMANDS: Final = {
-    "backup": "Back a cluster up while it serves; inspect and verify backups.",
+    "backup": "Back a cluster up while it serves; inspect, verify and restore backups.",
     "certs": "Make an authority; issue, renew and look at certificates.",
     "chaos": "Break a cluster on purpose, under load, and judge whether it held.",
     "cluster": "Start a local cluster; show or await one; change its leader; end an upgrade.",

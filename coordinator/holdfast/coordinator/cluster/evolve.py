@@ -1,4 +1,4 @@
-"""How the cluster's own events change the state: its name, settings, topics, segments, level.
+"""How the cluster's own events change the state: name, settings, topics, segments, level.
 
 Total: an event on the log is a fact. Knows no rules of who may change what; those are in
 `cluster.topics`.
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
         LevelRaised,
         PartitionsAdded,
         Record,
+        RecoveryNumberRaised,
         SegmentSealed,
         SettingsChanged,
         TopicsCreated,
@@ -70,3 +71,11 @@ def level_raised(state: State, event: LevelRaised, _record: Record) -> State:
     if event.level <= state.level:
         raise InvariantBroken("S6", f"level {event.level} is raised at level {state.level}")
     return state._replace(raised_to=event.level)
+
+
+def recovery_number_raised(state: State, event: RecoveryNumberRaised, record: Record) -> State:
+    """Lift every token from here on (S13). Raises InvariantBroken if the number would not grow."""
+    if event.number <= state.recovery_number:
+        problem = f"recovery number {event.number} is raised at {state.recovery_number}"
+        raise InvariantBroken("S13", problem)
+    return state._replace(recovery_number=event.number, recovered_at=record.position.index)

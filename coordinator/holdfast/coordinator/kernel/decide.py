@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, TypeAlias, cast
 
-from holdfast.coordinator.cluster import ceilings, levels, requests, topics
+from holdfast.coordinator.cluster import ceilings, levels, recovery, requests, topics
 from holdfast.coordinator.groups import lifecycle
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.group_type import GroupType, Rules
@@ -41,6 +41,7 @@ from holdfast.coordinator.model.commands import (
     Growing,
     OneShot,
     RaiseLevel,
+    RaiseRecoveryNumber,
     SealSegment,
 )
 from holdfast.coordinator.model.effects import Decision
@@ -53,7 +54,9 @@ from holdfast.coordinator.model.volatile import Volatile
 from holdfast.coordinator.offsets import commits
 from holdfast.coordinator.structures.copies import with_one
 
-_Unasked: TypeAlias = DeadlineFired | CallBroken | ExpireOffsets | FormCluster | SealSegment
+_Unasked: TypeAlias = (
+    DeadlineFired | CallBroken | ExpireOffsets | FormCluster | SealSegment | RaiseRecoveryNumber
+)
 """Commands of the node itself: nobody waits for an answer."""
 
 RULES: Final = Rules(evolve, TYPES)
@@ -168,6 +171,8 @@ def _decide_internal(draft: Draft, command: _Unasked) -> None:
             topics.form(draft, command)
         case SealSegment():
             topics.seal(draft, command)
+        case RaiseRecoveryNumber():
+            recovery.raise_number(draft, command)
 
 
 def _one_shot(draft: Draft, command: ForAnyGroup) -> Reply:

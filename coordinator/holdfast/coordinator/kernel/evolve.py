@@ -24,6 +24,7 @@ from holdfast.coordinator.model.events import (
     OffsetsDeleted,
     PartitionsAdded,
     Record,
+    RecoveryNumberRaised,
     RequestRecorded,
     SegmentSealed,
     SettingsChanged,
@@ -43,6 +44,7 @@ CLUSTER: Final[Mapping[type, Callable[[State, Any, Record], State]]] = {
     TopicsDeleted: evolve_cluster.topics_deleted,
     SegmentSealed: evolve_cluster.segment_sealed,
     LevelRaised: evolve_cluster.level_raised,
+    RecoveryNumberRaised: evolve_cluster.recovery_number_raised,
 }
 """The folds of the cluster's own events, by the event's class."""
 

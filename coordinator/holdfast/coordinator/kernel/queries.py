@@ -66,6 +66,16 @@ class FetchedOffset:
     committed_ms: int | None = None
 
 
+def groups_to_clear(state: State) -> Iterator[GroupId]:
+    """Yield the groups that still have members from before the last recovery (S13).
+
+    Their removal is the first change that such a group gets after it.
+    """
+    for group_id, group in state.groups.items():
+        if group.version < state.recovered_at and type_of(group).members(group):
+            yield group_id
+
+
 def describe_group(state: State, group_id: GroupId) -> DescribedGroup:
     """Describe a group and its members, oldest first; unknown: GroupIdNotFound and Dead (K-K3)."""
     found = describe_head(state, group_id)

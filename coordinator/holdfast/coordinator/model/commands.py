@@ -245,6 +245,18 @@ class SealSegment:
     last: Position
 
 
+@dataclass(frozen=True, slots=True)
+class RaiseRecoveryNumber:
+    """The cluster was restored, or recovered from a survivor: go on above all earlier tokens (S13).
+
+    What its disks say; it may be decided more than once.
+    """
+
+    number: int
+    kept: int
+    """Index of the last entry that was kept."""
+
+
 GroupCommand: TypeAlias = (
     JoinGroup
     | SyncGroup
@@ -266,6 +278,7 @@ ClusterCommand: TypeAlias = (
     | RaiseLevel
     | FormCluster
     | SealSegment
+    | RaiseRecoveryNumber
 )
 Command: TypeAlias = GroupCommand | ClusterCommand
 

@@ -266,6 +266,18 @@ class LevelRaised:
     level: int
 
 
+@dataclass(frozen=True, slots=True)
+class RecoveryNumberRaised:
+    """The cluster goes on from an earlier position: whatever followed it then is lost (S13).
+
+    Fencing tokens from here on are above all that were ever given out, also in what was lost.
+    """
+
+    number: int
+    kept: int
+    """Index of the last entry that was kept."""
+
+
 GroupEvent: TypeAlias = (
     GroupCreated
     | MemberJoined
@@ -294,6 +306,7 @@ ClusterEvent: TypeAlias = (
     | TopicsDeleted
     | SegmentSealed
     | LevelRaised
+    | RecoveryNumberRaised
 )
 """What happens to the cluster; its record names the group ""."""
 

@@ -29,6 +29,8 @@ class TopicPartition(NamedTuple):
 
 
 TOKEN_SPAN = 1 << 48
+RECOVERY_NUMBER_MAX = (1 << 15) - 1
+"""So that a token fits into 63 bits, which every store can compare."""
 
 
 def fencing_token(recovery_number: int, grant_index: int) -> int:

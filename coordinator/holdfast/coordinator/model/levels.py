@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.model.events import Event, LevelRaised
+from holdfast.coordinator.model.events import Event, LevelRaised, RecoveryNumberRaised
 from holdfast.coordinator.model.rejections import UnsupportedVersion
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ LEVEL_MAX: Final = 2
 
 SINCE: Final[Mapping[type, int]] = {
     LevelRaised: 2,
+    RecoveryNumberRaised: 2,
 }
 """The level that first holds an event, by the event's class; what is not named is of level 1.
 

@@ -160,5 +160,6 @@ TABLE: Final[Mapping[type, Line]] = {
     ev.TopicsDeleted: UNTOUCHED,
     ev.SegmentSealed: UNTOUCHED,
     ev.LevelRaised: UNTOUCHED,
+    ev.RecoveryNumberRaised: UNTOUCHED,
 }
 """By the event's class: a line for every event, also for those that leave members alone."""

@@ -121,6 +121,9 @@ class State(NamedTuple):
     """The keys of `requests` by number; not stored."""
     raised_to: int = 0
     """The level that was raised last; 0: none ever was, and the bytes are those of level 1."""
+    recovered_at: int = 0
+    """Index of the entry that raised the recovery number last; 0: it never was raised. A group that
+    nothing has changed since then may have members from before it, whose grants count no more."""
 
     @property
     def level(self) -> int:

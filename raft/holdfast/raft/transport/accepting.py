@@ -250,8 +250,9 @@ class Port:
             return self._refuse_stranger(guest, str(error))
         if problem := self._identity.dialler_problem(told, guest.connection):
             return self._refuse_stranger(guest, problem)
-        peer = told.sender
-        if problem := self._identity.version_problem(peer, told.versions):
+        peer, own = told.sender, self._identity.node
+        problem = self._identity.version_problem(peer, told.versions)
+        if problem := problem or self._identity.lineage.problem(own, peer, told):
             self._trouble.warn(f"from {peer}", problem)
             return self._refuse(guest, problem)
         self._trouble.over(f"from {peer}")

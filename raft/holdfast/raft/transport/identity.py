@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from holdfast.raft.api import UNTOLD, Build
+from holdfast.raft.transport.lineage import Lineage
 from holdfast.raft.transport.peer_names import certificate_problem
 from holdfast.raft.transport.tls import Contexts, PeerTls, certificate_of, contexts
 from holdfast.raft.wire.greeting import OURS, Greeting, Versions, version_problem
@@ -29,8 +30,13 @@ class Identity:
         peers: Mapping[str, str],
         tls: PeerTls | None,
         build: Build = UNTOLD,
+        lineage: Lineage | None = None,
     ) -> None:
-        """`peers`: the peer address of every other node. `tls` None: loopback only."""
+        """`peers`: the peer address of every other node. `tls` None: loopback only.
+
+        `lineage` None: this node's disk was never restored.
+        """
+        self.lineage = lineage or Lineage()
         self.cluster_id, self.node, self.peers, self.tls = cluster_id, node, peers, tls
         self._contexts: Contexts | None = None
         self._build = build
@@ -55,7 +61,12 @@ class Identity:
 
     def greeting(self, peer: str, method: str = "") -> Greeting:
         """Return what this node says to a peer first."""
-        return Greeting(self.cluster_id, self.node, peer, self.versions, method)
+        lineage = self.lineage
+        return Greeting(
+            *(self.cluster_id, self.node, peer, self.versions, method),
+            recovery_number=lineage.number,
+            blank=lineage.blank,
+        )
 
     def version_problem(self, peer: str, theirs: Versions) -> str:
         """Say why a peer with these versions cannot run with this node; empty if it can."""
@@ -98,7 +109,7 @@ class Identity:
         if problem := self.version_problem(peer, told.versions):
             return problem
         if told[:3] == (self.cluster_id, peer, self.node):
-            return ""
+            return self.lineage.problem(self.node, peer, told)
         return (
             f"who answers for node {peer!r} says that it is {shown(told.sender)} of cluster "
             f"{shown(told.cluster_id)}, and speaks to {shown(told.addressee)}: a peer address is "

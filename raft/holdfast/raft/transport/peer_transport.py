@@ -25,6 +25,7 @@ from holdfast.raft.transport import peer_options
 from holdfast.raft.transport.accepting import Place, Port, Rooms
 from holdfast.raft.transport.dialling import Dialler, Greeted, PeerRefused
 from holdfast.raft.transport.identity import Identity
+from holdfast.raft.transport.lineage import Lineage
 from holdfast.raft.transport.listening import TransportFailed
 from holdfast.raft.transport.peer_options import RENEW_AGAIN_PART, RENEWED_AT
 from holdfast.raft.transport.peer_trouble import Trouble
@@ -81,12 +82,14 @@ class PeerTransport:
         tls: PeerTls | None,
         connections_max: int = peer_options.CONNECTIONS_MAX,
         build: Build = UNTOLD,
+        lineage: Lineage | None = None,
     ) -> None:
         """`peers`: the peer address of every other node by its id. `build`: what this node runs.
 
-        `connections_max`: how many callers there may be before they have greeted.
+        `connections_max`: how many callers there may be before they have greeted. `lineage`: from
+        which restore this node's disk comes; None: from none.
         """
-        self._identity = Identity(cluster_id, node_id, peers, tls, build)
+        self._identity = Identity(cluster_id, node_id, peers, tls, build, lineage)
         self._place = Place(listen, connections_max, "")
         self._trouble = Trouble()
         self._dialler = Dialler(self._identity)

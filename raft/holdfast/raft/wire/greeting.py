@@ -64,6 +64,10 @@ class Greeting(NamedTuple):
     versions: Versions = OURS
     method: str = ""
     """What the dialler connects for: a call beside the log; empty for the messages of the log."""
+    recovery_number: int = 0
+    """From which restore the sender's disk comes (S13); versions before 0.2 tell none."""
+    blank: bool = False
+    """The sender's disk holds nothing yet."""
 
 
 def encode_greeting(greeting: Greeting) -> bytes:
@@ -95,6 +99,8 @@ def _message(greeting: Greeting) -> pb.Greeting:
         level_max=_unless_first(versions.build.newest),
         level=versions.level,
         release=versions.build.release,
+        recovery_number=greeting.recovery_number,
+        blank=greeting.blank,
     )
 
 
@@ -131,7 +137,7 @@ def _measured(data: bytes) -> None:
 
 def _checked(told: pb.Greeting) -> Greeting:
     bound(told.version_min | told.version_max | told.entry_schema)
-    bound(told.level_min | told.level_max | told.level)
+    bound(told.level_min | told.level_max | told.level | told.recovery_number)
     if not 1 <= told.version_min <= told.version_max or not told.entry_schema:
         bad("a greeting without versions")
     build = Build(text(told.release), told.level_min or 1, told.level_max or 1)
@@ -139,7 +145,8 @@ def _checked(told: pb.Greeting) -> Greeting:
         bad("a greeting whose levels are the wrong way round")
     versions = Versions(told.version_min, told.version_max, told.entry_schema, build, told.level)
     names = name(told.cluster_id), name(told.sender), name(told.addressee)
-    return Greeting(*names, versions, text(told.method))
+    lineage = told.recovery_number, told.blank
+    return Greeting(*names, versions, text(told.method), *lineage)
 
 
 def common_protocol(one: Versions, other: Versions) -> int | None:

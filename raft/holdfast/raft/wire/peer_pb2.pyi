@@ -42,6 +42,8 @@ class Greeting(_message.Message):
     LEVEL_MAX_FIELD_NUMBER: _builtins.int
     LEVEL_FIELD_NUMBER: _builtins.int
     RELEASE_FIELD_NUMBER: _builtins.int
+    RECOVERY_NUMBER_FIELD_NUMBER: _builtins.int
+    BLANK_FIELD_NUMBER: _builtins.int
     cluster_id: _builtins.str
     sender: _builtins.str
     addressee: _builtins.str
@@ -62,6 +64,10 @@ class Greeting(_message.Message):
     """The level in force, as far as the sender knows; unset: it knows of no cluster yet."""
     release: _builtins.str
     """The sender's version of Holdfast, for people."""
+    recovery_number: _builtins.int
+    """The recovery number of the sender's disk (S13). 0: it was never restored."""
+    blank: _builtins.bool
+    """The sender's disk holds nothing yet: it takes over the number of its peers."""
     def __init__(
         self,
         *,
@@ -76,10 +82,12 @@ class Greeting(_message.Message):
         level_max: _builtins.int = ...,
         level: _builtins.int = ...,
         release: _builtins.str = ...,
+        recovery_number: _builtins.int = ...,
+        blank: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["addressee", b"addressee", "cluster_id", b"cluster_id", "entry_schema", b"entry_schema", "level", b"level", "level_max", b"level_max", "level_min", b"level_min", "method", b"method", "release", b"release", "sender", b"sender", "version_max", b"version_max", "version_min", b"version_min"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["addressee", b"addressee", "blank", b"blank", "cluster_id", b"cluster_id", "entry_schema", b"entry_schema", "level", b"level", "level_max", b"level_max", "level_min", b"level_min", "method", b"method", "recovery_number", b"recovery_number", "release", b"release", "sender", b"sender", "version_max", b"version_max", "version_min", b"version_min"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

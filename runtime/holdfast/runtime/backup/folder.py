@@ -5,6 +5,7 @@
     segments-<n>/<segment>/   sealed segments; n: the recovery number in which they were written
     incoming/                 what has arrived of a backup that is not finished
     lock                      locked by the process that writes here
+    restored                  the recovery number of the last restore, so that none is used twice
 
 Until the new manifest is renamed into its place, the earlier backup is whole and valid. Segments
 that are here are not fetched again: a segment's name and recovery number tell its records. Knows
@@ -39,6 +40,8 @@ _INCOMING: Final = "incoming"
 _PENDING: Final = "copy.json"
 _LOCK: Final = "lock"
 _STATE: Final = "state"
+RESTORED: Final = "restored"
+"""Notes the recovery number of the last restore of this backup."""
 _READ_BYTES: Final = 1 << 20
 
 
@@ -184,7 +187,7 @@ class BackupFolder:
             return
         if not self.path.is_dir():
             raise BackupFlawed(f"{self.path} is a file: name a directory for the backup")
-        ours = (_INCOMING, _LOCK, MANIFEST, f"{MANIFEST}.new")
+        ours = (_INCOMING, _LOCK, MANIFEST, f"{MANIFEST}.new", RESTORED, f"{RESTORED}.new")
         for each in sorted(self.path.iterdir()):
             if each.name not in ours and not each.name.startswith((f"{_STATE}-", "segments-")):
                 raise BackupFlawed(

@@ -13,7 +13,9 @@ from typing import TYPE_CHECKING, Final, Self
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.kernel.decide import on_leading
+from holdfast.coordinator.kernel.queries import groups_to_clear
 from holdfast.coordinator.model import commands as c
+from holdfast.coordinator.model.events import RecoveryNumberRaised
 from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
 from holdfast.runtime.errors import Loading, NotCoordinator, StoppedMeanwhile, Stopping
@@ -40,6 +42,9 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+NEVER_RECOVERED: Final = c.RaiseRecoveryNumber(0, 0)
+"""For a node whose disk was never restored."""
+RESTORED: Final = "the cluster was restored to an earlier position, so everybody joins anew"
 _PARKED: Final = (c.JoinGroup, c.SyncGroup)
 """Commands whose calls may be parked."""
 
@@ -101,11 +106,16 @@ class Actors:
         timers: Timers,
         nodes: Mapping[str, str],
         forming: Callable[[], c.FormCluster],
+        recovering: c.RaiseRecoveryNumber = NEVER_RECOVERED,
     ) -> None:
-        """`nodes`: each node's client address. `forming`: makes what creates the cluster."""
+        """`nodes`: each node's client address. `forming`: makes what creates the cluster.
+
+        `recovering`: what this node's disk says of its last restore (S13).
+        """
         self.calls = Calls()
         self._replica, self._timers = replica, timers
         self._nodes, self._forming = dict(sorted(nodes.items())), forming
+        self._recovering = recovering
         self._actors: dict[GroupId, Actor] = {}
         self._tally = Tally()
         self._tally.follow(replica.state)
@@ -194,8 +204,13 @@ class Actors:
             if self._replica.leader == self._replica.node_id:
                 raise Loading  # elected, but its own no-op is not applied yet
             raise NotCoordinator(self.leader_address)
-        if not self._replica.state.cluster_id:
+        if not self._replica.state.cluster_id or self._must_recover:
             raise Loading
+
+    @property
+    def _must_recover(self) -> bool:
+        """Whether the first entry after a restore is missing: no token may be given yet (S13)."""
+        return self._replica.state.recovery_number < self._recovering.number
 
     @property
     def leader_address(self) -> str:
@@ -211,8 +226,14 @@ class Actors:
         return list(self._nodes).index(node) + 1 if node in self._nodes else -1
 
     def submit(self, command: c.Command) -> None:
-        """Pass a command to its group's actor; drop it if this node does not lead, or stops."""
+        """Pass a command to its group's actor; drop it if this node does not lead, or stops.
+
+        After a restore nothing is decided before the recovery number is raised; what is dropped
+        until then is about members that are removed right after it.
+        """
         if not self._replica.leading_term or self._stopped:
+            return
+        if self._must_recover and command is not self._recovering:
             return
         group_id = "" if isinstance(command, c.ClusterCommand) else command.group_id
         actor = self._actors.get(group_id)
@@ -297,6 +318,19 @@ class Actors:
             actor.take_over(on_leading(state, group_id))
         if not state.cluster_id:
             self.submit(self._forming())
+        elif self._must_recover:
+            logger.warning("restored: everything after entry %s is lost", self._recovering.kept)
+            self.submit(self._recovering)
+        else:
+            self._clear_groups()
+
+    def _clear_groups(self) -> None:
+        """Remove the members from before the last recovery, before any call is decided (S13)."""
+        for group_id in groups_to_clear(self._replica.state):
+            nobody = c.Caller(0)
+            self.submit(
+                c.LeaveGroup(nobody, group_id, (), operator=True, everyone=True, reason=RESTORED)
+            )
 
     def on_not_leading(self) -> None:
         """Fail all waiting calls; decide nothing more."""
@@ -323,6 +357,8 @@ class Actors:
         for record in records:
             self._tally.landed(record.group_id)
         self._tally.applied(self._replica.state)
+        if any(isinstance(record.event, RecoveryNumberRaised) for record in records):
+            self._clear_groups()
 
     def on_stopped(self, reason: str) -> None:
         """Fail all calls: the node's log stopped."""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeVar
 
+from holdfast.coordinator.model.commands import RaiseRecoveryNumber
 from holdfast.coordinator.model.state import State
 from holdfast.raft.api import Build
 from holdfast.raft.open import LogConfig, OpenLog, PeerCalls, boot_seconds, open_log
@@ -57,6 +58,11 @@ class OpenReplica:
     store: StateStore
     directory: DataDirectory
     log: OpenLog
+
+    @property
+    def recovering(self) -> RaiseRecoveryNumber:
+        """What the disk says of the last restore, for the node that leads first after it (S13)."""
+        return RaiseRecoveryNumber(*self.directory.recovery)
 
     def peer_builds(self) -> Mapping[str, Build]:
         """Return what each peer runs by its last greeting, also if it is away now."""
@@ -173,7 +179,7 @@ def _backup_place(config: ReplicaConfig, directory: DataDirectory) -> BackupPlac
 
 
 def _peer_calls(config: ReplicaConfig, directory: DataDirectory) -> PeerCalls:
-    calls = PeerCalls(config.log)
+    calls = PeerCalls(config.log, directory)
     calls.offer(SEGMENTS, SegmentSource(directory.segments_path).answer)
     return calls
 

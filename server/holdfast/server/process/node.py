@@ -18,11 +18,11 @@ from grpc_reflection.v1alpha import reflection
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.coordinator.kernel.form import are_compiled
-from holdfast.coordinator.model.commands import DeadlineFired, FormCluster
+from holdfast.coordinator.model.commands import DeadlineFired, FormCluster, RaiseRecoveryNumber
 from holdfast.raft.api import RaftError
 from holdfast.runtime.background.offset_retention import OffsetRetention
 from holdfast.runtime.background.segment_roll import SegmentRoll
-from holdfast.runtime.groups.actors import Actors
+from holdfast.runtime.groups.actors import NEVER_RECOVERED, Actors
 from holdfast.runtime.time.timers import Timers
 from holdfast.server.config.address import is_taken
 from holdfast.server.config.node_config import CannotStart
@@ -85,6 +85,7 @@ class Node:
         server: grpc.aio.Server,
         peer_troubles: Callable[[], Sequence[str]] = tuple,
         peer_builds: Callable[[], Mapping[str, Build]] = dict,
+        recovering: RaiseRecoveryNumber = NEVER_RECOVERED,
     ) -> None:
         self.config, self.replica = config, replica
         self._nodes = Nodes(replica, config.peers, peer_troubles, peer_builds)
@@ -97,7 +98,7 @@ class Node:
         self.call_counts, self.applied_counts = CallCounts(), AppliedCounts()
         self.timers = Timers(replica, self._submit, heard=arrived.heard)
         nodes = {peer.name: str(peer.client_address) for peer in config.peers}
-        self.actors = Actors(replica, self.timers, nodes, self._forming)
+        self.actors = Actors(replica, self.timers, nodes, self._forming, recovering)
         self._callers = Callers()
         self._reads = Reads(replica, self.actors)
         self.takeovers = Takeovers(replica, history)

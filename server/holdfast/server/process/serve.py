@@ -83,7 +83,7 @@ async def _serve(
     """Serve with what is open, until the end."""
     node = Node(
         *(config, opened.replica, opened.history, opened.backups, server),
-        *(opened.peer_troubles, opened.peer_builds),
+        *(opened.peer_troubles, opened.peer_builds, opened.recovering),
     )
     supervisor = Supervisor(os.environ, lambda: opened.replica.status().ticks)
     supervisor.listen(opened.replica)

@@ -4,6 +4,7 @@
     raft/       the journal             raft.damaged-<n>/    one that was moved aside
     state/      state and event log     state.damaged-<n>/   the same
     segments/   sealed events           unfinished           exists while raft/ and state/ are made
+    recovery    the restore that the data comes from, if any (`recovery_mark`)
 
 Leftovers of a crash (`raft.new`, `state.new`, `state.incoming`, `state.copy*`) hold nothing that
 was acknowledged, and are removed at the next start. Damaged environments are never deleted.
@@ -25,6 +26,7 @@ from holdfast.storage.directory.check import (
     Verdict,
     verify_directory,
 )
+from holdfast.storage.directory.recovery_mark import RECOVERY_NAME, read_mark
 from holdfast.storage.disk.environment import error_code
 from holdfast.storage.disk.files import (
     make_directory,
@@ -47,8 +49,9 @@ LOCK_NAME = "lock"
 SEGMENTS_FOLDER = "segments"
 _ENVIRONMENTS = (JOURNAL_FOLDER, STATE_FOLDER)
 _LEFTOVERS = ("raft.new", "state.new", "state.incoming", "state.copy*")
-_UNFINISHED = "unfinished"
-_IGNORED = ("lock", "lost+found")  # our lock, and a new ext4's own folder
+UNFINISHED = "unfinished"
+_IGNORED = ("lock", "lost+found", RECOVERY_NAME, f"{RECOVERY_NAME}.new")
+"""Our lock, a new ext4's own folder, and what a blank disk knows of its peers."""
 
 
 def is_empty(path: Path) -> bool:
@@ -58,7 +61,7 @@ def is_empty(path: Path) -> bool:
     """
     if not path.is_dir():
         return not path.exists()
-    laid_out = (*_ENVIRONMENTS, _UNFINISHED) if (path / _UNFINISHED).exists() else ()
+    laid_out = (*_ENVIRONMENTS, UNFINISHED) if (path / UNFINISHED).exists() else ()
     segments = path / SEGMENTS_FOLDER
     sealed = segments.is_dir() and any(segments.iterdir())
     nothing = {*_IGNORED, *laid_out, SEGMENTS_FOLDER}
@@ -97,6 +100,7 @@ class DataDirectory:
         self._check_seconds_max = check_seconds_max
         self._lock = _lock(path)
         try:
+            self.recovery = read_mark(path)
             self._remove_leftovers()
             self.verdict = self._enter(may_create=bootstrap or rebuild)
         except BaseException:
@@ -130,6 +134,11 @@ class DataDirectory:
         False after damage was moved aside and beside sealed history, even if the flag was left on.
         """
         return self._bootstrap and self.verdict.blank and not self._has_past()
+
+    @property
+    def rebuilding_from_nothing(self) -> bool:
+        """Whether this disk holds nothing and waits for what its peers have."""
+        return self.verdict.blank and not self.bootstrapping
 
     def set_aside(self) -> None:
         """Move damaged environments aside, and make empty ones to rebuild into.
@@ -190,7 +199,7 @@ class DataDirectory:
         if lack := shortage(self.path, self._disk_reserve_bytes, PREALLOCATED_BYTES):
             why = f"{lack}. {_NO_SPACE}"
             raise DirectoryRefused(self.path, Refusal.NO_SPACE, why)
-        mark = self.path / _UNFINISHED
+        mark = self.path / UNFINISHED
         try:
             mark.touch()
             make_directory(self.segments_path)
@@ -215,7 +224,7 @@ class DataDirectory:
         return sealed or any(self.path.glob("*.damaged-*"))
 
     def _remove_leftovers(self) -> None:
-        mark = self.path / _UNFINISHED
+        mark = self.path / UNFINISHED
         if mark.exists():
             # The layout was not finished, so nothing has used it: start over.
             for name in _ENVIRONMENTS:

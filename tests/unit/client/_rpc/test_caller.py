@@ -12,7 +12,8 @@ import pytest
 from holdfast.client._rpc.caller import Caller
 from holdfast.client._session.session_io import Failure
 from holdfast.v1.errors_pb2 import ErrorCode
-from holdfast.v1.group_pb2 import HeartbeatResponse
+from holdfast.v1.extras_pb2 import ResponseExtras
+from holdfast.v1.group_pb2 import HeartbeatResponse, SyncGroupResponse
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -59,3 +60,23 @@ def test_a_node_that_accepts_no_connection_is_not_taken_for_the_leader() -> None
         return caller.endpoints.current
 
     assert asyncio.run(asked_next()) == "127.0.0.1:3"
+
+
+def test_s13_a_node_from_before_a_restore_is_left_for_another() -> None:
+    """Whoever has seen a token of the restored cluster takes none from an earlier one."""
+
+    def granted(number: int) -> SyncGroupResponse:
+        return SyncGroupResponse(holdfast=ResponseExtras(fencing_token=(number << 48) + 7))
+
+    async def story() -> None:
+        caller = Caller(["127.0.0.1:1", "127.0.0.1:2"])
+        assert caller.read_answer("127.0.0.1:1", granted(0)) == granted(0)
+        assert caller.read_answer("127.0.0.1:1", granted(2)) == granted(2)
+        refused = caller.read_answer("127.0.0.1:1", granted(1))
+        assert isinstance(refused, Failure)
+        assert "before the cluster was restored" in str(refused.error)
+        assert caller.endpoints.current == "127.0.0.1:2"
+        assert caller.read_answer("127.0.0.1:2", granted(2)) == granted(2)
+        await caller.close()
+
+    asyncio.run(story())

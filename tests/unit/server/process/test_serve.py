@@ -42,7 +42,7 @@ def serve_until_asked(
 
     async def opened(*_arguments: object) -> Any:  # noqa: ANN401 - what the process holds open
         replica = SimpleNamespace(subscribe=lambda **_: None)
-        told = {"peer_troubles": None, "peer_builds": None, "backups": None}
+        told = {"peer_troubles": None, "peer_builds": None, "backups": None, "recovering": None}
         return SimpleNamespace(close=close, replica=replica, history=None, **told)
 
     def asked() -> asyncio.Future[None]:

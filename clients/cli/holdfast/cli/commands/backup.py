@@ -1,4 +1,4 @@
-"""`holdfast backup`: a backup of a running cluster, and what a directory of backups holds."""
+"""`holdfast backup`: a backup of a running cluster, what it holds, and a cluster from it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _present = click.Path(exists=True, file_okay=False, path_type=Path)
 
 @click.group()
 def backup() -> None:
-    """Back a cluster up while it serves; inspect and verify backups."""
+    """Back a cluster up while it serves; inspect, verify and restore backups."""
 
 
 @backup.command()
@@ -59,3 +59,35 @@ def verify(directory: Path, *, as_json: bool) -> None:
     from holdfast.cli.commands import backup_files  # noqa: PLC0415 - needs the [server] extra
 
     backup_files.verify(directory, as_json=as_json)
+
+
+@backup.command()
+@click.argument("directory", metavar="DIR", type=_present)
+@click.option(
+    "--to",
+    "targets",
+    required=True,
+    multiple=True,
+    metavar="NODE=DIR",
+    help="A node and its empty data directory (node.data_dir); once for each node.",
+)
+@click.option(
+    "--recovery-number",
+    type=click.IntRange(1),
+    help="Above every one that the cluster ever had; default: the next one.",
+)
+@as_json
+def restore(
+    directory: Path, targets: tuple[str, ...], recovery_number: int | None, *, as_json: bool
+) -> None:
+    """Make the data directories of a cluster's nodes from a backup, while none of them runs.
+
+    The cluster keeps its id and goes on from the backup's position: what happened after it is lost.
+    The first leader raises the recovery number, so that fencing tokens are above all that were ever
+    given out, and every member joins anew. Name all nodes, or at least a majority of them; others
+    start with `holdfast node --rebuild` once the majority serves. Nodes whose data is from before
+    the restore are refused by the restored ones.
+    """
+    from holdfast.cli.commands import backup_restore  # noqa: PLC0415 - needs the [server] extra
+
+    backup_restore.restore(directory, targets, recovery_number, as_json=as_json)

@@ -1,4 +1,4 @@
-"""`holdfast node`: one node in the foreground.
+"""`holdfast node`: one node in the foreground; or what is done with a stopped node's disk.
 
 Most of a node is loaded in `_serve`, while its data directory is checked. What stands at the head
 of this file is what the check needs.
@@ -35,10 +35,11 @@ for _package in LOADED_LATER:
         raise ModuleNotFoundError(f"No module named {_package!r}", name=_package)
 
 
-@click.command()
-@click.option(
-    "--config", "file", required=True, type=click.Path(path_type=Path), help="The node's TOML file."
-)
+_file = click.Path(path_type=Path)
+
+
+@click.group(invoke_without_command=True, subcommand_metavar="[COMMAND [ARGS]...]")
+@click.option("--config", "file", type=_file, help="The node's TOML file.  [required]")
 @click.option(
     "--bootstrap", is_flag=True, help="This cluster is new: an empty directory may begin."
 )
@@ -51,8 +52,10 @@ for _package in LOADED_LATER:
     type=click.Path(path_type=Path),
     help="A file that can make this node's disk slow or fail (storage.journal.failpoints).",
 )
+@click.pass_context
 def node(
-    file: Path,
+    context: click.Context,
+    file: Path | None,
     overrides: tuple[str, ...],
     failpoints: Path | None,
     *,
@@ -60,6 +63,10 @@ def node(
     rebuild: bool,
 ) -> None:
     """Run one node until SIGTERM or SIGINT."""
+    if context.invoked_subcommand is not None:
+        return
+    if file is None:
+        raise click.UsageError("Missing option '--config'.", context)
     gc_tuning.begin_start()
     try:
         config = load(file, os.environ, overrides)
@@ -84,3 +91,44 @@ def _serve(config: NodeConfig, file: Path, opening: Opening, failpoints: Path | 
         uvloop.run(serve(config, shared, opening, failpoints))
     except EngineStopped as error:
         fail(f"the node stopped, because going on could lose or fork data: {error}", STOPPED)
+
+
+@node.command()
+@click.option("--from-survivor", is_flag=True, required=True, help="The majority is lost for good.")
+@click.option("--config", "file", required=True, type=_file, help="The survivor's TOML file.")
+@click.option(
+    "--seed",
+    "seeds",
+    multiple=True,
+    metavar="NODE=DIR",
+    help="Another node and its empty data directory; so many that they are a majority together.",
+)
+@click.option(
+    "--recovery-number",
+    type=click.IntRange(1),
+    help="Above every one that the cluster ever had; default: the next one.",
+)
+@click.option(
+    "--yes-i-lost-the-majority",
+    "confirmed",
+    metavar="CLUSTER_ID",
+    help="Confirm with the cluster's id; else it is asked for.",
+)
+def recover(
+    file: Path,
+    seeds: tuple[str, ...],
+    recovery_number: int | None,
+    confirmed: str | None,
+    *,
+    from_survivor: bool,
+) -> None:
+    """Let the cluster go on from this stopped node, whose peers' disks are lost.
+
+    Its log is kept to the last entry; what it had not received is lost. The directories of the
+    other nodes are made here, to be copied to their machines. The first leader raises the recovery
+    number, every member joins anew, and disks from before are refused.
+    """
+    del from_survivor  # it is required: nobody recovers by accident
+    from holdfast.cli.commands import node_recover  # noqa: PLC0415 - a node that runs needs it not
+
+    node_recover.recover(file, seeds, recovery_number, confirmed)

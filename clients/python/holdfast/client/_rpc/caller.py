@@ -63,6 +63,12 @@ _WORDS_HOLD_MS = 5_000
 If the cause persists, gRPC tries and fails several times within it."""
 _READY = grpc.ChannelConnectivity.READY
 _SUFFIX = "Request"
+_INDEX_BITS = 48
+"""Bits of a fencing token below the cluster's recovery number (S13)."""
+_EARLIER = (
+    "it gives tokens from before the cluster was restored, so it is a node of the past: stop it, "
+    "and start it with --rebuild on an empty directory."
+)
 
 _STUBS = (
     GroupServiceStub,
@@ -126,6 +132,7 @@ class Caller:
         self._files = FileWatch(credentials) if isinstance(credentials, Tls) else None
         self._channels: dict[str, grpc.aio.Channel] = {}
         self._words: dict[str, tuple[str, int]] = {}
+        self._recovery_number = 0
         self._unconnected: set[str] = set()
         """Where the last attempt to connect has failed."""
         self._refused: set[str] = set()
@@ -343,6 +350,9 @@ class Caller:
         extras = response.holdfast
         if extras.HasField("log_time_ms"):
             self.ids.observe(extras.log_time_ms, boot_ms())
+        if extras.HasField("fencing_token") and not self._is_newest(extras.fencing_token):
+            earlier = Unavailable(f"{address}: {_EARLIER}")
+            return self._retry(address, earlier, self.endpoints.failed(address))
         code = getattr(response, "error_code", ErrorCode.ERROR_CODE_NONE)
         if code in _ELSEWHERE:
             leader = texts_in(trailing).get(LEADER_KEY) or extras.leader_hint or None
@@ -364,6 +374,12 @@ class Caller:
         self.succeeded(address)
         message: Message = response
         return message
+
+    def _is_newest(self, token: int) -> bool:
+        """Return whether a token is of the newest recovery number that was ever seen here (S13)."""
+        number = token >> _INDEX_BITS
+        self._recovery_number = max(self._recovery_number, number)
+        return number == self._recovery_number
 
     def succeeded(self, address: str) -> None:
         """Note that a call was answered by this node."""

@@ -1,0 +1,61 @@
+"""S13, S19: nodes speak only if their disks come from the same restore; a blank one joins any."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.raft.transport.lineage import Lineage
+from holdfast.raft.wire.greeting import Greeting, decode_greeting, encode_greeting
+
+
+def told(number: int, *, blank: bool = False) -> Greeting:
+    """What a peer says, as it arrives."""
+    said = Greeting("c", "n2", "n1", recovery_number=number, blank=blank)
+    return decode_greeting(encode_greeting(said))
+
+
+@pytest.mark.parametrize("number", [0, 3])
+def test_disks_of_one_restore_go_together(number: int) -> None:
+    assert Lineage(number).problem("n1", "n2", told(number)) == ""
+
+
+def test_a_disk_from_before_the_restore_is_refused_from_both_sides() -> None:
+    """Its longer log and higher term would win against the restored nodes."""
+    restored = Lineage(2).problem("n1", "n2", told(1))
+    earlier = Lineage(1).problem("n1", "n2", told(2))
+
+    assert "'n2' is from before the cluster was restored" in restored
+    assert "'n1' is from before the cluster was restored" in earlier
+    for sentence in (restored, earlier):
+        assert "number is 1, and the cluster's is 2" in sentence
+        assert "--rebuild" in sentence
+
+
+def test_a_node_that_tells_no_number_was_never_restored() -> None:
+    """A version that knows no restore says nothing."""
+    assert "from before" in Lineage(1).problem("n1", "n2", Greeting("c", "n2", "n1"))
+
+
+def test_a_blank_disk_is_taken_and_becomes_one_of_the_restore() -> None:
+    taken: list[int] = []
+    blank = Lineage(0, blank=True, adopt=taken.append)
+
+    assert Lineage(2).problem("n1", "n2", told(0, blank=True)) == ""
+    assert blank.problem("n1", "n2", told(0)) == ""
+    assert taken == []
+    assert blank.problem("n1", "n2", told(2)) == ""
+    assert taken == [2]
+    assert (blank.number, blank.blank) == (2, False)
+    assert "from before" in blank.problem("n1", "n3", told(1))
+
+
+def test_a_number_that_cannot_be_stored_is_not_taken() -> None:
+    """Else the next process of the node would be refused with the data that this one fetched."""
+
+    def full(number: int) -> None:
+        raise OSError(28, f"no room for {number}")
+
+    blank = Lineage(0, blank=True, adopt=full)
+    with pytest.raises(OSError, match="no room"):
+        blank.problem("n1", "n2", told(1))
+    assert (blank.number, blank.blank) == (0, True)

@@ -70,13 +70,7 @@ _EARLIER = (
     "and start it with --rebuild on an empty directory."
 )
 
-_STUBS = (
-    GroupServiceStub,
-    AdminServiceStub,
-    OffsetServiceStub,
-    LogServiceStub,
-    BackupServiceStub,
-)
+_STUBS = (GroupServiceStub, AdminServiceStub, OffsetServiceStub, LogServiceStub, BackupServiceStub)
 _ELSEWHERE = frozenset(
     {ErrorCode.ERROR_CODE_NOT_COORDINATOR, ErrorCode.ERROR_CODE_COORDINATOR_NOT_AVAILABLE}
 )

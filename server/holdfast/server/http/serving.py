@@ -19,6 +19,8 @@ from holdfast.server.http.readiness import Readiness
 from holdfast.server.security.http_port import http_context
 
 if TYPE_CHECKING:
+    import ssl
+
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.config.node_config import NodeConfig
     from holdfast.server.metrics.metrics import Metrics
@@ -45,9 +47,19 @@ class Http:
         self._beginning: asyncio.Task[None] | None = None
         self._sampling: asyncio.Task[None] | None = None
         self._port: HttpPort | None = None
+        self._tls = config.tls
+        self._context: ssl.SSLContext | None = None
         if config.http_address is not None:
-            context = http_context(config.tls) if config.tls else None
-            self._port = HttpPort(listen(config.http_address), lambda: context)
+            self.renew()
+            self._port = HttpPort(listen(config.http_address), lambda: self._context)
+
+    def renew(self) -> None:
+        """Have new connections use the files of [tls] as they are now; any thread.
+
+        Raises ConfigError, and keeps what was in force.
+        """
+        if self._address is not None and self._tls is not None:
+            self._context = http_context(self._tls)
 
     async def __aenter__(self) -> Self:
         if self._port is not None:

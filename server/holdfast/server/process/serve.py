@@ -93,7 +93,7 @@ async def _serve(
         await node.start()
         http.serving()
         if watch:
-            watch.start(opened.log.replace_tls, node.open_streams.certificates)
+            watch.start(opened.log.replace_tls, http.renew, node.open_streams.certificates)
         gc_tuning.settle()
         await asyncio.to_thread(cluster_file.replace_pid, shared, config.name, config.cluster_id)
         supervisor.serving()

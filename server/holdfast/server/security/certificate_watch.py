@@ -2,7 +2,7 @@
 
 The files are looked at every few seconds, in a thread of the loop's pool, since a disk may hang. A
 change counts when it has stayed the same from one look to the next: certificate and key are two
-files, and whoever replaces them does it one after the other. Knows files and the two ports.
+files, and whoever replaces them does it one after the other. Knows files and the ports.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class CertificateWatch:
         self.client_port = ClientPort(self.in_force)
         self.peer_tls = peer_tls(config, self.in_force)
         self._replace_peer_tls: Callable[[PeerTls], None] = lambda _: None
+        self._renew_http: Callable[[], None] = lambda: None
         self._shown: Callable[[], Iterable[bytes]] = tuple
         self._dropped: list[x509.Certificate] = []
         """Authorities that were dropped since those were named who still use them."""
@@ -68,14 +69,17 @@ class CertificateWatch:
     def start(
         self,
         replace_peer_tls: Callable[[PeerTls], None],
+        renew_http: Callable[[], None],
         shown: Callable[[], Iterable[bytes]],
     ) -> None:
         """Begin to look.
 
-        `replace_peer_tls`: has the peer port use others; raises TlsUnusable. `shown`: returns the
+        `replace_peer_tls`: has the peer port use others; raises TlsUnusable. `renew_http`: has the
+        HTTP port read the files; raises ConfigError. `shown`: returns the
         certificates of clients that have streams open, in PEM; called in the loop.
         """
-        self._replace_peer_tls, self._shown = replace_peer_tls, shown
+        self._replace_peer_tls, self._renew_http = replace_peer_tls, renew_http
+        self._shown = shown
         self._task = asyncio.create_task(self._look_for_ever())
 
     def stop(self) -> None:
@@ -140,6 +144,7 @@ class CertificateWatch:
 
     def _put_in_force(self, new: Credentials) -> None:
         of_peers = peer_tls(self._config, new)
+        self._renew_http()
         self._replace_peer_tls(of_peers)
         self.client_port.replace(new)
         dropped = set(certificates_in(self.in_force.ca)) - set(certificates_in(new.ca))

@@ -100,7 +100,7 @@ class BackupPlace:
 
 
 class BackupSource:
-    """Makes and reads the node's one copy. All methods belong to the loop."""
+    """Makes and reads the node's one copy. All methods but `remove` belong to the loop."""
 
     def __init__(
         self,
@@ -160,9 +160,15 @@ class BackupSource:
         if self._copy is not None and self._copy.copy_id == copy_id:
             await self._drop()
 
-    async def close(self) -> None:
-        """Drop the copy: the node stops."""
-        await self._drop()
+    def forget(self) -> None:
+        """Serve the copy no longer; its file stays until `remove`, or until the next start."""
+        if self._drop_timer is not None:
+            self._drop_timer.cancel()
+        self._copy = None
+
+    def remove(self) -> None:
+        """Remove the file of a copy that is forgotten, if there is one. Blocks; any thread."""
+        remove_tree(self._place.copy)
 
     async def _make(self) -> BackupCopy:
         await self._make_durable()
@@ -247,10 +253,8 @@ class BackupSource:
         self._dropping = asyncio.ensure_future(self._drop())
 
     async def _drop(self) -> None:
-        if self._drop_timer is not None:
-            self._drop_timer.cancel()
-        self._copy = None
-        await asyncio.to_thread(remove_tree, self._place.copy)
+        self.forget()
+        await asyncio.to_thread(self.remove)
 
 
 def _sizes(segment: Path, manifest: Manifest) -> list[tuple[str, int]]:

@@ -78,7 +78,7 @@ class OpenReplica:
         Raises StorageError if the last snapshot was not written; the journal has what it lacks.
         Raises StateBusy if a reader does not end: then the directory stays locked.
         """
-        await self.backups.close()
+        self.backups.forget()
         await self.fetching.close()
         await self.sealing.close()
         if not await _in_own_thread(self.log.stop, "engine-stop"):
@@ -87,8 +87,13 @@ class OpenReplica:
         try:
             await self.replica.close()
         finally:
-            await _in_own_thread(self.store.close, "state-close")
+            await _in_own_thread(self._close_state, "state-close")
             self.directory.close()
+
+    def _close_state(self) -> None:
+        """Close the state, and remove the copy that a backup was read from, if there is one."""
+        self.store.close()
+        self.backups.remove()
 
 
 async def _in_own_thread(call: Callable[[], T], name: str) -> T:

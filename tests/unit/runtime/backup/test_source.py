@@ -150,7 +150,8 @@ def test_an_ended_copy_leaves_nothing_on_the_disk(tmp_path: Path) -> None:
         await source.copies.end(copy.copy_id)
         assert not source.place.copy.exists()
         await source.copies.begin("")
-        await source.copies.close()
+        source.copies.forget()
+        source.copies.remove()
         assert not source.place.copy.exists()
 
     asyncio.run(story())

@@ -123,10 +123,10 @@ async def open_replica(config: ReplicaConfig, directory: DataDirectory) -> OpenR
         directory.close()
         raise
     snapshots.on_durable = log.engine.cut
-    calls.tell_level(lambda: _level(replica.state))
     clocks = Clocks(boot=boot_seconds, wall=time.time)
     guard = DiskGuard(directory.path, boot_seconds, config.disk_reserve_bytes)
     replica = Replica(config.log.node_id, log.engine, machine, snapshots, clocks, guard.low)
+    calls.tell_level(lambda: _level(replica.state))
     sealing = Sealing(_sealing_place(config, directory), store, replica.snapshot)
     replica.subscribe(on_applied=sealing.on_applied)
     history = History(

@@ -11,12 +11,13 @@ import pytest
 
 from harness.poll import WITHIN_S
 from holdfast.raft.api import Settings
-from holdfast.raft.open import LogConfig
+from holdfast.raft.open import LogConfig, PeerCalls
 from holdfast.runtime.replica.directory import DirectoryConfig, open_directory
 from holdfast.runtime.replica.open import OpenReplica, ReplicaConfig, open_replica
 from holdfast.storage.errors import DirectoryRefused, Refusal
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from pathlib import Path
 
 
@@ -50,6 +51,27 @@ def test_a_replica_closes_while_reads_that_hang_hold_all_threads_of_the_loop(
             await hangs
 
     asyncio.run(story())
+
+
+def test_the_level_can_be_told_as_soon_as_peers_can_greet(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """S3: the peer port is open before the replica is; a greeting then must not fail."""
+    told: list[int] = []
+    tell_level = PeerCalls.tell_level
+
+    def tell_and_greet(calls: PeerCalls, level: Callable[[], int]) -> None:
+        tell_level(calls, level)
+        told.append(level())
+
+    monkeypatch.setattr(PeerCalls, "tell_level", tell_and_greet)
+
+    async def story() -> None:
+        opened = await opened_alone(tmp_path / "data")
+        await opened.close()
+
+    asyncio.run(story())
+    assert set(told) == {0}, "no cluster is known in a new directory"
 
 
 def test_a_configured_reserve_counts_when_a_directory_is_created(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, TypeVar, cast
 
 from holdfast.coordinator.model import replies
 from holdfast.coordinator.model.commands import DeleteGroup, RaiseLevel
+from holdfast.coordinator.model.state import RequestKey
 from holdfast.coordinator.model.subscriptions import UNSURVEYED
 from holdfast.coordinator.projections.rebalances import KEPT_MAX
 from holdfast.server.guard.answer_size import Encoded, Room
@@ -251,12 +252,18 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         """Raise the level in force, if all nodes are there and can run at a newer one."""
         self._actors.check_serving()
         upgrade = self._nodes.upgrade()
-        if upgrade.problem:
+        if upgrade.problem and not self._was_served(request, context):
             return admin.unfinished_upgrade(upgrade.problem)
         got = await self._ask(lambda _, caller: RaiseLevel(caller, upgrade.to), request, context)
         level = self._actors.state.level
         logger.info("an operator ended an upgrade: level %d is in force", level)
         return _placed(admin.finished_upgrade(cast("replies.DoneReply", got.reply), level), got)
+
+    def _was_served(self, request: a.FinishUpgradeRequest, context: Context) -> bool:
+        """Return whether a request is a repetition, so that it gets its first answer (S15)."""
+        request_id = limits.request_id(request.holdfast.request_id)
+        key = RequestKey(self._callers.principal(context), "", request_id)
+        return key in self._actors.state.requests
 
     async def _ask(
         self,

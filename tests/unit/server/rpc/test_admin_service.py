@@ -16,6 +16,7 @@ from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.server.nodes import Served, beat, join, served, sync
+from unit.server.session_calls import request_id
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -303,5 +304,21 @@ def test_an_upgrade_that_is_ended_raises_the_level_once() -> None:
                 assert (answer.error_code, answer.level) == (NONE, LEVEL_MAX)
             events = [type(record.event).__name__ for record in node.replica.records]
             assert events.count("LevelRaised") == 1
+
+    asyncio.run(story())
+
+
+def test_s15_an_upgrade_that_was_ended_is_told_again_though_a_node_has_gone_since() -> None:
+    """The first answer may be lost, and to say that nothing was raised would be wrong."""
+
+    async def story() -> None:
+        async with served() as node:
+            request = a.FinishUpgradeRequest(holdfast=x.RequestExtras(request_id=request_id()))
+            node.node._nodes._builds = lambda: {"node-2": BUILD}
+            first = await node.admin.FinishUpgrade(request)
+            node.node._nodes._builds = dict
+            again = await node.admin.FinishUpgrade(request)
+            assert (first.error_code, first.level) == (NONE, LEVEL_MAX)
+            assert (again.error_code, again.level) == (NONE, LEVEL_MAX)
 
     asyncio.run(story())

@@ -60,3 +60,12 @@ def test_what_the_leader_sees_of_a_node_counts_too() -> None:
 def test_without_a_leader_nothing_is_whole() -> None:
     assert unready([answer(name, leader="") for name in NAMES]) == "none of these nodes leads"
     assert unready(WHOLE[1:]) == "none of these nodes leads"
+
+
+def test_a_leader_that_has_applied_nothing_has_no_cluster_yet() -> None:
+    """S19: the log's first record creates it, and until then no call is served."""
+    seen = [answer(name, applied=0) for name in NAMES]
+    for _, one in seen:
+        assert one is not None
+        one.commit_index = 0
+    assert unready(seen) == "a leads, but has applied no entry yet"

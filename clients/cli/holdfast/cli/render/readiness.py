@@ -27,6 +27,8 @@ def unready(seen: Sequence[tuple[str, Described | None]]) -> str:
     leader = next((one for one in answers if one.leader and one.leader == one.node), None)
     if leader is None:
         return "none of these nodes leads"
+    if not leader.applied_index:
+        return f"{leader.node} leads, but has applied no entry yet"
     return next((told for one in answers if (told := _lacks(one, leader))), "")
 
 

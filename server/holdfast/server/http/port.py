@@ -2,8 +2,8 @@
 
 TLS handshakes run in the event loop, and anybody may begin one. So connections are taken at a pace,
 and each ends after a few seconds, whatever it is at: the loop has members' heartbeats to answer
-(S9). When there are too many, the oldest ends, so that strangers cannot keep a probe out. Knows no
-HTTP and no node.
+(S9). When there are too many, the oldest ends, so that silent ones keep no probe out. Strangers who
+come faster than the pace do: only a network's rules prevent that (ADR 29). Knows no HTTP, no node.
 """
 
 from __future__ import annotations

@@ -44,11 +44,14 @@ def status(cluster: Cluster, *, as_json: bool) -> None:
 
 
 def _as_the_leader_sees(cluster: Cluster) -> a.DescribeClusterResponse:
-    """Return the leader's view; it alone is connected with all nodes. Ends the command if none."""
+    """Return the leader's view; it alone is connected with all nodes. Ends the command if none.
+
+    One that was replaced may still believe that it leads; the newest term tells.
+    """
     answers = cluster.on_every_node(a.DescribeClusterRequest(), a.DescribeClusterResponse)
-    for _, one in answers:
-        if one is not None and one.HasField("upgrade_to"):
-            return one
+    leading = [one for _, one in answers if one is not None and one.HasField("upgrade_to")]
+    if leading:
+        return max(leading, key=lambda one: one.term)
     if any(one is not None for _, one in answers):
         fail("no node leads now, or it is older than upgrades without a stop; try again", UNREACHED)
     return fail(f"no node answered; last: {cluster.last_failure}", UNREACHED)

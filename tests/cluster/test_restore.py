@@ -206,11 +206,17 @@ def test_s13_one_survivor_goes_on_and_lost_disks_that_return_are_refused(tmp_pat
         assert done.returncode == 0, done.stderr
         assert "recovery number:  1" in done.stdout
         cluster.bring_back(survivor, lost)
+        poll(lambda: _number(cluster, cluster.leader()) == 1, "the number is raised")
         cluster.create_topic("after", 1)
         topics = cluster.ask("topic", "list").stdout
         assert all(name in topics for name in ("t0", "t4", "after"))
-        numbers = [seen.recovery_number for n in (survivor, lost) if (seen := cluster.describe(n))]
-        assert numbers == [1, 1]
+        poll(lambda: {_number(cluster, each) for each in (survivor, lost)} == {1}, "on both")
         cluster.bring_back(gone)
         earlier = "from before the cluster was restored"
         poll(lambda: earlier in cluster.words(gone), "the lost disk is refused")
+
+
+def _number(cluster: RunningCluster, node: str) -> int:
+    """The recovery number that a node has applied; -1 if it does not answer."""
+    seen = cluster.describe(node)
+    return seen.recovery_number if seen else -1

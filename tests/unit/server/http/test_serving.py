@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 import ssl
 from typing import TYPE_CHECKING
 
@@ -36,7 +35,9 @@ def configured(folder: Path, port: int) -> NodeConfig:
 def test_new_files_are_shown_to_new_connections_and_broken_ones_never(tmp_path: Path) -> None:
     port = free_port()
     config = configured(tmp_path, port)
-    ask = functools.partial(asyncio.to_thread, ssl.get_server_certificate, ("127.0.0.1", port))
+
+    async def ask() -> str:
+        return await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", port))
 
     async def shows(certificate: str) -> bool:
         try:

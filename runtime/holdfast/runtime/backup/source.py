@@ -122,6 +122,8 @@ class BackupSource:
         self._copy: BackupCopy | None = None
         self._used_at = 0.0
         self._making = False
+        self._removing = asyncio.Lock()
+        """So that a copy which is removed slowly is gone before the next one is made there."""
         self._drop_timer: asyncio.TimerHandle | None = None
 
     async def begin(self, copy_id: str) -> BackupCopy:
@@ -254,7 +256,8 @@ class BackupSource:
 
     async def _drop(self) -> None:
         self.forget()
-        await asyncio.to_thread(self.remove)
+        async with self._removing:
+            await asyncio.to_thread(self.remove)
 
 
 def _sizes(segment: Path, manifest: Manifest) -> list[tuple[str, int]]:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from threading import Event
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.core import Core
 from harness.plain_child import run_plain_child
+from harness.poll import until_async
 from holdfast.coordinator.model.commands import FormCluster
 from holdfast.coordinator.model.ids import Position
+from holdfast.runtime.backup import source as module
 from holdfast.runtime.backup.source import (
     BUSY_SECONDS,
     BYTES_A_SECOND,
@@ -24,12 +27,15 @@ from holdfast.runtime.backup.source import (
 )
 from holdfast.runtime.backup.stored_state import stored_state
 from holdfast.runtime.event_log.history import Page
+from holdfast.storage.disk.files import remove_tree
 from unit.runtime.replica.snapshot_nodes import Node
 
 if TYPE_CHECKING:
     from pathlib import Path
 
 NEVER_SEALED = Position(2, 0)
+SLOW_S = 2.0
+"""A copy that is removed slowly: until the next one is made, or for so long."""
 
 
 class History:
@@ -153,6 +159,32 @@ def test_an_ended_copy_leaves_nothing_on_the_disk(tmp_path: Path) -> None:
         source.copies.forget()
         source.copies.remove()
         assert not source.place.copy.exists()
+
+    asyncio.run(story())
+
+
+def test_a_copy_that_is_dropped_slowly_does_not_take_the_next_one_with_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both lie in one folder, and the file of a large copy takes a while to remove."""
+    begun, made = Event(), Event()
+
+    def remove(path: Path) -> None:
+        if not begun.is_set():
+            begun.set()
+            made.wait(SLOW_S)
+        remove_tree(path)
+
+    async def story() -> None:
+        source = Source(tmp_path)
+        first = await source.copies.begin("")
+        monkeypatch.setattr(module, "remove_tree", remove)
+        ending = asyncio.create_task(source.copies.end(first.copy_id))
+        await until_async(begun.is_set, "the first copy is being removed")
+        second = await source.copies.begin("")
+        made.set()
+        await ending
+        assert await source.read(second)
 
     asyncio.run(story())
 

@@ -8,6 +8,7 @@ reason on record. Blocks of other languages and indented ones only show somethin
 from __future__ import annotations
 
 import re
+from textwrap import dedent
 from typing import TYPE_CHECKING, NamedTuple
 
 from tidy.repository import ROOT
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 FENCE = re.compile(
-    r"(?P<left_out>^<!-- not drilled: (?P<why>[^\n]+) -->\n)?^```(?P<language>\S*)\n"
-    r"(?P<text>.*?)^```$",
+    r"(?:^ *<!-- not drilled: (?P<why>[^\n]+) -->\n)?^(?P<indent> *)```(?P<language>\S*)\n"
+    r"(?P<text>.*?)^(?P=indent)```$",
     re.MULTILINE | re.DOTALL,
 )
 
@@ -57,7 +58,7 @@ def blocks(text: str) -> Iterator[Block]:
     for found in FENCE.finditer(text):
         if found["language"] == "sh":
             line = text.count("\n", 0, found.start("text")) + 1
-            yield Block(line, found["text"], found["why"] or "")
+            yield Block(line, dedent(found["text"]), found["why"] or "")
 
 
 def pages(root: Path = ROOT) -> list[Page]:

@@ -30,6 +30,12 @@ def test_only_shell_blocks_are_run_and_a_reason_leaves_one_out() -> None:
     assert [*blocks(page)] == [Block(4, "one\n"), Block(12, "two\n", "it needs root")]
 
 
+def test_a_block_of_a_list_is_run_without_its_margin() -> None:
+    page = "1. Words:\n\n   ```sh\n   one\n     two\n   ```\n2. More\n"
+
+    assert [*blocks(page)] == [Block(4, "one\n  two\n")]
+
+
 def test_blocks_share_a_shell_and_a_folder(tmp_path: Path) -> None:
     """As for a reader: what one block sets or writes is there in the next."""
     both = [
@@ -53,7 +59,7 @@ def test_a_command_that_fails_ends_the_page_in_its_block(tmp_path: Path, wrong: 
 def test_a_page_that_hangs_has_failed_and_leaves_no_process(tmp_path: Path) -> None:
     started = Block(1, "sleep 1000 & echo $! > pid\n")
     hangs = Block(2, "cat pid; wait\n")
-    ended = run([started, hangs], tmp_path / "p", seconds_max=0.5)
+    ended = run([started, hangs], tmp_path / "p", seconds_max=3.0)
     pid = int((tmp_path / "p" / "work" / "pid").read_text())
 
     assert ended.failed == hangs

@@ -174,11 +174,11 @@ class Cluster:
         *,
         reads: bool,
         what: str = "the call",
-        limit_ms: int = CALL_MS,
+        limit_ms: int = 0,
     ) -> Item:
         """Run a call and return its result; a failure ends the command with its outcome.
 
-        `limit_ms`: how long the call may take.
+        `limit_ms`: how long the call may take; 0: as long as most.
         """
         try:
             return self._runner.run(call)
@@ -187,7 +187,7 @@ class Cluster:
             if isinstance(error, OutcomeUnknown) and not reads:
                 fail(f"{told}. Whether it happened is unknown: look, then repeat", UNKNOWN)
             if isinstance(error, Unavailable | OutcomeUnknown) and not error.answered:
-                limit = UNCONNECTED_MS if self._caller.nobody_connects else limit_ms
+                limit = UNCONNECTED_MS if self._caller.nobody_connects else limit_ms or CALL_MS
                 seconds = f"{limit / 1000:g} s"
                 why = self._by_node() or f"; last: {_words(error)}"
                 fail(f"no node served {what} within {seconds}{why}", UNREACHED)

@@ -99,8 +99,7 @@ def test_a_port_in_use_is_told_before_anything_is_opened(tmp_path: Path) -> None
         taken = first.node("node-1")["http_address"]
         with running(tmp_path / "d", 1) as second:
             file = second.file("node-1")
-        own = second.words("node-1")
-        assert "answering HTTPS on" in own
+            poll(lambda: "answering HTTPS on" in second.words("node-1"), "its port answers")
         told = refused("node", "--config", str(file), "--set", f"http.address={taken}")
     assert f"cannot listen for HTTP on {taken}" in told
     assert "http.address" in told

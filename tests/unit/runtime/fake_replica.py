@@ -26,6 +26,10 @@ if TYPE_CHECKING:
     from holdfast.coordinator.projections.history import Histories
 
 
+BEGAN_MS = 1_700_000_000_000
+"""The log time of a new replica."""
+
+
 class FakeReplica:
     """One node's log; `hold` set: what is proposed waits for `release`."""
 
@@ -51,7 +55,7 @@ class FakeReplica:
         self.callbacks = Callbacks()
         self.subscribe = self.callbacks.subscribe
         self._waiting: deque[tuple[Part, asyncio.Future[Committed]]] = deque()
-        self._now_ms = 1_700_000_000_000
+        self._now_ms = BEGAN_MS
 
     def lead(self, term: int = 1) -> None:
         """Win an election and apply the own no-op."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import grpc
 
 from holdfast.v1 import group_pb2 as g
+from unit.runtime.fake_replica import BEGAN_MS
 from unit.server.nodes import join, sync
 
 if TYPE_CHECKING:
@@ -34,15 +35,15 @@ def run(story: Callable[[], Coroutine[Any, Any, None]]) -> None:
     asyncio.run(limited())
 
 
+def request_id() -> str:
+    """A new UUIDv7 of the log time of a new `FakeReplica`: within its window (S15)."""
+    digits = f"{BEGAN_MS:012x}"
+    return f"{digits[:8]}-{digits[8:]}-7{str(uuid.uuid4())[15:]}"
+
+
 def call(number: int, request: Any) -> g.SessionCall:  # noqa: ANN401 - of any kind
     """A numbered call."""
     return g.SessionCall(number=number, **{FIELDS[type(request).__name__]: request})
-
-
-def request_id() -> str:
-    """A UUIDv7 in its canonical form."""
-    text = str(uuid.uuid4())
-    return f"{text[:14]}7{text[15:]}"
 
 
 class Stream:

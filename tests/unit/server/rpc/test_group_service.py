@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import uuid
 from typing import Any
 
 import grpc
@@ -13,12 +12,7 @@ from holdfast.raft.api import NotLeader, OutcomeUnknown, Overloaded
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import group_pb2 as g
 from unit.server.nodes import HERE, OTHER, Served, beat, join, served, sync, until
-
-
-def request_id() -> str:
-    """A UUIDv7 in its canonical form."""
-    text = str(uuid.uuid4())
-    return f"{text[:14]}7{text[15:]}"
+from unit.server.session_calls import request_id
 
 
 async def member(node: Served, instance_id: str = "i1") -> g.JoinGroupResponse:

@@ -18,7 +18,7 @@ from demo import job
 from demo.settings import OPERATOR
 from demo.witness import write_witness
 from harness.poll import until
-from holdfast.client import HoldfastError, Tls
+from holdfast.client import GroupNotFound, HoldfastError, Tls
 from holdfast.client.sync import Admin
 
 if TYPE_CHECKING:
@@ -171,8 +171,11 @@ class Cluster:
         return options
 
     def group(self) -> Group:
-        """The group as the leader knows it."""
-        described = self._asked().describe_groups(job.GROUP)[job.GROUP]
+        """The group as the leader knows it; nobody has joined it at first."""
+        try:
+            described = self._asked().describe_groups(job.GROUP)[job.GROUP]
+        except GroupNotFound:
+            return Group("Dead", -1, {})
         tokens = {
             member.group_instance_id: member.holdfast.fencing_token for member in described.members
         }

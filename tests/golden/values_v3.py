@@ -8,13 +8,27 @@ from __future__ import annotations
 
 from typing import Final
 
-from holdfast.coordinator.model.events import Event, LevelRaised, RecoveryNumberRaised
+from holdfast.coordinator.classic.state import Member
+from holdfast.coordinator.model.access import Acl
+from holdfast.coordinator.model.events import (
+    AccessModeChanged,
+    AclsChanged,
+    Event,
+    LevelRaised,
+    RecoveryNumberRaised,
+)
 from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.member_profile import MemberProfile
 from holdfast.coordinator.model.state import State
 from holdfast.storage.codec.event_codec import StateItem
 
+READER = Acl("svc-a", "reader", "group", "orders*")
+RULER = Acl("admin-1", "admin", "cluster", "")
+
 EVENTS: Final[tuple[Event, ...]] = (
     LevelRaised(level=2),
+    AclsChanged(granted=(RULER, READER), revoked=(Acl("*", "member", "topic", "*"),)),
+    AccessModeChanged(mode="dry-run"),
     RecoveryNumberRaised(number=3, kept=1_048_576),
 )
 
@@ -33,6 +47,21 @@ STATE: Final = (
             requests_floor_ms=1_600_000_000_000,
             raised_to=2,
             recovered_at=41,
+            access_mode="deny",
+        ),
+    ),
+    StateItem(("svc-a", "reader", "group", "orders*"), READER),
+    StateItem(("admin-1", "admin", "cluster", ""), RULER),
+    StateItem(
+        ("g", "m-1"),
+        Member(
+            member_id="m-1",
+            instance_id="i-1",
+            profile=MemberProfile("client", "/127.0.0.1", 30_000, 60_000, ()),
+            request_id="",
+            joined_seq=2,
+            since_ms=1_700_000_000_000,
+            principal="svc-a",
         ),
     ),
 )

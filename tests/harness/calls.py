@@ -42,11 +42,13 @@ class Calls:
 
     core: Core = field(default_factory=Core)
     last: CallId = 0
+    principal: str = "user"
+    level: int = 1
 
     def __post_init__(self) -> None:
         """No initial delay: a first round closes at the next tick."""
         no_delay = SettingChange("group.initial_rebalance_delay_ms", "0")
-        self.core.submit(FormCluster("test", (no_delay,)))
+        self.core.submit(FormCluster("test", (no_delay,), self.level))
 
     @property
     def group(self) -> ClassicGroup:
@@ -66,7 +68,7 @@ class Calls:
 
     def caller(self, request_id: str = "", client_id: str = "c") -> Caller:
         self.last += 1
-        return Caller(self.last, "user", client_id, "127.0.0.1", request_id)
+        return Caller(self.last, self.principal, client_id, "127.0.0.1", request_id)
 
     def submit(self, command: Command) -> tuple[Event, ...]:
         return self.core.submit(command)

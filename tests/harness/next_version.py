@@ -90,7 +90,7 @@ def _after(anchor: str, *lines: str) -> tuple[str, str]:
 EDITS: Final[Mapping[str, tuple[tuple[str, str], ...]]] = {
     f"{_MODEL}/levels.py": (
         (f"LEVEL_MAX: Final = {LEVEL_MAX}\n", f"LEVEL_MAX: Final = {LEVEL}\n"),
-        _after("import Event, LevelRaised", ", Noted"),
+        _after("    LevelRaised,\n", "    Noted,\n"),
         _after("    LevelRaised: 2,\n", f"    Noted: {LEVEL},\n"),
     ),
     f"{_MODEL}/events.py": (

@@ -76,6 +76,7 @@ def probe(**answers: Callable[..., object]) -> GroupType[Draft]:
         follow=lambda volatile, _before, _event: volatile,
         target=lambda state, _event: state,
         evolve=lambda group, _event, _record: group,
+        own=lambda group, _member_id, _principal: group,
         check=lambda _group: (),
         check_touched=lambda _before, _group, _member_ids: (),
         members=lambda group: group.body.probes,

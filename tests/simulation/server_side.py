@@ -179,6 +179,9 @@ class ServerCall:
         """The client's address."""
         return self._peer
 
+    def peer_identities(self) -> None:
+        """There is no TLS, so that nobody shows a node's certificate."""
+
     def auth_context(self) -> dict[str, list[bytes]]:
         """Nobody has a certificate here."""
         return {}

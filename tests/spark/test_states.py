@@ -8,12 +8,16 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
+from holdfast.coordinator.model.access import Acl
 from holdfast.coordinator.model.events import (
+    AccessModeChanged,
+    AclsChanged,
     ClusterFormed,
     GroupCreated,
     GroupDeleted,
     GroupEmptied,
     InstanceReleased,
+    LevelRaised,
     MemberExpired,
     MembersLeft,
     MembersRemoved,
@@ -63,6 +67,7 @@ def eventful_log() -> EventLog:
     log.entry("offsets only", OffsetsDeleted((TopicPartition("t", 0), TopicPartition("t", 9))))
     log.entry("offsets only", RequestRecorded("c1", b"digest", b"answer"), request="c1")
     log.entry("", SegmentSealed(Position(3, 0)))
+    _members_that_belong_to_somebody(log)
     log.silent_entry()
     return log
 
@@ -101,6 +106,14 @@ def _two_lives(log: EventLog) -> None:
     two_static_members(log, "gone")
     log.entry("gone", rebalance_started("all go"), MembersLeft(("a1", "b1"), "bye"))
     log.entry("gone", GroupEmptied(2), GroupDeleted())
+
+
+def _members_that_belong_to_somebody(log: EventLog) -> None:
+    """From level 2 on a member keeps its principal; those that were there before keep none."""
+    log.entry("", LevelRaised(2))
+    log.entry("", AclsChanged((Acl("p", "admin", "cluster", ""),), ()), AccessModeChanged("deny"))
+    two_static_members(log, "owned")
+    log.entry("h", swapped("a", "a2", "a3"))
 
 
 LOG = eventful_log()

@@ -14,6 +14,7 @@ from tidy.test_layers import IMPURE, imports, under
 Check = Callable[[Path], list[str]]
 FILES_MAX = 20  # in a folder of the product, generated ones apart
 
+_OF_GUARD = ["rpc.errors", "rpc.callers", "rpc.grpc_options", "metrics.call_counts"]
 _OF_RPC = ["process.logs", "process.open_files", "metrics.call_counts"]
 _SESSION = ["errors"]
 _TRANSLATE = ["_session", "errors", "_text"]
@@ -22,7 +23,7 @@ ORDER = {
     "client": {
         "_text": [],
         "errors": ["_text"],
-        "_session": _SESSION,
+        "_session": ["errors"],
         "_translate": _TRANSLATE,
         "_rpc": _RPC,
         "aio": ["_rpc", *_RPC],
@@ -73,11 +74,12 @@ ORDER = {
         "config": [],
         "security": ["config"],
         "translate": ["guard", "rpc.errors", "rpc.slices"],
-        "guard": ["rpc.errors", "rpc.callers", "rpc.grpc_options", "metrics.call_counts"],
-        "rpc": ["config", "security", "guard", "translate", *_OF_RPC],
+        "access": ["rpc.errors", "rpc.callers", "translate"],
+        "guard": ["access.admission", *_OF_GUARD],
+        "rpc": ["access", "config", "security", "guard", "translate", *_OF_RPC],
         "http": ["config", "security", "metrics.metrics"],
         "metrics": ["config", "http.pages", "rpc.nodes", "rpc.slices"],
-        "process": ["config", "security", "guard", "rpc", "http", "metrics"],
+        "process": ["access", "config", "security", "guard", "rpc", "http", "metrics"],
     },
 }
 """A room or a module of a package, and what else of the package it may import."""

@@ -12,6 +12,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from holdfast.v1 import errors_pb2 as _errors_pb2
+from holdfast.v1 import events_pb2 as _events_pb2
 from holdfast.v1 import extras_pb2 as _extras_pb2
 from holdfast.v1 import group_pb2 as _group_pb2
 import builtins as _builtins
@@ -802,8 +803,7 @@ class RemovedMember(_message.Message):
     """As in the request; the instance id of the member where the request did not name it."""
     error_code: _errors_pb2.ErrorCode.ValueType
     """NONE, or why this member was not removed: UNKNOWN_MEMBER_ID, or FENCED_INSTANCE_ID (both ids were given, and they
-    are not of one member). GROUP_AUTHORIZATION_FAILED is reserved for callers that may not do this: the access level
-    will be that of JoinGroup.
+    are not of one member). A caller that may not do this gets GROUP_AUTHORIZATION_FAILED for the whole call.
     """
     error_message: _builtins.str
     """For people."""
@@ -1479,6 +1479,7 @@ class DescribeClusterResponse(_message.Message):
     LEVEL_FIELD_NUMBER: _builtins.int
     UPGRADE_TO_FIELD_NUMBER: _builtins.int
     UPGRADE_PROBLEM_FIELD_NUMBER: _builtins.int
+    ACCESS_MODE_FIELD_NUMBER: _builtins.int
     HOLDFAST_FIELD_NUMBER: _builtins.int
     error_code: _errors_pb2.ErrorCode.ValueType
     """What went wrong with the whole call."""
@@ -1508,6 +1509,8 @@ class DescribeClusterResponse(_message.Message):
     """The level that FinishUpgrade would raise it to; equal to `level` if there is nothing to raise. Set by the leader alone."""
     upgrade_problem: _builtins.str
     """Why FinishUpgrade would be refused now, as a sentence; empty: it would not. Set by the leader alone."""
+    access_mode: _builtins.str
+    """What becomes of calls that no grant allows: "open" (they are carried out), "dry-run" (and noted) or "deny"."""
     @_builtins.property
     def nodes(self) -> _containers.RepeatedCompositeFieldContainer[Global___DescribedNode]:
         """All nodes, by name."""
@@ -1533,11 +1536,12 @@ class DescribeClusterResponse(_message.Message):
         level: _builtins.int = ...,
         upgrade_to: _builtins.int | None = ...,
         upgrade_problem: _builtins.str = ...,
+        access_mode: _builtins.str = ...,
         holdfast: _extras_pb2.ResponseExtras | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "holdfast", b"holdfast", "upgrade_to", b"upgrade_to"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "applied_index", b"applied_index", "cluster_id", b"cluster_id", "commit_index", b"commit_index", "digest", b"digest", "error_code", b"error_code", "holdfast", b"holdfast", "leader", b"leader", "level", b"level", "node", b"node", "nodes", b"nodes", "recovery_number", b"recovery_number", "term", b"term", "upgrade_problem", b"upgrade_problem", "upgrade_to", b"upgrade_to", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "access_mode", b"access_mode", "applied_index", b"applied_index", "cluster_id", b"cluster_id", "commit_index", b"commit_index", "digest", b"digest", "error_code", b"error_code", "holdfast", b"holdfast", "leader", b"leader", "level", b"level", "node", b"node", "nodes", b"nodes", "recovery_number", b"recovery_number", "term", b"term", "upgrade_problem", b"upgrade_problem", "upgrade_to", b"upgrade_to", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__upgrade_to: _TypeAlias = _typing.Literal["upgrade_to"]  # noqa: Y015
     _WhichOneofArgType__upgrade_to: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to"]  # noqa: Y015
@@ -1906,3 +1910,231 @@ class AlterSettingsResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___AlterSettingsResponse: _TypeAlias = AlterSettingsResponse  # noqa: Y015
+
+@_typing.final
+class DescribeAclsRequest(_message.Message):
+    """Asks who may do what."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    principal: _builtins.str
+    """Set: only grants to this principal, those to "*" included. Others than administrators may name themselves only."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        principal: _builtins.str | None = ...,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_principal", b"_principal", "holdfast", b"holdfast", "principal", b"principal"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_principal", b"_principal", "holdfast", b"holdfast", "principal", b"principal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__principal: _TypeAlias = _typing.Literal["principal"]  # noqa: Y015
+    _WhichOneofArgType__principal: _TypeAlias = _typing.Literal["_principal", b"_principal"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__principal) -> _WhichOneofReturnType__principal | None: ...
+
+Global___DescribeAclsRequest: _TypeAlias = DescribeAclsRequest  # noqa: Y015
+
+@_typing.final
+class DescribeAclsResponse(_message.Message):
+    """Answer to a DescribeAcls."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    ACLS_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """NONE, or CLUSTER_AUTHORIZATION_FAILED."""
+    mode: _builtins.str
+    """"open", "dry-run" or "deny"."""
+    principal: _builtins.str
+    """Who asks, by its certificate."""
+    @_builtins.property
+    def acls(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Acl]:
+        """The grants, by principal, role, kind and name."""
+
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        mode: _builtins.str = ...,
+        acls: _abc.Iterable[_events_pb2.Acl] | None = ...,
+        principal: _builtins.str = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acls", b"acls", "error_code", b"error_code", "holdfast", b"holdfast", "mode", b"mode", "principal", b"principal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DescribeAclsResponse: _TypeAlias = DescribeAclsResponse  # noqa: Y015
+
+@_typing.final
+class AlterAclsRequest(_message.Message):
+    """Grants and revokes."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GRANTED_FIELD_NUMBER: _builtins.int
+    REVOKED_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    mode: _builtins.str
+    """Set: the new mode, "open", "dry-run" or "deny"."""
+    @_builtins.property
+    def granted(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Acl]:
+        """To grant; one that is there already stays."""
+
+    @_builtins.property
+    def revoked(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Acl]:
+        """To revoke; one that is not there is passed over."""
+
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        granted: _abc.Iterable[_events_pb2.Acl] | None = ...,
+        revoked: _abc.Iterable[_events_pb2.Acl] | None = ...,
+        mode: _builtins.str | None = ...,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_mode", b"_mode", "holdfast", b"holdfast", "mode", b"mode"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_mode", b"_mode", "granted", b"granted", "holdfast", b"holdfast", "mode", b"mode", "revoked", b"revoked"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__mode: _TypeAlias = _typing.Literal["mode"]  # noqa: Y015
+    _WhichOneofArgType__mode: _TypeAlias = _typing.Literal["_mode", b"_mode"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__mode) -> _WhichOneofReturnType__mode | None: ...
+
+Global___AlterAclsRequest: _TypeAlias = AlterAclsRequest  # noqa: Y015
+
+@_typing.final
+class AlterAclsResponse(_message.Message):
+    """Answer to an AlterAcls."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """NONE, INVALID_REQUEST, or UNSUPPORTED_VERSION (the cluster's level has no permissions yet)."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "holdfast", b"holdfast"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AlterAclsResponse: _TypeAlias = AlterAclsResponse  # noqa: Y015
+
+@_typing.final
+class TestAclRequest(_message.Message):
+    """Asks whether a principal may make a call."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    CALL_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    principal: _builtins.str
+    """The principal. Others than administrators may name themselves only."""
+    call: _builtins.str
+    """The call, for example "JoinGroup"."""
+    name: _builtins.str
+    """The group or topic that the call names; empty: none."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        principal: _builtins.str = ...,
+        call: _builtins.str = ...,
+        name: _builtins.str = ...,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["call", b"call", "holdfast", b"holdfast", "name", b"name", "principal", b"principal"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TestAclRequest: _TypeAlias = TestAclRequest  # noqa: Y015
+
+@_typing.final
+class TestAclResponse(_message.Message):
+    """Answer to a TestAcl."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    ALLOWED_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    ACLS_FIELD_NUMBER: _builtins.int
+    MODE_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """NONE, CLUSTER_AUTHORIZATION_FAILED, or INVALID_REQUEST (no such call)."""
+    allowed: _builtins.bool
+    """Whether a grant allows it; in the modes "open" and "dry-run" it is carried out in any case."""
+    role: _builtins.str
+    """The role that the call needs; empty: none."""
+    kind: _builtins.str
+    """On what: "group", "topic" or "cluster"; empty: on nothing."""
+    mode: _builtins.str
+    """The mode in force."""
+    @_builtins.property
+    def acls(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Acl]:
+        """The grants that allow it."""
+
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        allowed: _builtins.bool = ...,
+        role: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        acls: _abc.Iterable[_events_pb2.Acl] | None = ...,
+        mode: _builtins.str = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acls", b"acls", "allowed", b"allowed", "error_code", b"error_code", "holdfast", b"holdfast", "kind", b"kind", "mode", b"mode", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___TestAclResponse: _TypeAlias = TestAclResponse  # noqa: Y015

@@ -105,6 +105,21 @@ class AdminServiceStub(object):
                 request_serializer=holdfast_dot_v1_dot_admin__pb2.AlterSettingsRequest.SerializeToString,
                 response_deserializer=holdfast_dot_v1_dot_admin__pb2.AlterSettingsResponse.FromString,
                 _registered_method=True)
+        self.DescribeAcls = channel.unary_unary(
+                '/holdfast.v1.AdminService/DescribeAcls',
+                request_serializer=holdfast_dot_v1_dot_admin__pb2.DescribeAclsRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_admin__pb2.DescribeAclsResponse.FromString,
+                _registered_method=True)
+        self.AlterAcls = channel.unary_unary(
+                '/holdfast.v1.AdminService/AlterAcls',
+                request_serializer=holdfast_dot_v1_dot_admin__pb2.AlterAclsRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_admin__pb2.AlterAclsResponse.FromString,
+                _registered_method=True)
+        self.TestAcl = channel.unary_unary(
+                '/holdfast.v1.AdminService/TestAcl',
+                request_serializer=holdfast_dot_v1_dot_admin__pb2.TestAclRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_admin__pb2.TestAclResponse.FromString,
+                _registered_method=True)
 
 
 class AdminServiceServicer(object):
@@ -209,6 +224,27 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def DescribeAcls(self, request, context):
+        """Shows who may do what; to others than administrators, what the caller itself may do.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AlterAcls(self, request, context):
+        """Grants and revokes, or changes what becomes of calls that no grant allows: all of it or nothing.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def TestAcl(self, request, context):
+        """Tells whether a principal may make a call, and which grant allows it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_AdminServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -281,6 +317,21 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.AlterSettings,
                     request_deserializer=holdfast_dot_v1_dot_admin__pb2.AlterSettingsRequest.FromString,
                     response_serializer=holdfast_dot_v1_dot_admin__pb2.AlterSettingsResponse.SerializeToString,
+            ),
+            'DescribeAcls': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeAcls,
+                    request_deserializer=holdfast_dot_v1_dot_admin__pb2.DescribeAclsRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_admin__pb2.DescribeAclsResponse.SerializeToString,
+            ),
+            'AlterAcls': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterAcls,
+                    request_deserializer=holdfast_dot_v1_dot_admin__pb2.AlterAclsRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_admin__pb2.AlterAclsResponse.SerializeToString,
+            ),
+            'TestAcl': grpc.unary_unary_rpc_method_handler(
+                    servicer.TestAcl,
+                    request_deserializer=holdfast_dot_v1_dot_admin__pb2.TestAclRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_admin__pb2.TestAclResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -662,6 +713,87 @@ class AdminService(object):
             '/holdfast.v1.AdminService/AlterSettings',
             holdfast_dot_v1_dot_admin__pb2.AlterSettingsRequest.SerializeToString,
             holdfast_dot_v1_dot_admin__pb2.AlterSettingsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeAcls(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.AdminService/DescribeAcls',
+            holdfast_dot_v1_dot_admin__pb2.DescribeAclsRequest.SerializeToString,
+            holdfast_dot_v1_dot_admin__pb2.DescribeAclsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterAcls(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.AdminService/AlterAcls',
+            holdfast_dot_v1_dot_admin__pb2.AlterAclsRequest.SerializeToString,
+            holdfast_dot_v1_dot_admin__pb2.AlterAclsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TestAcl(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.AdminService/TestAcl',
+            holdfast_dot_v1_dot_admin__pb2.TestAclRequest.SerializeToString,
+            holdfast_dot_v1_dot_admin__pb2.TestAclResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -65,6 +65,12 @@ class AdminServiceStub:
     """Shows the settings that are kept in the log."""
     AlterSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.AlterSettingsRequest, _admin_pb2.AlterSettingsResponse]
     """Changes settings: all of them or none."""
+    DescribeAcls: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DescribeAclsRequest, _admin_pb2.DescribeAclsResponse]
+    """Shows who may do what; to others than administrators, what the caller itself may do."""
+    AlterAcls: _grpc.UnaryUnaryMultiCallable[_admin_pb2.AlterAclsRequest, _admin_pb2.AlterAclsResponse]
+    """Grants and revokes, or changes what becomes of calls that no grant allows: all of it or nothing."""
+    TestAcl: _grpc.UnaryUnaryMultiCallable[_admin_pb2.TestAclRequest, _admin_pb2.TestAclResponse]
+    """Tells whether a principal may make a call, and which grant allows it."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -99,6 +105,12 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Shows the settings that are kept in the log."""
     AlterSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.AlterSettingsRequest, _admin_pb2.AlterSettingsResponse]  # type: ignore[assignment]
     """Changes settings: all of them or none."""
+    DescribeAcls: _aio.UnaryUnaryMultiCallable[_admin_pb2.DescribeAclsRequest, _admin_pb2.DescribeAclsResponse]  # type: ignore[assignment]
+    """Shows who may do what; to others than administrators, what the caller itself may do."""
+    AlterAcls: _aio.UnaryUnaryMultiCallable[_admin_pb2.AlterAclsRequest, _admin_pb2.AlterAclsResponse]  # type: ignore[assignment]
+    """Grants and revokes, or changes what becomes of calls that no grant allows: all of it or nothing."""
+    TestAcl: _aio.UnaryUnaryMultiCallable[_admin_pb2.TestAclRequest, _admin_pb2.TestAclResponse]  # type: ignore[assignment]
+    """Tells whether a principal may make a call, and which grant allows it."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """What operators and tools call. Reads may be sent to any node with `stale_ok`; everything else is the leader's."""
@@ -214,5 +226,29 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.AlterSettingsResponse, _abc.Awaitable[_admin_pb2.AlterSettingsResponse]]:
         """Changes settings: all of them or none."""
+
+    @_abc_1.abstractmethod
+    def DescribeAcls(
+        self,
+        request: _admin_pb2.DescribeAclsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.DescribeAclsResponse, _abc.Awaitable[_admin_pb2.DescribeAclsResponse]]:
+        """Shows who may do what; to others than administrators, what the caller itself may do."""
+
+    @_abc_1.abstractmethod
+    def AlterAcls(
+        self,
+        request: _admin_pb2.AlterAclsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.AlterAclsResponse, _abc.Awaitable[_admin_pb2.AlterAclsResponse]]:
+        """Grants and revokes, or changes what becomes of calls that no grant allows: all of it or nothing."""
+
+    @_abc_1.abstractmethod
+    def TestAcl(
+        self,
+        request: _admin_pb2.TestAclRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.TestAclResponse, _abc.Awaitable[_admin_pb2.TestAclResponse]]:
+        """Tells whether a principal may make a call, and which grant allows it."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

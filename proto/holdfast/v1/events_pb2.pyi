@@ -132,6 +132,8 @@ class Event(_message.Message):
     TOPICS_DELETED_FIELD_NUMBER: _builtins.int
     SEGMENT_SEALED_FIELD_NUMBER: _builtins.int
     LEVEL_RAISED_FIELD_NUMBER: _builtins.int
+    ACLS_CHANGED_FIELD_NUMBER: _builtins.int
+    ACCESS_MODE_CHANGED_FIELD_NUMBER: _builtins.int
     RECOVERY_NUMBER_RAISED_FIELD_NUMBER: _builtins.int
     rule: _builtins.str
     """Id of the rule that decided it, for example "B3" or "S12"."""
@@ -238,6 +240,14 @@ class Event(_message.Message):
         """From here on the log may hold more; level 2."""
 
     @_builtins.property
+    def acls_changed(self) -> Global___AclsChanged:
+        """Who may do what has changed; level 2."""
+
+    @_builtins.property
+    def access_mode_changed(self) -> Global___AccessModeChanged:
+        """What becomes of calls that no grant allows; level 2."""
+
+    @_builtins.property
     def recovery_number_raised(self) -> Global___RecoveryNumberRaised:
         """The cluster was restored or recovered; level 2."""
 
@@ -272,13 +282,15 @@ class Event(_message.Message):
         topics_deleted: Global___TopicsDeleted | None = ...,
         segment_sealed: Global___SegmentSealed | None = ...,
         level_raised: Global___LevelRaised | None = ...,
+        acls_changed: Global___AclsChanged | None = ...,
+        access_mode_changed: Global___AccessModeChanged | None = ...,
         recovery_number_raised: Global___RecoveryNumberRaised | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["assignment_stored", b"assignment_stored", "body", b"body", "cluster_formed", b"cluster_formed", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "request_recorded", b"request_recorded", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "body", b"body", "cluster_formed", b"cluster_formed", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "request_recorded", b"request_recorded", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["assignment_stored", b"assignment_stored", "body", b"body", "cluster_formed", b"cluster_formed", "command", b"command", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "principal", b"principal", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "request_id", b"request_id", "request_recorded", b"request_recorded", "rule", b"rule", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "body", b"body", "cluster_formed", b"cluster_formed", "command", b"command", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "principal", b"principal", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "request_id", b"request_id", "request_recorded", b"request_recorded", "rule", b"rule", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["group_created", "member_joined", "member_updated", "static_member_replaced", "instance_released", "rebalance_started", "generation_started", "group_emptied", "assignment_stored", "members_left", "members_removed", "member_expired", "member_refused", "group_deleted", "offsets_committed", "offsets_deleted", "request_recorded", "cluster_formed", "settings_changed", "topics_created", "partitions_added", "topics_deleted", "segment_sealed", "level_raised", "recovery_number_raised"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["group_created", "member_joined", "member_updated", "static_member_replaced", "instance_released", "rebalance_started", "generation_started", "group_emptied", "assignment_stored", "members_left", "members_removed", "member_expired", "member_refused", "group_deleted", "offsets_committed", "offsets_deleted", "request_recorded", "cluster_formed", "settings_changed", "topics_created", "partitions_added", "topics_deleted", "segment_sealed", "level_raised", "acls_changed", "access_mode_changed", "recovery_number_raised"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -1279,6 +1291,92 @@ class LevelRaised(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___LevelRaised: _TypeAlias = LevelRaised  # noqa: Y015
+
+@_typing.final
+class Acl(_message.Message):
+    """One grant: a principal has a role on things of a kind."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    principal: _builtins.str
+    """The principal; "*": every one."""
+    role: _builtins.str
+    """"reader", "member", "operator" or "admin"; each includes those before it."""
+    kind: _builtins.str
+    """"group", "topic" or "cluster"."""
+    name: _builtins.str
+    """A name, or a prefix and "*"; empty for the cluster."""
+    def __init__(
+        self,
+        *,
+        principal: _builtins.str = ...,
+        role: _builtins.str = ...,
+        kind: _builtins.str = ...,
+        name: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["kind", b"kind", "name", b"name", "principal", b"principal", "role", b"role"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Acl: _TypeAlias = Acl  # noqa: Y015
+
+@_typing.final
+class AclsChanged(_message.Message):
+    """Grants are in force, and others are not any more. Of level 2."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GRANTED_FIELD_NUMBER: _builtins.int
+    REVOKED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def granted(self) -> _containers.RepeatedCompositeFieldContainer[Global___Acl]:
+        """New ones."""
+
+    @_builtins.property
+    def revoked(self) -> _containers.RepeatedCompositeFieldContainer[Global___Acl]:
+        """Those that ended."""
+
+    def __init__(
+        self,
+        *,
+        granted: _abc.Iterable[Global___Acl] | None = ...,
+        revoked: _abc.Iterable[Global___Acl] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["granted", b"granted", "revoked", b"revoked"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AclsChanged: _TypeAlias = AclsChanged  # noqa: Y015
+
+@_typing.final
+class AccessModeChanged(_message.Message):
+    """What becomes of calls that no grant allows. Of level 2."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    MODE_FIELD_NUMBER: _builtins.int
+    mode: _builtins.str
+    """"open": they are carried out; "dry-run": the same, and it is noted; "deny": they are refused."""
+    def __init__(
+        self,
+        *,
+        mode: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["mode", b"mode"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AccessModeChanged: _TypeAlias = AccessModeChanged  # noqa: Y015
 
 @_typing.final
 class RecoveryNumberRaised(_message.Message):

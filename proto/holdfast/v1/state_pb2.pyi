@@ -46,13 +46,14 @@ class StateRecord(_message.Message):
     SETTINGS_FIELD_NUMBER: _builtins.int
     REQUEST_FIELD_NUMBER: _builtins.int
     REBALANCE_FIELD_NUMBER: _builtins.int
+    ACL_FIELD_NUMBER: _builtins.int
     schema_version: _builtins.int
     """Version of this schema that the record was written with, from 1."""
     @_builtins.property
     def key(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What the record is about: nothing (cluster); group id (group; settings, where empty means the cluster's); group id,
         member id (member); group id, topic, partition (offset); topic (topic); principal, group id, request id (request);
-        group id, number (rebalance).
+        group id, number (rebalance); principal, role, kind, name (acl).
         """
 
     @_builtins.property
@@ -87,6 +88,10 @@ class StateRecord(_message.Message):
     def rebalance(self) -> Global___RebalanceState:
         """A rebalance of a group; no part of the state, but of a projection that is kept beside it."""
 
+    @_builtins.property
+    def acl(self) -> _events_pb2.Acl:
+        """A grant; its key has all of its fields."""
+
     def __init__(
         self,
         *,
@@ -100,12 +105,13 @@ class StateRecord(_message.Message):
         settings: Global___SettingsState | None = ...,
         request: Global___RequestState | None = ...,
         rebalance: Global___RebalanceState | None = ...,
+        acl: _events_pb2.Acl | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "cluster", b"cluster", "group", b"group", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "body", b"body", "cluster", b"cluster", "group", b"group", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body", b"body", "cluster", b"cluster", "group", b"group", "key", b"key", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "schema_version", b"schema_version", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "body", b"body", "cluster", b"cluster", "group", b"group", "key", b"key", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "schema_version", b"schema_version", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["cluster", "group", "member", "offset", "topic", "settings", "request", "rebalance"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["cluster", "group", "member", "offset", "topic", "settings", "request", "rebalance", "acl"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -127,6 +133,7 @@ class ClusterState(_message.Message):
     REQUESTS_NEXT_FIELD_NUMBER: _builtins.int
     REQUESTS_FLOOR_MS_FIELD_NUMBER: _builtins.int
     RAISED_TO_FIELD_NUMBER: _builtins.int
+    ACCESS_MODE_FIELD_NUMBER: _builtins.int
     RECOVERED_AT_FIELD_NUMBER: _builtins.int
     cluster_id: _builtins.str
     """The cluster's id."""
@@ -146,6 +153,8 @@ class ClusterState(_message.Message):
     """Log time of the youngest served request that was forgotten for want of room."""
     raised_to: _builtins.int
     """The level that was raised last; unset: none ever was, so level 1 is in force."""
+    access_mode: _builtins.str
+    """"dry-run" or "deny"; empty: open."""
     recovered_at: _builtins.int
     """Index of the entry that raised the recovery number last; unset: none ever did."""
     @_builtins.property
@@ -165,11 +174,12 @@ class ClusterState(_message.Message):
         requests_next: _builtins.int = ...,
         requests_floor_ms: _builtins.int = ...,
         raised_to: _builtins.int = ...,
+        access_mode: _builtins.str = ...,
         recovered_at: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["sealed", b"sealed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["applied_index", b"applied_index", "cluster_id", b"cluster_id", "cluster_seq", b"cluster_seq", "cluster_version", b"cluster_version", "log_time_ms", b"log_time_ms", "raised_to", b"raised_to", "recovered_at", b"recovered_at", "recovery_number", b"recovery_number", "requests_floor_ms", b"requests_floor_ms", "requests_next", b"requests_next", "sealed", b"sealed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_mode", b"access_mode", "applied_index", b"applied_index", "cluster_id", b"cluster_id", "cluster_seq", b"cluster_seq", "cluster_version", b"cluster_version", "log_time_ms", b"log_time_ms", "raised_to", b"raised_to", "recovered_at", b"recovered_at", "recovery_number", b"recovery_number", "requests_floor_ms", b"requests_floor_ms", "requests_next", b"requests_next", "sealed", b"sealed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -630,6 +640,7 @@ class MemberState(_message.Message):
     RELEASED_FIELD_NUMBER: _builtins.int
     ABANDONED_FIELD_NUMBER: _builtins.int
     REPLACED_REQUESTS_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
     member_id: _builtins.str
     """Its id."""
     instance_id: _builtins.str
@@ -658,6 +669,8 @@ class MemberState(_message.Message):
     """Its id is fenced by a planned restart."""
     abandoned: _builtins.bytes
     """What it held until its assignment was abandoned; until the next one."""
+    principal: _builtins.str
+    """Who it belongs to: the principal that joined; empty: it joined at level 1."""
     @_builtins.property
     def protocols(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Protocol]:
         """What it can do, the most wanted first."""
@@ -685,10 +698,11 @@ class MemberState(_message.Message):
         released: _builtins.bool = ...,
         abandoned: _builtins.bytes = ...,
         replaced_requests: _abc.Iterable[_builtins.str] | None = ...,
+        principal: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "instance_id", b"instance_id"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "abandoned", b"abandoned", "assignment", b"assignment", "client_host", b"client_host", "client_id", b"client_id", "granted_index", b"granted_index", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "member_id", b"member_id", "predecessor_ms", b"predecessor_ms", "protocols", b"protocols", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "replaced_requests", b"replaced_requests", "request_id", b"request_id", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id", "abandoned", b"abandoned", "assignment", b"assignment", "client_host", b"client_host", "client_id", b"client_id", "granted_index", b"granted_index", "instance_id", b"instance_id", "joined_seq", b"joined_seq", "member_id", b"member_id", "predecessor_ms", b"predecessor_ms", "principal", b"principal", "protocols", b"protocols", "rebalance_timeout_ms", b"rebalance_timeout_ms", "released", b"released", "replaced_requests", b"replaced_requests", "request_id", b"request_id", "session_timeout_ms", b"session_timeout_ms", "since_ms", b"since_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__instance_id: _TypeAlias = _typing.Literal["instance_id"]  # noqa: Y015
     _WhichOneofArgType__instance_id: _TypeAlias = _typing.Literal["_instance_id", b"_instance_id"]  # noqa: Y015

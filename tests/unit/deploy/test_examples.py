@@ -33,6 +33,7 @@ def test_the_example_configuration_is_one(tmp_path: Path) -> None:
     assert config.name == "node-1"
     assert [peer.name for peer in config.peers] == ["node-1", "node-2", "node-3"]
     assert dict(config.settings) == {"group.initial_rebalance_delay_ms": "3000"}
+    assert config.administrators == ("holdfast://client/ops",), "without one no cluster begins"
 
 
 def they_find_each_other(folder: Path) -> None:

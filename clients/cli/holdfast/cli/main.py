@@ -23,6 +23,7 @@ EPILOG = (
     "answered; 4 the outcome is unknown, look before you repeat."
 )
 COMMANDS: Final = {
+    "acl": "Say who may do what.",
     "backup": "Back a cluster up while it serves; inspect, verify and restore backups.",
     "certs": "Make an authority; issue, renew and look at certificates.",
     "chaos": "Break a cluster on purpose, under load, and judge whether it held.",

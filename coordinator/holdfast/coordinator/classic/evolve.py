@@ -27,7 +27,7 @@ from holdfast.coordinator.model.events import (
     Record,
     StaticMemberReplaced,
 )
-from holdfast.coordinator.model.ids import MemberId, RequestId
+from holdfast.coordinator.model.ids import MemberId, Principal, RequestId
 from holdfast.coordinator.model.state import Group
 from holdfast.coordinator.structures.copies import with_one
 
@@ -93,6 +93,11 @@ def _joined(group: ClassicGroup, event: MemberJoined, record: Record) -> Classic
         protocol_type=body.protocol_type if body.members else event.protocol_type,
     )
     return _with_body(group, made)
+
+
+def own(group: ClassicGroup, member_id: MemberId, principal: Principal) -> ClassicGroup:
+    """Note to whom a member belongs."""
+    return _put(group, known(group, member_id)._replace(principal=principal))
 
 
 def _updated(group: ClassicGroup, event: MemberUpdated, _record: Record) -> ClassicGroup:

@@ -165,6 +165,7 @@ CLASSIC: GroupType[Draft] = GroupType(
     follow=_follow,
     target=transitions.target,
     evolve=evolve.evolve,
+    own=evolve.own,
     check=check.check,
     check_touched=check.check_touched,
     members=_members,

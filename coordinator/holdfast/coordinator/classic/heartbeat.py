@@ -51,7 +51,13 @@ def _release(draft: Draft, command: Heartbeat, member: Member) -> None:
     """
     if member.instance_id is None:
         problem = "only a member with a group_instance_id can come back; leave the group instead"
-        error = InvalidRequest("holdfast.release", problem)
+        refusal = InvalidRequest("holdfast.release", problem)
+        draft.answer(command.caller.call, HeartbeatReply(refusal))
+        return
+    error = identity.of_another(
+        draft.state, draft.found, member.instance_id, command.caller.principal
+    )
+    if error is not None:
         draft.answer(command.caller.call, HeartbeatReply(error))
         return
     draft.emit(InstanceReleased(member.instance_id, member.member_id), "S12")

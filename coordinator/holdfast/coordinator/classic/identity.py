@@ -6,8 +6,15 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 from holdfast.coordinator.classic.state import ClassicGroup
-from holdfast.coordinator.model.ids import InstanceId, MemberId
-from holdfast.coordinator.model.rejections import FencedInstanceId, Rejection, UnknownMemberId
+from holdfast.coordinator.model.access import ADMIN, DENY, GROUP, RANKS, rank
+from holdfast.coordinator.model.ids import InstanceId, MemberId, Principal
+from holdfast.coordinator.model.rejections import (
+    FencedInstanceId,
+    InstanceForbidden,
+    Rejection,
+    UnknownMemberId,
+)
+from holdfast.coordinator.model.state import State
 
 Check: TypeAlias = Callable[[ClassicGroup | None, MemberId, InstanceId | None], Rejection | None]
 
@@ -42,6 +49,23 @@ def named(
         if holder != member_id:
             return fenced(group, instance_id)
     return None if member_id in group.body.members else UnknownMemberId(member_id)
+
+
+def of_another(
+    state: State, group: ClassicGroup | None, instance_id: InstanceId | None, principal: Principal
+) -> Rejection | None:
+    """Refuse an instance id that belongs to another principal: its first, while its member exists.
+
+    Only where grants decide what may be done. An administrator of the group may take it over.
+    """
+    if group is None or instance_id is None or state.access_mode != DENY:
+        return None
+    holder = group.body.instances.get(instance_id)
+    owner = "" if holder is None else group.body.members[holder].principal
+    if owner in {"", principal}:
+        return None
+    rules = rank(state.acls, principal, GROUP, group.group_id) == RANKS[ADMIN]
+    return None if rules else InstanceForbidden(instance_id)
 
 
 def fenced(group: ClassicGroup, instance_id: InstanceId) -> FencedInstanceId:

@@ -40,7 +40,13 @@ _NAMELESS: Final = "a protocol type and at least one protocol are needed to join
 
 def join(draft: Draft, command: JoinGroup) -> None:
     """Answer or park a join."""
-    refusal = validation.of_join(draft, command) or _refused_if_absent(draft, command)
+    refusal = (
+        validation.of_join(draft, command)
+        or _refused_if_absent(draft, command)
+        or identity.of_another(
+            draft.state, draft.found, command.instance_id, command.caller.principal
+        )
+    )
     if refusal is not None:
         _refuse(draft, command, refusal)
     elif not _has_room(draft, command):

@@ -69,9 +69,17 @@ def _leave_one(
         return MemberResult(entry.member_id, entry.instance_id, None)
     check = identity.named if command.operator else identity.check
     member_id, error = _meant(draft.found, entry, going, check)
+    if error is None and not command.operator:
+        error = _of_another(draft, command, member_id)
     if error is None:
         going[member_id] = bool(entry.member_id)
     return MemberResult(entry.member_id, entry.instance_id, error)
+
+
+def _of_another(draft: Draft, command: LeaveGroup, member_id: MemberId) -> Rejection | None:
+    """Refuse that a principal takes out a static member of another."""
+    instance_id = draft.group.body.members[member_id].instance_id
+    return identity.of_another(draft.state, draft.found, instance_id, command.caller.principal)
 
 
 def _meant(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple, TypeAlias
 
-from holdfast.coordinator.model.ids import InstanceId, MemberId, RequestId
+from holdfast.coordinator.model.ids import InstanceId, MemberId, Principal, RequestId
 from holdfast.coordinator.model.member_profile import MemberProfile
 from holdfast.coordinator.model.state import Group
 from holdfast.coordinator.structures.pmap import PMap
@@ -40,6 +40,8 @@ class Member(NamedTuple):
     counts like an assignment (S23), and projections find by it what moved."""
     replaced_requests: tuple[RequestId, ...] = ()
     """The last request ids of joins whose members this one has replaced (S14)."""
+    principal: Principal = ""
+    """The principal that joined, whose instance id it is; "" if it joined at level 1."""
 
 
 class ClassicBody(NamedTuple):

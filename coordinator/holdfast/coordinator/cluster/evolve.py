@@ -9,10 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.model.access import OPEN
 from holdfast.coordinator.model.errors import InvariantBroken
 
 if TYPE_CHECKING:
     from holdfast.coordinator.model.events import (
+        AccessModeChanged,
+        AclsChanged,
         ClusterFormed,
         LevelRaised,
         PartitionsAdded,
@@ -71,6 +74,19 @@ def level_raised(state: State, event: LevelRaised, _record: Record) -> State:
     if event.level <= state.level:
         raise InvariantBroken("S6", f"level {event.level} is raised at level {state.level}")
     return state._replace(raised_to=event.level)
+
+
+def acls_changed(state: State, event: AclsChanged, _record: Record) -> State:
+    """Add and remove grants."""
+    acls = state.acls.update_all((acl, acl) for acl in event.granted)
+    for acl in event.revoked:
+        acls = acls.remove(acl)
+    return state._replace(acls=acls)
+
+
+def access_mode_changed(state: State, event: AccessModeChanged, _record: Record) -> State:
+    """Note what becomes of calls that no grant allows; `open` is stored as nothing."""
+    return state._replace(access_mode="" if event.mode == OPEN else event.mode)
 
 
 def recovery_number_raised(state: State, event: RecoveryNumberRaised, record: Record) -> State:

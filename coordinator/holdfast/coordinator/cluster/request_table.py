@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from holdfast.coordinator.cluster.request_ids import made_at_ms
 from holdfast.coordinator.model.errors import InvariantBroken
-from holdfast.coordinator.model.request_ids import made_at_ms
 from holdfast.coordinator.model.state import RequestKey, RequestRecord
 from holdfast.coordinator.structures.transient import Transient
 

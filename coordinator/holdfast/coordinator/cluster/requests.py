@@ -10,8 +10,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from holdfast.coordinator.cluster import settings
+from holdfast.coordinator.cluster.request_ids import made_at_ms
 from holdfast.coordinator.model import stored_replies
 from holdfast.coordinator.model.commands import (
+    AlterAcls,
     AlterSettings,
     CommitOffsets,
     CreatePartitions,
@@ -38,7 +40,6 @@ from holdfast.coordinator.model.replies import (
     NamedResult,
     OffsetsReply,
 )
-from holdfast.coordinator.model.request_ids import made_at_ms
 from holdfast.coordinator.model.state import RequestKey, RequestRecord
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.stored_replies import StoredReply
 
 _Named: TypeAlias = CreateTopics | CreatePartitions | DeleteTopics | AlterSettings
-_ClusterOneShot: TypeAlias = _Named | RaiseLevel
+_ClusterOneShot: TypeAlias = _Named | RaiseLevel | AlterAcls
 
 C = TypeVar("C", bound=OneShot)
 
@@ -104,7 +105,7 @@ def refusal(command: OneShot, rejection: Rejection) -> StoredReply:
             return OffsetsReply(rejection)
         case LeaveGroup():
             return LeaveReply(rejection)
-        case TriggerRebalance() | RaiseLevel():
+        case TriggerRebalance() | RaiseLevel() | AlterAcls():
             return DoneReply(rejection)
         case _:
             return NamedReply(tuple(NamedResult(name, rejection) for name in _names(command)))

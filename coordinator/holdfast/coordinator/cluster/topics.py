@@ -30,6 +30,7 @@ from holdfast.coordinator.model.rejections import (
     InvalidPartitions,
     InvalidRequest,
     InvalidTopic,
+    TopicAuthorizationFailed,
     TopicExists,
     TopicInUse,
     UnknownTopic,
@@ -59,13 +60,14 @@ SUBSCRIBERS_NAMED_MAX: Final = 5
 _TOPIC_NAME: Final = re.compile(r"[A-Za-z0-9._-]+")
 
 
-def form(draft: Draft, command: FormCluster) -> None:
-    """Begin a cluster's life, once. Raises InvariantBroken for settings that are not allowed.
+def form(draft: Draft, command: FormCluster) -> bool:
+    """Begin a cluster's life, once; return whether it began now.
 
-    The node checks them with `settings.check` before it bootstraps, so that never happens.
+    Raises InvariantBroken for settings that are not allowed. The node checks them with
+    `settings.check` before it bootstraps, so that never happens.
     """
     if draft.state.cluster_id:
-        return
+        return False
     refused = settings.check(draft.state.settings, "", command.settings)
     problem = next((each for each in refused if each), None)
     if problem:
@@ -73,6 +75,7 @@ def form(draft: Draft, command: FormCluster) -> None:
     draft.emit(ClusterFormed(command.cluster_id, command.settings), "S23")
     if command.level > draft.state.level:
         draft.emit(LevelRaised(command.level), "S19")
+    return True
 
 
 def seal(draft: Draft, command: SealSegment) -> None:
@@ -86,7 +89,12 @@ def create_topics(draft: Draft, command: CreateTopics) -> NamedReply:
     """Create the topics that are allowed; one result each."""
     twice = _named_twice(topic.name for topic in command.topics)
     results = tuple(
-        NamedResult(topic.name, twice.get(topic.name) or _not_creatable(draft.state, topic))
+        NamedResult(
+            topic.name,
+            _forbidden(command, topic.name)
+            or twice.get(topic.name)
+            or _not_creatable(draft.state, topic),
+        )
         for topic in command.topics
     )
     made = _granted(command.topics, results)
@@ -99,7 +107,12 @@ def create_partitions(draft: Draft, command: CreatePartitions) -> NamedReply:
     """Enlarge the topics whose new size is allowed; one result each."""
     twice = _named_twice(topic.name for topic in command.topics)
     results = tuple(
-        NamedResult(topic.name, twice.get(topic.name) or _not_growable(draft.state, topic))
+        NamedResult(
+            topic.name,
+            _forbidden(command, topic.name)
+            or twice.get(topic.name)
+            or _not_growable(draft.state, topic),
+        )
         for topic in command.topics
     )
     made = _granted(command.topics, results)
@@ -117,7 +130,13 @@ def delete_topics(draft: Draft, command: DeleteTopics) -> NamedReply:
     twice = _named_twice(command.names)
     in_use = {} if command.force else _in_use(draft, command)
     results = tuple(
-        NamedResult(name, twice.get(name) or _unknown(draft.state, name) or in_use.get(name))
+        NamedResult(
+            name,
+            _forbidden(command, name)
+            or twice.get(name)
+            or _unknown(draft.state, name)
+            or in_use.get(name),
+        )
         for name in command.names
     )
     gone = tuple(result.name for result in results if result.error is None)
@@ -165,6 +184,13 @@ def _granted(
     return tuple(
         topic for topic, result in zip(topics, results, strict=True) if result.error is None
     )
+
+
+def _forbidden(
+    command: CreateTopics | CreatePartitions | DeleteTopics, name: str
+) -> Rejection | None:
+    """Refuse before anything else: the answer must not tell whether the topic is there."""
+    return TopicAuthorizationFailed(name) if name in command.forbidden else None
 
 
 def _not_creatable(state: State, topic: TopicSize) -> Rejection | None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from holdfast.coordinator.model.described import DescribedBody, DescribedMember, Identity
 from holdfast.coordinator.model.events import Event, GroupEvent, Record
-from holdfast.coordinator.model.ids import CallId, InstanceId, MemberId, TopicName
+from holdfast.coordinator.model.ids import CallId, InstanceId, MemberId, Principal, TopicName
 from holdfast.coordinator.model.rejections import Rejection
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import Group, State
@@ -84,6 +84,8 @@ class GroupType(Generic[D]):
     """The state that an event leads to from a state; raises InvariantBroken."""
     evolve: Callable[[Group[Any], GroupEvent, Record], Group[Any]]
     """The group after an event of the type's own."""
+    own: Callable[[Group[Any], MemberId, Principal], Group[Any]]
+    """The group after it is noted to whom a member belongs: the principal that joined."""
     check: Callable[[Group[Any]], Iterable[str]]
     """Sentences on what does not hold of a group and its members (S6)."""
     check_touched: Callable[[Group[Any] | None, Group[Any], Iterable[MemberId]], Iterable[str]]

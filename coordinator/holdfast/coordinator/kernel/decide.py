@@ -13,10 +13,10 @@ cluster's ("") for topics and settings. An answer that carries a grant of the de
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, TypeAlias, cast
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias, cast
 
-from holdfast.coordinator.cluster import ceilings, levels, recovery, requests, topics
+from holdfast.coordinator.cluster import access, ceilings, levels, recovery, requests, topics
 from holdfast.coordinator.groups import lifecycle
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.group_type import GroupType, Rules
@@ -24,6 +24,7 @@ from holdfast.coordinator.kernel import group_types, quarantine, refusals
 from holdfast.coordinator.kernel.evolve import evolve
 from holdfast.coordinator.kernel.group_types import TYPES, type_of
 from holdfast.coordinator.model.commands import (
+    AlterAcls,
     AlterSettings,
     CallBroken,
     ClusterCommand,
@@ -38,6 +39,7 @@ from holdfast.coordinator.model.commands import (
     ExpireOffsets,
     ForAnyGroup,
     FormCluster,
+    GrantAdmin,
     Growing,
     OneShot,
     RaiseLevel,
@@ -49,13 +51,20 @@ from holdfast.coordinator.model.ids import GroupId
 from holdfast.coordinator.model.rejections import InconsistentGroupProtocol
 from holdfast.coordinator.model.replies import Reply
 from holdfast.coordinator.model.state import State
+from holdfast.coordinator.model.stored_replies import StoredReply
 from holdfast.coordinator.model.usage import NOTHING, Usage
 from holdfast.coordinator.model.volatile import Volatile
 from holdfast.coordinator.offsets import commits
 from holdfast.coordinator.structures.copies import with_one
 
 _Unasked: TypeAlias = (
-    DeadlineFired | CallBroken | ExpireOffsets | FormCluster | SealSegment | RaiseRecoveryNumber
+    DeadlineFired
+    | CallBroken
+    | ExpireOffsets
+    | FormCluster
+    | GrantAdmin
+    | SealSegment
+    | RaiseRecoveryNumber
 )
 """Commands of the node itself: nobody waits for an answer."""
 
@@ -168,28 +177,32 @@ def _decide_internal(draft: Draft, command: _Unasked) -> None:
         case ExpireOffsets():
             commits.expire(draft, command)
         case FormCluster():
-            topics.form(draft, command)
+            if topics.form(draft, command):
+                access.form(draft, command)
+        case GrantAdmin():
+            access.grant_admin(draft, command)
         case SealSegment():
             topics.seal(draft, command)
         case RaiseRecoveryNumber():
             recovery.raise_number(draft, command)
 
 
+_ONE_SHOTS: Final[Mapping[type, Callable[[Draft, Any], StoredReply]]] = {
+    CommitOffsets: commits.commit,
+    DeleteOffsets: commits.delete,
+    DeleteGroup: lifecycle.delete,
+    CreateTopics: topics.create_topics,
+    CreatePartitions: topics.create_partitions,
+    DeleteTopics: topics.delete_topics,
+    AlterSettings: topics.alter_settings,
+    RaiseLevel: levels.raise_level,
+    AlterAcls: access.alter,
+}
+"""Who decides a command that is for a group of any type, or for the cluster."""
+
+
 def _one_shot(draft: Draft, command: ForAnyGroup) -> Reply:
-    match command:
-        case CommitOffsets():
-            return requests.once(draft, command, commits.commit, commits.heard_again)
-        case DeleteOffsets():
-            return requests.once(draft, command, commits.delete)
-        case DeleteGroup():
-            return requests.once(draft, command, lifecycle.delete)
-        case CreateTopics():
-            return requests.once(draft, command, topics.create_topics)
-        case CreatePartitions():
-            return requests.once(draft, command, topics.create_partitions)
-        case DeleteTopics():
-            return requests.once(draft, command, topics.delete_topics)
-        case AlterSettings():
-            return requests.once(draft, command, topics.alter_settings)
-        case RaiseLevel():
-            return requests.once(draft, command, levels.raise_level)
+    heard: Callable[[Draft, Any], None] | None = None
+    if isinstance(command, CommitOffsets):
+        heard = commits.heard_again
+    return requests.once(draft, command, _ONE_SHOTS[type(command)], heard)

@@ -16,6 +16,8 @@ from holdfast.coordinator.cluster.request_table import RequestTable
 from holdfast.coordinator.kernel.group_types import new_group, type_of
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
+    AccessModeChanged,
+    AclsChanged,
     ClusterFormed,
     GroupDeleted,
     GroupEvent,
@@ -32,6 +34,8 @@ from holdfast.coordinator.model.events import (
     TopicsDeleted,
 )
 from holdfast.coordinator.model.ids import GroupId
+from holdfast.coordinator.model.levels import PRINCIPALS
+from holdfast.coordinator.model.membership import COMING, line_of
 from holdfast.coordinator.model.state import ABSENT, Group, State
 from holdfast.coordinator.offsets import evolve as evolve_offsets
 from holdfast.coordinator.structures.copies import with_one, with_two
@@ -44,6 +48,8 @@ CLUSTER: Final[Mapping[type, Callable[[State, Any, Record], State]]] = {
     TopicsDeleted: evolve_cluster.topics_deleted,
     SegmentSealed: evolve_cluster.segment_sealed,
     LevelRaised: evolve_cluster.level_raised,
+    AclsChanged: evolve_cluster.acls_changed,
+    AccessModeChanged: evolve_cluster.access_mode_changed,
     RecoveryNumberRaised: evolve_cluster.recovery_number_raised,
 }
 """The folds of the cluster's own events, by the event's class."""
@@ -118,7 +124,8 @@ class Fold:
         elif isinstance(event, RequestRecorded):
             self._add_request(event, record)
         else:
-            self.group = evolve_group(self.group, event, record)  # type: ignore[arg-type]  # what is left
+            group = evolve_group(self.group, event, record)  # type: ignore[arg-type]  # what is left
+            self.group = _owned(group, record, self._head.level)
 
     def _add_request(self, event: RequestRecorded, record: Record) -> None:
         """Store a served request; its record counts for its group, if that still exists (S3)."""
@@ -170,12 +177,23 @@ def evolve(state: State, record: Record) -> State:
     event, group_id = record.event, record.group_id
     if type(event) not in CLUSTER and not isinstance(event, RequestRecorded):
         group = evolve_group(state.groups.get(group_id), event, record)  # type: ignore[arg-type]  # what is left
+        group = _owned(group, record, state.level)
         return _with_groups(state, state.groups.changed({group_id: group}))
     fold = Fold(state)
     fold.open(record.group_id)
     fold.add(record)
     fold.keep()
     return fold.state()
+
+
+def _owned(group: Group[Any] | None, record: Record, level: int) -> Group[Any] | None:
+    """Note to whom the members belong that came by an event, at a level that keeps it."""
+    event = record.event
+    if group is None or type(event) not in COMING or level < PRINCIPALS:
+        return group
+    for member_id in line_of(event).came(event):
+        group = type_of(group).own(group, member_id, record.principal)
+    return group
 
 
 def evolve_group(group: Group[Any] | None, event: GroupEvent, record: Record) -> Group[Any] | None:

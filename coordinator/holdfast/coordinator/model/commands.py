@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from holdfast.coordinator.model.access import OPEN, Acl
 from holdfast.coordinator.model.events import (
     Assigned,
     OffsetCommitted,
@@ -154,6 +155,8 @@ class CommitOffsets:
     member_id: MemberId
     instance_id: InstanceId | None
     offsets: tuple[OffsetCommitted, ...]
+    forbidden: frozenset[TopicName] = frozenset()
+    """The topics that the caller may not touch, found by the server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +166,8 @@ class DeleteOffsets:
     caller: Caller
     group_id: GroupId
     partitions: tuple[TopicPartition, ...]
+    forbidden: frozenset[TopicName] = frozenset()
+    """As in CommitOffsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,6 +192,8 @@ class CreateTopics:
 
     caller: Caller
     topics: tuple[TopicSize, ...]
+    forbidden: frozenset[TopicName] = frozenset()
+    """As in CommitOffsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,6 +202,8 @@ class CreatePartitions:
 
     caller: Caller
     topics: tuple[TopicSize, ...]
+    forbidden: frozenset[TopicName] = frozenset()
+    """As in CommitOffsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,6 +218,8 @@ class DeleteTopics:
     force: bool = False
     survey: Survey = UNSURVEYED
     """The groups to look at, beside those that have changed since; it spares looking at all."""
+    forbidden: frozenset[TopicName] = frozenset()
+    """As in CommitOffsets."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,6 +240,24 @@ class RaiseLevel:
 
 
 @dataclass(frozen=True, slots=True)
+class AlterAcls:
+    """AdminService.AlterAcls: all or nothing."""
+
+    caller: Caller
+    granted: tuple[Acl, ...]
+    revoked: tuple[Acl, ...]
+    mode: str = ""
+    """The new mode; "" keeps the one in force."""
+
+
+@dataclass(frozen=True, slots=True)
+class GrantAdmin:
+    """A node was started with `--grant-admin`: make this principal an administrator."""
+
+    principal: Principal
+
+
+@dataclass(frozen=True, slots=True)
 class FormCluster:
     """The first command of a cluster's life: its name and its settings from the bootstrap."""
 
@@ -236,6 +265,9 @@ class FormCluster:
     settings: tuple[SettingChange, ...]
     level: int = 1
     """The level that the cluster begins at: each of the nodes that form it can run at it."""
+    administrators: tuple[Principal, ...] = ()
+    """They may do everything, and say who may do what."""
+    access_mode: str = OPEN
 
 
 @dataclass(frozen=True, slots=True)
@@ -276,6 +308,8 @@ ClusterCommand: TypeAlias = (
     | DeleteTopics
     | AlterSettings
     | RaiseLevel
+    | AlterAcls
+    | GrantAdmin
     | FormCluster
     | SealSegment
     | RaiseRecoveryNumber
@@ -291,6 +325,7 @@ ForAnyGroup: TypeAlias = (
     | DeleteTopics
     | AlterSettings
     | RaiseLevel
+    | AlterAcls
 )
 """What is asked of a group of any type, or of the cluster; its answer is stored (S14)."""
 OneShot: TypeAlias = LeaveGroup | TriggerRebalance | ForAnyGroup

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
+from holdfast.coordinator.model.access import Acl
 from holdfast.coordinator.model.ids import (
     GroupId,
     InstanceId,
@@ -267,6 +268,22 @@ class LevelRaised:
 
 
 @dataclass(frozen=True, slots=True)
+class AclsChanged:
+    """Grants are in force from here on, and others are not any more."""
+
+    granted: tuple[Acl, ...]
+    revoked: tuple[Acl, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class AccessModeChanged:
+    """What no grant allows is refused from here on, or only noted, or let through."""
+
+    mode: str
+    """`open`, `dry-run` or `deny`."""
+
+
+@dataclass(frozen=True, slots=True)
 class RecoveryNumberRaised:
     """The cluster goes on from an earlier position: whatever followed it then is lost (S13).
 
@@ -306,6 +323,8 @@ ClusterEvent: TypeAlias = (
     | TopicsDeleted
     | SegmentSealed
     | LevelRaised
+    | AclsChanged
+    | AccessModeChanged
     | RecoveryNumberRaised
 )
 """What happens to the cluster; its record names the group ""."""

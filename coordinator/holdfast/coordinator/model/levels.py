@@ -12,7 +12,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.model.events import Event, LevelRaised, RecoveryNumberRaised
+from holdfast.coordinator.model.events import (
+    AccessModeChanged,
+    AclsChanged,
+    Event,
+    LevelRaised,
+    RecoveryNumberRaised,
+)
 from holdfast.coordinator.model.rejections import UnsupportedVersion
 
 if TYPE_CHECKING:
@@ -23,8 +29,13 @@ LEVEL_MIN: Final = 1
 LEVEL_MAX: Final = 2
 """The newest one. A release that adds an event or a field raises it by one, not each change."""
 
+PRINCIPALS: Final = 2
+"""From this level on a member keeps the principal that joined, whose instance id it is."""
+
 SINCE: Final[Mapping[type, int]] = {
     LevelRaised: 2,
+    AclsChanged: 2,
+    AccessModeChanged: 2,
     RecoveryNumberRaised: 2,
 }
 """The level that first holds an event, by the event's class; what is not named is of level 1.

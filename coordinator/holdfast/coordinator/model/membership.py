@@ -160,6 +160,10 @@ TABLE: Final[Mapping[type, Line]] = {
     ev.TopicsDeleted: UNTOUCHED,
     ev.SegmentSealed: UNTOUCHED,
     ev.LevelRaised: UNTOUCHED,
+    ev.AclsChanged: UNTOUCHED,
+    ev.AccessModeChanged: UNTOUCHED,
     ev.RecoveryNumberRaised: UNTOUCHED,
 }
 """By the event's class: a line for every event, also for those that leave members alone."""
+COMING: Final = frozenset(kind for kind, line in TABLE.items() if line.came is not _nobody)
+"""The classes of events by which somebody becomes a member."""

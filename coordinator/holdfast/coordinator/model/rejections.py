@@ -198,6 +198,27 @@ class UnsupportedVersion:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicAuthorizationFailed:
+    """The caller may not touch this topic, if it exists at all (TOPIC_AUTHORIZATION_FAILED)."""
+
+    topic: str
+
+
+@dataclass(frozen=True, slots=True)
+class GroupAuthorizationFailed:
+    """The caller may not touch this group, if it exists at all (GROUP_AUTHORIZATION_FAILED)."""
+
+    group_id: GroupId
+
+
+@dataclass(frozen=True, slots=True)
+class InstanceForbidden:
+    """The instance id belongs to another principal while its member exists."""
+
+    instance_id: InstanceId
+
+
+@dataclass(frozen=True, slots=True)
 class Superseded:
     """A later call of the same member took this one's place (S17); gRPC ABORTED."""
 
@@ -253,6 +274,9 @@ Rejection: TypeAlias = (
     | InvalidConfig
     | PolicyViolation
     | UnsupportedVersion
+    | TopicAuthorizationFailed
+    | GroupAuthorizationFailed
+    | InstanceForbidden
     | Superseded
     | RequestIdReused
     | RequestTooOld

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
+from holdfast.coordinator.model.access import Acl
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import (
     GroupId,
@@ -121,6 +122,10 @@ class State(NamedTuple):
     """The keys of `requests` by number; not stored."""
     raised_to: int = 0
     """The level that was raised last; 0: none ever was, and the bytes are those of level 1."""
+    acls: PMap[Acl, Acl] = PMap()
+    """The grants, each by itself."""
+    access_mode: str = ""
+    """`dry-run` or `deny`; "" is `open`, as every cluster was before there were grants."""
     recovered_at: int = 0
     """Index of the entry that raised the recovery number last; 0: it never was raised. A group that
     nothing has changed since then may have members from before it, whose grants count no more."""

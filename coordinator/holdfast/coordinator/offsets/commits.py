@@ -19,6 +19,7 @@ from holdfast.coordinator.model.rejections import (
     InvalidCommitOffsetSize,
     NonEmptyGroup,
     OffsetMetadataTooLarge,
+    TopicAuthorizationFailed,
     UnknownTopic,
 )
 from holdfast.coordinator.model.replies import OffsetsReply, PartitionResult
@@ -75,11 +76,19 @@ def _commit_results(draft: Draft, command: CommitOffsets) -> tuple[PartitionResu
         [
             PartitionResult(
                 TopicPartition(offset.topic, offset.partition),
-                _unknown_partition(draft.state, offset) or refusal or _too_large(offset, most),
+                _forbidden(command, offset.topic)
+                or _unknown_partition(draft.state, offset)
+                or refusal
+                or _too_large(offset, most),
             )
             for offset in command.offsets
         ]
     )
+
+
+def _forbidden(command: CommitOffsets | DeleteOffsets, topic: str) -> Rejection | None:
+    """Refuse before anything else: the answer must not tell whether the topic is there."""
+    return TopicAuthorizationFailed(topic) if topic in command.forbidden else None
 
 
 def _unknown_partition(state: State, place: OffsetCommitted | TopicPartition) -> Rejection | None:
@@ -134,12 +143,14 @@ def heard_again(draft: Draft, command: CommitOffsets) -> None:
 def _renew(draft: Draft, command: CommitOffsets, results: tuple[PartitionResult, ...]) -> None:
     """Renew a session by an accepted commit, also if single partitions fail (K-F12).
 
-    A commit that names no existing partition does not reach the group, as in Kafka.
+    A commit that names no existing partition, or none that the caller may touch, does not reach the
+    group, as in Kafka.
     """
     group = draft.found
     if group is None or draft.group_type.is_empty(group):
         return
-    heard = any(not isinstance(result.error, UnknownTopic) for result in results)
+    lost = (UnknownTopic, TopicAuthorizationFailed)
+    heard = any(not isinstance(result.error, lost) for result in results)
     if heard and _commit_refusal(draft, command) is None:
         draft.group_type.heard(draft, command)
 
@@ -155,7 +166,10 @@ def delete(draft: Draft, command: DeleteOffsets) -> OffsetsReply:
     group = draft.group
     subscribed = draft.group_type.subscribed(group)
     results = tuple(
-        PartitionResult(place, _kept(draft.state, subscribed, place))
+        PartitionResult(
+            place,
+            _forbidden(command, place.topic) or _kept(draft.state, subscribed, place),
+        )
         for place in command.partitions
     )
     gone = {r.partition for r in results if r.error is None and r.partition in group.offsets}

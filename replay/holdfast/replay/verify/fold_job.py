@@ -24,6 +24,7 @@ from holdfast.replay.spark.tasks import Task, run_tasks
 from holdfast.replay.verify.cluster_fold import fold_cluster
 from holdfast.replay.verify.group_fold import fold_bucket
 from holdfast.storage.codec.state_image import restore
+from holdfast.storage.segments.segment_reader import CLUSTER_FILE
 
 _SPAN: Final = 1 << 64
 _RESULT_SCHEMA: Final = (
@@ -96,8 +97,10 @@ class Folded:
 def fold(spark: SparkSession, log: NodeLog, cut: Cut | None = None) -> Folded:
     """Fold a node's log, whole or up to a cut."""
     until = cut or Cut()
+    buckets = sources_by_bucket(log)
+    cluster = buckets.get(CLUSTER_FILE, [])
     tasks: list[Task] = [
-        partial(fold_bucket, sources, until) for sources in sources_by_bucket(log).values()
+        partial(fold_bucket, sources, cluster, until) for sources in buckets.values()
     ]
     tasks.append(partial(fold_cluster, sources_by_segment(log), until))
     rows = run_tasks(spark, tasks, _RESULT_SCHEMA, _RESULT_ARROW)

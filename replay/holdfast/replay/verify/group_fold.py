@@ -8,13 +8,14 @@ imports no Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from holdfast.coordinator.kernel.apply import replay
 from holdfast.coordinator.model.errors import InvariantBroken
-from holdfast.coordinator.model.events import Record, RequestRecorded
+from holdfast.coordinator.model.events import LevelRaised, Record, RequestRecorded
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.state import Group, State
 from holdfast.coordinator.structures.pmap import PMap
@@ -35,9 +36,14 @@ from holdfast.storage.codec.event_codec import CHAIN_START, CodecError, chain_ha
 from holdfast.storage.codec.state_image import GROUPS, changes
 
 
-def fold_bucket(sources: Sequence[Source], cut: Cut) -> Iterator[ResultRow]:
-    """Fold the groups of some files, given in the order of the log."""
-    bucket = _Bucket()
+def fold_bucket(
+    sources: Sequence[Source], cluster: Sequence[Source], cut: Cut
+) -> Iterator[ResultRow]:
+    """Fold the groups of some files, given in the order of the log.
+
+    `cluster`: the files with the cluster's own records, which say from where a level is in force.
+    """
+    bucket = _Bucket(Levels(_raised(cluster, cut)))
     for source in sources:
         for row in read_rows(source, cut):
             if row["grp"]:
@@ -48,6 +54,34 @@ def fold_bucket(sources: Sequence[Source], cut: Cut) -> Iterator[ResultRow]:
         yield from _records_of(group)
         if group.group_id not in bucket.broken:
             yield from entries_of(group)
+
+
+class Levels:
+    """Which level was in force where; what a member keeps depends on it."""
+
+    def __init__(self, raised: Iterable[tuple[Position, int]]) -> None:
+        """Order them. `raised`: from where on which one is in force."""
+        known = sorted(raised)
+        self._places = [place for place, _ in known]
+        self._levels = [0, *(level for _, level in known)]
+
+    def at(self, place: Position) -> int:
+        """Return the level that was raised last before a record; 0: none."""
+        return self._levels[bisect_right(self._places, place)]
+
+
+def _raised(sources: Iterable[Source], cut: Cut) -> Iterator[tuple[Position, int]]:
+    """Find the records that raise the level; `cluster_fold` tells of those that are damaged."""
+    for source in sources:
+        for row in read_rows(source, cut):
+            if row["grp"] or row["type"] != LevelRaised.__name__:
+                continue
+            try:
+                record = decode_record(row["payload"])
+            except CodecError:
+                continue
+            if isinstance(record.event, LevelRaised):
+                yield record.position, record.event.level
 
 
 def _records_of(group: Group[Any]) -> Iterator[ResultRow]:
@@ -78,6 +112,7 @@ def entries_of(group: Group[Any]) -> Iterator[ResultRow]:
 class _Bucket:
     """The groups of a bucket during the fold. `broken`: those whose fold had to stop."""
 
+    levels: Levels
     state: State = field(default_factory=State)
     heads: dict[str, bytes] = field(default_factory=dict)
     last: dict[str, Position] = field(default_factory=dict)
@@ -117,8 +152,11 @@ class _Bucket:
 
     def _evolve(self, row: LogRow, record: Record) -> None:
         """Fold a record; a group that breaks a rule stays as it is, as on every node (S6)."""
+        level, state = self.levels.at(record.position), self.state
+        if level != state.raised_to:
+            state = state._replace(raised_to=level)
         try:
-            state = replay(self.state, (record,))
+            state = replay(state, (record,))
         except InvariantBroken as error:
             self.findings.add("rules", row, f"evolve refuses the {row['type']}: {error}")
             self.broken.add(row["grp"])

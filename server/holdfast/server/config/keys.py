@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-Kind = Literal["text", "path", "address", "integer", "boolean", "choice"]
-Value = str | int | bool
+from holdfast.coordinator.model.access import DENY, MODES
+
+Kind = Literal["text", "texts", "path", "address", "integer", "boolean", "choice"]
+Value = str | int | bool | tuple[str, ...]
 
 
 class Key(NamedTuple):
@@ -90,6 +92,15 @@ KEYS: Final = (
         "host:port on which it answers HTTP: `/livez`, `/readyz` and `/metrics`. Unset: it answers "
         "none. With certificates it is HTTPS, and all but the first two ask for a client's.",
         optional=True),
+    Key("access", "administrators", "texts", None,
+        "Principals that administrate a new cluster: the first URI in a client's certificate, else "
+        "its first DNS name, else its common name. Counts at the bootstrap only; `holdfast acl` "
+        "changes it later. In a variable or with --set: separated by commas. Unset: nobody, but "
+        "`anonymous` with tls.insecure_loopback.", optional=True, kafka="super.users"),
+    Key("access", "mode", "choice", DENY,
+        "What becomes of calls in a new cluster that no grant allows: refused (`deny`), logged "
+        "(`dry-run`), or neither (`open`). Counts at the bootstrap only; `holdfast acl mode` "
+        "changes it later.", choices=MODES),
     Key("raft", "election_min_ms", "integer", 350,
         "Shortest time without a leader after which a node stands for election.",
         "ms", "controller.quorum.election.timeout.ms", least=50, most=_MINUTE),

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, cast
 
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
+from holdfast.coordinator.model.access import OPEN, administrator, problem_of
 from holdfast.coordinator.model.events import SettingChange
 from holdfast.coordinator.model.state import Settings
 from holdfast.server.config.address import Address, parse_address
@@ -30,6 +31,8 @@ from holdfast.server.config.keys import (
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
+ANONYMOUS: Final = "anonymous"
+"""The principal of every caller on an insecure loopback."""
 PEERS: Final = "cluster.peers."
 NAME_MAX: Final = 256
 """Characters of a name that peers read (`raft.wire.bounds`, which nothing above raft imports)."""
@@ -88,6 +91,9 @@ class NodeConfig:
     logger_format: str
     settings: tuple[SettingChange, ...]  # first values; they count at the bootstrap only (S23)
     http_address: Address | None = None  # None: it answers no HTTP
+    administrators: tuple[str, ...] = ()  # of a new cluster
+    access_mode: str = OPEN  # of a new cluster
+    grant_admin: str = ""  # of this start alone: whom to make an administrator, once it leads
 
     def peer(self, name: str) -> Peer | None:
         """Return the node of that name; None if the cluster has none."""
@@ -109,6 +115,13 @@ def load(
     values.update(_from_overrides(overrides))
     _refuse_unknown(values, logged)
     return _build(values, logged, path.resolve().parent)
+
+
+def granting(config: NodeConfig, principal: str) -> NodeConfig:
+    """Add whom this start makes an administrator, "" for nobody; raises ConfigError."""
+    if principal and (problem := problem_of(administrator(principal))):
+        raise ConfigError(f"--grant-admin {principal!r}: {problem}")
+    return replace(config, grant_admin=principal)
 
 
 def _read(path: Path) -> dict[str, Any]:
@@ -196,6 +209,8 @@ def _build(values: Mapping[str, object], logged: frozenset[str], base: Path) -> 
         logger_format=cast("str", got["logger.format"]),
         settings=tuple(_settings(values, logged)),
         http_address=parse_address(http) if http else None,
+        administrators=_administrators(got),
+        access_mode=cast("str", got["access.mode"]),
     )
     return _checked(config)
 
@@ -213,6 +228,8 @@ def _typed(key: Key, dotted: str, raw: object) -> Value:
     """Convert a value to the key's kind; it is text if the environment or --set gave it."""
     if key.kind == "integer":
         return _integer(key, dotted, raw)
+    if key.kind == "texts":
+        return _texts(dotted, raw)
     if key.kind == "boolean":
         truth = _TRUTH.get(raw.lower()) if isinstance(raw, str) else raw
         if not isinstance(truth, bool):
@@ -225,6 +242,14 @@ def _typed(key: Key, dotted: str, raw: object) -> Value:
     if key.kind == "address":
         _address(dotted, raw)
     return raw
+
+
+def _texts(dotted: str, raw: object) -> tuple[str, ...]:
+    """Convert a list of texts; the environment and --set separate them by commas."""
+    texts = [each.strip() for each in raw.split(",")] if isinstance(raw, str) else raw
+    if not isinstance(texts, list) or not all(isinstance(each, str) and each for each in texts):
+        raise ConfigError(f'{dotted} = {raw!r}: a list of texts in quotes is needed: ["a"]')
+    return tuple(texts)
 
 
 def _integer(key: Key, dotted: str, raw: object) -> int:
@@ -276,6 +301,17 @@ def _tls(got: Mapping[str, Value | None], base: Path) -> Tls | None:
     old_names = cast("bool", got["tls.accept_old_node_names"])
     age_ms = cast("int", got["tls.connection_age_ms"])
     return Tls(ca, certificate, key, base / peer_ca if peer_ca else None, old_names, age_ms)
+
+
+def _administrators(got: Mapping[str, Value | None]) -> tuple[str, ...]:
+    """Return who administrates a new cluster; without TLS all callers are one, and it does."""
+    named = cast("tuple[str, ...] | None", got["access.administrators"])
+    if named is None:
+        return (ANONYMOUS,) if got["tls.insecure_loopback"] else ()
+    for principal in named:
+        if problem := problem_of(administrator(principal)):
+            raise ConfigError(f"access.administrators: {principal!r}: {problem}")
+    return named
 
 
 def _settings(values: Mapping[str, object], known: frozenset[str]) -> Iterator[SettingChange]:

@@ -45,6 +45,9 @@ ca = "ca.pem"
 certificate = "certificate.pem"
 key = "key.pem"
 accept_old_node_names = false
+
+[access]
+administrators = ["holdfast://client/ops"]   # who may do everything in a new cluster
 ```
 
 Nodes know each other by names in their certificates: [deploy/README.md](../../deploy/README.md)

@@ -73,6 +73,8 @@ ITEMS_MAX: Final[Mapping[str, int]] = {
     "ListTopicsRequest.names": 10_000,
     "DescribeSettingsRequest.names": 100,
     "AlterSettingsRequest.settings": 100,
+    "AlterAclsRequest.granted": 500,
+    "AlterAclsRequest.revoked": 500,
     "ConsumerProtocolSubscription.topics": 5_000,
     "ConsumerProtocolSubscription.owned_partitions": 10_000,
     "ConsumerProtocolSubscription.owned_partitions.partitions": 100_000,

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 import grpc
 from google.protobuf import descriptor_pool
 from google.protobuf.message import DecodeError
+from google.protobuf.message_factory import GetMessageClass
 
+from holdfast.server.access.admission import OURS
 from holdfast.server.guard.answer_size import encoded
 from holdfast.server.guard.item_bounds import Bounds
 from holdfast.server.guard.open_streams import OpenStreams
@@ -26,6 +28,9 @@ from holdfast.server.rpc.grpc_options import MESSAGE_FLOOR, MESSAGE_MARGIN
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 
+    from google.protobuf.descriptor import MethodDescriptor
+
+    from holdfast.server.access.admission import Admission
     from holdfast.server.metrics.call_counts import Codes
     from holdfast.server.rpc.callers import Context
 
@@ -50,15 +55,17 @@ def checking(
     in_flight: Shares | None = None,
     open_streams: OpenStreams | None = None,
     counts: CallCounts | None = None,
+    admission: Admission | None = None,
 ) -> grpc.aio.Server:
     """Wrap the server for the generated `add_...Servicer_to_server`: each method gets a check.
 
     `pace`: measures and delays long calls. `in_flight`: who has how many bytes of requests open.
+    `admission`: asks who may call what; None: everybody may everything, as tests of other rules do.
     `open_streams`: is told of each stream. `counts`: gets unary calls.
     """
     pace, in_flight = pace or Pace(), in_flight or bytes_in_flight()
-    open_streams, counts = open_streams or OpenStreams(), counts or CallCounts()
-    return cast("grpc.aio.Server", _Door(server, in_force, pace, in_flight, open_streams, counts))
+    watchers = open_streams or OpenStreams(), counts or CallCounts()
+    return cast("grpc.aio.Server", _Door(server, in_force, pace, in_flight, *watchers, admission))
 
 
 STREAMS_EACH_MAX: Final = 32
@@ -102,9 +109,11 @@ class _Door:
         in_flight: Shares,
         open_streams: OpenStreams,
         counts: CallCounts,
+        admission: Admission | None,
     ) -> None:
         self._server, self._in_force, self._pace = server, in_force, pace
         self._bytes, self._open, self._counts = in_flight, open_streams, counts
+        self._admission = admission
         self._streams = Shares(
             "streams", STREAMS_EACH_MAX, STREAMS_MAX, "one stream serves many members; share it"
         )
@@ -116,12 +125,32 @@ class _Door:
         """Register a service's methods, each behind a check of its requests."""
         described = descriptor_pool.Default().FindServiceByName(service)
         checked = {
-            name: self._checked(name, each, Bounds(described.methods_by_name[name].input_type))
+            name: self._checked(
+                name,
+                self._admitted(described.methods_by_name[name], each),
+                Bounds(described.methods_by_name[name].input_type),
+            )
             for name, each in methods.items()
         }
         self._server.add_generic_rpc_handlers(
             (grpc.method_handlers_generic_handler(service, checked),)
         )
+
+    def _admitted(self, described: MethodDescriptor, method: Any) -> Any:  # noqa: ANN401 - of any shape
+        """Put the check of who may call before a method of the contract."""
+        service = described.containing_service
+        if self._admission is None or not service.full_name.startswith(OURS):
+            return method
+        name = f"{service.name}.{described.name}"
+        if method.unary_unary:
+            respond = GetMessageClass(described.output_type)
+            admitted = self._admission.unary(name, method.unary_unary, respond)
+            return method._replace(unary_unary=admitted)
+        if method.unary_stream:
+            admitted = self._admission.stream(name, method.unary_stream)
+            return method._replace(unary_stream=admitted)
+        admitted = self._admission.stream(name, method.stream_stream)
+        return method._replace(stream_stream=admitted)
 
     def _checked(
         self,

@@ -18,12 +18,19 @@ from grpc_reflection.v1alpha import reflection
 from holdfast.coordinator.cluster import settings
 from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.coordinator.kernel.form import are_compiled
-from holdfast.coordinator.model.commands import DeadlineFired, FormCluster, RaiseRecoveryNumber
+from holdfast.coordinator.model.commands import (
+    DeadlineFired,
+    FormCluster,
+    GrantAdmin,
+    RaiseRecoveryNumber,
+)
 from holdfast.raft.api import RaftError
 from holdfast.runtime.background.offset_retention import OffsetRetention
 from holdfast.runtime.background.segment_roll import SegmentRoll
 from holdfast.runtime.groups.actors import NEVER_RECOVERED, Actors
 from holdfast.runtime.time.timers import Timers
+from holdfast.server.access.admission import Admission
+from holdfast.server.access.gate import Gate
 from holdfast.server.config.address import is_taken
 from holdfast.server.config.node_config import CannotStart
 from holdfast.server.guard.open_streams import OpenStreams
@@ -99,14 +106,14 @@ class Node:
         self.timers = Timers(replica, self._submit, heard=arrived.heard)
         nodes = {peer.name: str(peer.client_address) for peer in config.peers}
         self.actors = Actors(replica, self.timers, nodes, self._forming, recovering)
-        self._callers = Callers()
+        self._callers, self._gate = Callers(), Gate(lambda: replica.state)
         self._reads = Reads(replica, self.actors)
         self.takeovers = Takeovers(replica, history)
+        self._calls = MemberCalls(replica, self.actors, self._callers, self.takeovers, self._gate)
         self.streams = HeartbeatStreams(
             *(replica, self.actors, self._callers, self.takeovers),
-            *(arrived, self.call_counts),
+            *(arrived, self.call_counts, self._calls.heartbeat.refusal),
         )
-        self._calls = MemberCalls(replica, self.actors, self._callers, self.takeovers)
         self._desk = Desk(
             *(self.actors, self._callers, self._calls, arrived),
             *(self._pace, bytes_in_flight(), self._members_max, self.call_counts),
@@ -114,7 +121,7 @@ class Node:
         self._sessions = Sessions(replica, self._desk)
         self._offset_retention = OffsetRetention(replica, self.actors)
         self._backups = BackupService(replica, copies)
-        self._log = LogService(replica, history, self._reads, self._callers, self._pace)
+        self._log = LogService(replica, history, self._reads, self._callers, self._pace, self._gate)
         self._health = Health(replica)
         self.takeovers.listen()
         self.actors.listen()
@@ -146,7 +153,13 @@ class Node:
     def _forming(self) -> FormCluster:
         """Return the command that creates the cluster, when this node leads it first (S19)."""
         level = self._nodes.first_level()
-        return FormCluster(self.config.cluster_id, self.config.settings, level)
+        return FormCluster(
+            self.config.cluster_id,
+            self.config.settings,
+            level,
+            self.config.administrators,
+            self.config.access_mode,
+        )
 
     def _message_bytes_max(self) -> int:
         """Return the bytes of the longest request that the settings in force allow (S7, S23)."""
@@ -162,7 +175,7 @@ class Node:
         in_force = InForce(self._message_bytes_max, self._members_max)
         door = checking(
             *(server, in_force, self._pace, self._desk.in_flight),
-            *(self.open_streams, self.call_counts),
+            *(self.open_streams, self.call_counts, Admission(self._gate, self._callers)),
         )
         group_pb2_grpc.add_GroupServiceServicer_to_server(
             GroupService(self.replica, self.actors, self._calls, self.streams, self._sessions),
@@ -170,13 +183,17 @@ class Node:
         )
         offset_pb2_grpc.add_OffsetServiceServicer_to_server(
             OffsetService(
-                *(self.actors, self._reads, self._callers),
-                *(self._calls, self._pace, self.call_counts),
+                *(self.actors, self._reads, self._callers, self._calls),
+                *(self._pace, self.call_counts, self._gate),
             ),
             door,
         )
         admin_pb2_grpc.add_AdminServiceServicer_to_server(
-            AdminService(self.actors, self._reads, self._callers, self._nodes, self.takeovers), door
+            AdminService(
+                *(self.actors, self._reads, self._callers, self._nodes),
+                *(self.takeovers, self._gate),
+            ),
+            door,
         )
         log_pb2_grpc.add_LogServiceServicer_to_server(self._log, door)
         backup_pb2_grpc.add_BackupServiceServicer_to_server(self._backups, door)
@@ -222,10 +239,12 @@ class Node:
     # --- the replica's listener ---
 
     def on_leading(self, term: int) -> None:
-        """Log a warning if this node's file asks for settings that are not in force (S23)."""
+        """Grant what this start asks for; warn of settings that are not in force (S23)."""
         del term
         self._led_out.clear()
+        self._grant_admin()
         self._warn_of_settings()
+        self._tell_access()
 
     def on_not_leading(self) -> None:
         """Let a graceful stop go on; the actors have answered every open call."""
@@ -238,6 +257,21 @@ class Node:
         logger.critical("the replicated log of this node stopped: %s", reason)
         if not self.stopped_because.done():
             self.stopped_because.set_result(reason)
+
+    def _grant_admin(self) -> None:
+        """Let a principal in whom no administrator can: who owns this disk owns the cluster."""
+        if self.config.grant_admin:
+            logger.warning("--grant-admin: %r becomes an administrator", self.config.grant_admin)
+            self.actors.submit(GrantAdmin(self.config.grant_admin))
+
+    def _tell_access(self) -> None:
+        """Warn if everybody may do everything, as in clusters that were there before grants."""
+        state = self.replica.state
+        if state.cluster_id and not state.access_mode and self.config.tls is not None:
+            logger.warning(
+                "the access mode is open: whoever has a certificate may do everything. Grant what "
+                "is needed, then `holdfast acl mode dry-run` (docs/operations/permissions.md)"
+            )
 
     def _warn_of_settings(self) -> None:
         if not self.replica.state.cluster_id:

@@ -11,11 +11,14 @@ import threading
 from concurrent.futures import Future
 from typing import TYPE_CHECKING, TypeAlias
 
+from holdfast.coordinator.model.access import OPEN
 from holdfast.runtime.replica.directory import DirectoryConfig, open_directory
 from holdfast.server.config.address import is_taken
 from holdfast.server.config.node_config import CannotStart
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from holdfast.server.config.node_config import NodeConfig
     from holdfast.storage.directory.data_directory import DataDirectory
 
@@ -32,6 +35,8 @@ def begin_to_open(config: NodeConfig, *, bootstrap: bool = False, rebuild: bool 
     """
     if is_taken(config.client_address):
         raise CannotStart(cannot_listen(config))
+    if bootstrap:
+        _refuse_locked_out(config)
     wanted = DirectoryConfig(
         config.data_dir,
         config.cluster_id,
@@ -46,6 +51,27 @@ def begin_to_open(config: NodeConfig, *, bootstrap: bool = False, rebuild: bool 
         target=_open, args=(wanted, opening), name="directory-open", daemon=True
     ).start()
     return opening
+
+
+def _refuse_locked_out(config: NodeConfig) -> None:
+    """Raise CannotStart for a new cluster in which nobody could do anything."""
+    if config.administrators or config.access_mode == OPEN or not _is_new(config.data_dir):
+        return
+    raise CannotStart(
+        "a new cluster refuses what no grant allows, and access.administrators names nobody who "
+        "could grant anything. Name the principal of your own client: [access] administrators = "
+        '["holdfast://client/ops"], or set access.mode = "open", on every node alike'
+    )
+
+
+def _is_new(place: Path) -> bool:
+    """Return whether a cluster could begin there; its opening tells what else is wrong with it."""
+    try:
+        return not any(place.iterdir())
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def cannot_listen(config: NodeConfig) -> str:

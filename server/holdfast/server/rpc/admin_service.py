@@ -4,13 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from holdfast.coordinator.model import replies
 from holdfast.coordinator.model.commands import DeleteGroup, RaiseLevel
+from holdfast.coordinator.model.rejections import GroupAuthorizationFailed
 from holdfast.coordinator.model.state import RequestKey
 from holdfast.coordinator.model.subscriptions import UNSURVEYED
 from holdfast.coordinator.projections.rebalances import KEPT_MAX
+from holdfast.runtime.groups.pending_calls import Answered
+from holdfast.server.access import acl_calls
+from holdfast.server.access.acl_calls import AclCalls
+from holdfast.server.access.gate import refused
+from holdfast.server.access.table import CLUSTER_READ, need_of, topics_of
 from holdfast.server.guard.answer_size import Encoded, Room
 from holdfast.server.rpc.callers import Callers, Context, answered
 from holdfast.server.rpc.errors import ENDED, partly_done
@@ -22,13 +28,14 @@ from holdfast.v1 import admin_pb2_grpc
 from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from google.protobuf.message import Message
 
     from holdfast.coordinator.model.commands import Caller, Command
     from holdfast.runtime.groups.actors import Actors, Call
-    from holdfast.runtime.groups.pending_calls import Answered
+    from holdfast.server.access.gate import Gate
+    from holdfast.server.access.table import Need
     from holdfast.server.rpc.nodes import Nodes
     from holdfast.server.rpc.reads import Reads
     from holdfast.server.rpc.takeovers import Takeovers
@@ -46,11 +53,17 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
     """Reads and changes of groups, topics, settings and nodes."""
 
     def __init__(
-        self, actors: Actors, reads: Reads, callers: Callers, nodes: Nodes, takeovers: Takeovers
+        self,
+        actors: Actors,
+        reads: Reads,
+        callers: Callers,
+        nodes: Nodes,
+        takeovers: Takeovers,
+        gate: Gate,
     ) -> None:
         self._actors, self._reads, self._callers = actors, reads, callers
-        self._nodes, self._takeovers = nodes, takeovers
-        self._lists = Lists()
+        self._nodes, self._takeovers, self._gate = nodes, takeovers, gate
+        self._lists, self._acls = Lists(), AclCalls(gate)
 
     # --- groups ---
 
@@ -59,7 +72,8 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self, request: a.DescribeGroupsRequest, context: Context
     ) -> a.DescribeGroupsResponse:
         """Show groups with their members."""
-        del context
+        need = need_of("AdminService.DescribeGroups")
+        denied = self._denied("DescribeGroups", need, request.groups, context)
         state, extras = await self._reads.state(request.holdfast)
         most = request.holdfast.rebalances_max if request.holdfast.HasField("rebalances_max") else 1
         asked = views.Asked(
@@ -75,6 +89,9 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             if group_id in made:
                 await slices.done()
                 room.take(len(made[group_id]))  # a group that is named again is not encoded again
+            elif group_id in denied:
+                made[group_id] = views.forbidden(group_id).SerializeToString()
+                room.take(len(made[group_id]))
             else:
                 made[group_id] = await views.described(state, group_id, asked, room, slices)
             response.put(a.DescribeGroupsResponse.GROUPS_FIELD_NUMBER, made[group_id])
@@ -85,9 +102,9 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self, request: a.ListGroupsRequest, context: Context
     ) -> a.ListGroupsResponse:
         """List groups, all or a page."""
-        del context
+        sees = self._sees("ListGroups", need_of("AdminService.ListGroups"), context)
         state, extras = await self._reads.state(request.holdfast)
-        return await self._lists.groups(state, request, extras)
+        return await self._lists.groups(state, request, extras, sees)
 
     @answered(a.DeleteGroupsResponse)
     async def DeleteGroups(
@@ -106,7 +123,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self, request: a.DeleteGroupsRequest, context: Context
     ) -> list[Answered | Exception]:
         """Submit a deletion for each group, some in each turn of the loop; await all of them."""
-        begun: list[Call | Exception] = []
+        begun: list[Call | _Forbidden | Exception] = []
         try:
             async for name in Slices(COMMANDS_MAX).of(request.groups_names):
                 begun.append(self._deleting(name, request, context))  # noqa: PERF401 - if this is cancelled, those that were begun are, too
@@ -119,8 +136,11 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
 
     def _deleting(
         self, name: str, request: a.DeleteGroupsRequest, context: Context
-    ) -> Call | Exception:
+    ) -> Call | _Forbidden | Exception:
         """Submit the deletion of one group; return its error, for the others go on."""
+        need = need_of("AdminService.DeleteGroups")
+        if self._denied("DeleteGroups", need, (name,), context):
+            return _Forbidden(name)
         try:
             with self._actors.open() as call:
                 caller = self._callers.of(call.number, request, request.holdfast, context)
@@ -173,7 +193,13 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self, request: a.CreateTopicsRequest, context: Context
     ) -> a.CreateTopicsResponse:
         """Create topics."""
-        got = await self._ask(admin.create_topics, request, context)
+        names = [topic.name for topic in request.topics]
+        forbidden = self._forbidden_topics("CreateTopics", names, context)
+        got = await self._ask(
+            lambda request, caller: admin.create_topics(request, caller, forbidden),
+            request,
+            context,
+        )
         return _placed(admin.created_topics(cast("replies.NamedReply", got.reply), request), got)
 
     @answered(a.CreatePartitionsResponse)
@@ -181,7 +207,13 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self, request: a.CreatePartitionsRequest, context: Context
     ) -> a.CreatePartitionsResponse:
         """Raise the number of partitions of topics."""
-        got = await self._ask(admin.create_partitions, request, context)
+        names = [topic.name for topic in request.topics]
+        forbidden = self._forbidden_topics("CreatePartitions", names, context)
+        got = await self._ask(
+            lambda request, caller: admin.create_partitions(request, caller, forbidden),
+            request,
+            context,
+        )
         return _placed(admin.created_partitions(cast("replies.NamedReply", got.reply)), got)
 
     @answered(a.DeleteTopicsResponse)
@@ -191,21 +223,29 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         """Delete topics; their subscribers are looked up before, a few groups at a time."""
         self._actors.check_serving()
         topics = frozenset(admin.topics_to_delete(request))
-        asked_anyway = request.holdfast.force
-        found = UNSURVEYED if asked_anyway else await survey(self._actors.state.groups, topics)
+        forbidden = self._forbidden_topics("DeleteTopics", topics, context)
+        asked_anyway = request.holdfast.force or not topics - forbidden
+        groups = self._actors.state.groups
+        found = UNSURVEYED if asked_anyway else await survey(groups, topics - forbidden)
         got = await self._ask(
-            lambda request, caller: admin.delete_topics(request, caller, found), request, context
+            lambda request, caller: admin.delete_topics(request, caller, found, forbidden),
+            request,
+            context,
         )
-        return _placed(admin.deleted_topics(cast("replies.NamedReply", got.reply)), got)
+        sees = self._sees("DeleteTopics", need_of("AdminService.ListGroups"), context)
+        return _placed(admin.deleted_topics(cast("replies.NamedReply", got.reply), sees), got)
 
     @answered(a.ListTopicsResponse)
     async def ListTopics(
         self, request: a.ListTopicsRequest, context: Context
     ) -> a.ListTopicsResponse:
         """List topics with their partition counts, all or a page."""
-        del context
+        sees = self._sees("ListTopics", topics_of("AdminService.ListTopics"), context)
+        if (denied := next((name for name in request.names if not sees(name)), None)) is not None:
+            need, principal = topics_of("AdminService.ListTopics"), self._callers.principal(context)
+            raise refused(principal, "ListTopics", need, denied)
         state, extras = await self._reads.state(request.holdfast)
-        return await self._lists.topics(state, request, extras)
+        return await self._lists.topics(state, request, extras, sees)
 
     # --- settings ---
 
@@ -233,8 +273,11 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self, request: a.DescribeClusterRequest, context: Context
     ) -> a.DescribeClusterResponse:
         """Show the nodes of the cluster as this node sees them."""
-        del request, context
-        return self._nodes.described()
+        del request
+        response = self._nodes.described()
+        if not self._sees("DescribeCluster", CLUSTER_READ, context)(""):
+            response.holdfast.ClearField("message")  # it may name callers and their certificates
+        return response
 
     @answered(a.TransferLeadershipResponse)
     async def TransferLeadership(
@@ -265,6 +308,49 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         key = RequestKey(self._callers.principal(context), "", request_id)
         return key in self._actors.state.requests
 
+    # --- who may do what ---
+
+    @answered(a.DescribeAclsResponse)
+    async def DescribeAcls(
+        self, request: a.DescribeAclsRequest, context: Context
+    ) -> a.DescribeAclsResponse:
+        """Show who may do what, or what the caller may do."""
+        state, extras = await self._reads.state(request.holdfast)
+        caller = self._callers.principal(context)
+        return self._acls.described(state, request, caller, extras)
+
+    @answered(a.AlterAclsResponse)
+    async def AlterAcls(self, request: a.AlterAclsRequest, context: Context) -> a.AlterAclsResponse:
+        """Grant and revoke, or change the mode: all of it or nothing."""
+        got = await self._ask(acl_calls.command, request, context)
+        return _placed(acl_calls.altered(got), got)
+
+    @answered(a.TestAclResponse)
+    async def TestAcl(self, request: a.TestAclRequest, context: Context) -> a.TestAclResponse:
+        """Tell whether a principal may make a call."""
+        state, extras = await self._reads.state(request.holdfast)
+        return self._acls.tested(state, request, self._callers.principal(context), extras)
+
+    def _denied(
+        self, call: str, need: Need, names: Iterable[str], context: Context
+    ) -> frozenset[str]:
+        """Return the names of a call that its caller may not touch."""
+        if self._gate.open:
+            return frozenset()
+        return self._gate.denied(self._callers.principal(context), call, need, frozenset(names))
+
+    def _forbidden_topics(
+        self, call: str, names: Iterable[str], context: Context
+    ) -> frozenset[str]:
+        return self._denied(call, topics_of(f"AdminService.{call}"), names, context)
+
+    def _sees(self, call: str, need: Need, context: Context) -> Callable[[str], bool]:
+        """Return a function that says whether the caller may be told of a name."""
+        if self._gate.open:
+            return lambda _: True
+        principal = self._callers.principal(context)
+        return lambda name: self._gate.may(principal, call, need, name)
+
     async def _ask(
         self,
         translate: Callable[[RequestT, Caller], Command],
@@ -278,8 +364,20 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             return await call.ask(translate(request, caller))
 
 
-async def _outcome(begun: Call | Exception) -> Answered | Exception:
+class _Forbidden(NamedTuple):
+    """A group that the caller may not delete: nothing was submitted."""
+
+    group_id: str
+
+    def give_up(self) -> None:
+        """Do nothing: nobody waits."""
+
+
+async def _outcome(begun: Call | _Forbidden | Exception) -> Answered | Exception:
     """Await the result of a submitted command; return its error instead of raising it."""
+    if isinstance(begun, _Forbidden):
+        result = replies.NamedResult(begun.group_id, GroupAuthorizationFailed(begun.group_id))
+        return Answered(replies.NamedReply((result,)), None)
     if isinstance(begun, Exception):
         return begun
     try:

@@ -16,7 +16,9 @@ import grpc
 
 from holdfast.coordinator.model.commands import Caller
 from holdfast.coordinator.model.text import readable
+from holdfast.raft.transport.peer_names import SCHEME
 from holdfast.runtime.errors import Crashed
+from holdfast.server.config.node_config import ANONYMOUS
 from holdfast.server.process.logs import CALL
 from holdfast.server.rpc.errors import (
     ENDED,
@@ -28,7 +30,7 @@ from holdfast.server.rpc.errors import (
     ending,
     malformed,
 )
-from holdfast.server.security.client_port import ANONYMOUS, Principals
+from holdfast.server.security.client_port import Principals
 from holdfast.server.translate import limits
 from holdfast.v1 import extras_pb2 as x
 
@@ -52,6 +54,9 @@ P = ParamSpec("P")
 CLIENT_ID_KEY: Final = "holdfast-client-id"
 CLIENT_ID_MAX: Final = 255
 """Characters of a client id, which becomes part of member ids and of a group's description."""
+
+_NODES, _NODE = SCHEME.encode(), b"node/"
+"""The URI of a node's certificate has both (`raft.transport.peer_names`), a client's does not."""
 
 Method = "Callable[[Service, Request, Context], Awaitable[Response]]"
 
@@ -168,6 +173,22 @@ class Callers:
         """
         principal = self.principal(context)
         return Identity(principal, client_id(context) or principal, _host(context.peer()))
+
+    def refuse_nodes(self, context: Context) -> None:
+        """Raise CallFailed for a node's certificate: it is for the other nodes, and no client's.
+
+        An authority that signs both would else make a client of every node, with the rights that
+        somebody grants to all names that begin so.
+        """
+        for name in context.peer_identities() or ():
+            if name.startswith(_NODES) and _NODE in name:
+                raise CallFailed(
+                    grpc.StatusCode.UNAUTHENTICATED,
+                    f"{name.decode(errors='replace')} is the certificate of a node, which clients "
+                    "cannot call with. Give this client a certificate of its own",
+                    "not-applied",
+                    repeatable=False,
+                )
 
     def principal(self, context: Context) -> str:
         """Return the name in the caller's certificate; `anonymous` without a certificate."""

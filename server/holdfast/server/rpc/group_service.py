@@ -54,6 +54,8 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     @answered(g.HeartbeatResponse)
     async def Heartbeat(self, request: g.HeartbeatRequest, context: Context) -> g.HeartbeatResponse:
         """Renew a member's session; answer from the cache if nothing has changed for it."""
+        if (refused := self._calls.refusal(self._calls.heartbeat, request, context)) is not None:
+            return refused
         if (before := answered_before(self._actors.hearing(), request)) is not None:
             return before
         return await self._calls.ask(self._calls.heartbeat, request, context)

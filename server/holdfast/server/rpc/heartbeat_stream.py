@@ -15,6 +15,7 @@ import grpc
 
 from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.commands import Caller
+from holdfast.coordinator.model.events import AccessModeChanged, AclsChanged
 from holdfast.coordinator.model.membership import (
     EXPIRED,
     LATE,
@@ -49,6 +50,8 @@ if TYPE_CHECKING:
     from holdfast.server.rpc.takeovers import Takeovers
     from holdfast.server.translate.refusals import Code
 
+    Refusal = Callable[[g.HeartbeatRequest, Callable[[], str]], g.HeartbeatResponse | None]
+
 WAITING_MAX: Final = 64
 """Messages that wait for a slow reader; above this, pushes (mere hints) are left out."""
 ANSWERED_MAX: Final = 4
@@ -79,12 +82,19 @@ _WHY: Final[Mapping[str, str]] = {
 class _Stream:
     """One open HeartbeatStream: the members it carries, and the messages to be written on it."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: Callable[[], str] = str) -> None:
+        """`read`: reads the principal, once it is asked for."""
+        self._read, self._principal = read, ""
         self.members: dict[GroupId, dict[MemberId, None]] = defaultdict(dict)
         self._outbox: asyncio.Queue[g.HeartbeatBatchResponse | None] = asyncio.Queue()
         self._room = asyncio.Semaphore(ANSWERED_MAX)
         self.unanswered = 0
         """Batches that are decided and not answered: the client does not know their outcome."""
+
+    def principal(self) -> str:
+        """Return who calls; a stream is one call, on one connection."""
+        self._principal = self._principal or self._read()
+        return self._principal
 
     async def put(self, answers: g.HeartbeatBatchResponse) -> None:
         """Queue a batch's answers for writing; waits for room."""
@@ -123,9 +133,14 @@ class HeartbeatStreams:
         takeovers: Takeovers,
         arrived: ArrivedHeartbeats | None = None,
         counts: CallCounts | None = None,
+        refusal: Refusal = lambda _request, _principal: None,
     ) -> None:
-        """`arrived`: registers each batch while it is being processed (S9)."""
+        """`arrived`: registers each batch while it is being processed (S9).
+
+        `refusal`: refuses a heartbeat that the caller may not send, else returns None.
+        """
         self._codes = (counts or CallCounts()).of("Heartbeat")
+        self._refusal = refusal
         self._replica, self._actors, self._callers = replica, actors, callers
         self._takeovers = takeovers
         self._arrived = arrived or ArrivedHeartbeats()
@@ -134,7 +149,7 @@ class HeartbeatStreams:
 
     async def serve(self, batches: AsyncIterator[g.HeartbeatBatch], context: Context) -> None:
         """Serve one stream until the client ends it, or no longer takes its answers."""
-        stream = _Stream()
+        stream = _Stream(lambda: self._callers.principal(context))
         sides = [self._read(stream, batches, context), stream.write(context)]
         tasks = [asyncio.ensure_future(side) for side in sides]
         try:
@@ -226,6 +241,9 @@ class HeartbeatStreams:
         self, stream: _Stream, request: g.HeartbeatRequest, context: Context, hearing: Beat
     ) -> Call | g.HeartbeatResponse:
         """Answer one heartbeat from the cache, or submit it; a malformed one is answered alone."""
+        if (refused_now := self._refusal(request, stream.principal)) is not None:
+            self._drop(stream, request.group_id, (request.member_id,))
+            return refused_now
         if (response := answered_before(hearing, request)) is not None:
             self._carry(stream, request)
             return response
@@ -284,6 +302,8 @@ class HeartbeatStreams:
     def on_applied(self, records: Sequence[Record], index: int) -> None:
         """Push events to the members they concern, in the turn in which they were applied."""
         del index
+        if any(isinstance(record.event, AclsChanged | AccessModeChanged) for record in records):
+            self._forget_revoked()
         for record in records:
             streams = tuple(self._streams.get(record.group_id, ()))
             told = {push.member_id: push for push in self._told(record)} if streams else {}
@@ -292,6 +312,14 @@ class HeartbeatStreams:
             gone = line_of(record.event).went(record.event) if streams else ()
             for stream in streams if gone else ():
                 self._drop(stream, record.group_id, gone)
+
+    def _forget_revoked(self) -> None:
+        """Push nothing more of groups whose members a stream may not speak for any longer."""
+        for group_id, streams in list(self._streams.items()):
+            asked = g.HeartbeatRequest(group_id=group_id)
+            for stream in list(streams):
+                if self._refusal(asked, stream.principal) is not None:
+                    self._drop(stream, group_id, tuple(stream.members[group_id]))
 
     def _told(self, record: Record) -> Iterator[g.HeartbeatPush]:
         group = self._replica.state.groups.get(record.group_id)

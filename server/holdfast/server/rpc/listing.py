@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
     Line = Callable[[str], Message | None]
     """Makes the line for a name; None if the list leaves the name out."""
+    Sees = Callable[[str], bool]
+    """Whether the caller may be told of a name; a list leaves the others out."""
 
 ADVICE: Final = (
     "ask in pages, with holdfast.page_size (holdfast.client and `holdfast` do so by themselves)"
@@ -47,7 +49,7 @@ class Lists:
         self._groups, self._topics = pages.Names(), pages.Names()
 
     async def groups(
-        self, state: State, request: a.ListGroupsRequest, extras: x.ResponseExtras
+        self, state: State, request: a.ListGroupsRequest, extras: x.ResponseExtras, sees: Sees
     ) -> a.ListGroupsResponse:
         """List the groups that the filters let through, by id (K-K8). Raises CallFailed."""
         page = pages.asked(_GROUPS, request.holdfast)
@@ -55,7 +57,7 @@ class Lists:
 
         def line(name: str) -> a.ListedGroup | None:
             group = state.groups[name]
-            return views.listed(group) if wanted.takes(group) else None
+            return views.listed(group) if wanted.takes(group) and sees(name) else None
 
         names = await self._groups.of(state.groups)
         head = a.ListGroupsResponse(holdfast=extras)
@@ -64,13 +66,13 @@ class Lists:
         return made.message(a.ListGroupsResponse)
 
     async def topics(
-        self, state: State, request: a.ListTopicsRequest, extras: x.ResponseExtras
+        self, state: State, request: a.ListTopicsRequest, extras: x.ResponseExtras, sees: Sees
     ) -> a.ListTopicsResponse:
         """List topics by name; if names are given, those of them that exist. Raises CallFailed."""
         page = pages.asked(_TOPICS, request.holdfast)
 
         def line(name: str) -> a.ListedTopic | None:
-            topic = state.topics.get(name)
+            topic = state.topics.get(name) if sees(name) else None
             return topic and a.ListedTopic(name=topic.name, num_partitions=topic.num_partitions)
 
         named = request.names

@@ -18,6 +18,7 @@ import grpc
 from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.errors import Crashed, Stopping
 from holdfast.runtime.event_log.history import NotHeld
+from holdfast.server.access.sight import Sight
 from holdfast.server.guard.shares import WATCHES_EACH_MAX, WATCHES_MAX, Shares
 from holdfast.server.rpc.callers import answered, end
 from holdfast.server.rpc.errors import ENDED, CallFailed
@@ -27,11 +28,12 @@ from holdfast.v1.events_pb2 import EventRecord
 from holdfast.v1.log_pb2_grpc import LogServiceServicer
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Sequence
+    from collections.abc import AsyncIterator, Callable, Sequence
 
     from holdfast.coordinator.model.events import Record
     from holdfast.runtime.event_log.history import Page
     from holdfast.runtime.ports import HistoryLike, ReplicaLike
+    from holdfast.server.access.gate import Gate
     from holdfast.server.guard.pace import Pace
     from holdfast.server.rpc.callers import Callers, Context
     from holdfast.server.rpc.reads import Reads
@@ -58,6 +60,14 @@ class Sent(NamedTuple):
     first: Position | None  # the oldest record that is held; None: none
 
 
+class Wanted(NamedTuple):
+    """What is asked of a page."""
+
+    group: str | None  # only this group's events
+    most: int  # at most so many events
+    sees: Callable[[EventRecord], bool]  # whether the caller may be told of an event
+
+
 class LogService(LogServiceServicer):
     """Serves the event log. A listener of the replica."""
 
@@ -68,10 +78,11 @@ class LogService(LogServiceServicer):
         reads: Reads,
         callers: Callers,
         pace: Pace,
+        gate: Gate,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self._replica, self._history, self._reads = replica, history, reads
-        self._callers, self._pace = callers, pace
+        self._callers, self._pace, self._gate = callers, pace, gate
         advice = "end one of them, or watch at another node, for any node serves watches"
         self._shares = Shares("watches", WATCHES_EACH_MAX, WATCHES_MAX, advice)
         self._idle_seconds = idle_seconds
@@ -83,10 +94,11 @@ class LogService(LogServiceServicer):
         self, request: lg.ReadEventsRequest, context: Context
     ) -> lg.ReadEventsResponse:
         """Read one page."""
-        del context
+        sees = Sight(self._gate, self._callers.principal(context), "ReadEvents").sees
         start = _place(request.start) if request.HasField("start") else None
         group = request.group_id if request.HasField("group_id") else None
-        page = await self._page(start, group, request.events_max or PAGE_RECORDS)
+        wanted = Wanted(group, request.events_max or PAGE_RECORDS, sees)
+        page = await self._page(start, wanted)
         return lg.ReadEventsResponse(
             records=page.records,
             next=_message(page.next),
@@ -101,9 +113,11 @@ class LogService(LogServiceServicer):
         """Send the events from a position on, then each as it is applied."""
         bell = asyncio.Event()
         try:
-            with self._shares.held(self._callers.principal(context)):
+            principal = self._callers.principal(context)
+            sight = Sight(self._gate, principal, "Watch")
+            with self._shares.held(principal):
                 self._watchers[bell] = None
-                async for message in self._messages(request, bell, context.peer()):
+                async for message in self._messages(request, bell, context.peer(), sight):
                     await context.write(message)
         except ENDED as error:
             await end(context, error)
@@ -116,7 +130,7 @@ class LogService(LogServiceServicer):
             self._watchers.pop(bell, None)
 
     async def _messages(
-        self, request: lg.WatchRequest, bell: asyncio.Event, who: str
+        self, request: lg.WatchRequest, bell: asyncio.Event, who: str, sight: Sight
     ) -> AsyncIterator[lg.WatchResponse]:
         """Yield messages; the first at once, so that the caller knows where it can resume."""
         group = request.group_id if request.HasField("group_id") else None
@@ -127,7 +141,10 @@ class LogService(LogServiceServicer):
         while not self._stopping:
             bell.clear()
             await self._pace.turn(who)
-            page = await self._pace.timed(who, self._page(at, group, PAGE_RECORDS))
+            if group is not None:
+                sight.check(group)  # the right may have been revoked meanwhile
+            wanted = Wanted(group, PAGE_RECORDS, sight.sees)
+            page = await self._pace.timed(who, self._page(at, wanted))
             at = page.next
             if page.records or clock() >= speak_at:
                 yield lg.WatchResponse(
@@ -139,14 +156,15 @@ class LogService(LogServiceServicer):
                 await _rung(bell, speak_at)
         raise Stopping
 
-    async def _page(self, start: Position | None, group: str | None, wanted: int) -> Sent:
+    async def _page(self, start: Position | None, wanted: Wanted) -> Sent:
         """Read as many records as one message holds. Raises CallFailed."""
         try:
-            limit = PAGE_RECORDS if group is not None else min(wanted, PAGE_RECORDS)
+            whole = wanted.group is None and self._gate.open
+            limit = min(wanted.most, PAGE_RECORDS) if whole else PAGE_RECORDS
             page = await self._history.read(start, limit)
         except NotHeld as error:
             raise CallFailed(grpc.StatusCode.OUT_OF_RANGE, str(error), "not-applied") from error
-        return _sent(page, group, wanted)
+        return _sent(page, wanted)
 
     async def _extras(self) -> x.ResponseExtras:
         """Return how fresh this is, as for a stale read, since any node serves."""
@@ -188,15 +206,15 @@ async def _rung(bell: asyncio.Event, until: float) -> None:
             await bell.wait()
 
 
-def _sent(page: Page, group: str | None, wanted: int) -> Sent:
+def _sent(page: Page, wanted: Wanted) -> Sent:
     """Choose the records of a page that go into one message, and where the next one begins."""
     records: list[EventRecord] = []
     size = 0
     for position, content in page.records:
-        if len(records) == wanted or size >= PAGE_BYTES:
+        if len(records) == wanted.most or size >= PAGE_BYTES:
             return Sent(records, position, end=False, first=page.first)
         record = EventRecord.FromString(content)
-        if group is None or record.group_id == group:
+        if wanted.group in {None, record.group_id} and wanted.sees(record):
             records.append(record)
             size += len(content)
     return Sent(records, page.next, page.end, page.first)

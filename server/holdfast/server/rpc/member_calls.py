@@ -11,9 +11,13 @@ from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Generic, TypeVar, cast
 
 from holdfast.coordinator.model.commands import Caller
+from holdfast.coordinator.model.text import readable
+from holdfast.server.access.table import SESSION
 from holdfast.server.guard.item_bounds import Bounds
+from holdfast.server.rpc.errors import Refused
 from holdfast.server.rpc.slices import collected
 from holdfast.server.translate import requests, responses
+from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1 import offset_pb2 as o
 
@@ -30,9 +34,9 @@ if TYPE_CHECKING:
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.ports import ReplicaLike
+    from holdfast.server.access.gate import Gate
     from holdfast.server.rpc.callers import Callers, Context, Identity
     from holdfast.server.rpc.takeovers import Takeovers
-    from holdfast.v1 import extras_pb2 as x
 
     Asked = (
         g.JoinGroupRequest
@@ -65,11 +69,32 @@ class MemberCall(ABC, Generic[RequestT, ResponseT]):
     parks: ClassVar[bool] = False
     """Whether a call of this kind may wait for other members."""
 
-    def __init__(self, replica: ReplicaLike, takeovers: Takeovers) -> None:
-        self._replica, self._takeovers = replica, takeovers
-        self.field = _FIELDS[self.asked.DESCRIPTOR.name]
+    def __init__(self, replica: ReplicaLike, takeovers: Takeovers, gate: Gate) -> None:
+        self._replica, self._takeovers, self._gate = replica, takeovers, gate
         self.method = self.asked.DESCRIPTOR.name.removesuffix("Request")
+        self.field = _FIELDS[self.asked.DESCRIPTOR.name]
+        self._line = SESSION[self.field]
         self.bounds = Bounds(self.asked.DESCRIPTOR)  # type: ignore[arg-type]  # stubs name two classes for one
+
+    def refusal(self, request: RequestT, who: Callable[[], str]) -> ResponseT | None:
+        """Return the refusal of a call that the caller may not make; None: it may.
+
+        `who`: reads the principal, which takes longer than to see that everybody may everything.
+        """
+        need = self._line.need
+        if self._gate.open or need is None:
+            return None
+        try:
+            self._gate.check(who(), self.method, need, request.group_id)
+        except Refused as error:
+            return self._refused(request, error)
+        return None
+
+    def _refused(self, request: RequestT, error: Refused) -> ResponseT:
+        """Make the response of a call that is refused whole."""
+        del request
+        extras = x.ResponseExtras(message=readable(error.sentence))
+        return cast("ResponseT", self.respond(error_code=error.code, holdfast=extras))
 
     def items(self, request: RequestT) -> int:
         """Count what a request holds, at least 1: deciding it takes time for each."""
@@ -255,9 +280,20 @@ class Commit(MemberCall[o.OffsetCommitRequest, o.OffsetCommitResponse]):
     def command(
         self, request: o.OffsetCommitRequest, caller: Caller, parts: Sequence[object]
     ) -> c.CommitOffsets:
-        """Make the command."""
+        """Make the command, with the topics that the caller may not touch."""
         del parts
-        return requests.commit_offsets(request, caller)
+        return requests.commit_offsets(request, caller, self._forbidden(request, caller))
+
+    def _forbidden(self, request: o.OffsetCommitRequest, caller: Caller) -> frozenset[str]:
+        if self._gate.open or self._line.topics is None:
+            return frozenset()
+        names = {topic.name for topic in request.topics}
+        return self._gate.denied(caller.principal, self.method, self._line.topics, names)
+
+    def _refused(self, request: o.OffsetCommitRequest, error: Refused) -> o.OffsetCommitResponse:
+        """Refuse each partition: the response has no code of its own."""
+        extras = x.ResponseExtras(message=readable(error.sentence))
+        return responses.refused_commit(request, error.code, extras)
 
     def response(
         self, request: o.OffsetCommitRequest, got: Answered, results: Sequence[object]
@@ -279,22 +315,35 @@ class MemberCalls:
     """The kinds of calls, and the way of a unary one."""
 
     def __init__(
-        self, replica: ReplicaLike, actors: Actors, callers: Callers, takeovers: Takeovers
+        self,
+        replica: ReplicaLike,
+        actors: Actors,
+        callers: Callers,
+        takeovers: Takeovers,
+        gate: Gate,
     ) -> None:
         self._actors, self._callers = actors, callers
-        self.join, self.sync = Join(replica, takeovers), Sync(replica, takeovers)
-        self.heartbeat, self.leave = Heartbeat(replica, takeovers), Leave(replica, takeovers)
-        self.commit = Commit(replica, takeovers)
+        needs = (replica, takeovers, gate)
+        self.join, self.sync, self.heartbeat = Join(*needs), Sync(*needs), Heartbeat(*needs)
+        self.leave, self.commit = Leave(*needs), Commit(*needs)
 
     @property
     def all(self) -> Sequence[MemberCall[Any, Any]]:
         """Every kind."""
         return (self.join, self.sync, self.heartbeat, self.leave, self.commit)
 
+    def refusal(
+        self, kind: MemberCall[RequestT, ResponseT], request: RequestT, context: Context
+    ) -> ResponseT | None:
+        """Return the refusal of a call that its caller may not make; None: it may."""
+        return kind.refusal(request, lambda: self._callers.principal(context))
+
     async def ask(
         self, kind: MemberCall[RequestT, ResponseT], request: RequestT, context: Context
     ) -> ResponseT:
         """Carry out a call and return its response; raises what ends it without one."""
+        if (refused := self.refusal(kind, request, context)) is not None:
+            return refused
         parts = await kind.parts(request)
         with self._actors.open() as call:
             caller = kind.caller(lambda: self._callers.identity(context), call.number, request)

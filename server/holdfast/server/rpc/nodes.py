@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib.metadata import PackageNotFoundError, version
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from holdfast.coordinator.model.access import OPEN
 from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN
 from holdfast.raft.api import Build
 from holdfast.v1 import admin_pb2 as a
@@ -70,6 +71,7 @@ class Nodes:
             applied_index=state.applied_index,
             version=VERSION,
             recovery_number=state.recovery_number,
+            access_mode=state.access_mode or OPEN,
             digest=self._replica.chain_head,
             level=state.level,
             holdfast=x.ResponseExtras(

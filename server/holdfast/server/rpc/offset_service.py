@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.coordinator.model import replies
+from holdfast.server.access.table import need_of, topics_of
 from holdfast.server.guard.answer_size import Encoded, Room
 from holdfast.server.metrics.call_counts import code_of
 from holdfast.server.rpc import ordered_stream
@@ -12,6 +13,7 @@ from holdfast.server.rpc.callers import Callers, Context, answered
 from holdfast.server.rpc.errors import ENDED, ending
 from holdfast.server.rpc.slices import Slices
 from holdfast.server.translate import requests, responses, views
+from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import offset_pb2 as o
 from holdfast.v1 import offset_pb2_grpc
 
@@ -19,12 +21,14 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from holdfast.runtime.groups.actors import Actors
+    from holdfast.server.access.gate import Gate
     from holdfast.server.guard.pace import Pace
     from holdfast.server.metrics.call_counts import CallCounts
     from holdfast.server.rpc.member_calls import MemberCalls
     from holdfast.server.rpc.reads import Reads
 
 
+_FETCHED, _DELETED = need_of("OffsetService.OffsetFetch"), topics_of("OffsetService.OffsetDelete")
 _ADVICE: Final = "name fewer groups, or topics and partitions of them"
 
 
@@ -39,9 +43,10 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         calls: MemberCalls,
         pace: Pace,
         counts: CallCounts,
+        gate: Gate,
     ) -> None:
         self._actors, self._reads, self._callers = actors, reads, callers
-        self._calls, self._pace = calls, pace
+        self._calls, self._pace, self._gate = calls, pace, gate
         self._codes = counts.of("OffsetCommit")
 
     @answered(o.OffsetCommitResponse)
@@ -79,12 +84,15 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         self, request: o.OffsetFetchRequest, context: Context
     ) -> o.OffsetFetchResponse:
         """Read offsets of several groups."""
-        del context
+        denied = self._denied(request, context)
         state, extras = await self._reads.state(request.holdfast)
         room, slices = Room(_ADVICE), Slices()
         response = Encoded(o.OffsetFetchResponse(holdfast=extras), room)
         for group in request.groups:
             await slices.done()
+            if group.group_id in denied:
+                response.add(o.OffsetFetchResponse.GROUPS_FIELD_NUMBER, _refused(group.group_id))
+                continue
             found = await views.fetched(state, group, room, slices)
             response.put(o.OffsetFetchResponse.GROUPS_FIELD_NUMBER, found.encoded())
         return response.message(o.OffsetFetchResponse)
@@ -96,5 +104,21 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         """Delete offsets."""
         with self._actors.open() as call:
             caller = self._callers.of(call.number, request, request.holdfast, context)
-            got = await call.ask(requests.delete_offsets(request, caller))
+            topics = frozenset(topic.name for topic in request.topics)
+            forbidden = self._gate.denied(caller.principal, "OffsetDelete", _DELETED, topics)
+            got = await call.ask(requests.delete_offsets(request, caller, forbidden))
         return responses.delete_offsets(cast("replies.OffsetsReply", got.reply))
+
+    def _denied(self, request: o.OffsetFetchRequest, context: Context) -> frozenset[str]:
+        """Return the groups whose offsets the caller may not read."""
+        if self._gate.open:
+            return frozenset()
+        asked = {group.group_id for group in request.groups}
+        principal = self._callers.principal(context)
+        return self._gate.denied(principal, "OffsetFetch", _FETCHED, asked)
+
+
+def _refused(group_id: str) -> o.OffsetFetchResponseGroup:
+    return o.OffsetFetchResponseGroup(
+        group_id=group_id, error_code=e.ERROR_CODE_GROUP_AUTHORIZATION_FAILED
+    )

@@ -13,13 +13,12 @@ import grpc
 from cryptography import x509
 from cryptography.x509.oid import ExtensionOID, NameOID
 
+from holdfast.server.config.node_config import ANONYMOUS
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from holdfast.server.security.credentials import Credentials
-
-ANONYMOUS: Final = "anonymous"
-"""The principal of every caller on an insecure loopback."""
 
 
 class ClientPort:

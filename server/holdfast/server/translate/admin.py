@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator.model import commands as c
+from holdfast.coordinator.model import replies
 from holdfast.coordinator.model.events import SettingChange, TopicSize
-from holdfast.coordinator.model.rejections import FencedInstanceId, UnknownMemberId
+from holdfast.coordinator.model.rejections import FencedInstanceId, TopicInUse, UnknownMemberId
 from holdfast.coordinator.model.subscriptions import UNSURVEYED, Survey
 from holdfast.server.rpc.errors import malformed
 from holdfast.server.translate import limits
@@ -17,9 +19,8 @@ from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
-    from holdfast.coordinator.model import replies
     from holdfast.coordinator.model.rejections import Rejection
 
 
@@ -116,12 +117,14 @@ def deleted_group(name: str, error: Rejection | None) -> a.DeletableGroupResult:
     return made
 
 
-def create_topics(request: a.CreateTopicsRequest, caller: c.Caller) -> c.CreateTopics:
+def create_topics(
+    request: a.CreateTopicsRequest, caller: c.Caller, forbidden: frozenset[str] = frozenset()
+) -> c.CreateTopics:
     """Translate CreateTopics to its command."""
     sizes = (
         TopicSize(limits.text("topics.name", t.name), t.num_partitions) for t in request.topics
     )
-    return c.CreateTopics(caller, tuple(sizes))
+    return c.CreateTopics(caller, tuple(sizes), forbidden)
 
 
 def created_topics(
@@ -143,10 +146,12 @@ def created_topics(
     )
 
 
-def create_partitions(request: a.CreatePartitionsRequest, caller: c.Caller) -> c.CreatePartitions:
+def create_partitions(
+    request: a.CreatePartitionsRequest, caller: c.Caller, forbidden: frozenset[str] = frozenset()
+) -> c.CreatePartitions:
     """Translate CreatePartitions to its command."""
     sizes = (TopicSize(limits.text("topics.name", t.name), t.count) for t in request.topics)
-    return c.CreatePartitions(caller, tuple(sizes))
+    return c.CreatePartitions(caller, tuple(sizes), forbidden)
 
 
 def created_partitions(reply: replies.NamedReply) -> a.CreatePartitionsResponse:
@@ -168,14 +173,21 @@ def topics_to_delete(request: a.DeleteTopicsRequest) -> tuple[str, ...]:
 
 
 def delete_topics(
-    request: a.DeleteTopicsRequest, caller: c.Caller, survey: Survey = UNSURVEYED
+    request: a.DeleteTopicsRequest,
+    caller: c.Caller,
+    survey: Survey = UNSURVEYED,
+    forbidden: frozenset[str] = frozenset(),
 ) -> c.DeleteTopics:
     """Translate DeleteTopics to its command, with the subscribers that were found before."""
-    return c.DeleteTopics(caller, topics_to_delete(request), request.holdfast.force, survey)
+    force = request.holdfast.force
+    return c.DeleteTopics(caller, topics_to_delete(request), force, survey, forbidden)
 
 
-def deleted_topics(reply: replies.NamedReply) -> a.DeleteTopicsResponse:
-    """Make the response of DeleteTopics."""
+def deleted_topics(
+    reply: replies.NamedReply, sees: Callable[[str], bool]
+) -> a.DeleteTopicsResponse:
+    """Make the response of DeleteTopics; `sees`: whether the caller may be told of a group."""
+    reply = replies.NamedReply(tuple(_without_groups(each, sees) for each in reply.results))
     return a.DeleteTopicsResponse(
         responses=[
             a.DeletableTopicResult(
@@ -185,6 +197,17 @@ def deleted_topics(reply: replies.NamedReply) -> a.DeleteTopicsResponse:
         ],
         holdfast=extras(first_error(reply.results)),
     )
+
+
+def _without_groups(
+    result: replies.NamedResult, sees: Callable[[str], bool]
+) -> replies.NamedResult:
+    """Name only groups that the caller may see; the others are counted."""
+    error = result.error
+    if not isinstance(error, TopicInUse):
+        return result
+    shown = tuple(group_id for group_id in error.group_ids if sees(group_id))
+    return replies.NamedResult(result.name, replace(error, group_ids=shown))
 
 
 def alter_settings(request: a.AlterSettingsRequest, caller: c.Caller) -> c.AlterSettings:

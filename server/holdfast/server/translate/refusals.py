@@ -140,6 +140,21 @@ TABLE: Final[Mapping[type[Rejection], Coded | Status]] = {
         "{what} needs level {needed}; the cluster is at level {level} until an operator ends its "
         "upgrade: `holdfast cluster upgrade finish`",
     ),
+    r.TopicAuthorizationFailed: Coded(
+        e.ERROR_CODE_TOPIC_AUTHORIZATION_FAILED,
+        "no grant lets this principal do this with the topic {topic!r}. An administrator can give "
+        "one: `holdfast acl grant`",
+    ),
+    r.GroupAuthorizationFailed: Coded(
+        e.ERROR_CODE_GROUP_AUTHORIZATION_FAILED,
+        "no grant lets this principal do this with the group {group_id!r}. An administrator can "
+        "give one: `holdfast acl grant`",
+    ),
+    r.InstanceForbidden: Coded(
+        e.ERROR_CODE_GROUP_AUTHORIZATION_FAILED,
+        "the instance id {instance_id!r} belongs to a member of another principal. Use an instance "
+        "id of your own, or let an administrator remove that member",
+    ),
     r.UnknownServerError: Coded(
         e.ERROR_CODE_UNKNOWN_SERVER_ERROR,
         "a rule was broken inside the node, so nothing was changed: {problem}. The node's log has "
@@ -186,6 +201,8 @@ def sentence(rejection: Rejection, *, time_held: str = "some time") -> str:
 def _few(names: tuple[str, ...], count: int) -> str:
     """List the names, and say how many more there are."""
     more = f" and {count - len(names)} more" if count > len(names) else ""
+    if not names:
+        return f"{count} that you may not see"
     return ", ".join(repr(truncate(name)) for name in names) + more
 
 

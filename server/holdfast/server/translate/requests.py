@@ -143,7 +143,9 @@ def leaving(members: Iterable[g.LeaveGroupRequestMember]) -> Iterator[c.LeavingM
         )
 
 
-def commit_offsets(request: o.OffsetCommitRequest, caller: c.Caller) -> c.CommitOffsets:
+def commit_offsets(
+    request: o.OffsetCommitRequest, caller: c.Caller, forbidden: frozenset[str] = frozenset()
+) -> c.CommitOffsets:
     """Translate OffsetCommit to its command; an unset generation becomes -1: not as a member."""
     outside = not request.HasField("generation_id_or_member_epoch")
     return c.CommitOffsets(
@@ -153,6 +155,7 @@ def commit_offsets(request: o.OffsetCommitRequest, caller: c.Caller) -> c.Commit
         member_id=limits.text("member_id", request.member_id),
         instance_id=_instance_id(request),
         offsets=tuple(_offsets(request)),
+        forbidden=forbidden,
     )
 
 
@@ -166,11 +169,13 @@ def _offsets(request: o.OffsetCommitRequest) -> Iterator[OffsetCommitted]:
             )
 
 
-def delete_offsets(request: o.OffsetDeleteRequest, caller: c.Caller) -> c.DeleteOffsets:
+def delete_offsets(
+    request: o.OffsetDeleteRequest, caller: c.Caller, forbidden: frozenset[str] = frozenset()
+) -> c.DeleteOffsets:
     """Translate OffsetDelete to its command."""
     partitions = tuple(
         TopicPartition(limits.text("topics.name", topic.name), part.partition_index)
         for topic in request.topics
         for part in topic.partitions
     )
-    return c.DeleteOffsets(caller, request.group_id, partitions)
+    return c.DeleteOffsets(caller, request.group_id, partitions, forbidden)

@@ -10,7 +10,7 @@ from holdfast.coordinator.groups.group_type import Fetcher
 from holdfast.coordinator.kernel import queries
 from holdfast.coordinator.kernel.group_types import type_of
 from holdfast.coordinator.model.ids import TopicPartition
-from holdfast.coordinator.model.rejections import InvalidConfig
+from holdfast.coordinator.model.rejections import GroupAuthorizationFailed, InvalidConfig
 from holdfast.coordinator.model.subscriptions import CONSUMER
 from holdfast.coordinator.projections.history import newest
 from holdfast.server.guard.answer_size import Encoded
@@ -59,6 +59,14 @@ async def described(state: State, group_id: str, asked: Asked, room: Room, slice
             shown = _member(found, member, left_ms, takeovers)
             made.add(a.DescribedGroup.MEMBERS_FIELD_NUMBER, shown)
     return made.encoded()
+
+
+def forbidden(group_id: str) -> a.DescribedGroup:
+    """Make the answer about a group that the caller may not see, whether it exists or not."""
+    error = GroupAuthorizationFailed(group_id)
+    return a.DescribedGroup(
+        error_code=code_of(error), error_message=sentence(error), group_id=group_id
+    )
 
 
 class Asked(NamedTuple):

@@ -16,6 +16,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from holdfast.coordinator.kernel.group_types import type_of
+from holdfast.coordinator.model.access import Acl
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import MemberId, TopicPartition
 from holdfast.coordinator.model.state import (
@@ -51,6 +52,7 @@ _KINDS: Final[dict[type, str]] = {
     TopicSize: "t",
     PMap: "s",
     RequestRecord: "r",
+    Acl: "a",
 }
 """Prefixes of keys: records of members and offsets must not meet in one database.
 
@@ -191,6 +193,8 @@ def _items(before: State, after: State) -> Iterator[_Item]:
     for key in after.requests.changed_since(before.requests):
         yield _Item(REQUESTS, tuple(key), before.requests.get(key), after.requests.get(key))
     yield from _settings_items(before.settings, after.settings)
+    for acl in after.acls.changed_since(before.acls):
+        yield _Item(SETTINGS, tuple(acl), before.acls.get(acl), after.acls.get(acl))
 
 
 def _group_items(group_id: str, old: Group[Any] | None, new: Group[Any] | None) -> Iterator[_Item]:
@@ -232,6 +236,7 @@ class _Builder:
         self._topics: list[tuple[str, TopicSize]] = []
         self._requests: list[tuple[RequestKey, RequestRecord]] = []
         self._settings: dict[str, PMap[str, str]] = {}
+        self._acls: list[Acl] = []
 
     def add(self, item: StateItem) -> None:
         match item:
@@ -249,6 +254,8 @@ class _Builder:
                 self._settings[group_id] = scope
             case StateItem(key=(principal, group_id, request_id), value=RequestRecord() as record):
                 self._requests.append((RequestKey(principal, group_id, request_id), record))
+            case StateItem(key=(_, _, _, _), value=Acl() as acl):
+                self._acls.append(acl)
             case StateItem(key=(group_id, _), value=member) if type(member) not in _KINDS:
                 self._members[group_id].append(member)
             case _:
@@ -267,6 +274,7 @@ class _Builder:
             requests=PMap(self._requests),
             requests_by_number=PMap((record.number, key) for key, record in self._requests),
             settings=Settings(cluster_settings, PMap(self._settings)),
+            acls=PMap((acl, acl) for acl in self._acls),
         )
 
     def _group(self, group_id: str) -> Group[Any]:

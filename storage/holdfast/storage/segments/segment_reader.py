@@ -27,7 +27,7 @@ from holdfast.storage.segments.segments import (
 ORDINAL_MAX: Final = (1 << 32) - 2
 
 _COLUMNS: Final = ["idx", "ordinal", "payload", "chain"]
-_CLUSTER_FILE: Final = bucket_file(crc32(b"") % BUCKETS)
+CLUSTER_FILE: Final = bucket_file(crc32(b"") % BUCKETS)
 
 
 class SegmentReader:
@@ -98,7 +98,7 @@ def _boundary(segment: Path, first: Position) -> Position | None:
     import pyarrow.compute as pc  # noqa: PLC0415 - slow to load, and no start needs it
     import pyarrow.parquet as pq  # noqa: PLC0415 - as above
 
-    path = segment / _CLUSTER_FILE
+    path = segment / CLUSTER_FILE
     if not path.exists():
         return just_before(first)
     table = pq.ParquetFile(path).read(columns=["idx", "type", "payload"])

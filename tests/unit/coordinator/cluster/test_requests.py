@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from holdfast.coordinator.cluster import request_table, requests, topics
+from holdfast.coordinator.cluster.request_ids import made_at_ms
 from holdfast.coordinator.groups import lifecycle
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.model import stored_replies
@@ -53,7 +54,6 @@ from holdfast.coordinator.model.replies import (
     OffsetsReply,
     PartitionResult,
 )
-from holdfast.coordinator.model.request_ids import made_at_ms
 from holdfast.coordinator.model.state import RequestKey
 from holdfast.coordinator.model.stored_replies import StoredReply
 from holdfast.coordinator.offsets import commits

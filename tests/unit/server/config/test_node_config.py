@@ -9,7 +9,7 @@ import pytest
 from holdfast.coordinator.model.events import SettingChange
 from holdfast.raft.wire.bounds import TEXT_MAX
 from holdfast.server.config import text
-from holdfast.server.config.node_config import ConfigError, NodeConfig, Tls, load
+from holdfast.server.config.node_config import ConfigError, NodeConfig, Tls, granting, load
 
 GOOD = """
 [node]
@@ -151,3 +151,31 @@ def test_the_page_about_the_keys_is_what_the_table_says() -> None:
     page = Path(__file__).parents[4] / "docs" / "operations" / "config.md"
 
     assert page.read_text() == text.page()
+
+
+def test_a_new_cluster_denies_and_without_tls_its_only_caller_administrates_it(
+    tmp_path: Path,
+) -> None:
+    config = loaded(tmp_path)
+
+    assert (config.administrators, config.access_mode) == (("anonymous",), "deny")
+
+
+def test_administrators_are_a_list_and_commas_separate_them_elsewhere(tmp_path: Path) -> None:
+    file = GOOD + '[access]\nadministrators = ["spiffe://a/b", "ops"]\n'
+    variable = {"HOLDFAST_ACCESS_ADMINISTRATORS": "x, y"}
+
+    assert loaded(tmp_path, file).administrators == ("spiffe://a/b", "ops")
+    assert loaded(tmp_path, file, variable).administrators == ("x", "y")
+    for wrong in ('""', "5", '["a", 5]', '["a\\n"]'):
+        with pytest.raises(ConfigError, match=r"access\.administrators"):
+            loaded(tmp_path, GOOD + f"[access]\nadministrators = {wrong}\n")
+
+
+def test_a_start_grants_nobody_who_cannot_be_called_so(tmp_path: Path) -> None:
+    config = loaded(tmp_path)
+
+    assert granting(config, "ops").grant_admin == "ops"
+    assert granting(config, "").grant_admin == ""
+    with pytest.raises(ConfigError, match="--grant-admin"):
+        granting(config, "a\n")

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from harness.poll import WITHIN_S
+from holdfast.coordinator.model.access import DENY, OPEN
 from holdfast.server.config.node_config import CannotStart, NodeConfig, load
 from holdfast.server.process.opening import begin_to_open
 from holdfast.storage.errors import DirectoryRefused, Refusal
@@ -64,3 +66,25 @@ def test_s19_a_directory_is_not_touched_while_the_clients_port_is_in_use(tmp_pat
             begin_to_open(configured(tmp_path, taken.getsockname()[1]), bootstrap=True)
 
     assert not (tmp_path / "data").exists()
+
+
+def test_a_new_cluster_in_which_nobody_could_grant_anything_is_not_begun(tmp_path: Path) -> None:
+    """Nothing is made; a directory that has begun starts whatever its file says."""
+    lone = replace(configured(tmp_path), administrators=(), access_mode=DENY)
+    with pytest.raises(CannotStart, match=r"access\.administrators"):
+        begin_to_open(lone, bootstrap=True)
+    assert not lone.data_dir.exists()
+
+    with begin_to_open(replace(lone, access_mode=OPEN), bootstrap=True).result(WITHIN_S):
+        pass
+    with begin_to_open(lone, bootstrap=True).result(WITHIN_S) as directory:
+        assert directory.path == lone.data_dir
+
+
+def test_s19_a_file_in_the_directorys_place_is_told_by_the_opening(tmp_path: Path) -> None:
+    """Whether the cluster would be new is asked of a directory alone."""
+    lone = replace(configured(tmp_path), administrators=(), access_mode=DENY)
+    lone.data_dir.write_text("somebody's")
+
+    assert begin_to_open(lone, bootstrap=True).exception(WITHIN_S) is not None
+    assert lone.data_dir.read_text() == "somebody's"

@@ -10,10 +10,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
-from holdfast.server.config.node_config import ConfigError, Tls
+from holdfast.server.config.node_config import ANONYMOUS, ConfigError, Tls
 from holdfast.server.security.certificates import issue, make_authority
 from holdfast.server.security.client_port import (
-    ANONYMOUS,
     Principals,
     principal_of,
 )

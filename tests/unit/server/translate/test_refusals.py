@@ -51,6 +51,7 @@ def test_codes_are_those_that_kafka_has() -> None:
         r.TopicExists: "TOPIC_ALREADY_EXISTS",
         r.TopicInUse: "GROUP_SUBSCRIBED_TO_TOPIC",
         r.InvalidTopic: "INVALID_TOPIC_EXCEPTION",
+        r.InstanceForbidden: "GROUP_AUTHORIZATION_FAILED",
     }
     for kind, row in TABLE.items():
         if isinstance(row, Coded):

@@ -104,10 +104,19 @@ def status(cluster: Cluster, *, as_json: bool) -> None:
         for one in (one for _, one in seen if one):
             for trouble in one.holdfast.message.splitlines():
                 say(f"NOTE: {one.node}: {trouble}")
+        if open_to_all := _open_to_all([one for _, one in seen]):
+            say(f"NOTE: {open_to_all}")
         if lacking := _lacking([one for _, one in seen]):
             say(f"NOTE: {lacking}")
     if not any(one for _, one in seen):
         fail(f"no node answered; last: {cluster.last_failure}", UNREACHED)
+
+
+def _open_to_all(seen: Sequence[a.DescribeClusterResponse | None]) -> str:
+    """Say that nothing is refused, as in a cluster of an older version; empty: it is."""
+    if not any(one and one.access_mode == "open" for one in seen):
+        return ""
+    return "everybody with a certificate may do everything (access mode open); see `holdfast acl`"
 
 
 def _lacking(seen: Sequence[a.DescribeClusterResponse | None]) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Final
 import click
 
 from holdfast.cli.ending import STOPPED, fail
-from holdfast.server.config.node_config import CannotStart, ConfigError, NodeConfig, load
+from holdfast.server.config.node_config import CannotStart, ConfigError, NodeConfig, granting, load
 from holdfast.server.process import gc_tuning, logs
 from holdfast.server.process.open_files import raise_limit
 from holdfast.server.process.opening import begin_to_open
@@ -44,6 +44,12 @@ _file = click.Path(path_type=Path)
     "--bootstrap", is_flag=True, help="This cluster is new: an empty directory may begin."
 )
 @click.option("--rebuild", is_flag=True, help="This disk is new: fetch everything from the peers.")
+@click.option(
+    "--grant-admin",
+    metavar="PRINCIPAL",
+    default="",
+    help="Make a principal an administrator as soon as this node leads: the way back in.",
+)
 @click.option("--set", "overrides", multiple=True, metavar="KEY=VALUE", help="Override a key.")
 @click.option(
     "--test-failpoints",
@@ -57,6 +63,7 @@ def node(
     context: click.Context,
     file: Path | None,
     overrides: tuple[str, ...],
+    grant_admin: str,
     failpoints: Path | None,
     *,
     bootstrap: bool,
@@ -69,7 +76,7 @@ def node(
         raise click.UsageError("Missing option '--config'.", context)
     gc_tuning.begin_start()
     try:
-        config = load(file, os.environ, overrides)
+        config = granting(load(file, os.environ, overrides), grant_admin)
         logs.configure(config.name, config.logger_level, config.logger_format)
         raise_limit()
         opening = begin_to_open(config, bootstrap=bootstrap, rebuild=rebuild)

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from holdfast.raft.transport.peer_names import node_uri
 from holdfast.server.config.address import Address, is_taken
 from holdfast.server.config.keys import BY_NAME
-from holdfast.server.config.node_config import ConfigError, load
+from holdfast.server.config.node_config import ANONYMOUS, ConfigError, load
 from holdfast.server.security import certificates
 from holdfast.storage.disk.files import sync_path
 
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 HOST: Final = "127.0.0.1"
 CONFIG_NAME: Final = "node.toml"
 CLIENT_FOLDER: Final = "client"
+CLIENT_URI: Final = "holdfast://client/local"
+"""The principal of this machine's commands and programs, the administrator of the cluster."""
 AUTHORITY_FOLDER: Final = "authority"
 FORMED_NAME: Final = "formed"
 LOCK_NAME: Final = "cluster.lock"
@@ -239,8 +241,7 @@ def _issue(directory: Path, cluster_id: str, placed: Iterable[Placed]) -> None:
         uri = node_uri(cluster_id, node.name)
         names = [*hosts, node.name]
         certificates.issue(authority, directory / node.name, node.name, uri, names)
-    uri = "holdfast://client/local"
-    certificates.issue(authority, directory / CLIENT_FOLDER, "local", uri, [])
+    certificates.issue(authority, directory / CLIENT_FOLDER, "local", CLIENT_URI, [])
 
 
 def _toml(
@@ -267,6 +268,7 @@ def _toml(
             "accept_old_node_names": "false",
         },
     }
+    tables["access"] = {"administrators": f"[{_quoted(ANONYMOUS if insecure else CLIENT_URI)}]"}
     for peer in placed:
         tables[f"cluster.peers.{peer.name}"] = {
             "client_address": _quoted(str(peer.client_address)),
@@ -284,8 +286,13 @@ def _override(tables: dict[str, dict[str, str]], override: str) -> None:
     if not equals or not dot:
         raise ConfigError(f"--set {override}: write --set table.key=value")
     known = BY_NAME.get(name.strip())
-    plain = known.kind in {"integer", "boolean"} if known else value.strip().isdigit()
-    tables.setdefault(table, {})[key] = value.strip() if plain else _quoted(value.strip())
+    text = value.strip()
+    if known and known.kind == "texts":
+        written = json.dumps([each.strip() for each in text.split(",")])
+    else:
+        plain = known.kind in {"integer", "boolean"} if known else text.isdigit()
+        written = text if plain else _quoted(text)
+    tables.setdefault(table, {})[key] = written
 
 
 def _table(name: str, values: dict[str, str]) -> str:

@@ -60,7 +60,7 @@ class Stream:
 
     def __init__(self, desk: Desk, who: Identity, peer: str) -> None:
         self._desk, self._peer = desk, peer
-        self._who = lambda: who
+        self._who, self._principal = (lambda: who), (lambda: who.principal)
         self._kinds = {kind.field: kind for kind in desk.calls.all}
         self.open = OpenCalls()
         self._done: list[OpenCall] = []
@@ -186,6 +186,9 @@ class Stream:
             self._finish(one)
 
     def _submit(self, one: OpenCall, kind: MemberCall[Any, Any], parts: Sequence[Any]) -> None:
+        one.made = kind.refusal(one.request, self._principal)
+        if one.made is not None:
+            return
         if kind is self._desk.calls.heartbeat:
             one.made = answered_before(self._desk.actors.hearing(), one.request)
             if one.made is not None:

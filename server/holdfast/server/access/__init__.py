@@ -1,0 +1,1 @@
+"""Who may call what: the table of calls, the rights of principals, and the gate that asks both."""

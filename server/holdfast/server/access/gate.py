@@ -1,0 +1,100 @@
+"""The gate: decides for each call, and for each thing that a call names, whether it may be.
+
+It reads the grants of the state as it is now, so a grant or a revocation counts from the entry in
+which it was applied. A thing that a caller may not touch is refused in the same words whether it
+exists or not. Knows rights and modes; no message, and no rule of the coordinator.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import grpc
+
+from holdfast.coordinator.model.access import CLUSTER, DENY, GROUP, TOPIC
+from holdfast.coordinator.model.text import truncate
+from holdfast.server.access.dry_run import DryRun
+from holdfast.server.access.rights import ByPrincipal
+from holdfast.server.rpc.errors import Refused
+from holdfast.v1 import errors_pb2 as e
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+    from holdfast.coordinator.model.state import State
+    from holdfast.server.access.table import Need
+    from holdfast.v1.errors_pb2 import ErrorCode
+
+CODES: Final[Mapping[str, ErrorCode.ValueType]] = {
+    GROUP: e.ERROR_CODE_GROUP_AUTHORIZATION_FAILED,
+    TOPIC: e.ERROR_CODE_TOPIC_AUTHORIZATION_FAILED,
+    CLUSTER: e.ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED,
+}
+"""Kafka's code for what may not be touched, by its kind."""
+
+
+class Gate:
+    """What the callers of a node may do now."""
+
+    def __init__(self, state: Callable[[], State], dry_run: DryRun | None = None) -> None:
+        """`state`: gives the newest applied state."""
+        self._state, self._dry_run = state, dry_run or DryRun()
+        self._acls: object = None
+        self._rights = ByPrincipal(())
+
+    @property
+    def open(self) -> bool:
+        """Whether everybody may do everything, and nothing is asked or noted."""
+        return not self._state().access_mode
+
+    def may(self, principal: str, call: str, need: Need, name: str = "") -> bool:
+        """Return whether a principal may do this; in a dry run everybody may, and it is noted."""
+        state = self._state()
+        if not state.access_mode:
+            return True
+        self._renew(state)
+        if self._rights.of(principal).rank(need.kind, name) >= need.rank:
+            return True
+        if state.access_mode == DENY:
+            return False
+        self._dry_run.note(principal, call, need, name)
+        return True
+
+    def _renew(self, state: State) -> None:
+        """Compile the grants anew if they changed: a map that is the same object is the same."""
+        if state.acls is not self._acls:
+            self._acls, self._rights = state.acls, ByPrincipal(state.acls)
+
+    def check(self, principal: str, call: str, need: Need, name: str = "") -> None:
+        """Raise Refused if a principal may not do this."""
+        if not self.may(principal, call, need, name):
+            raise refused(principal, call, need, name)
+
+    def denied(self, principal: str, call: str, need: Need, names: Iterable[str]) -> frozenset[str]:
+        """Return those of the names that a principal may not touch."""
+        if self.open:
+            return frozenset()
+        return frozenset(name for name in names if not self.may(principal, call, need, name))
+
+    def granted(self, principal: str, kind: str, name: str = "") -> int:
+        """Return the rank that the grants give a principal on a thing, whatever the mode is."""
+        self._renew(self._state())
+        return self._rights.of(principal).rank(kind, name)
+
+
+def refused(principal: str, call: str, need: Need, name: str) -> Refused:
+    """Make the refusal of a call; its sentence names nothing but what the caller named."""
+    return Refused(
+        CODES[need.kind], grpc.StatusCode.PERMISSION_DENIED, sentence(principal, call, need, name)
+    )
+
+
+def sentence(principal: str, call: str, need: Need, name: str) -> str:
+    """Tell what was refused, why, and who can change it."""
+    thing = CLUSTER if need.kind == CLUSTER else f"{need.kind} {truncate(name)!r}"
+    option = "--on-cluster" if need.kind == CLUSTER else f"--{need.kind} {truncate(name)}"
+    return (
+        f"{call} needs the role {need.role} on {thing}, and no grant gives it to the principal "
+        f"{truncate(principal)!r}. An administrator can: `holdfast acl grant "
+        f"{truncate(principal)} {need.role} {option}`"
+    )

@@ -1,0 +1,110 @@
+"""An instance id belongs to its first principal while its member exists, where grants decide."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from harness.calls import GROUP, Calls
+from holdfast.coordinator.model import access
+from holdfast.coordinator.model.access import ADMIN, DENY, DRY_RUN, MEMBER, Acl, administrator
+from holdfast.coordinator.model.commands import AlterAcls, Caller, LeavingMember
+from holdfast.coordinator.model.events import (
+    Event,
+    InstanceReleased,
+    MembersRemoved,
+    StaticMemberReplaced,
+)
+from holdfast.coordinator.model.rejections import InstanceForbidden
+
+OWNER, OTHER = "user", "mallory"
+
+
+@pytest.fixture
+def calls() -> Iterator[Calls]:
+    made = Calls(level=2)
+    grants = [Acl("*", MEMBER, access.GROUP, "*"), administrator("root")]
+    made.submit(AlterAcls(Caller(0), tuple(grants), (), DENY))
+    yield made
+    made.core.check_replays()
+
+
+def test_another_principal_cannot_take_an_instance_over(calls: Calls) -> None:
+    calls.stable("i1")
+    calls.principal = OTHER
+
+    assert calls.join("i1") == ()
+    assert isinstance(calls.joined().error, InstanceForbidden)
+    assert calls.join("i1", member_id="i1-1") == ()
+    assert isinstance(calls.joined().error, InstanceForbidden)
+
+
+def test_its_first_principal_comes_back_and_keeps_it(calls: Calls) -> None:
+    calls.stable("i1")
+
+    assert [type(event) for event in calls.join("i1", fresh="i1-x")] == [StaticMemberReplaced]
+    assert calls.member("i1-x").principal == OWNER
+
+
+def test_an_instance_id_is_free_when_its_member_is_gone(calls: Calls) -> None:
+    calls.stable("i1", "i2")
+    calls.leave(LeavingMember("", "i1"))
+    calls.principal = OTHER
+
+    calls.join("i1", fresh="i1-y")
+
+    assert calls.member("i1-y").principal == OTHER
+
+
+@pytest.mark.parametrize("acl", [administrator(OTHER), Acl(OTHER, ADMIN, access.GROUP, GROUP)])
+def test_an_administrator_takes_it_over_and_has_it_then(calls: Calls, acl: Acl) -> None:
+    calls.stable("i1")
+    calls.submit(AlterAcls(Caller(0), (acl,), ()))
+    calls.principal = OTHER
+
+    calls.join("i1", fresh="i1-x")
+
+    assert calls.member("i1-x").principal == OTHER
+
+
+def test_another_principal_neither_takes_its_member_out_nor_releases_it(calls: Calls) -> None:
+    calls.stable("i1", "i2")
+    calls.principal = OTHER
+
+    for entry in (LeavingMember("", "i1"), LeavingMember("i1-1", None)):
+        assert calls.leave(entry) == ()
+        assert isinstance(calls.left().members[0].error, InstanceForbidden)
+    assert calls.heartbeat("i1-1", release=True) == ()
+    assert isinstance(calls.beat().error, InstanceForbidden)
+
+
+def test_an_operator_may_take_any_member_out(calls: Calls) -> None:
+    """The server asks for the role of an operator before; here it is one."""
+    calls.stable("i1", "i2")
+    calls.principal = OTHER
+
+    events = calls.leave(LeavingMember("", "i1"), operator=True)
+
+    assert MembersRemoved(("i1-1",), "") in events
+
+
+@pytest.mark.parametrize("mode", ["open", DRY_RUN])
+def test_where_grants_do_not_decide_everybody_may_take_it_over(calls: Calls, mode: str) -> None:
+    """As every cluster did before there were grants."""
+    calls.stable("i1")
+    calls.submit(AlterAcls(Caller(0), (), (), mode))
+    calls.principal = OTHER
+
+    assert kinds(calls.join("i1", fresh="i1-x")) == [StaticMemberReplaced]
+    assert kinds(calls.heartbeat("i1-x", release=True)) == [InstanceReleased]
+
+
+def test_a_member_of_level_one_belongs_to_nobody_until_it_comes_back() -> None:
+    """Its principal was not kept. At level one the state is to the byte what it was before."""
+    calls = Calls(level=1)
+    calls.stable("i1")
+
+    assert calls.member("i1-1").principal == ""
+
+
+def kinds(events: tuple[Event, ...]) -> list[type]:
+    return [type(event) for event in events]

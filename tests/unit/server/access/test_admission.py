@@ -1,0 +1,81 @@
+"""Rights on streams follow a revocation at once; pushes stop with them (docs: permissions)."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, cast
+
+from holdfast.coordinator.model.access import DENY, MEMBER, Acl, administrator
+from holdfast.coordinator.model.access import GROUP as KIND
+from holdfast.coordinator.model.events import AccessModeChanged, AclsChanged, LevelRaised
+from holdfast.v1 import group_pb2 as g
+from holdfast.v1.errors_pb2 import ErrorCode
+from unit.server.nodes import join, served, sync
+
+if TYPE_CHECKING:
+    from unit.server.nodes import Served
+
+REFUSED = ErrorCode.ERROR_CODE_GROUP_AUTHORIZATION_FAILED
+MEMBERS = Acl("anonymous", MEMBER, KIND, "*")
+
+
+async def joined(node: Served) -> g.JoinGroupResponse:
+    """A member of a stable group, in a cluster that denies what no grant allows."""
+    node.replica.slip_in(
+        "",
+        LevelRaised(2),
+        AclsChanged((MEMBERS, administrator("root")), ()),
+        AccessModeChanged(DENY),
+    )
+    response = await node.group.JoinGroup(join())
+    await node.group.SyncGroup(sync(response))
+    return response
+
+
+def test_heartbeats_on_an_open_stream_are_refused_from_the_revocation_on() -> None:
+    async def story() -> None:
+        async with served() as node:
+            member = await joined(node)
+            beat = g.HeartbeatRequest(
+                group_id="g", generation_id=member.generation_id, member_id=member.member_id
+            )
+            stream = node.group.HeartbeatStream()
+            await stream.write(g.HeartbeatBatch(requests=[beat]))
+            before = cast("g.HeartbeatBatchResponse", await stream.read())
+            assert node.node.streams.carried == 1
+
+            node.replica.slip_in("", AclsChanged((), (MEMBERS,)))
+            assert node.node.streams.carried == 0, "nothing more is pushed on it"
+            await stream.write(g.HeartbeatBatch(requests=[beat]))
+            after = cast("g.HeartbeatBatchResponse", await stream.read())
+            alone = await node.group.Heartbeat(beat)
+            stream.cancel()
+
+        assert before.responses[0].error_code == ErrorCode.ERROR_CODE_NONE
+        assert after.responses[0].error_code == REFUSED
+        assert alone.error_code == REFUSED
+
+    asyncio.run(story())
+
+
+def test_calls_on_an_open_session_are_refused_from_the_revocation_on() -> None:
+    async def story() -> None:
+        async with served() as node:
+            member = await joined(node)
+            beat = g.HeartbeatRequest(
+                group_id="g", generation_id=member.generation_id, member_id=member.member_id
+            )
+            stream = node.group.Session()
+            codes = []
+            for number, acls in ((1, ()), (2, (MEMBERS,))):
+                if acls:
+                    node.replica.slip_in("", AclsChanged((), acls))
+                call = g.SessionCall(number=number, heartbeat=beat)
+                await stream.write(g.SessionRequest(calls=[call]))
+                got = cast("g.SessionResponse", await stream.read())
+                codes.append(got.answers[0].heartbeat.error_code)
+            stream.cancel()
+
+        assert codes == [ErrorCode.ERROR_CODE_NONE, REFUSED]
+
+    asyncio.run(story())

@@ -1,0 +1,56 @@
+"""Compiled rights say the same as all grants read one by one (`model.access.rank`)."""
+
+import random
+
+import pytest
+
+from holdfast.coordinator.model.access import (
+    CLUSTER,
+    GROUP,
+    KINDS,
+    NOTHING,
+    RANKS,
+    READER,
+    ROLES,
+    TOPIC,
+    Acl,
+    rank,
+)
+from holdfast.server.access import rights
+from holdfast.server.access.rights import ByPrincipal
+
+PRINCIPALS = ("a", "b", "*")
+NAMES = ("", "x", "xy", "xyz", "y", "*", "x*")
+
+
+def random_acl(chance: random.Random) -> Acl:
+    kind = chance.choice(KINDS)
+    name = "" if kind == CLUSTER else chance.choice(("x", "xy", "x*", "xy*", "*", "y"))
+    return Acl(chance.choice(PRINCIPALS), chance.choice(ROLES), kind, name)
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_the_compiled_rights_are_those_of_the_grants(seed: int) -> None:
+    chance = random.Random(seed)
+    acls = {random_acl(chance) for _ in range(chance.randrange(8))}
+    compiled = ByPrincipal(acls)
+
+    for principal in (*PRINCIPALS, "c"):
+        for kind in KINDS:
+            for name in ("",) if kind == CLUSTER else NAMES:
+                wanted = rank(acls, principal, kind, name)
+                for _ in range(2):  # the second one is remembered
+                    assert compiled.of(principal).rank(kind, name) == wanted, (seed, acls)
+
+
+def test_a_caller_that_names_ever_more_things_does_not_fill_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rights, "KNOWN_MAX", 10)
+    compiled = ByPrincipal([Acl("a", READER, GROUP, "g*")])
+    for number in range(1_000):
+        assert compiled.of("a").rank(GROUP, f"g{number}") == RANKS[READER]
+        assert compiled.of(f"p{number}").rank(TOPIC, "t") == NOTHING
+
+    assert len(compiled.of("a")._groups._known) <= 10
+    assert len(compiled._made) <= 10

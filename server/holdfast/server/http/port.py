@@ -3,7 +3,7 @@
 TLS handshakes run in the event loop, and anybody may begin one. So connections are taken at a pace,
 and each ends after a few seconds, whatever it is at: the loop has members' heartbeats to answer
 (S9). When there are too many, the oldest ends, so that silent ones keep no probe out. Strangers who
-come faster than the pace do: only a network's rules prevent that (ADR 29). Knows no HTTP, no node.
+come faster than the pace do: only a network's rules prevent that (ADR 28). Knows no HTTP, no node.
 """
 
 from __future__ import annotations

@@ -6,19 +6,19 @@ files of its own side.
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
 
-import grpc.aio
-
+from holdfast.client._rpc.resumed_stream import resumed
 from holdfast.v1 import backup_pb2
 from holdfast.v1.backup_pb2_grpc import BackupServiceStub
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    import grpc.aio
+
     from holdfast.client._rpc.caller import Caller
-    from holdfast.client._session.session_io import Failure
 
 
 async def begin(caller: Caller, copy_id: str, *, timeout_ms: int) -> backup_pb2.BeginBackupResponse:
@@ -41,21 +41,14 @@ async def read(
     `timeout_ms`: how long the node may not answer. Raises as `Caller.call`.
     """
     retries = caller.retries(request, timeout_ms)
-    while True:
-        address = caller.endpoints.current
-        failure: Failure | None = None
-        if not await caller.connect(address):
-            failure = caller.not_connected(address)
-        else:
-            stub = BackupServiceStub(caller.channel(address))
-            try:
-                async for message in stub.ReadBackup(request, metadata=caller.metadata):
-                    caller.succeeded(address)
-                    retries.begin()
-                    yield message.content
-                    request.offset += len(message.content)
-            except grpc.aio.AioRpcError as error:
-                failure = caller.call_failed(address, error, request)
-        if failure is None:
-            return
-        await asyncio.sleep(retries.pause_ms(failure, nobody=caller.nobody_connects) / 1000)
+
+    def move(message: backup_pb2.ReadBackupResponse) -> None:
+        request.offset += len(message.content)
+
+    async with aclosing(resumed(caller, retries, request, _read, move)) as messages:
+        async for message in messages:
+            yield message.content
+
+
+def _read(channel: grpc.aio.Channel) -> Any:  # noqa: ANN401 - a stub's method
+    return BackupServiceStub(channel).ReadBackup

@@ -6,20 +6,20 @@ same on every node. If a node does not hold a position, a peer may hold it.
 
 from __future__ import annotations
 
-import asyncio
-from typing import TYPE_CHECKING
-
-import grpc.aio
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
 
 from holdfast.client._rpc.caller import CALL_TIMEOUT_MS
+from holdfast.client._rpc.resumed_stream import resumed
 from holdfast.v1 import log_pb2
 from holdfast.v1.log_pb2_grpc import LogServiceStub
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
+    import grpc.aio
+
     from holdfast.client._rpc.caller import Caller
-    from holdfast.client._session.session_io import Failure
     from holdfast.v1.extras_pb2 import Position
 
 
@@ -56,20 +56,15 @@ async def watch(
     """Yield events from a position (None: from now) on, without end; arguments as `pages`."""
     request = log_pb2.WatchRequest(start=start, group_id=group)
     retries = caller.retries(request, timeout_ms)
+
+    def move(message: log_pb2.WatchResponse) -> None:
+        request.start.CopyFrom(message.next)
+
     while True:
-        address = caller.endpoints.current
-        failure: Failure | None = None
-        if not await caller.connect(address):
-            failure = caller.not_connected(address)
-        else:
-            stub = LogServiceStub(caller.channel(address))
-            try:
-                async for message in stub.Watch(request, metadata=caller.metadata):
-                    caller.succeeded(address)
-                    retries.begin()
-                    yield message
-                    request.start.CopyFrom(message.next)
-            except grpc.aio.AioRpcError as error:
-                failure = caller.call_failed(address, error, request)
-        if failure is not None:
-            await asyncio.sleep(retries.pause_ms(failure, nobody=caller.nobody_connects) / 1000)
+        async with aclosing(resumed(caller, retries, request, _watch, move)) as messages:
+            async for message in messages:
+                yield message
+
+
+def _watch(channel: grpc.aio.Channel) -> Any:  # noqa: ANN401 - a stub's method
+    return LogServiceStub(channel).Watch

@@ -12,7 +12,7 @@ from holdfast.storage.journal.rules import Outline, advance
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from holdfast.storage.journal.journal import Entry, Identity
+    from holdfast.storage.journal.journal import Entry, Identity, NotedMembership
 
 
 NO_SNAPSHOT = SnapshotMark(0, 0)
@@ -35,6 +35,7 @@ class ModelJournal:
         self._hard_state = HardState()
         self._commit_index = 0
         self._identity: Identity | None = None
+        self._membership: NotedMembership | None = None
         self.commits = 0
         self.before_commit: Callable[[JournalBatch], None] = _nothing
         self.after_commit: Callable[[JournalBatch], None] = _nothing
@@ -46,6 +47,7 @@ class ModelJournal:
             self._hard_state,
             self._commit_index,
             self._identity,
+            self._membership,
         )
 
     def commit(self, batch: JournalBatch) -> None:
@@ -58,6 +60,7 @@ class ModelJournal:
             self._anchor = batch.cut_to
         self._hard_state = batch.hard_state or self._hard_state
         self._identity = batch.identity or self._identity
+        self._membership = batch.membership or self._membership
         if batch.commit_index is not None:
             self._commit_index = batch.commit_index
         self.after_commit(batch)
@@ -67,6 +70,7 @@ class ModelJournal:
         self._entries, self._anchor = list(image.entries), image.anchor
         self._hard_state, self._commit_index = image.hard_state, image.commit_index
         self._identity = image.identity
+        self._membership = image.membership
 
     def repair(self) -> None:
         """Take out all faults."""
@@ -76,7 +80,8 @@ class ModelJournal:
     def _outline(self) -> Outline:
         tail = self._entries[-1:]
         last = (tail[0].index, tail[0].term) if tail else self._anchor
-        return Outline(self._anchor, last, self._commit_index, self._hard_state, self._identity)
+        told = (self._commit_index, self._hard_state, self._identity, self._membership)
+        return Outline(self._anchor, last, *told)
 
     def _term_at(self, index: int) -> int:
         return self._entries[index - self._anchor[0] - 1].term

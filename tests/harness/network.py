@@ -84,6 +84,18 @@ class Network:
                 if one in self._ends:
                     self._handler(one).on_disconnected(other)
 
+    def end(self, node: str, peer: str) -> None:
+        """Take a link down as a dying process does: what `node` has sent arrives, nothing else.
+
+        Neither end is told: the peer sees the end when it has read what was sent.
+        """
+        self._up.discard(frozenset((node, peer)))
+        self._queues.pop((peer, node), None)
+
+    def forget(self, node: str) -> None:
+        """A node is gone whose links have ended."""
+        del self._ends[node]
+
     def _handler(self, node: str) -> TransportHandler:
         handler = self._ends[node].handler
         if handler is None:

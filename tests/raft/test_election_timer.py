@@ -184,3 +184,91 @@ def test_s10a_a_timer_that_runs_out_sooner_is_not_put_off_by_the_hint() -> None:
     state.election_deadline = sooner = heard_at + SETTINGS.election_min + STEP
     c.network.cut("B", "C")
     assert state.election_deadline == sooner
+
+
+# -- both survivors stand: one of them goes first --
+
+
+def test_s10a_two_that_ask_at_once_do_not_split_their_votes() -> None:
+    """A thread that wakes up late asks when the next one by name does. The logs are equal."""
+    c = led_by("B")
+    term = c.engine("A").status().term
+    c.crash("B")
+    c.clock.advance(SETTINGS.election_min + STEP)
+    for node in "AC":
+        c.engine(node).overlay.state.election_deadline = 0
+        c.tick(node)
+    assert len(c.network.waiting("A", "C")) == len(c.network.waiting("C", "A")) == 1
+
+    assert wait(c, SETTINGS.heartbeat, "AC") == "A"
+    assert {c.engine(node).status().term for node in "AC"} == {term + 1}
+
+
+def test_s10a_who_has_won_its_pre_votes_grants_none() -> None:
+    """Its candidacy is a matter of its next sync; the other one's would take its voter away."""
+    c = led_by("A")
+    c.crash("A")
+    c.clock.advance(SETTINGS.election_min + STEP)
+    c.engine("C").overlay.state.election_deadline = 0
+    c.tick("C")
+    c.exchange("C", "B")
+    c.engine("B").overlay.state.election_deadline = 0
+    c.tick("B")
+    c.network.deliver("B", "C")
+    c.engine("C").overlay.completion.run()
+    assert c.network.waiting("C", "B") == []
+
+    assert wait(c, SETTINGS.heartbeat, "BC") == "C"
+
+
+def test_s10a_who_grants_a_pre_vote_leaves_the_time_to_be_elected() -> None:
+    """Two syncs of a slow disk take longer than the turn between two followers."""
+    c = led_by("B")
+    c.crash("B")
+    c.clock.advance(SETTINGS.election_min + STEP)
+    c.engine("A").overlay.state.election_deadline = 0
+    c.tick("A")
+    c.network.deliver("A", "C")
+    stands_in = c.engine("C").overlay.state.election_deadline - c.nodes["C"].clock()
+    assert stands_in >= 2 * SETTINGS.heartbeat
+
+
+def test_s10a_a_question_that_comes_too_early_is_answered_when_the_minimum_is_over() -> None:
+    """The last heartbeat reached C a little later than A, whose next question is a timer away."""
+    c = led_by("B")
+    c.engine("C").overlay.elections.heard_at += SETTINGS.heartbeat / 2
+    c.crash("B")
+    assert wait(c, SETTINGS.election_min + SETTINGS.heartbeat / 2 - STEP, "AC") == ""
+    assert wait(c, SETTINGS.heartbeat, "AC") == "A"
+
+
+def test_s10a_a_question_is_forgotten_when_the_leader_is_heard() -> None:
+    """It was asked by a node that had lost the leader alone."""
+    c = led_by("B")
+    c.network.cut("A", "B")
+    c.engine("A").overlay.state.election_deadline = 0
+    c.engine("A").overlay.elections.heard_at = 0
+    c.tick("A")
+    c.network.deliver("A", "C")
+    c.pump(rounds=2, seconds=SETTINGS.heartbeat + STEP)
+    c.crash("B")
+    term = c.engine("C").status().term
+    c.clock.advance(SETTINGS.election_min + STEP)
+    c.calm()
+    c.tick("C")
+    assert c.network.waiting("C", "A") == []
+    assert c.engine("C").status().term == term
+
+
+def test_s10a_who_waited_for_an_attempt_that_fails_goes_on_without_asking_again() -> None:
+    """A message may be lost, or travel in one direction only."""
+    c = led_by("B")
+    c.crash("B")
+    c.clock.advance(SETTINGS.election_min + STEP)
+    for node in "AC":
+        c.engine(node).overlay.state.election_deadline = 0
+        c.tick(node)
+    c.network.lose("A", "C")
+
+    assert wait(c, SETTINGS.heartbeat, "AC") == ""
+    assert wait(c, 2 * SETTINGS.heartbeat, "AC") == "C"

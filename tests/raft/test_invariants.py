@@ -17,7 +17,8 @@ from harness.journal import Snapshot
 from holdfast.raft.api import EngineInvariantBroken, EngineStopped, SnapshotMark
 from holdfast.raft.core.context import ALL, Switch
 from holdfast.raft.core.invariants import CLOCK, LEADING, NAMES, POSITIONS, STANDING
-from holdfast.raft.core.learners import _Learner
+from holdfast.raft.core.membership.rebuild import _RebuildingDisk
+from holdfast.raft.membership import ENTRY_KIND, ClusterNode, Membership
 from holdfast.raft.messages import Append, TermNotice
 from holdfast.storage.journal.journal import HardState
 
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from holdfast.raft.pysyncobj.overlay import Overlay
 
 FOREVER = 1e9
+LEARNER_C = Membership((ClusterNode("A"), ClusterNode("B")), (ClusterNode("C"),))
 
 
 class Broken:
@@ -214,7 +216,16 @@ def peer_is_ahead(b: Broken) -> None:
 
 
 def counts_a_new_disk(b: Broken) -> None:
-    b.a.learners._learners["B"] = _Learner("another disk", 5)
+    b.a.rebuilding._disks["B"] = _RebuildingDisk("another disk", 5)
+
+
+def counts_a_learner(b: Broken) -> None:
+    b.a.state.begin_with(LEARNER_C)
+
+
+def changes_twice(b: Broken) -> None:
+    for _ in range(2):
+        b.a.journal.append(ENTRY_KIND + Membership.of(("A", "B", "C")).encode().encode(), 2)
 
 
 BREAKS: dict[str, tuple[Callable[[Broken], None], str]] = {
@@ -249,6 +260,8 @@ BREAKS: dict[str, tuple[Callable[[Broken], None], str]] = {
     "commit_by_a_majority": (commits_alone, "too few hold it besides this one: [('B', 5), ('C', 5"),
     "peer_within_the_log": (peer_is_ahead, "PeerPlace(peer='B', matched=6"),
     "rebuilding_disk_counts_nothing": (counts_a_new_disk, "PeerPlace(peer='B', matched=5"),
+    "learner_counts_nothing": (counts_a_learner, "PeerPlace(peer='C', matched=5"),
+    "one_change_at_a_time": (changes_twice, "2 changes of nodes are open in term 2"),
 }
 
 

@@ -8,7 +8,7 @@ from harness.cluster import HEARTBEAT, SETTINGS, Cluster
 from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import EngineStopped
 from holdfast.raft.core.context import Switch
-from holdfast.raft.core.learners import AGAIN_SECONDS
+from holdfast.raft.core.membership.rebuild import AGAIN_SECONDS
 from holdfast.raft.messages import Ack
 
 

@@ -12,6 +12,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol
 
 if TYPE_CHECKING:
+    from holdfast.raft.membership import Membership
     from holdfast.raft.messages import Message
 
 Role = Literal["leader", "follower"]
@@ -70,6 +71,10 @@ class EngineStopped(RaftError):
         """`reason` says what happened, to what, and what to do."""
         super().__init__(reason)
         self.reason = reason
+
+
+class NodeRemoved(EngineStopped):
+    """This node is none of the cluster any more: it stops for good (S25 e)."""
 
 
 class EngineInvariantBroken(EngineStopped):
@@ -294,6 +299,10 @@ class Status:
     reflects `current_index`: at that time the leader said that no more was committed."""
     ticks: int = 0
     """How often the engine's thread has begun a tick; while it hangs, this stands still."""
+    membership: Membership | None = None
+    """The nodes of the cluster, as this node has them in its log (S25); it may yet change back."""
+    membership_index: int = 0
+    """The entry that says so; committed if `commit_index` is no lower. 0: the node's file does."""
 
 
 class TransportHandler(Protocol):

@@ -110,6 +110,10 @@ class SnapshotChunk:
     offset: int
     last: bool
     data: bytes
+    membership_index: int = 0
+    """The newest entry of membership at or before `index`; 0: there is none. First piece only."""
+    membership: str = ""
+    """The text of that entry (S25 a)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,6 +203,14 @@ class Witness:
     index: int
 
 
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """The receiver is no node of the cluster any more (S25 e)."""
+
+    index: int
+    """An entry of membership that is committed and says so."""
+
+
 Message = (
     PreVote
     | PreVoteGranted
@@ -216,4 +228,5 @@ Message = (
     | Recall
     | Recalled
     | Witness
+    | Removed
 )

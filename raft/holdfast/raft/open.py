@@ -134,9 +134,20 @@ class OpenLog:
         """
         self._calls.transport.replace_tls(tls)
 
+    def refuse_certificates(self, revoked: frozenset[str]) -> None:
+        """Refuse peers that show one of these, by fingerprint, and end their connections.
+
+        Any thread.
+        """
+        self._calls.transport.refuse_certificates(revoked)
+
     def tick_lag_s(self) -> float:
         """Return by how many seconds the engine's thread is late."""
         return self._thread.lag_s()
+
+    def waiting_for_peers(self) -> Mapping[str, int]:
+        """Return the bytes that wait to be sent to each connected peer."""
+        return self._calls.transport.waiting()
 
     def peer_troubles(self) -> Sequence[str]:
         """Return sentences about peers that are refused now, or refuse this node."""

@@ -7,18 +7,18 @@ shown to the simulator in the other modules.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from holdfast.raft.core import lease
 from holdfast.raft.core.append import Appending
 from holdfast.raft.core.context import Switch
-from holdfast.raft.core.lease import Lease
+from holdfast.raft.core.membership.voters import Voters
 from holdfast.raft.core.watch import Watch
 from teeth.catalogue import Scenario, seeded
 from teeth.patching import replaced, without
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
     from holdfast.raft.messages import Append
 
@@ -188,11 +188,11 @@ def quorum_of_one() -> Iterator[None]:
     Cut off from its peers, it goes on answering reads from a state of long ago.
     """
 
-    def reached(self: Lease, values: Any, own: float) -> float:  # noqa: ANN401 - an iterable of numbers
-        del self, values
+    def reached(self: Voters, others: Mapping[str, float], own: float) -> float:
+        del self, others
         return own
 
-    with replaced(Lease, "_reached", reached):
+    with replaced(Voters, "reached", reached):
         yield
 
 

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING
 
 from holdfast.raft.api import EngineStopped, SnapshotFailed, SnapshotMark
 from holdfast.raft.core.context import Switch
-from holdfast.raft.core.elections import NEVER
+from holdfast.raft.core.membership.voters import NEVER
 from holdfast.raft.core.snapshot_transfer import Cursor, StreamKey
 from holdfast.raft.messages import Ack, Append, ChunkAck, EntryChunk, LogEntry, SnapshotChunk
+from holdfast.storage.journal.journal import NotedMembership
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     from holdfast.raft.core.apply import Delivery
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.elections import Elections
-    from holdfast.raft.core.learners import Rebuild
-    from holdfast.raft.core.node_identity import NodeIdentity
+    from holdfast.raft.core.membership.node_identity import NodeIdentity
+    from holdfast.raft.core.membership.rebuild import Rebuild
 
 logger = logging.getLogger(__name__)
 
@@ -198,6 +199,9 @@ class Installing:
         key = StreamKey(peer, chunk.term, chunk.index, chunk.index_term, is_snapshot=True)
         if key != self._cursor.key and chunk.offset == 0:
             self._begin(SnapshotMark(chunk.index, chunk.index_term))
+            if chunk.membership:
+                noted = NotedMembership(chunk.membership_index, chunk.membership)
+                self._ctx.log.note_membership(noted)
         if self._cursor.accepts(key, chunk.offset) and not self._sealed:
             self._write(chunk)
         self._acknowledge(key)

@@ -74,7 +74,7 @@ class Delivery:
         proposal = self._proposals.take(index, term)
         unpacked = unpack_command(command)
         if unpacked is None:
-            return Applied(index, term, b"")
+            return Applied(index, term, b"", proposal)
         decided, payload = unpacked
         if decided != term and self._ctx.on(Switch.S1_SKIP):
             return Applied(index, term, b"", proposal, skipped=True)

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
     from holdfast.raft.api import Settings
     from holdfast.raft.core.log import Log
+    from holdfast.raft.core.membership.voters import Voters
     from holdfast.raft.core.ready import Ready
     from holdfast.raft.messages import RequestVote
 
@@ -56,6 +57,12 @@ class Switch(Enum):
     S19_RESET = "S19: a new disk resets the leader's progress"
     S21_COMPARE = "S21: before it votes, a node compares its disk with what its peers remember"
     S21_TWICE = "S21: after a quiet time the newest transaction is not the only one with an ack"
+    S25_ONE = "S25 b: one change of nodes at a time"
+    S25_OWN_ENTRY = "S25 b: a change comes behind a committed entry of its own term"
+    S25_CAUGHT_UP = "S25 c: a learner is promoted when it has caught up and is connected"
+    S25_CONNECTED = "S25 c: a change leaves a connected majority"
+    S25_HAND_OVER = "S25 d: a leader that is removed hands over first"
+    S25_REMOVED = "S25 e: a removed node is not heard any more"
 
 
 ALL: frozenset[Switch] = frozenset(Switch)
@@ -66,6 +73,9 @@ class RaftState(Protocol):
 
     node_id: str
     peers: tuple[str, ...]
+    """The other nodes: what this one sends goes to them."""
+    voters: Voters
+    """Those whose votes and acknowledgements count."""
     election_deadline: float
     """When a follower that hears nothing asks for votes."""
     commit_index: int
@@ -74,10 +84,6 @@ class RaftState(Protocol):
     """The last entry handed over to the consumer."""
     heartbeat_at: float
     """When the leader sends next."""
-
-    @property
-    def majority(self) -> int:
-        """The smallest number of nodes that is more than half of the cluster."""
 
     # -- role and term -------------------------------------------------------
 
@@ -129,7 +135,7 @@ class RaftState(Protocol):
 
     @property
     def has_company(self) -> bool:
-        """Whether an election makes sense: some peer is connected, or there is none at all."""
+        """Whether an election makes sense: another voter is connected, or there is none at all."""
 
     def is_connected(self, peer: str) -> bool:
         """Return whether messages to the peer pass, as far as the transport knows."""
@@ -177,10 +183,10 @@ class Context:
         return switch in self.switches
 
     def election_timeout(self) -> float:
-        """Draw a timeout between the election minimum and maximum, in seconds; 0 without peers.
+        """Draw a timeout between the election minimum and maximum, in seconds; 0 for a node alone.
 
-        The timeout gives a leader time to be heard, and a node without peers hears nobody.
+        The timeout gives a leader time to be heard, and a node that is alone hears nobody.
         """
-        if not self.state.peers:
+        if self.state.voters.is_alone:
             return 0.0
         return self.random.uniform(self.settings.election_min, self.settings.election_max)

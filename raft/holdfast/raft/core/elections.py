@@ -9,20 +9,23 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.raft.core.context import Switch
+from holdfast.raft.core.membership.voters import NEVER
 from holdfast.raft.messages import PreVote, PreVoteGranted, TermNotice
 
 if TYPE_CHECKING:
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.lease import Lease
     from holdfast.raft.core.lost_write_detection import Comparison, LostWriteDetection
-    from holdfast.raft.core.node_identity import NodeIdentity
+    from holdfast.raft.core.membership.node_identity import NodeIdentity
     from holdfast.raft.messages import RequestVote, TimeoutNow, VoteGranted
-
-NEVER = float("-inf")
 
 FIRST_TURN = 0.25
 """Of a heartbeat: how long the first node waits beyond the minimum when the leader's connection has
 ended. Peers count the minimum from when they heard the leader themselves, which may be later."""
+
+ATTEMPT_TURNS = 2
+"""Heartbeats that an attempt may take before others doubt it: two syncs, and threads that are late.
+"""
 
 
 class Elections:
@@ -40,10 +43,15 @@ class Elections:
         self._ctx, self._identity, self._lease = ctx, identity, lease
         self._lost_writes, self._comparison = lost_writes, comparison
         self.heard_at = NEVER
-        self._voters: tuple[int, set[str]] = (0, set())
+        self._votes: tuple[int, list[str]] = (0, [])
+        """The term, and who has voted for this node in it."""
         self._pre_round = 0
         self._pre_voters: set[str] = set()
         self._pre_won = False
+        self._asked_at = NEVER
+        """When this node asked for the pre-votes that it counts; NEVER: it counts none."""
+        self._put_by: dict[str, PreVote] = {}
+        """The last question of each peer that could not be granted when it came: it may be soon."""
         self._transfer_term = 0
         self.may_stand_now = False
         """Whether this tick has found that this node may stand; the engine asks when its own timer
@@ -74,9 +82,13 @@ class Elections:
         return ctx.now() - heard >= ctx.settings.election_min
 
     def may_campaign(self) -> bool:
-        """Return whether this node may stand: its own candidacy is a vote as well."""
+        """Return whether this node may stand: its own candidacy is a vote as well.
+
+        A learner may not. Asked by a candidate it votes, for it may be a voter in the membership of
+        the candidate, which has entries that it lacks (S25 c; Raft thesis 4.1).
+        """
         ctx, state = self._ctx, self._ctx.state
-        if not self._is_voter:
+        if not self._is_voter or state.node_id not in state.voters.all:
             return False
         if not ctx.on(Switch.S10_STICKY):
             return True
@@ -101,13 +113,14 @@ class Elections:
         """Turn a due campaign into a pre-vote, or put it off, before the engine's timer fires."""
         ctx, state = self._ctx, self._ctx.state
         self.may_stand_now = False
+        self._answer_again()
         if state.is_leader or state.election_deadline >= ctx.now():
             return
         if not state.has_company or not self.may_campaign():
             self._put_off()
         elif (
             self._pre_won
-            or not state.peers
+            or state.voters.is_alone
             or state.transfer_pending
             or not ctx.on(Switch.PRE_VOTE)
         ):
@@ -119,7 +132,7 @@ class Elections:
     def _put_off(self) -> None:
         """Move the election deadline; in the silence of a start, to soon after its end."""
         settings = self._ctx.settings
-        self._pre_won = False
+        self._withdraw()
         if self._identity.is_silent:
             spread = settings.election_max - settings.election_min
             at = self._identity.silent_until + self._ctx.random.random() * spread
@@ -131,21 +144,23 @@ class Elections:
         """Ask for pre-votes, so that a node that cannot win deposes no leader (E-13)."""
         ctx, state, log = self._ctx, self._ctx.state, self._ctx.log
         state.election_deadline = ctx.now() + ctx.election_timeout()
+        self._asked_at = ctx.now()
         self._pre_round += 1
         self._pre_voters = {state.node_id}
         question = PreVote(self._pre_round, state.term + 1, log.last_index, log.last_term)
-        for peer in state.peers:
+        for peer in state.voters.others:
             ctx.ready.send.append((peer, question))
 
     def heard_leader(self) -> None:
         """Restart the election timer, because the leader of this term was heard."""
         state = self._ctx.state
         self.heard_at = self._ctx.now()
+        self._put_by.clear()
         if not state.transfer_pending:
             gone = state.leader is not None and not state.is_connected(state.leader)
             timeout = self._turn() if gone else self._ctx.election_timeout()
             state.election_deadline = self.heard_at + timeout
-            self._pre_won = False
+            self._withdraw()
 
     def connection_ended(self, peer: str) -> None:
         """Stand as early as the rules allow, if `peer` led: its process may have ended.
@@ -172,14 +187,18 @@ class Elections:
         split no votes. A turn is as long as a heartbeat's period: enough to be elected in.
         """
         state, settings = self._ctx.state, self._ctx.settings
-        before = sum(peer < state.node_id for peer in state.peers if peer != state.leader)
+        others = state.voters.others
+        before = sum(peer < state.node_id for peer in others if peer != state.leader)
         timeout = settings.election_min + (before + FIRST_TURN) * settings.heartbeat
         return min(timeout, settings.election_max)
 
     # -- messages ----------------------------------------------------------------------
 
     def on_pre_vote(self, peer: str, ask: PreVote) -> None:
-        """Grant a pre-vote if `peer` may campaign now; tell it the term if its own is old."""
+        """Grant a pre-vote if `peer` may campaign now; tell it the term if its own is old.
+
+        Who grants one gives the peer the time to be elected, and does not stand meanwhile.
+        """
         ctx, state, log = self._ctx, self._ctx.state, self._ctx.log
         if not self._is_voter:
             return
@@ -187,18 +206,58 @@ class Elections:
             if ctx.on(Switch.S10_TERM_NOTICE):
                 ctx.ready.send.append((peer, TermNotice(state.term)))
             return
-        fresh = (ask.last_term, ask.last_index) >= (log.last_term, log.last_index)
-        quiet = ctx.now() - self.heard_at > ctx.settings.election_min
-        if fresh and quiet and not state.is_leader:
-            ctx.ready.send.append((peer, PreVoteGranted(ask.round, ask.term)))
+        asked, own = (ask.last_term, ask.last_index), (log.last_term, log.last_index)
+        if asked < own or state.is_leader:
+            return
+        if not self._is_quiet() or self._goes_first(peer, is_equal=asked == own):
+            self._put_by[peer] = ask
+            return
+        self._withdraw()
+        if not state.transfer_pending:
+            wait = ATTEMPT_TURNS * ctx.settings.heartbeat
+            state.election_deadline = max(state.election_deadline, ctx.now() + wait)
+        ctx.ready.send.append((peer, PreVoteGranted(ask.round, ask.term)))
+
+    def _is_quiet(self) -> bool:
+        """Return whether no leader was heard within the election minimum."""
+        return self._ctx.now() - self.heard_at > self._ctx.settings.election_min
+
+    def _goes_first(self, peer: str, *, is_equal: bool) -> bool:
+        """Return whether this node stands itself, and `peer` has to wait for the outcome.
+
+        Two that granted each other a pre-vote would both stand, each with its own vote, and then
+        wait for a whole timer. So the first by name goes on if their logs are equal, and the other
+        one withdraws. An attempt that is not young any more has failed.
+        """
+        ctx = self._ctx
+        if self._pre_won:
+            return True
+        is_young = ctx.now() - self._asked_at < ATTEMPT_TURNS * ctx.settings.heartbeat
+        return is_young and is_equal and ctx.state.node_id < peer
+
+    def _withdraw(self) -> None:
+        """End the present attempt: count no more pre-votes for it."""
+        self._pre_won, self._asked_at = False, NEVER
+
+    def _answer_again(self) -> None:
+        """Answer the questions that were put by, if no leader was heard since.
+
+        Who asked would ask again only after a whole timer. It had heard the leader for the last
+        time a little earlier than this node, or waits for this node's attempt, which has failed.
+        """
+        if self._put_by and self._is_quiet():
+            asked, self._put_by = self._put_by, {}
+            for peer, ask in asked.items():
+                self.on_pre_vote(peer, ask)
 
     def on_pre_vote_granted(self, peer: str, grant: PreVoteGranted) -> None:
         """Count a pre-vote; campaign as soon as a majority has granted it."""
         state = self._ctx.state
-        if state.is_leader or (grant.round, grant.term) != (self._pre_round, state.term + 1):
+        attempt = (self._pre_round, state.term + 1)
+        if state.is_leader or self._asked_at == NEVER or (grant.round, grant.term) != attempt:
             return
         self._pre_voters.add(peer)
-        if len(self._pre_voters) >= state.majority:
+        if state.voters.have_majority(self._pre_voters):
             self._pre_won = True
             state.election_deadline = 0
 
@@ -211,6 +270,7 @@ class Elections:
     def on_request_vote(self, peer: str, request: RequestVote) -> None:
         """Refuse a vote before the candidate's term is adopted, or let the engine judge it."""
         if self.may_vote(request):
+            self._withdraw()
             self._ctx.state.judge_vote(peer, request)
 
     def on_vote_granted(self, peer: str, vote: VoteGranted) -> None:
@@ -219,12 +279,11 @@ class Elections:
         self._lost_writes.on_vote(peer, vote.term)
         if not state.is_candidate or vote.term != state.term:
             return
-        if not self._ctx.on(Switch.VOTER_ONCE):
-            peer = f"{peer}-{len(self._voters[1])}"
-        if self._voters[0] != vote.term:
-            self._voters = (vote.term, {state.node_id})
-        self._voters[1].add(peer)
-        if len(self._voters[1]) >= state.majority:
+        if self._votes[0] != vote.term:
+            self._votes = (vote.term, [state.node_id])
+        if peer not in self._votes[1] or not self._ctx.on(Switch.VOTER_ONCE):
+            self._votes[1].append(peer)
+        if state.voters.have_majority(self._votes[1]):
             state.become_leader()
 
     def on_timeout_now(self, peer: str, message: TimeoutNow) -> None:

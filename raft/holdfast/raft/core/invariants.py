@@ -77,6 +77,7 @@ class PeerPlace(NamedTuple):
     next: int
     is_new: bool
     """Whether its disk is rebuilding, so that it does not count."""
+    is_voter: bool
 
 
 class Leading(NamedTuple):
@@ -95,6 +96,8 @@ class Leading(NamedTuple):
     evolved: int = 0
     majority: int = 0
     peers: tuple[PeerPlace, ...] = ()
+    open_changes: int = 0
+    """Changes of nodes that this leader has appended and not committed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,7 +263,7 @@ STANDING: Final[tuple[Invariant[Standing], ...]] = (
     ),
     Invariant(
         "only_a_voter_stands",
-        "S10 b, S19",
+        "S10 b, S19, S25 d",
         lambda _, now: not now.stands or now.may_stand,
         lambda _, now: f"this node stands in term {now.term} and has no vote",
     ),
@@ -286,7 +289,7 @@ STANDING: Final[tuple[Invariant[Standing], ...]] = (
 
 
 def _may_count(now: Leading) -> bool:
-    holders = sum(place.matched >= now.commit for place in now.peers)
+    holders = sum(place.is_voter and place.matched >= now.commit for place in now.peers)
     return holders + 1 >= now.majority
 
 
@@ -364,6 +367,21 @@ LEADING: Final[tuple[Invariant[Leading], ...]] = (
             "an acknowledgement of a disk that rebuilds is counted: "
             f"{[each for each in now.peers if each.is_new and each.matched]}"
         ),
+    ),
+    Invariant(
+        "learner_counts_nothing",
+        "S25 c",
+        lambda _, now: all(each.is_voter or not each.matched for each in now.peers),
+        lambda _, now: (
+            "an acknowledgement of a learner is counted: "
+            f"{[each for each in now.peers if each.matched and not each.is_voter]}"
+        ),
+    ),
+    Invariant(
+        "one_change_at_a_time",
+        "S25 b; Raft thesis 4.1",
+        lambda _, now: now.open_changes <= 1,
+        lambda _, now: f"{now.open_changes} changes of nodes are open in term {now.term}",
     ),
 )
 

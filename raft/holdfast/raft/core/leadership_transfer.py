@@ -41,7 +41,7 @@ class LeadershipTransfer:
         to = self._asked
         if to is None:
             return
-        if not state.is_leader or to not in state.peers:
+        if not state.is_leader or to not in state.voters.others:
             self._asked = None
             return
         if proposals.closed_term != state.term:

@@ -12,10 +12,9 @@ from typing import TYPE_CHECKING
 
 from holdfast.raft.api import BarrierPassed, ProbeFailed, ProbePassed
 from holdfast.raft.core.context import Switch
+from holdfast.raft.core.membership.voters import NEVER
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from holdfast.raft.core.context import Context
     from holdfast.raft.messages import Ack
 
@@ -23,7 +22,6 @@ LEASE_SHARE = 0.8
 """Share of a promise that a lease may use; the rest covers clocks that run apart (S10 c)."""
 
 ROUNDS_KEPT = 4096
-NEVER = float("-inf")
 
 
 @dataclass(slots=True)
@@ -62,7 +60,7 @@ class Lease:
         self._sent[self.round] = self._ctx.now()
         if len(self._sent) > ROUNDS_KEPT:
             self._sent.popitem(last=False)
-        if not self._ctx.state.peers:
+        if self._ctx.state.voters.is_alone:
             self._extend()
 
     def echo(self, peer: str, ack: Ack) -> None:
@@ -80,24 +78,24 @@ class Lease:
 
     def _extend(self) -> None:
         own = self._ctx.now() + LEASE_SHARE * self._ctx.settings.election_min
-        until = self._reached((h.bound for h in self._heard.values()), own)
+        bounds = {peer: heard.bound for peer, heard in self._heard.items()}
+        until = self._ctx.state.voters.reached(bounds, own)
         self._until = (self._ctx.state.term, until)
 
-    def _reached(self, values: Iterable[float], own: float) -> float:
-        """Return the value that a majority has reached, this node included with `own`."""
-        others = self._ctx.state.majority - 1
-        ranked = sorted(values, reverse=True)
-        if others == 0:
-            return own
-        return ranked[others - 1] if len(ranked) >= others else NEVER
+    def recount(self) -> None:
+        """Count the promises anew, because other voters count from now on (S25 a)."""
+        if self._ctx.state.is_leader and self.term:
+            self._extend()
 
     def heard_at(self) -> float:
         """Return a time at which a majority was still listening to this leader."""
-        return self._reached((h.sent for h in self._heard.values()), self._ctx.now())
+        sent = {peer: heard.sent for peer, heard in self._heard.items()}
+        return self._ctx.state.voters.reached(sent, self._ctx.now())
 
     def quorum_round(self) -> int:
         """Return the newest round that a majority has heard."""
-        return int(max(0, self._reached((h.round for h in self._heard.values()), self.round)))
+        rounds = {peer: heard.round for peer, heard in self._heard.items()}
+        return int(max(0, self._ctx.state.voters.reached(rounds, self.round)))
 
     def revoke(self) -> None:
         """Revoke the lease for all threads, before anything that ends the leadership (S10 c)."""

@@ -11,9 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from holdfast.raft.core.ready import Changes
-from holdfast.storage.journal.journal import HardState
+from holdfast.raft.membership import ENTRY_KIND
+from holdfast.storage.journal.journal import HardState, NotedMembership
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.raft.core.ready import LogItem
     from holdfast.storage.journal.journal import Identity, Journal, JournalImage
 
@@ -39,6 +42,16 @@ class Log:
         self._hard = image.hard_state
         self._commit = max(image.commit_index, image.anchor[0])
         self._identity = image.identity
+        self._noted = image.membership
+        """The membership as of what is cut off, or of a snapshot that is being received."""
+        self._memberships = [
+            NotedMembership(entry.index, entry.payload[1:].decode())
+            for entry in image.entries
+            if entry.payload[:1] == ENTRY_KIND
+        ]
+        """Those of the entries that are held, in order. All but the last are committed."""
+        self.on_membership: Callable[[], None] = lambda: None
+        """Called when `newest_membership` may have changed."""
         self._durable_last = self._log[-1][1]
         self.changes = Changes()
 
@@ -111,6 +124,26 @@ class Log:
         position = index - self._log[0][1]
         return self._log[position][2] if 0 <= position < len(self._log) else None
 
+    @property
+    def newest_membership(self) -> NotedMembership | None:
+        """The membership of the newest entry that has one, committed or not; None: none had."""
+        return self.membership_at(self.last_index)
+
+    def open_memberships(self, first: int) -> int:
+        """Count the entries of membership from the entry `first` on."""
+        return sum(each.index >= first for each in self._memberships)
+
+    def membership_at(self, index: int) -> NotedMembership | None:
+        """Return the newest membership at or before an entry; None: the log tells none.
+
+        What is noted was committed, so it counts also where the entries that are held end before.
+        """
+        held = (each for each in reversed(self._memberships) if each.index <= index)
+        newest = next(held, None)
+        if newest is None or (self._noted is not None and self._noted.index >= newest.index):
+            return self._noted
+        return newest
+
     # -- changing ------------------------------------------------------------
 
     def append(self, command: bytes, term: int) -> int:
@@ -118,6 +151,9 @@ class Log:
         index = self.last_index + 1
         self._log.append((command, index, term))
         self.changes.entries.append(self._log[-1])
+        if command[:1] == ENTRY_KIND:
+            self._memberships.append(NotedMembership(index, command[1:].decode()))
+            self.on_membership()
         return index
 
     def truncate_from(self, index: int) -> None:
@@ -137,6 +173,9 @@ class Log:
         if index <= self._durable_last:
             self._durable_last = index - 1
             self.changes.note(truncate_from=index)
+        if self._memberships and self._memberships[-1].index >= index:
+            self._memberships = [each for each in self._memberships if each.index < index]
+            self.on_membership()
 
     def cut_to(self, index: int) -> None:
         """Drop the entries up to this one, which a durable snapshot covers."""
@@ -146,6 +185,25 @@ class Log:
         self._log = self._log[position:]
         self.changes.note(cut_to=self._log[0][1:])
         self._log[0] = (NO_OP, *self._log[0][1:])
+        self._fold_memberships(index)
+
+    def _fold_memberships(self, index: int) -> None:
+        """Note the newest membership that was cut off, in the batch that cuts it off (S25 a)."""
+        cut = [each for each in self._memberships if each.index <= index]
+        if cut:
+            self._memberships = self._memberships[len(cut) :]
+            self.note_membership(cut[-1])
+
+    def note_membership(self, told: NotedMembership) -> None:
+        """Note a committed membership that no entry may say; an older one than is noted is not.
+
+        That of a snapshot is noted before the snapshot is installed, so that no crash between the
+        two leaves a state of one membership beside a log of another.
+        """
+        if self._noted is None or told.index > self._noted.index:
+            self._noted = told
+            self.changes.note(membership=told)
+            self.on_membership()
 
     def rebase(self, index: int, term: int) -> None:
         """Continue after an installed snapshot; keep entries that match it and follow it (E-1)."""
@@ -155,6 +213,8 @@ class Log:
             self._log = [(NO_OP, index, term)]
             self._durable_last = index
             self.changes.reset(index, term)
+            self._memberships = []
+            self.on_membership()
         self.set_commit(max(self._commit, index))
 
     def set_commit(self, index: int) -> None:

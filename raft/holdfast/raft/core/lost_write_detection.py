@@ -21,7 +21,7 @@ from holdfast.raft.messages import Ack, Recall, Recalled, VoteGranted, Witness
 if TYPE_CHECKING:
     from holdfast.raft.api import Notes
     from holdfast.raft.core.context import Context
-    from holdfast.raft.core.node_identity import NodeIdentity
+    from holdfast.raft.core.membership.node_identity import NodeIdentity
     from holdfast.raft.messages import Append, Message
 
 logger = logging.getLogger(__name__)
@@ -68,10 +68,13 @@ class LostWriteDetection:
     def __init__(self, ctx: Context, notes: Notes) -> None:
         """Load what an earlier process noted."""
         self._ctx, self._notes = ctx, notes
-        known = _read(notes.read())
-        self._of = {peer: known.get(peer, _Remembered()) for peer in ctx.state.peers}
+        self._of = _read(notes.read())
         self._next_at = self._save_at = 0.0
         self._changed = False
+
+    def _about(self, peer: str) -> _Remembered:
+        """Return what is remembered of a peer, however new it is to the cluster."""
+        return self._of.setdefault(peer, _Remembered())
 
     def on_ack(self, peer: str, ack: Ack) -> None:
         """Remember what a follower's ack says is durable; ignore acks of another term."""
@@ -93,12 +96,12 @@ class LostWriteDetection:
 
         It tells in case it is not there to be asked later.
         """
-        if witness.node in self._of and witness.node != peer:
+        if witness.node in self._ctx.state.peers and witness.node != peer:
             self._note(witness.node, witness.incarnation, (witness.term, witness.index))
 
     def on_vote(self, peer: str, term: int) -> None:
         """Remember the vote that the peer gave to this candidate in `term`."""
-        remembered = self._of[peer]
+        remembered = self._about(peer)
         remembered.vote_term = max(remembered.vote_term, term)
         remembered.ever_voted = max(remembered.ever_voted, term)
         self._changed = True
@@ -109,7 +112,7 @@ class LostWriteDetection:
         A term has one leader, whose messages come in order; those of an earlier leader may come
         late.
         """
-        remembered = self._of[peer]
+        remembered = self._about(peer)
         if incarnation and remembered.incarnation not in {"", incarnation}:
             if incarnation in remembered.former or held[0] < remembered.held[0]:
                 return
@@ -129,7 +132,8 @@ class LostWriteDetection:
         if not ctx.state.is_leader or ctx.now() < self._next_at:
             return
         self._next_at = ctx.now() + ctx.settings.heartbeat
-        for node, remembered in self._of.items():
+        for node in ctx.state.peers:
+            remembered = self._about(node)
             if remembered.told != remembered.held:
                 remembered.told = remembered.held
                 word = Witness(node, remembered.incarnation, *remembered.held)
@@ -147,7 +151,7 @@ class LostWriteDetection:
         self._notes.close()
 
     def _tell_others(self, node: str, word: Witness) -> None:
-        for peer in self._of:
+        for peer in self._ctx.state.peers:
             if peer != node:
                 self._ctx.ready.send.append((peer, word))
 
@@ -158,7 +162,7 @@ class LostWriteDetection:
         held, or it was put back. Of an unknown disk nothing is known, and the answer says so: what
         is remembered of another disk is no answer.
         """
-        remembered = self._of[peer]
+        remembered = self._about(peer)
         if incarnation in remembered.former:
             word = Recalled(incarnation, *remembered.ever, remembered.ever_voted)
         elif not incarnation or remembered.incarnation in {"", incarnation}:
@@ -222,11 +226,11 @@ class Comparison:
     @property
     def is_done(self) -> bool:
         """Whether enough peers have answered for this node to vote or stand."""
-        if not self._needed or not self._silent:
-            return True
         state = self._ctx.state
-        answered = len(state.peers) - len(self._silent)
-        return answered >= state.majority - 1 and self._ctx.now() >= self._patient_until
+        if not self._needed or not self._silent.intersection(state.peers):
+            return True
+        answered = {state.node_id, *state.peers} - self._silent
+        return state.voters.have_majority(answered) and self._ctx.now() >= self._patient_until
 
     def tick(self) -> None:
         """Ask the peers that have not answered, once per heartbeat period."""
@@ -234,7 +238,7 @@ class Comparison:
         if not self._needed or not self._silent or ctx.now() < self._next_at:
             return
         self._next_at = ctx.now() + ctx.settings.heartbeat
-        for peer in sorted(self._silent):
+        for peer in sorted(self._silent.intersection(ctx.state.peers)):
             ctx.ready.send.append((peer, Recall(self._identity.incarnation)))
 
     def shown(self, peer: str, message: Message) -> None:

@@ -1,7 +1,8 @@
 """Proposals: bound to a term (S1), answered or handed on as unknown when the leadership ends (S5).
 
-Commands are a kind byte and, for proposals, the term in which the payload was decided. These two
-kinds are all there is: membership changes, code versions and pickled calls do not exist here (E-8).
+Commands are a kind byte and, for proposals, the term in which the payload was decided, or, for a
+change of nodes, the membership (S25). These three kinds are all there is: the stock engine's own
+changes of membership, code versions and pickled calls do not exist here (E-8).
 A follower refuses instead of forwarding (E-9).
 """
 
@@ -18,8 +19,11 @@ from typing import TYPE_CHECKING
 from holdfast.raft.api import EntryTooLarge, Overloaded, ProposalId, Refused
 from holdfast.raft.core.context import Switch
 from holdfast.raft.core.log import NO_OP
+from holdfast.raft.membership import ENTRY_KIND, Change, ChangeRefused
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.raft.core.context import Context
 
 RAW = 0x10
@@ -37,7 +41,7 @@ def unpack_command(command: bytes) -> tuple[int, bytes] | None:
 
     Raises ValueError for a kind that this version does not write.
     """
-    if command == NO_OP:
+    if command == NO_OP or command[:1] == ENTRY_KIND:
         return None
     if len(command) < HEAD_BYTES or command[0] != RAW:
         raise ValueError(f"an entry of kind {command[:1].hex()} was not written by this version")
@@ -50,6 +54,8 @@ class Proposal:
 
     id: ProposalId
     size: int
+    change: Change | None = None
+    """A change of nodes: its entry is made when it is stamped, of the membership then in force."""
 
 
 class Proposals:
@@ -64,6 +70,8 @@ class Proposals:
         self._numbers = itertools.count(1)
         self._orphans: dict[int, tuple[int, ProposalId]] = {}
         self.closed_term = 0
+        self.judge_change: Callable[[Change], bytes]
+        """Makes the entry of a change, or raises ChangeRefused. Set by who makes the concerns."""
 
     def put(self, payload: bytes, term: int) -> ProposalId:
         """Queue a payload. Raises Overloaded or EntryTooLarge: nothing was proposed. Any thread."""
@@ -78,6 +86,15 @@ class Proposals:
             proposal = Proposal(ProposalId(term, next(self._numbers)), size)
             self._queue.append((pack_command(payload, term), proposal))
             self._queued_bytes += size
+        return proposal.id
+
+    def put_change(self, change: Change, term: int) -> ProposalId:
+        """Queue a change of nodes (S25). Raises Overloaded: nothing was proposed. Any thread."""
+        with self._lock:
+            if len(self._queue) >= self._ctx.settings.proposals_max:
+                raise Overloaded("the queue of proposals is full: nothing was proposed, try later")
+            proposal = Proposal(ProposalId(term, next(self._numbers)), 0, change)
+            self._queue.append((b"", proposal))
         return proposal.id
 
     def __len__(self) -> int:
@@ -106,10 +123,18 @@ class Proposals:
                 command, proposal = self._queue.popleft()
                 self._queued_bytes -= proposal.size
             reason = self._refusal(proposal)
+            if reason is None and proposal.change is not None:
+                command, reason = self._judged(proposal.change)
             if reason is None:
                 self._stamped_bytes += proposal.size
                 return command, proposal
             self._ctx.ready.apply.append(Refused(proposal.id, reason, self._ctx.state.leader))
+
+    def _judged(self, change: Change) -> tuple[bytes, str | None]:
+        try:
+            return self.judge_change(change), None
+        except ChangeRefused as refused:
+            return b"", str(refused)
 
     def _is_backed_up(self) -> bool:
         """Whether more entries would only fill memory: too much in the log is not handed over."""

@@ -62,7 +62,10 @@ class Changes:
         """Make the log empty after this entry, and drop the changes to the entries it had."""
         held = self.batch
         self.batch = JournalBatch(
-            reset_to=(index, term), hard_state=held.hard_state, identity=held.identity
+            reset_to=(index, term),
+            hard_state=held.hard_state,
+            identity=held.identity,
+            membership=held.membership,
         )
         self.entries = []
 

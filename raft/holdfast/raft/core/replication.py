@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import SnapshotFailed
 from holdfast.raft.core.context import Switch
+from holdfast.raft.core.membership.catch_up import CatchUp
+from holdfast.raft.core.membership.voters import NEVER
 from holdfast.raft.core.snapshot_transfer import OutStream, slices
 from holdfast.raft.messages import (
     ITEMS_MAX,
@@ -28,8 +30,8 @@ from holdfast.raft.messages import (
 if TYPE_CHECKING:
     from holdfast.raft.api import SnapshotSource
     from holdfast.raft.core.context import Context
-    from holdfast.raft.core.learners import Learners
     from holdfast.raft.core.lease import Lease, Probes
+    from holdfast.raft.core.membership.rebuild import RebuildingDisks
     from holdfast.raft.core.snapshot_transfer import Piece
 
 logger = logging.getLogger(__name__)
@@ -50,6 +52,10 @@ class Progress:
     """The long entry or snapshot that is being sent."""
     retry_at: float = 0.0
     """When a snapshot may be opened again: seconds of the boot clock."""
+    heard_at: float = NEVER
+    """When it last answered: boot clock, seconds."""
+    round: CatchUp = field(default_factory=CatchUp)
+    """How far behind a learner is."""
     incarnation: str = ""
     """The peer's disk."""
     retreats: dict[int, float] = field(default_factory=dict)
@@ -99,19 +105,35 @@ class Replication:
         ctx: Context,
         lease: Lease,
         probes: Probes,
-        learners: Learners,
+        rebuilding: RebuildingDisks,
         snapshots: SnapshotSource,
     ) -> None:
         """Start as a node that does not lead."""
         self._ctx, self._lease, self._probes = ctx, lease, probes
-        self._learners, self._snapshots = learners, snapshots
+        self._rebuilding, self._snapshots = rebuilding, snapshots
         self.progress: dict[str, Progress] = {}
 
     def begin_to_lead(self) -> None:
         """Assume that every peer has the whole log; resets correct that."""
         start = self._ctx.log.last_index + 1
-        self._learners.clear()
+        self._rebuilding.clear()
         self.progress = {peer: Progress(next=start) for peer in self._ctx.state.peers}
+
+    def adopt(self) -> None:
+        """Go on with the nodes of another membership, as leader (S25).
+
+        A node that is in it no more is sent nothing more, not even the entry that says so: it could
+        vote by no other membership than one that has it. Of a learner that becomes a voter counts
+        what it has acknowledged.
+        """
+        state, log = self._ctx.state, self._ctx.log
+        if not state.is_leader:
+            return
+        known, start = self.progress, log.last_index + 1
+        self.progress = {peer: known.get(peer) or Progress(next=start) for peer in state.peers}
+        for peer in state.voters.others:
+            if not self._rebuilding.is_new(peer):
+                state.set_matched(peer, max(state.matched(peer), self.progress[peer].acked))
 
     def connection_changed(self, peer: str) -> None:
         """Continue after the last acknowledged entry, because messages under way may be lost."""
@@ -191,7 +213,7 @@ class Replication:
         previous, term = progress.next - 1, log.term_at(progress.next - 1)
         if term is None:
             previous, term = 0, 0
-        admit = self._learners.admission(peer)
+        admit = self._rebuilding.admission(peer)
         head = (state.term, self._lease.round, state.commit_index)
         self._ctx.ready.at_once.append((peer, Append(*head, previous, term, admit, entries)))
 
@@ -226,31 +248,44 @@ class Replication:
         state, lease = self._ctx.state, self._lease
         head = state.term, lease.round
         if not stream.total:
-            return SnapshotChunk(
+            chunk = SnapshotChunk(
                 *head, stream.index, stream.term, piece.offset, piece.last, piece.data
             )
+            return chunk if piece.offset else self._with_membership(chunk)
         previous = stream.index - 1
         before = self._ctx.log.term_at(previous) or 0
         place = (state.commit_index, previous, before, stream.term, stream.total)
         return EntryChunk(*head, *place, piece.offset, piece.data)
+
+    def _with_membership(self, chunk: SnapshotChunk) -> SnapshotChunk:
+        """Return the first piece of a snapshot with the membership as of it (S25 a)."""
+        noted = self._ctx.log.membership_at(chunk.index)
+        if noted is None:
+            return chunk
+        return replace(chunk, membership_index=noted.index, membership=noted.text)
 
     # -- answers ---------------------------------------------------------------------
 
     def on_ack(self, peer: str, ack: Ack) -> None:
         """Count an ack of this term if its disk counts; continue sending in any case."""
         state = self._ctx.state
+        if peer not in state.peers:
+            return  # a removed node: what it still has to say has no weight (S25 e)
         if ack.term > state.term:
             state.adopt_term(ack.term)
         if not state.is_leader or (ack.term != state.term and self._ctx.on(Switch.ACK_TERM)):
             return
-        counts = self._learners.counts(peer, ack)
+        counts = self._rebuilding.counts(peer, ack)
         if not counts and ack.stage == "member":
             return
         progress = self.progress[peer]
         self._watch_incarnation(progress, ack)
         self._note_progress(progress, ack)
-        if counts:
-            state.note_answer(peer, self._ctx.now())
+        progress.heard_at = self._ctx.now()
+        if peer not in state.voters.all:
+            progress.round.note(progress.acked, self._ctx.log.last_index, progress.heard_at)
+        elif counts:
+            state.note_answer(peer, progress.heard_at)
             state.set_matched(peer, max(state.matched(peer), progress.acked))
             self._lease.echo(peer, ack)
         self._feed(peer)

@@ -70,8 +70,7 @@ class StateDigests:
         others = [node for node, digest in digests.items() if digest != mine]
         if not others:
             return
-        values = list(digests.values())
-        if any(values.count(digests[node]) >= self._ctx.state.majority for node in others):
+        if any(self._is_majoritys(digests[node], digests) for node in others):
             raise EngineStopped(
                 f"the state at index {index} differs from the majority's ({', '.join(others)}): "
                 "this node stops before it tells anybody anything wrong. Keep its data directory "
@@ -82,3 +81,8 @@ class StateDigests:
             index,
             {node: digest.hex()[:16] for node, digest in digests.items()},
         )
+
+    def _is_majoritys(self, digest: bytes, digests: dict[str, bytes]) -> bool:
+        """Return whether a majority of the voters has this digest."""
+        same = [node for node, theirs in digests.items() if theirs == digest]
+        return self._ctx.state.voters.have_majority(same)

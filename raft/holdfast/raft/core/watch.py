@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from holdfast.raft.api import SnapshotSource
     from holdfast.raft.core.apply import Delivery
     from holdfast.raft.core.context import Context
-    from holdfast.raft.core.learners import Learners
     from holdfast.raft.core.lease import Lease
-    from holdfast.raft.core.node_identity import NodeIdentity
+    from holdfast.raft.core.membership.node_identity import NodeIdentity
+    from holdfast.raft.core.membership.rebuild import RebuildingDisks
     from holdfast.raft.core.proposals import Proposals
     from holdfast.raft.core.replication import Replication
 
@@ -45,7 +45,7 @@ class Watch:
         delivery: Delivery,
         proposals: Proposals,
         replication: Replication,
-        learners: Learners,
+        rebuilding: RebuildingDisks,
         snapshots: SnapshotSource,
     ) -> None:
         """Start without earlier values.
@@ -54,7 +54,7 @@ class Watch:
         """
         self._ctx, self._identity, self._lease = ctx, identity, lease
         self._delivery, self._proposals = delivery, proposals
-        self._replication, self._learners, self._snapshots = replication, learners, snapshots
+        self._replication, self._rebuilding, self._snapshots = replication, rebuilding, snapshots
         self._is_on = ctx.switches == ALL
         self._before: tuple[float, Positions, Standing, Leading] | None = None
 
@@ -112,7 +112,9 @@ class Watch:
         term, leader = state.term, state.leader
         stands = leads or state.is_candidate
         led_by = self._before[2].led_by if self._before else (0, "")
-        may_stand = not stands or (identity.is_member and not identity.is_silent)
+        may_stand = not stands or (
+            identity.is_member and not identity.is_silent and self._ctx.node_id in state.voters.all
+        )
         return Standing(
             self._ctx.node_id,
             term,
@@ -142,10 +144,12 @@ class Watch:
             commit,
             log.term_at(commit),
             self._delivery.evolved_index,
-            state.majority,
+            state.voters.majority,
             tuple(map(self._place, state.peers)),
+            log.open_memberships(max(commit + 1, state.own_no_op or 0)),
         )
 
     def _place(self, peer: str) -> PeerPlace:
         matched, progress = self._ctx.state.matched(peer), self._replication.progress[peer]
-        return PeerPlace(peer, matched, progress.acked, progress.next, self._learners.is_new(peer))
+        rebuilds, votes = self._rebuilding.is_new(peer), peer in self._ctx.state.voters.all
+        return PeerPlace(peer, matched, progress.acked, progress.next, rebuilds, votes)

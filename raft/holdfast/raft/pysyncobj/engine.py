@@ -10,7 +10,14 @@ import itertools
 import logging
 from typing import TYPE_CHECKING
 
-from holdfast.raft.api import EngineStopped, PeerStatus, ProposalId, Status, Stopped
+from holdfast.raft.api import (
+    EngineStopped,
+    NodeRemoved,
+    PeerStatus,
+    ProposalId,
+    Status,
+    Stopped,
+)
 from holdfast.raft.core.context import ALL, Switch
 from holdfast.raft.messages import (
     Ack,
@@ -23,6 +30,7 @@ from holdfast.raft.messages import (
     PreVoteGranted,
     Recall,
     Recalled,
+    Removed,
     RequestVote,
     SnapshotChunk,
     StateDigest,
@@ -42,6 +50,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from holdfast.raft.api import Item, Notes, Park, Settings, SnapshotSource, Transport
+    from holdfast.raft.membership import Change
     from holdfast.storage.journal.journal import Journal
 
 logger = logging.getLogger(__name__)
@@ -77,7 +86,6 @@ class Engine:
         check_pin()
         self._clock = clock
         engine_state.use_clock(clock)
-        self._peers = frozenset(peers)
         self.overlay = Overlay(
             Setup(
                 node_id=node_id,
@@ -120,6 +128,7 @@ class Engine:
             Witness: o.lost_writes.on_witness,
             Hello: self._on_hello,
             StateDigest: o.state_digests.on_digest,
+            Removed: o.removals.on_removed,
         }
         return handlers
 
@@ -169,14 +178,14 @@ class Engine:
         self._stopped = f"the replicated log stopped: {type(error).__name__}: {error}"
         # A disk's failure says what and what to do; anything else is a defect, and where it was.
         # The simulator takes an alarm for a verdict.
-        told = None if isinstance(error, StorageError) else error
-        alarm = "" if isinstance(error, JournalFailed) else "alarm: "
+        told = None if isinstance(error, StorageError | NodeRemoved) else error
+        alarm = "" if isinstance(error, JournalFailed | NodeRemoved) else "alarm: "
         logger.critical("%s%s", alarm, self._stopped, exc_info=told)
         self.overlay.apply_queue.push([Stopped(self._stopped)])
 
     def on_message(self, peer: str, message: Message) -> None:
         """Handle a message (TransportHandler)."""
-        if self._stopped is None and peer in self._peers:
+        if self._stopped is None and self.overlay.removals.hears(peer, message):
             engine_state.use_clock(self._clock)
             self._handlers[type(message)](peer, message)
 
@@ -217,6 +226,18 @@ class Engine:
         self.overlay.waker.wake()
         return proposal
 
+    def change(self, change: Change, term: int) -> ProposalId:
+        """Propose a change of nodes, as leader of `term` (S25).
+
+        Its fate is an item, as that of a payload. Raises Overloaded, EngineStopped: then nothing
+        was proposed. Every node of the cluster must be able to read the entry: the caller knows.
+        """
+        if self._stopped is not None:
+            raise EngineStopped(self._stopped)
+        proposal = self.overlay.proposals.put_change(change, term)
+        self.overlay.waker.wake()
+        return proposal
+
     def lease_valid(self, now: float) -> int:
         """Return the term whose applied state may be read at `now` (this engine's clock), or 0."""
         return self.overlay.lease.valid(now)
@@ -243,8 +264,9 @@ class Engine:
 
     def transfer(self, to: str) -> None:
         """Hand the leadership over, if this node leads and `to` can be brought up to date."""
-        if to not in self._peers:
-            raise ValueError(f"{to!r} is not a peer of this node: {sorted(self._peers)}")
+        others = self.overlay.state.voters.others
+        if to not in others:
+            raise ValueError(f"{to!r} cannot lead instead of this node, only {list(others)}")
         self.overlay.transfer.ask(to)
         self.overlay.waker.wake()
 
@@ -292,6 +314,8 @@ class Engine:
             current_at=o.appending.current[0],
             current_index=o.appending.current[1],
             ticks=self._ticks,
+            membership=o.in_force.now,
+            membership_index=o.in_force.index,
         )
 
     def _peer_status(self, peer: str) -> PeerStatus:
@@ -303,5 +327,9 @@ class Engine:
             acked_index=progress.acked if progress else 0,
             next_index=progress.next if progress else 0,
             streaming=bool(progress and progress.stream and not progress.stream.total),
-            counted=progress is not None and not o.learners.is_new(peer),
+            counted=progress is not None and self._counts(peer),
         )
+
+    def _counts(self, peer: str) -> bool:
+        o = self.overlay
+        return peer in o.state.voters.all and not o.rebuilding.is_new(peer)

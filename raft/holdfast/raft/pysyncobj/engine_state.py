@@ -15,9 +15,12 @@ import pysyncobj.syncobj
 from pysyncobj.node import Node
 from pysyncobj.syncobj import SyncObj
 
+from holdfast.raft.core.membership.voters import Voters
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from holdfast.raft.membership import Membership
     from holdfast.raft.messages import RequestVote
 
 FOLLOWER, CANDIDATE, LEADER = 0, 1, 2
@@ -48,17 +51,36 @@ def use_clock(now: Callable[[], float]) -> None:
 class EngineState:
     """The state that the engine and the overlay share. Tick thread only, unless said otherwise."""
 
-    def __init__(self, engine: SyncObj, node_id: str, peers: tuple[str, ...]) -> None:
+    def __init__(self, engine: SyncObj, node_id: str, membership: Membership) -> None:
         """Keep the engine, which may still be under construction; nothing is read yet."""
         self._engine = engine
         self.node_id = node_id
-        self.peers = tuple(sorted(peers))
-        self._nodes = {peer: Peer(peer) for peer in (*self.peers, node_id)}
+        self._nodes = {node_id: Peer(node_id)}
+        self.begin_with(membership)
+
+    def begin_with(self, membership: Membership) -> None:
+        """Take the membership that the engine is made with."""
+        self.peers = tuple(name for name in membership.names if name != self.node_id)
+        self.voters = Voters.of(self.node_id, membership.voter_names)
+
+    def adopt(self, membership: Membership, now: float) -> None:
+        """Let the engine count the voters of another membership (S25 a).
+
+        It counts itself, too: a leader that is no voter would count once too often. There is none
+        (`invariants`). Of a new voter nothing is counted yet; check-quorum gives
+        it time from `now` on.
+        """
+        before = self._engine._SyncObj__otherNodes
+        self.begin_with(membership)
+        self._engine._SyncObj__otherNodes = set(self.nodes)
+        for node in self._engine._SyncObj__otherNodes - before:
+            self._engine._SyncObj__raftMatchIndex[node] = 0
+            self._engine._SyncObj__lastResponseTime[node] = now
 
     @property
     def nodes(self) -> list[Peer]:
-        """The peers as the engine's nodes."""
-        return [self._nodes[peer] for peer in self.peers]
+        """The other voters as the engine's nodes."""
+        return [self.node(peer) for peer in self.voters.others]
 
     @property
     def own_node(self) -> Peer:
@@ -67,12 +89,10 @@ class EngineState:
 
     def node(self, peer: str) -> Peer:
         """Return the engine's node for a peer."""
-        return self._nodes[peer]
-
-    @property
-    def majority(self) -> int:
-        """The smallest number of nodes that is more than half of the cluster."""
-        return (len(self.peers) + 1) // 2 + 1
+        found = self._nodes.get(peer)
+        if found is None:
+            found = self._nodes[peer] = Peer(peer)
+        return found
 
     # -- role and term -------------------------------------------------------
 
@@ -104,7 +124,7 @@ class EngineState:
     def follow(self, leader: str | None) -> None:
         """Be a follower of `leader`, if known."""
         self._engine._SyncObj__setState(FOLLOWER)
-        self._engine._SyncObj__raftLeader = self._nodes[leader] if leader else None
+        self._engine._SyncObj__raftLeader = self.node(leader) if leader else None
 
     def adopt_term(self, term: int) -> None:
         """Adopt a higher term that a peer told, and step down."""
@@ -117,7 +137,7 @@ class EngineState:
 
     def _engine_message(self, peer: str, message: dict[str, object]) -> None:
         """Give a message to the stock handler, whose kept parts act on it."""
-        SyncObj._SyncObj__onMessageReceived(self._engine, self._nodes[peer], message)
+        SyncObj._SyncObj__onMessageReceived(self._engine, self.node(peer), message)
 
     # -- elections -----------------------------------------------------------
 
@@ -155,7 +175,7 @@ class EngineState:
 
     def send_timeout_now(self, peer: str) -> None:
         """Tell a peer that has the whole log to take over."""
-        self._engine.transferLeadership(self._nodes[peer])
+        self._engine.transferLeadership(self.node(peer))
 
     # -- indexes -------------------------------------------------------------
 
@@ -184,26 +204,26 @@ class EngineState:
 
     def matched(self, peer: str) -> int:
         """Return the index that the commit rule counts for a peer."""
-        return self._engine._SyncObj__raftMatchIndex.get(self._nodes[peer], 0)
+        return self._engine._SyncObj__raftMatchIndex.get(self.node(peer), 0)
 
     def set_matched(self, peer: str, index: int) -> None:
         """Set the index that the commit rule counts for a peer."""
-        self._engine._SyncObj__raftMatchIndex[self._nodes[peer]] = index
+        self._engine._SyncObj__raftMatchIndex[self.node(peer)] = index
 
     def note_answer(self, peer: str, at: float) -> None:
         """Note for check-quorum that a peer answered at `at`, in seconds of the boot clock."""
-        self._engine._SyncObj__lastResponseTime[self._nodes[peer]] = at
+        self._engine._SyncObj__lastResponseTime[self.node(peer)] = at
 
     # -- links, heartbeats, queue --------------------------------------------
 
     def is_connected(self, peer: str) -> bool:
         """Return whether messages to the peer pass, as far as the transport knows."""
-        return self._nodes[peer] in self._engine._SyncObj__connectedNodes
+        return self.node(peer) in self._engine._SyncObj__connectedNodes
 
     @property
     def has_company(self) -> bool:
-        """Whether an election makes sense: some peer is connected, or there is none at all."""
-        return not self.peers or bool(self._engine._SyncObj__connectedNodes)
+        """Whether an election makes sense: another voter is connected, or there is none at all."""
+        return self.voters.is_alone or any(map(self.is_connected, self.voters.others))
 
     @property
     def heartbeat_at(self) -> float:

@@ -23,15 +23,19 @@ from holdfast.raft.core.completion import Completion
 from holdfast.raft.core.context import Context, Switch
 from holdfast.raft.core.elections import Elections
 from holdfast.raft.core.leadership_transfer import LeadershipTransfer
-from holdfast.raft.core.learners import Forming, Leaderless, Learners, Rebuild
 from holdfast.raft.core.lease import Lease, Probes
 from holdfast.raft.core.lost_write_detection import Comparison, LostWriteDetection
-from holdfast.raft.core.node_identity import NodeIdentity
+from holdfast.raft.core.membership.changes import MembershipChanges
+from holdfast.raft.core.membership.in_force import MembershipInForce
+from holdfast.raft.core.membership.node_identity import NodeIdentity
+from holdfast.raft.core.membership.rebuild import Forming, Leaderless, Rebuild, RebuildingDisks
+from holdfast.raft.core.membership.removals import Removals
 from holdfast.raft.core.proposals import Proposals
 from holdfast.raft.core.ready import Ready
 from holdfast.raft.core.replication import Replication
 from holdfast.raft.core.state_digests import StateDigests
 from holdfast.raft.core.watch import Watch
+from holdfast.raft.membership import Membership
 from holdfast.raft.pysyncobj.engine_state import LEADER, EngineState, Peer
 from holdfast.raft.pysyncobj.journal_adapter import EngineJournal, adopt_journals
 from holdfast.raft.pysyncobj.transport_adapter import EngineTransport
@@ -76,12 +80,16 @@ class Overlay(SyncObj):
         """Load the journal, determine the identity of this disk, and be ready to tick."""
         adopt_journals()
         mark = setup.snapshots.latest()
-        self.state = EngineState(self, setup.node_id, setup.peers)
         self.journal = EngineJournal(setup.journal)
+        begins_with = Membership.of((setup.node_id, *setup.peers))
+        self.in_force = MembershipInForce(setup.node_id, self.journal, begins_with)
+        self.state = EngineState(self, setup.node_id, self.in_force.now)
         self.ctx = _context(setup, self.state, self.journal)
         self.ready = self.ctx.ready
         self.identity = NodeIdentity(self.ctx, bootstrap=setup.bootstrap, has_state=mark.index > 0)
         _join_log_and_state(self.journal, mark)
+        self.in_force.refresh()
+        self.state.begin_with(self.in_force.now)
         self._transport, self.waker = setup.transport, Waker(self._take_in, setup.park)
         self._assemble(setup)
         super().__init__(
@@ -93,6 +101,8 @@ class Overlay(SyncObj):
         )
         self._poller = self.waker
         self._SyncObj__commandsQueue = self.proposals
+        self.journal.on_membership = self.in_force.refresh
+        self.in_force.listeners.append(self._adopt)
         self.state.handed_index = self.delivery.evolved_index = mark.index
         self.completion.run()
 
@@ -113,11 +123,14 @@ class Overlay(SyncObj):
         self.elections = Elections(
             ctx, self.identity, self.lease, self.lost_writes, self.comparison
         )
-        self.transfer = LeadershipTransfer(ctx, self.lease, self.proposals)
         self.forming = Forming(ctx, self.identity)
         self.leaderless = Leaderless(ctx, self.identity, self.elections, self.forming)
-        self.learners = learners = Learners(ctx)
-        self.replication = Replication(ctx, self.lease, self.probes, learners, setup.snapshots)
+        self.rebuilding = rebuilding = RebuildingDisks(ctx)
+        self.replication = Replication(ctx, self.lease, self.probes, rebuilding, setup.snapshots)
+        self.transfer = LeadershipTransfer(ctx, self.lease, self.proposals)
+        changes = MembershipChanges(ctx, self.in_force, self.replication, rebuilding, self.transfer)
+        self.proposals.judge_change = changes.command_for
+        self.removals = Removals(ctx, self.in_force)
         self.appending = Appending(ctx, self.identity, self.elections, Rebuild(ctx, self.identity))
         snapshots, wake = setup.snapshots, self.waker.wake
         self.installing = Installing(ctx, self.appending, self.delivery, snapshots, wake)
@@ -129,7 +142,7 @@ class Overlay(SyncObj):
             delivery=self.delivery,
             proposals=self.proposals,
             replication=self.replication,
-            learners=learners,
+            rebuilding=rebuilding,
             snapshots=snapshots,
         )
         shown, transfer_of = self.comparison.shown, self.elections.transfer_of
@@ -137,6 +150,12 @@ class Overlay(SyncObj):
             ctx, self.journal, setup.transport, self.apply_queue, self.watch, shown
         )
         self.wire = EngineTransport(self.state, ctx.ready, setup.transport, transfer_of)
+
+    def _adopt(self, membership: Membership) -> None:
+        """Count by another membership from here on: it came into force, or was cut off (S25 a)."""
+        self.state.adopt(membership, self.ctx.now())
+        self.replication.adopt()
+        self.lease.recount()
 
     def _take_in(self) -> None:
         """Take in what arrived, and complete what it asks for."""
@@ -151,6 +170,7 @@ class Overlay(SyncObj):
         self.completion.run()
         self.installing.tick()
         self.state_digests.tick()
+        self.removals.tick()
         self.forming.tick()
         self.leaderless.tick()
         self.identity.lower_promise()
@@ -177,7 +197,7 @@ class Overlay(SyncObj):
         super()._checkCommandsToApply()
         if self.state.is_leader and self.journal.last_index != before:
             self.replication.send_round()
-            if not self.state.peers:
+            if self.state.voters.is_alone:
                 self.waker.wake()  # its own sync commits: no ack will end the wait before a timer
         self.completion.run()
 

@@ -24,35 +24,48 @@ class OpenSockets:
 
     def __init__(self) -> None:
         """Begin without any."""
-        self._open: set[socket.socket] = set()
+        self._open: dict[socket.socket, str] = {}
+        """Each with the fingerprint of the certificate that the other side has shown."""
         self._lock = threading.Lock()
         self._is_closed = False
+        self._refused: frozenset[str] = frozenset()
 
-    def add(self, connection: socket.socket) -> None:
-        """Keep a socket. Raises OSError, and closes it, if all were ended for good."""
+    def add(self, connection: socket.socket, shown: str = "") -> None:
+        """Keep a socket. Raises OSError, and closes it, if it is not to be used any more.
+
+        `shown`: the fingerprint of the other side's certificate, if it is known already.
+        """
         with self._lock:
-            if not self._is_closed:
-                self._open.add(connection)
+            if not self._is_closed and shown not in self._refused:
+                self._open[connection] = shown
                 return
         connection.close()
-        raise OSError("this node is being closed")
+        why = "this node is being closed" if self._is_closed else "its certificate is revoked"
+        raise OSError(why)
 
     def close(self, connection: socket.socket) -> None:
         """Close a socket, which nobody waits on any more."""
         with self._lock:
-            self._open.discard(connection)
+            self._open.pop(connection, None)
         connection.close()
 
     def release(self, connection: socket.socket) -> None:
         """Leave a socket to another owner."""
         with self._lock:
-            self._open.discard(connection)
+            self._open.pop(connection, None)
 
     def end_all(self) -> None:
         """End all waits, for good; each thread closes its own socket."""
         with self._lock:
             self._is_closed = True
             for connection in self._open:
+                end(connection)
+
+    def end_of(self, certificates: frozenset[str]) -> None:
+        """End the waits on sockets whose other sides have shown one of these; keep no such one."""
+        with self._lock:
+            self._refused = certificates
+            for connection in (each for each, shown in self._open.items() if shown in certificates):
                 end(connection)
 
 

@@ -104,6 +104,11 @@ class Outgoing:
         """The bytes of both."""
 
     @property
+    def size(self) -> int:
+        """The bytes that wait until the system takes more."""
+        return self._size
+
+    @property
     def is_waiting(self) -> bool:
         """Whether something waits until the system takes more."""
         return self._size > 0

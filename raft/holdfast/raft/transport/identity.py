@@ -14,7 +14,7 @@ from typing import Final
 from holdfast.raft.api import UNTOLD, Build
 from holdfast.raft.transport.lineage import Lineage
 from holdfast.raft.transport.peer_names import certificate_problem
-from holdfast.raft.transport.tls import Contexts, PeerTls, certificate_of, contexts
+from holdfast.raft.transport.tls import Contexts, PeerTls, certificate_of, contexts, fingerprint_of
 from holdfast.raft.wire.greeting import OURS, Greeting, Versions, version_problem
 
 _SHOWN_CHARACTERS: Final = 100
@@ -42,6 +42,8 @@ class Identity:
         self._build = build
         self.level: Callable[[], int] = lambda: 0
         """Tells the level in force as far as this node knows; 0: it knows of none."""
+        self.revoked: frozenset[str] = frozenset()
+        """Fingerprints of certificates that are refused."""
 
     @property
     def versions(self) -> Versions:
@@ -94,8 +96,20 @@ class Identity:
             return ""
         if not isinstance(connection, ssl.SSLSocket):
             raise TypeError("TLS is configured, and this connection has none")
+        if self.is_revoked(connection):
+            return (
+                f"the certificate of node {peer!r} (fingerprint {fingerprint_of(connection)}) is "
+                "revoked: give that node a new one (`holdfast certs renew`)"
+            )
         pem = certificate_of(connection)
         return certificate_problem(pem, self.cluster_id, peer, accept_old=self.tls.accept_old_names)
+
+    def is_revoked(self, connection: socket.socket) -> bool:
+        """Return whether a connection shows a revoked certificate.
+
+        By the thread that reads the connection: the library does not say that others may ask.
+        """
+        return bool(self.revoked) and fingerprint_of(connection) in self.revoked
 
     def certified_peer(self, connection: socket.socket) -> str | None:
         """Return the peer whose certificate was shown, for one who cannot say who it is."""

@@ -16,6 +16,8 @@ from cryptography.x509.oid import ExtendedKeyUsageOID
 SCHEME: Final = "holdfast://"
 OLD_PREFIX: Final = f"{SCHEME}node/"
 """The prefix of a node's name in certificates of Holdfast 0.1; it names no cluster."""
+_SEGMENTS: Final = 3
+"""Of a node's name behind the scheme: the cluster, `node`, and the node."""
 _UNREADABLE: Final = (
     ValueError,
     x509.DuplicateExtension,
@@ -35,6 +37,13 @@ def node_uri(cluster_id: str, node: str) -> str:
 def old_node_uri(node: str) -> str:
     """Return the URI that a node's certificate had for Holdfast 0.1."""
     return f"{OLD_PREFIX}{node}"
+
+
+def names_a_node(uri: str) -> bool:
+    """Return whether a URI is a node's name, in any cluster, of this version's form or 0.1's."""
+    segments = uri.removeprefix(SCHEME).split("/")
+    named = len(segments) == _SEGMENTS and segments[1] == "node"
+    return uri.startswith(OLD_PREFIX) or (uri.startswith(SCHEME) and named)
 
 
 def certificate_problem(pem: bytes, cluster_id: str, node: str, *, accept_old: bool) -> str:

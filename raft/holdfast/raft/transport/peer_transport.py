@@ -102,6 +102,8 @@ class PeerTransport:
         """Where the engine's thread waits."""
         self._wake: Callable[[], None] = lambda: None
         self._has_new = False
+        self._has_revoked = False
+        """Whether connections that are open may show a certificate that is revoked."""
         self._age_seconds = math.inf
         self._streams: Streams | None = None
         """The engine's thread's own."""
@@ -114,6 +116,10 @@ class PeerTransport:
         """Return what each peer runs by its last greeting, also if it is away now. Any thread."""
         with self._lock:
             return {p: each.build for p, each in self._links.items() if each.build is not None}
+
+    def waiting(self) -> dict[str, int]:
+        """Return the bytes that wait to be sent to each connected peer. Any thread."""
+        return self._streams.waiting() if self._streams is not None else {}
 
     def tell_level(self, level: Callable[[], int]) -> None:
         """Have greetings tell the level in force that `level` returns; 0: none is known."""
@@ -133,6 +139,16 @@ class PeerTransport:
     def replace_tls(self, tls: PeerTls) -> None:
         """Have new connections use other credentials. Any thread. Raises TlsUnusable."""
         self._identity.replace_tls(tls)
+
+    def refuse_certificates(self, revoked: frozenset[str]) -> None:
+        """Refuse peers that show one of these, and end their connections. Any thread.
+
+        `revoked`: all fingerprints that are refused from now on.
+        """
+        self._identity.revoked = revoked
+        self._calls.end_of(revoked)
+        self._has_revoked = True
+        self._wake()
 
     def offer(self, method: str, answer: Answer) -> None:
         """Before `start`: have `answer` serve calls of `method`, one at a time for each peer."""
@@ -180,6 +196,10 @@ class PeerTransport:
         self._streams.tell_of_ended()
         if self._has_new:
             self._take_new(self._streams, now)
+            self._has_revoked = True  # it may have been revoked since the greeting
+        if self._has_revoked:
+            self._has_revoked = False
+            self._streams.end_where(self._identity.is_revoked)
         self._streams.turn(now)
         self._streams.tell_of_ended()
 

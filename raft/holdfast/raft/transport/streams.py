@@ -137,6 +137,10 @@ class Streams:
             self._handler.on_disconnected(peer)
             self._on_down(peer)
 
+    def waiting(self) -> dict[str, int]:
+        """Return the bytes that wait to be sent to each connected peer; for people. Any thread."""
+        return {link.peer: link.size for link in tuple(self._outgoing.values())}
+
     # --- a turn ---
 
     def wait(self, seconds: float) -> None:
@@ -244,6 +248,19 @@ class Streams:
             return
         if link.is_waiting and not waited:
             self._poller.change(link.connection.fileno(), READABLE | WRITABLE)
+
+    def end_where(self, is_refused: Callable[[socket.socket], bool]) -> None:
+        """End the connections that are not to be used any more."""
+        for incoming in [each for each in self._incoming.values() if is_refused(each.connection)]:
+            logger.warning(
+                "the connection from %s is ended: its certificate is revoked", incoming.peer
+            )
+            self._end_incoming(incoming)
+        for outgoing in [each for each in self._outgoing.values() if is_refused(each.connection)]:
+            logger.warning(
+                "the connection to %s is ended: its certificate is revoked", outgoing.peer
+            )
+            self._end(outgoing, ConnectionEnded("its certificate is revoked"))
 
     def close(self) -> None:
         """Close all connections; nobody is told."""

@@ -6,7 +6,10 @@ says. Knows credentials, and neither clusters nor connections.
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
+import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -59,12 +62,18 @@ def contexts(tls: PeerTls) -> Contexts:
     return made
 
 
+def _blocks(bundle: bytes) -> str:
+    """Return what stands between the comments of a bundle, which may be in any language."""
+    found = re.findall(rb"-----BEGIN [^-]*-----.*?-----END [^-]*-----", bundle, re.DOTALL)
+    return b"\n".join(found).decode("ascii", "replace")
+
+
 def _context(tls: PeerTls, protocol: ssl._SSLMethod) -> ssl.SSLContext:
     context = ssl.SSLContext(protocol)
     context.minimum_version = ssl.TLSVersion.TLSv1_3
     context.check_hostname = False
     context.verify_mode = ssl.CERT_REQUIRED
-    context.load_verify_locations(cadata=tls.ca.decode())
+    context.load_verify_locations(cadata=_blocks(tls.ca))
     context.set_alpn_protocols([PEERS, GRPC])
     with _in_memory(tls.certificate + b"\n" + tls.key) as path:
         context.load_cert_chain(path, password=_refuse_encrypted)
@@ -92,3 +101,11 @@ def certificate_of(connection: ssl.SSLSocket) -> bytes:
     """Return what the other side has shown, as PEM bytes."""
     shown = connection.getpeercert(binary_form=True)
     return ssl.DER_cert_to_PEM_cert(shown).encode() if shown else b""
+
+
+def fingerprint_of(connection: socket.socket) -> str:
+    """Return the SHA-256 of what the other side has shown, in hexadecimal; "" if nothing."""
+    shown = (
+        connection.getpeercert(binary_form=True) if isinstance(connection, ssl.SSLSocket) else None
+    )
+    return hashlib.sha256(shown).hexdigest() if shown else ""

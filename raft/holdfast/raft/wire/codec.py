@@ -55,6 +55,7 @@ TABLE: Final[dict[type[m.Message], Form]] = {
     m.Recall: Form("recall", writing.recall, reading.recall),
     m.Recalled: Form("recalled", writing.recalled, reading.recalled),
     m.Witness: Form("witness", writing.witness, reading.witness),
+    m.Removed: Form("removed", writing.removed, reading.removed),
 }
 _WRITERS: Final = {kind: form.write for kind, form in TABLE.items()}
 _READERS: Final = {form.part: form.read for form in TABLE.values()}

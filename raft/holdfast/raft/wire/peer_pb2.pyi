@@ -139,6 +139,7 @@ class Peer(_message.Message):
     RECALL_FIELD_NUMBER: _builtins.int
     RECALLED_FIELD_NUMBER: _builtins.int
     WITNESS_FIELD_NUMBER: _builtins.int
+    REMOVED_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def pre_vote(self) -> Global___PreVote: ...
     @_builtins.property
@@ -171,6 +172,8 @@ class Peer(_message.Message):
     def recalled(self) -> Global___Recalled: ...
     @_builtins.property
     def witness(self) -> Global___Witness: ...
+    @_builtins.property
+    def removed(self) -> Global___Removed: ...
     def __init__(
         self,
         *,
@@ -190,12 +193,13 @@ class Peer(_message.Message):
         recall: Global___Recall | None = ...,
         recalled: Global___Recalled | None = ...,
         witness: Global___Witness | None = ...,
+        removed: Global___Removed | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "append", b"append", "chunk_ack", b"chunk_ack", "entry_chunk", b"entry_chunk", "hello", b"hello", "message", b"message", "pre_vote", b"pre_vote", "pre_vote_granted", b"pre_vote_granted", "recall", b"recall", "recalled", b"recalled", "request_vote", b"request_vote", "snapshot_chunk", b"snapshot_chunk", "state_digest", b"state_digest", "term_notice", b"term_notice", "timeout_now", b"timeout_now", "vote_granted", b"vote_granted", "witness", b"witness"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "append", b"append", "chunk_ack", b"chunk_ack", "entry_chunk", b"entry_chunk", "hello", b"hello", "message", b"message", "pre_vote", b"pre_vote", "pre_vote_granted", b"pre_vote_granted", "recall", b"recall", "recalled", b"recalled", "removed", b"removed", "request_vote", b"request_vote", "snapshot_chunk", b"snapshot_chunk", "state_digest", b"state_digest", "term_notice", b"term_notice", "timeout_now", b"timeout_now", "vote_granted", b"vote_granted", "witness", b"witness"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "append", b"append", "chunk_ack", b"chunk_ack", "entry_chunk", b"entry_chunk", "hello", b"hello", "message", b"message", "pre_vote", b"pre_vote", "pre_vote_granted", b"pre_vote_granted", "recall", b"recall", "recalled", b"recalled", "request_vote", b"request_vote", "snapshot_chunk", b"snapshot_chunk", "state_digest", b"state_digest", "term_notice", b"term_notice", "timeout_now", b"timeout_now", "vote_granted", b"vote_granted", "witness", b"witness"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ack", b"ack", "append", b"append", "chunk_ack", b"chunk_ack", "entry_chunk", b"entry_chunk", "hello", b"hello", "message", b"message", "pre_vote", b"pre_vote", "pre_vote_granted", b"pre_vote_granted", "recall", b"recall", "recalled", b"recalled", "removed", b"removed", "request_vote", b"request_vote", "snapshot_chunk", b"snapshot_chunk", "state_digest", b"state_digest", "term_notice", b"term_notice", "timeout_now", b"timeout_now", "vote_granted", b"vote_granted", "witness", b"witness"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["pre_vote", "pre_vote_granted", "term_notice", "request_vote", "vote_granted", "append", "entry_chunk", "snapshot_chunk", "chunk_ack", "ack", "timeout_now", "hello", "state_digest", "recall", "recalled", "witness"]  # noqa: Y015
+    _WhichOneofReturnType_message: _TypeAlias = _typing.Literal["pre_vote", "pre_vote_granted", "term_notice", "request_vote", "vote_granted", "append", "entry_chunk", "snapshot_chunk", "chunk_ack", "ack", "timeout_now", "hello", "state_digest", "recall", "recalled", "witness", "removed"]  # noqa: Y015
     _WhichOneofArgType_message: _TypeAlias = _typing.Literal["message", b"message"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_message) -> _WhichOneofReturnType_message | None: ...
 
@@ -448,6 +452,8 @@ class SnapshotChunk(_message.Message):
     OFFSET_FIELD_NUMBER: _builtins.int
     LAST_FIELD_NUMBER: _builtins.int
     DATA_SIZE_FIELD_NUMBER: _builtins.int
+    MEMBERSHIP_INDEX_FIELD_NUMBER: _builtins.int
+    MEMBERSHIP_FIELD_NUMBER: _builtins.int
     term: _builtins.int
     round: _builtins.int
     index: _builtins.int
@@ -456,6 +462,8 @@ class SnapshotChunk(_message.Message):
     last: _builtins.int
     data_size: _builtins.int
     """The data are the tail."""
+    membership_index: _builtins.int
+    membership: _builtins.str
     def __init__(
         self,
         *,
@@ -466,10 +474,12 @@ class SnapshotChunk(_message.Message):
         offset: _builtins.int = ...,
         last: _builtins.int = ...,
         data_size: _builtins.int = ...,
+        membership_index: _builtins.int = ...,
+        membership: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data_size", b"data_size", "index", b"index", "index_term", b"index_term", "last", b"last", "offset", b"offset", "round", b"round", "term", b"term"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data_size", b"data_size", "index", b"index", "index_term", b"index_term", "last", b"last", "membership", b"membership", "membership_index", b"membership_index", "offset", b"offset", "round", b"round", "term", b"term"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -709,3 +719,22 @@ class Witness(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___Witness: _TypeAlias = Witness  # noqa: Y015
+
+@_typing.final
+class Removed(_message.Message):
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Removed: _TypeAlias = Removed  # noqa: Y015

@@ -107,10 +107,11 @@ def entry_chunk(peer: pb.Peer, tail: bytes) -> m.EntryChunk:
 def snapshot_chunk(peer: pb.Peer, tail: bytes) -> m.SnapshotChunk:
     part = peer.snapshot_chunk
     term, probe, index, index_term = part.term, part.round, part.index, part.index_term
-    offset = part.offset
-    bound(term | probe | index | index_term | offset)
+    offset, membership_index = part.offset, part.membership_index
+    bound(term | probe | index | index_term | offset | membership_index)
     measure(tail, part.data_size)
-    return m.SnapshotChunk(term, probe, index, index_term, offset, flag(part.last), tail)
+    head = (term, probe, index, index_term, offset, flag(part.last), tail)
+    return m.SnapshotChunk(*head, membership_index, part.membership)
 
 
 def chunk_ack(peer: pb.Peer, tail: bytes) -> m.ChunkAck:
@@ -171,3 +172,9 @@ def witness(peer: pb.Peer, tail: bytes) -> m.Witness:
     measure(tail, 0)
     bound(part.term | part.index)
     return m.Witness(name(part.node), text(part.incarnation), part.term, part.index)
+
+
+def removed(peer: pb.Peer, tail: bytes) -> m.Removed:
+    measure(tail, 0)
+    bound(peer.removed.index)
+    return m.Removed(peer.removed.index)

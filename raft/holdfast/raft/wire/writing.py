@@ -100,6 +100,8 @@ def snapshot_chunk(peer: pb.Peer, message: m.SnapshotChunk) -> Tail:
     part.offset = message.offset
     part.last = 1 if message.last else 0
     part.data_size = len(message.data)
+    part.membership_index = message.membership_index
+    part.membership = message.membership
     return (message.data,)
 
 
@@ -167,4 +169,9 @@ def witness(peer: pb.Peer, message: m.Witness) -> Tail:
     part.incarnation = message.incarnation
     part.term = message.term
     part.index = message.index
+    return ()
+
+
+def removed(peer: pb.Peer, message: m.Removed) -> Tail:
+    peer.removed.index = message.index
     return ()

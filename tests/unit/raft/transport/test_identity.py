@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import ssl
+import threading
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -11,7 +14,7 @@ import pytest
 from holdfast.raft.messages import VoteGranted
 from holdfast.raft.transport.tls import PeerTls, TlsUnusable
 from unit.raft.transport.peer_authority import Authority
-from unit.raft.transport.transports import Nodes, addresses
+from unit.raft.transport.transports import DEADLINE, Nodes, addresses
 
 
 @pytest.fixture
@@ -51,3 +54,58 @@ def test_credentials_that_make_no_tls_leave_those_in_force(nodes: Nodes) -> None
 
     assert nodes.until(lambda: nodes.transports["a"].send("b", VoteGranted(1)))
     assert nodes.until(lambda: nodes.transports["b"].send("a", VoteGranted(1)))
+
+
+def sends(nodes: Nodes, one: str, other: str) -> bool:
+    """Whether one node's messages reach the other, as far as the first can tell."""
+    return nodes.transports[one].send(other, VoteGranted(1))
+
+
+def test_a_revoked_peer_is_cut_off_at_once_and_let_in_again_when_that_is_lifted(
+    nodes: Nodes,
+) -> None:
+    """In both directions, by the node that knows; what is open ends, and nothing new begins."""
+    authority = Authority()
+    at, b = addresses("a", "b"), authority.node("b")
+    nodes.start("a", at["a"], {"b": at["b"]}, tls=authority.node("a"))
+    nodes.start("b", at["b"], {"a": at["a"]}, tls=b)
+    assert nodes.until(lambda: sends(nodes, "a", "b") and sends(nodes, "b", "a"))
+    of_b = hashlib.sha256(ssl.PEM_cert_to_DER_cert(b.certificate.decode())).hexdigest()
+
+    nodes.transports["a"].refuse_certificates(frozenset({of_b}))
+
+    assert nodes.until(lambda: ("b", "down") in nodes.recorders["a"].seen)
+    assert nodes.until(lambda: ("a", "down") in nodes.recorders["b"].seen)
+    assert nodes.until(lambda: bool(nodes.transports["b"].troubles()))
+    told = " ".join(nodes.transports["b"].troubles())
+    assert f"fingerprint {of_b}) is revoked" in told
+    assert not sends(nodes, "a", "b")
+    assert not sends(nodes, "b", "a")
+
+    nodes.transports["a"].refuse_certificates(frozenset())
+
+    assert nodes.until(lambda: sends(nodes, "a", "b") and sends(nodes, "b", "a"))
+
+
+def test_a_call_beside_the_log_ends_when_its_certificate_is_revoked(nodes: Nodes) -> None:
+    """It may take minutes: a snapshot, a segment."""
+    authority, answered = Authority(), threading.Event()
+    at, b = addresses("a", "b"), authority.node("b")
+
+    def answer(_request: bytes) -> Iterator[bytes]:
+        yield b"first"
+        answered.wait(DEADLINE)
+        yield b"second"
+
+    nodes.start("a", at["a"], {"b": at["b"]}, tls=authority.node("a"))
+    nodes.start("b", at["b"], {"a": at["a"]}, tls=b, offers={"m": answer})
+    assert nodes.until(lambda: sends(nodes, "a", "b") and sends(nodes, "b", "a"))
+    of_b = hashlib.sha256(ssl.PEM_cert_to_DER_cert(b.certificate.decode())).hexdigest()
+    chunks = nodes.transports["a"].call("b", "m", b"")
+    assert nodes.meanwhile(lambda: next(chunks)) == b"first"
+
+    nodes.transports["a"].refuse_certificates(frozenset({of_b}))
+
+    with pytest.raises(OSError, match="b does not answer m"):
+        nodes.meanwhile(lambda: next(chunks))
+    answered.set()

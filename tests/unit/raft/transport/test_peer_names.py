@@ -6,7 +6,13 @@ from itertools import combinations
 
 import pytest
 
-from holdfast.raft.transport.peer_names import missing_name, node_uri, uris_of
+from holdfast.raft.transport.peer_names import (
+    missing_name,
+    names_a_node,
+    node_uri,
+    old_node_uri,
+    uris_of,
+)
 from unit.raft.transport.peer_authority import Authority, new_names, old_names
 
 ODD = [
@@ -33,6 +39,15 @@ def test_no_two_nodes_of_two_clusters_share_a_name() -> None:
     names = [node_uri(cluster, node) for cluster in ("c", "C", "c/node") for node in ODD]
 
     assert not [pair for pair in combinations(names, 2) if len(set(pair)) == 1]
+
+
+@pytest.mark.parametrize("node", ODD[:-2])
+def test_a_nodes_name_is_told_from_a_clients(node: str) -> None:
+    """A client may have `node/` somewhere in its name, and slashes; a node's are encoded."""
+    assert names_a_node(node_uri("c/node", node))
+    assert names_a_node(old_node_uri(node))
+    for uri in ("holdfast://client/eu-node/x", "holdfast://c/client/node/a", "spiffe://c/node/a"):
+        assert not names_a_node(uri)
 
 
 def test_what_a_certificate_lacks_is_named_as_openssl_writes_it() -> None:

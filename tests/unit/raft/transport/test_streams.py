@@ -182,6 +182,9 @@ def test_a_peer_that_reads_nothing_costs_a_bounded_queue_and_then_its_connection
         count += 1
         assert count < 1_000
     assert node.streams.send("other", b"m")
+    waiting = node.streams.waiting()
+    assert 1_000_000 < waiting["deaf"] <= 1 << 20
+    assert waiting["other"] == 0
     node.turn(PING_SECONDS)
     node.turn(PING_SECONDS + PONG_SECONDS / 2)
     assert node.downs == []

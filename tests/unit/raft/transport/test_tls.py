@@ -47,6 +47,14 @@ def test_nodes_speak_tls_1_3_and_nothing_older() -> None:
             handshake(*pair)
 
 
+def test_a_bundle_may_have_comments_in_any_language() -> None:
+    """Bundles name who signs in front of each certificate; OpenSSL skips that, in files."""
+    authority = Authority()
+    other = authority.node("b")
+    named = replace(other, ca="# Ämter für Prüfung\n".encode() + other.ca + b"\xff\n")
+    assert handshake(contexts(authority.node("a")).accepting, contexts(named).dialling)
+
+
 def test_the_key_is_on_no_disk_and_in_no_file_that_stays_open(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

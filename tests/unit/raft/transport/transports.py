@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from typing import TypeVar
@@ -13,6 +13,7 @@ from typing import TypeVar
 from holdfast.raft.api import UNTOLD, Build
 from holdfast.raft.messages import Message
 from holdfast.raft.transport.peer_transport import PeerTransport
+from holdfast.raft.transport.side_calls import Answer
 from holdfast.raft.transport.tls import PeerTls
 
 DEADLINE = 20.0
@@ -58,9 +59,12 @@ class Nodes:
         tls: PeerTls | None = None,
         build: Build = UNTOLD,
         age_seconds: float = math.inf,
+        offers: Mapping[str, Answer] | None = None,
     ) -> None:
         transport = PeerTransport(cluster, node, listen, peers, tls, build=build)
         transport.end_connections_after(age_seconds)
+        for method, answer in (offers or {}).items():
+            transport.offer(method, answer)
         self.recorders[node] = Recorder()
         self.stack.callback(transport.close)
         transport.start(self.recorders[node], transport.unpark)

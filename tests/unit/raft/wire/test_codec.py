@@ -26,6 +26,7 @@ from holdfast.raft.messages import (
     PreVoteGranted,
     Recall,
     Recalled,
+    Removed,
     RequestVote,
     SnapshotChunk,
     StateDigest,
@@ -53,6 +54,7 @@ EXAMPLES: list[Message] = [
     Append(1, 2, 3, 4, 5, "0f", ENTRIES[1:2]),
     EntryChunk(1, 2, 3, 4, 5, 6, 700, 300, b"abc"),
     SnapshotChunk(1, 2, 3, 4, 5, YES, b""),
+    SnapshotChunk(1, 2, 3, 4, 0, NO, b"x", 3, "A, B"),
     ChunkAck(1, 2, 3),
     Ack(1, 2, YES, NO, 3, 400, "member", "00ff"),
     TimeoutNow(9),
@@ -61,6 +63,7 @@ EXAMPLES: list[Message] = [
     Recall("00ff"),
     Recalled("", 0, 0, 0),
     Witness("A", "", 3, 4),
+    Removed(9),
 ]
 IDS = [type(message).__name__ for message in EXAMPLES]
 

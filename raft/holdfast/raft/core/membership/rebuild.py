@@ -1,8 +1,7 @@
 """S19, empty is not new: how a cluster forms once, and how a node with a new disk earns its vote.
 
-Follower's side: `Forming` and `Rebuild`. Leader's side: `Learners`, which replicates to a
-rebuilding disk and counts nothing of it until the barrier is committed by the others. No side:
-`Leaderless`, which tells people why nobody can lead when a majority rebuilds.
+Follower's side: `Forming` and `Rebuild`. Leader's side: `RebuildingDisks`, which replicates to a
+disk that rebuilds and counts nothing of it until the barrier is committed by the others. No side:
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from holdfast.raft.messages import Formed, Hello
 if TYPE_CHECKING:
     from holdfast.raft.core.context import Context
     from holdfast.raft.core.elections import Elections
-    from holdfast.raft.core.node_identity import NodeIdentity
+    from holdfast.raft.core.membership.node_identity import NodeIdentity
     from holdfast.raft.messages import Ack, Append
 
 
@@ -126,7 +125,7 @@ class Rebuild:
 
 
 @dataclass(slots=True)
-class _Learner:
+class _RebuildingDisk:
     """A disk that does not count yet."""
 
     incarnation: str
@@ -135,60 +134,60 @@ class _Learner:
     acked: int = 0
 
 
-class Learners:
+class RebuildingDisks:
     """The leader's side. Forgotten with the term: the next leader sets its own barriers."""
 
     def __init__(self, ctx: Context) -> None:
         """Count every disk until it says that it rebuilds."""
         self._ctx = ctx
-        self._learners: dict[str, _Learner] = {}
+        self._disks: dict[str, _RebuildingDisk] = {}
         self._known: dict[str, str] = {}
 
     def clear(self) -> None:
         """Forget everything, because the term ended."""
-        self._learners.clear()
+        self._disks.clear()
         self._known.clear()
 
     def is_new(self, peer: str) -> bool:
         """Return whether this peer's disk is known and does not count."""
-        return peer in self._learners
+        return peer in self._disks
 
     def counts(self, peer: str, ack: Ack) -> bool:
-        """Return whether an ack may be counted; note a disk that is no member as a newcomer."""
+        """Return whether an ack may be counted; note a disk that rebuilds."""
         if ack.stage != "member":
             self._note(peer, ack)
             return False
-        newcomer = self._learners.get(peer)
-        if newcomer is not None:
-            if newcomer.incarnation != ack.incarnation:
+        disk = self._disks.get(peer)
+        if disk is not None:
+            if disk.incarnation != ack.incarnation:
                 return False
-            del self._learners[peer]
+            del self._disks[peer]
         return self._known.setdefault(peer, ack.incarnation) == ack.incarnation
 
     def _note(self, peer: str, ack: Ack) -> None:
-        """Note a newcomer's disk.
+        """Note a disk that rebuilds.
 
         A new disk voids earlier acks, and its barrier comes after (S19).
         """
-        newcomer = self._learners.get(peer)
-        if newcomer is None or newcomer.incarnation != ack.incarnation:
+        disk = self._disks.get(peer)
+        if disk is None or disk.incarnation != ack.incarnation:
             barrier = self._ctx.log.append(NO_OP, self._ctx.state.term)
-            newcomer = self._learners[peer] = _Learner(ack.incarnation, barrier)
+            disk = self._disks[peer] = _RebuildingDisk(ack.incarnation, barrier)
             self._known[peer] = ack.incarnation
             if self._ctx.on(Switch.S19_RESET):
                 self._ctx.state.set_matched(peer, 0)
         if ack.success:
-            newcomer.acked = max(newcomer.acked, ack.next_index - 1)
+            disk.acked = max(disk.acked, ack.next_index - 1)
 
     def admission(self, peer: str) -> str:
         """Return the incarnation to admit: it holds its barrier, which is committed. "" if none."""
-        newcomer = self._learners.get(peer)
-        if newcomer is None:
+        disk = self._disks.get(peer)
+        if disk is None:
             return ""
         commit = self._ctx.state.commit_index
         if not self._ctx.on(Switch.S19_BARRIER):
-            return newcomer.incarnation if newcomer.acked >= commit else ""
-        return newcomer.incarnation if newcomer.barrier <= min(newcomer.acked, commit) else ""
+            return disk.incarnation if disk.acked >= commit else ""
+        return disk.incarnation if disk.barrier <= min(disk.acked, commit) else ""
 
 
 class Leaderless:
@@ -235,18 +234,19 @@ class Leaderless:
     def _tell(self, now: float) -> None:
         """Tell it once, again when it lasts, and when it is another set of nodes."""
         state, own = self._ctx.state, self._identity.stage == "rebuilding"
-        rebuilding = sorted([*self._rebuilding, *([state.node_id] if own else [])])
-        nodes = sorted([*state.peers, state.node_id])
-        others = [node for node in nodes if node not in rebuilding]
+        voters = state.voters
+        known = self._rebuilding | ({state.node_id} if own else set())
+        rebuilding = sorted(known & voters.all)
+        others = [node for node in sorted(voters.all) if node not in rebuilding]
         lasts = rebuilding == self._told and now < self._tell_at
-        if len(others) >= state.majority or lasts:
+        if voters.have_majority(others) or lasts:
             return
         self._told, self._tell_at = rebuilding, now + AGAIN_SECONDS
         logger.error(
             _NOBODY,
             ", ".join(rebuilding),
-            state.majority,
-            len(nodes),
+            voters.majority,
+            len(voters.all),
             f"only {', '.join(others)} may" if others else "none may",
-            state.majority - len(others),
+            voters.majority - len(others),
         )

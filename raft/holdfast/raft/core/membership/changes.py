@@ -1,0 +1,132 @@
+"""The leader's side of a change of nodes: what it must know before it appends one (S25 b to d).
+
+What a change makes of the membership, and what the membership alone forbids, `membership` says. A
+change that passes here is in force with its entry, and is refused or repeated no more.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.raft.core.context import Switch
+from holdfast.raft.core.membership.voters import Voters
+from holdfast.raft.membership import (
+    ENTRY_KIND,
+    Change,
+    ChangeRefused,
+    Membership,
+    Promote,
+    Remove,
+    after,
+)
+
+if TYPE_CHECKING:
+    from holdfast.raft.core.context import Context
+    from holdfast.raft.core.leadership_transfer import LeadershipTransfer
+    from holdfast.raft.core.membership.in_force import MembershipInForce
+    from holdfast.raft.core.membership.rebuild import RebuildingDisks
+    from holdfast.raft.core.replication import Replication
+
+
+class MembershipChanges:
+    """Tick thread only."""
+
+    def __init__(
+        self,
+        ctx: Context,
+        in_force: MembershipInForce,
+        replication: Replication,
+        rebuilding: RebuildingDisks,
+        transfer: LeadershipTransfer,
+    ) -> None:
+        """Judge by what replication knows of the peers."""
+        self._ctx, self._in_force = ctx, in_force
+        self._replication, self._rebuilding, self._transfer = replication, rebuilding, transfer
+
+    def command_for(self, change: Change) -> bytes:
+        """Return the entry that carries the change out, to be appended at once.
+
+        Raises ChangeRefused. Only a leader may ask.
+        """
+        self._check_nothing_is_open()
+        then = after(self._in_force.now, change)
+        match change:
+            case Promote(name):
+                self._check_caught_up(name)
+                self._check_connected(then, f"node {name!r} cannot become a voter")
+            case Remove(name) if name in self._ctx.state.voters.all:
+                self._check_connected(then, f"node {name!r} cannot be removed")
+                self._check_hands_over(name)
+            case _:
+                pass
+        return ENTRY_KIND + then.encode().encode()
+
+    def _check_nothing_is_open(self) -> None:
+        """Refuse a change while another is open, or before an entry of this term is committed."""
+        state, ctx = self._ctx.state, self._ctx
+        if ctx.on(Switch.S25_ONE) and self._in_force.index > state.commit_index:
+            raise ChangeRefused(
+                "another change of nodes is not committed yet: nothing was changed. Ask again when "
+                "it is"
+            )
+        if ctx.on(Switch.S25_OWN_ENTRY) and not state.commit_index >= (state.own_no_op or 0):
+            raise ChangeRefused(
+                f"this node leads since a moment ago, and has committed nothing in term "
+                f"{state.term}: nothing was changed. Ask again in a moment"
+            )
+
+    def _check_caught_up(self, name: str) -> None:
+        """Refuse to promote a node that is far behind: commits would wait for it (thesis 4.2.1)."""
+        progress, settings = self._replication.progress[name], self._ctx.settings
+        if not self._ctx.on(Switch.S25_CAUGHT_UP):
+            return
+        if progress.heard_at < self._ctx.now() - settings.election_max:
+            raise ChangeRefused(
+                f"node {name!r} is not connected to the leader, so it cannot become a voter. It "
+                "counts for nothing meanwhile. Is it running, and are its name and its peer "
+                "address right? A node that was added with a wrong address is removed, and added "
+                "under another name"
+            )
+        if self._rebuilding.is_new(name):
+            raise ChangeRefused(
+                f"the disk of node {name!r} has not got all that it must hold before its vote "
+                "counts. Ask again when it has"
+            )
+        if not progress.round.is_done(self._ctx.now(), settings.election_min):
+            behind = self._ctx.log.last_index - progress.acked
+            raise ChangeRefused(
+                f"node {name!r} is {behind} entries behind, and took longer than an election for "
+                "the last ones. Ask again when it has caught up"
+            )
+
+    def _check_connected(self, then: Membership, what: str) -> None:
+        """Refuse what would leave no connected majority of voters: nothing could be committed."""
+        voters = Voters.of(self._ctx.node_id, then.voter_names)
+        connected = self._connected()
+        if self._ctx.on(Switch.S25_CONNECTED) and not voters.have_majority(connected):
+            away = ", ".join(sorted(voters.all - connected)) or "none"
+            raise ChangeRefused(
+                f"{what}: of the voters that there would be, {', '.join(then.voter_names)}, too "
+                f"few are connected to commit anything (away: {away}). Bring these back first"
+            )
+
+    def _connected(self) -> frozenset[str]:
+        """Return this node, and those that have answered of late on a disk that counts (S19)."""
+        since = self._ctx.now() - self._ctx.settings.election_max
+        progress = self._replication.progress.items()
+        heard = (p for p, each in progress if each.heard_at >= since)
+        return frozenset({self._ctx.node_id, *(p for p in heard if not self._rebuilding.is_new(p))})
+
+    def _check_hands_over(self, name: str) -> None:
+        """Hand the leadership over instead of removing this node itself (S25 d)."""
+        state = self._ctx.state
+        if name != state.node_id or not self._ctx.on(Switch.S25_HAND_OVER):
+            return
+        connected = self._connected()
+        heirs = [peer for peer in state.voters.others if peer in connected]
+        heir = max(heirs, key=state.matched)
+        self._transfer.ask(heir)
+        raise ChangeRefused(
+            f"node {name!r} leads, and hands the leadership over to {heir!r} before it is removed. "
+            f"Ask the next leader"
+        )

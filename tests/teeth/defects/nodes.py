@@ -1,0 +1,141 @@
+"""Defects of the change of nodes (S25): who counts, from when, and who still does when it is gone.
+
+Their judges are the scenarios of tests/raft, each written for one rule.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from holdfast.raft.core.context import Switch
+from holdfast.raft.core.log import Log
+from holdfast.raft.core.membership.in_force import MembershipInForce
+from holdfast.raft.core.watch import Watch
+from holdfast.raft.membership import Membership
+from teeth.catalogue import Scenario, seeded
+from teeth.patching import replaced, without
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from holdfast.storage.journal.journal import NotedMembership
+
+NODES = "tests/raft/test_change_of_nodes.py::"
+GOING = "tests/raft/test_learners_and_removed_nodes.py::"
+
+
+def _look(self: Watch, *, leaving: bool = False) -> None:
+    """Do not look at the invariants: the harm is to be seen."""
+    del self, leaving
+
+
+@seeded("S25 c", Scenario(GOING + "test_an_acknowledgement_of_a_learner_commits_nothing"))
+def learner_counts() -> Iterator[None]:
+    """A node counts as soon as it gets the log: commits, leases and votes rest on it.
+
+    A wrong address is then a voter that is away from the first moment.
+    """
+    names = property(lambda self: self.names)
+    with replaced(Membership, "voter_names", names):
+        yield
+
+
+@seeded(
+    "S25 a", Scenario(NODES + "test_a_commit_waits_for_the_majority_of_the_membership_appended")
+)
+def membership_in_force_on_commit() -> Iterator[None]:
+    """A membership counts when its entry is committed, by the majority of the one before.
+
+    Leader and followers learn of that at different times, and count by different majorities.
+    """
+    newest = property(lambda self: self.membership_at(self.commit_index))
+    noting = Log.set_commit
+
+    def set_commit(self: Log, index: int) -> None:
+        noting(self, index)
+        self.on_membership()
+
+    parts = replaced(Log, "newest_membership", newest), replaced(Log, "set_commit", set_commit)
+    with parts[0], parts[1], replaced(Watch, "look", _look):
+        yield
+
+
+@seeded(
+    "S25 a",
+    Scenario(NODES + "test_s25a_a_change_counts_from_its_append_and_is_undone_with_its_entry"),
+)
+def membership_outlives_its_entry() -> Iterator[None]:
+    """An entry of membership that another leader replaces stays in force."""
+    looking = MembershipInForce.refresh
+
+    def refresh(self: MembershipInForce) -> None:
+        newest: NotedMembership | None = self._log.newest_membership
+        if (newest.index if newest else 0) >= self.index:
+            looking(self)
+
+    with replaced(MembershipInForce, "refresh", refresh):
+        yield
+
+
+@seeded("S25 a", Scenario(NODES + "test_a_node_that_gets_a_snapshot_gets_its_membership"))
+def snapshot_without_its_membership() -> Iterator[None]:
+    """A node that gets a snapshot goes on with the membership of its file."""
+
+    def note(self: Log, told: NotedMembership) -> None:
+        del self, told
+
+    with replaced(Log, "note_membership", note):
+        yield
+
+
+@seeded("S25 b", Scenario(NODES + "test_s25b_two_changes_at_once_make_two_majorities[guarded]"))
+def two_changes_at_once() -> Iterator[None]:
+    """A leader appends a change while another is open: their majorities may be disjoint."""
+    with without(Switch.S25_ONE, Switch.S25_CONNECTED):
+        yield
+
+
+@seeded(
+    "S25 b",
+    Scenario(NODES + "test_a_change_before_an_entry_of_the_own_term_makes_two_majorities[guarded]"),
+)
+def change_before_an_entry_of_the_own_term() -> Iterator[None]:
+    """A new leader changes the nodes before anything of its own term is committed."""
+    with without(Switch.S25_OWN_ENTRY):
+        yield
+
+
+@seeded("S25 c", Scenario(GOING + "test_s25c_a_wrong_address_does_not_cost_the_majority[guarded]"))
+def promoted_without_having_caught_up() -> Iterator[None]:
+    """A learner becomes a voter whatever it holds, and wherever it is."""
+    with without(Switch.S25_CAUGHT_UP):
+        yield
+
+
+@seeded("S25 c", Scenario(GOING + "test_a_node_is_not_removed_if_the_rest_is_away[guarded]"))
+def removal_that_leaves_no_majority() -> Iterator[None]:
+    """A node is removed although the voters that stay are not there."""
+    with without(Switch.S25_CONNECTED):
+        yield
+
+
+@seeded("S25 d", Scenario(GOING + "test_s25d_a_leader_hands_over_before_it_is_removed[guarded]"))
+def leader_removes_itself() -> Iterator[None]:
+    """A leader appends its own removal, and goes on counting itself."""
+    with without(Switch.S25_HAND_OVER):
+        yield
+
+
+@seeded("S25 e", Scenario(GOING + "test_s25e_a_removed_node_is_told_when_it_asks[guarded]"))
+def removed_node_is_never_told() -> Iterator[None]:
+    """A removed node is answered like any other, and asks for votes for ever."""
+    with without(Switch.S25_REMOVED):
+        yield
+
+
+@seeded("S25 e", Scenario(GOING + "test_a_removed_node_counts_no_more"))
+def removed_node_counts() -> Iterator[None]:
+    """A removed node stays a voter of those that knew it: its acknowledgements commit."""
+    names = property(lambda self: tuple(sorted({*(n.name for n in self.nodes), *self.removed})))
+    with replaced(Membership, "voter_names", names), replaced(Membership, "names", names):
+        yield

@@ -9,13 +9,16 @@ from __future__ import annotations
 from typing import Final
 
 from holdfast.coordinator.classic.state import Member
-from holdfast.coordinator.model.access import Acl
+from holdfast.coordinator.model.access import Acl, Revocation
 from holdfast.coordinator.model.events import (
     AccessModeChanged,
     AclsChanged,
+    BackupVerified,
     Event,
+    HistoryCut,
     LevelRaised,
     RecoveryNumberRaised,
+    RevocationsChanged,
 )
 from holdfast.coordinator.model.ids import Position
 from holdfast.coordinator.model.member_profile import MemberProfile
@@ -24,12 +27,18 @@ from holdfast.storage.codec.event_codec import StateItem
 
 READER = Acl("svc-a", "reader", "group", "orders*")
 RULER = Acl("admin-1", "admin", "cluster", "")
+STOLEN = Revocation("a1" * 32, "svc-a", 1_800_000_000_000, "stolen", 1_700_000_000_000)
+
+CUT = HistoryCut(last=Position(20, 1), log_time_ms=1_650_000_000_000, digest=bytes(range(40)))
 
 EVENTS: Final[tuple[Event, ...]] = (
     LevelRaised(level=2),
     AclsChanged(granted=(RULER, READER), revoked=(Acl("*", "member", "topic", "*"),)),
     AccessModeChanged(mode="dry-run"),
+    RevocationsChanged(revoked=(STOLEN,), lifted=("00" * 32, "ff" * 32)),
     RecoveryNumberRaised(number=3, kept=1_048_576),
+    CUT,
+    BackupVerified(index=30),
 )
 
 STATE: Final = (
@@ -48,10 +57,13 @@ STATE: Final = (
             raised_to=2,
             recovered_at=41,
             access_mode="deny",
+            history_cut=CUT,
+            backed_up=30,
         ),
     ),
     StateItem(("svc-a", "reader", "group", "orders*"), READER),
     StateItem(("admin-1", "admin", "cluster", ""), RULER),
+    StateItem(("a1" * 32,), STOLEN),
     StateItem(
         ("g", "m-1"),
         Member(

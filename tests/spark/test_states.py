@@ -8,7 +8,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
-from holdfast.coordinator.model.access import Acl
+from holdfast.coordinator.model.access import Acl, Revocation
 from holdfast.coordinator.model.events import (
     AccessModeChanged,
     AclsChanged,
@@ -23,6 +23,7 @@ from holdfast.coordinator.model.events import (
     MembersRemoved,
     OffsetsDeleted,
     RequestRecorded,
+    RevocationsChanged,
     SegmentSealed,
     SettingChange,
     SettingsChanged,
@@ -112,6 +113,8 @@ def _members_that_belong_to_somebody(log: EventLog) -> None:
     """From level 2 on a member keeps its principal; those that were there before keep none."""
     log.entry("", LevelRaised(2))
     log.entry("", AclsChanged((Acl("p", "admin", "cluster", ""),), ()), AccessModeChanged("deny"))
+    log.entry("", RevocationsChanged((Revocation("a1" * 32), Revocation("b2" * 32)), ()))
+    log.entry("", RevocationsChanged((), ("b2" * 32,)))
     two_static_members(log, "owned")
     log.entry("h", swapped("a", "a2", "a3"))
 

@@ -5,7 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from holdfast.storage.journal.journal import Entry, HardState, Identity, JournalBatch, JournalImage
+from holdfast.storage.journal.journal import (
+    Entry,
+    HardState,
+    Identity,
+    JournalBatch,
+    JournalImage,
+    NotedMembership,
+)
 from holdfast.storage.journal.memory_journal import MemoryJournal
 
 if TYPE_CHECKING:
@@ -29,9 +36,10 @@ class History:
             self.images.append(self._model.load())
 
     def _next(self, image: JournalImage) -> JournalBatch:
+        rare = (self._reset, self._identify, self._note_membership)
         kind = self._random.choices(
-            (self._append, self._conflict, self._cut, self._reset, self._vote, self._identify),
-            weights=(12, 2, 3, 1, 2, 1),
+            (self._append, self._conflict, self._cut, self._vote, *rare),
+            weights=(12, 2, 3, 2, 1, 1, 1),
         )[0]
         batch = kind(image)
         if self._random.random() < 0.7:
@@ -69,6 +77,12 @@ class History:
 
     def _identify(self, _image: JournalImage) -> JournalBatch:
         return JournalBatch(identity=replace(WHO, promise_ms=self._random.randint(0, 9_999)))
+
+    def _note_membership(self, image: JournalImage) -> JournalBatch:
+        """Entries of membership are cut off, or a snapshot tells of a newer one."""
+        before = image.membership.index if image.membership else 0
+        names = ", ".join(self._random.sample("ABCDE", 3))
+        return JournalBatch(membership=NotedMembership(before + self._random.randint(0, 9), names))
 
     def _entries(self, image: JournalImage, before: JournalBatch) -> tuple[Entry, ...]:
         index, term = self._last(image)

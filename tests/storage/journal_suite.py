@@ -19,6 +19,7 @@ from holdfast.storage.journal.journal import (
     Journal,
     JournalBatch,
     JournalImage,
+    NotedMembership,
 )
 
 WHO = Identity("cluster-1", "node-1", "disk-1", "forming")
@@ -95,6 +96,22 @@ class JournalSuite(ABC):
 
         assert held(disk, JournalBatch(identity=WHO), JournalBatch(identity=who)).identity == who
 
+    def test_the_newest_membership_is_found_again(self, disk: JournalDisk) -> None:
+        """S25 a: what was cut off or came in a snapshot is in no entry any more."""
+        cut = JournalBatch(cut_to=(3, 1), membership=NotedMembership(2, "A, B"))
+
+        image = held(disk, JournalBatch(append=entries(1, 3)), cut, JournalBatch(commit_index=3))
+
+        assert image.membership == NotedMembership(2, "A, B")
+
+    def test_a_membership_outlives_a_reset(self, disk: JournalDisk) -> None:
+        """S25 a: it is noted before the snapshot that has it is installed."""
+        note = JournalBatch(membership=NotedMembership(80, "A, B"))
+
+        image = held(disk, note, JournalBatch(reset_to=(90, 6)))
+
+        assert image.membership == NotedMembership(80, "A, B")
+
     def test_a_conflict_is_replaced_in_one_batch(self, disk: JournalDisk) -> None:
         conflict = JournalBatch(truncate_from=3, append=entries(3, 3, term=2))
 
@@ -144,6 +161,8 @@ class JournalSuite(ABC):
         assert image == JournalImage(entries(1, 3), (0, 0), HardState(3, "b"), 1, WHO)
 
 
+NOTED = NotedMembership(2, "A, B")
+
 REFUSED = [
     ("a gap", JournalBatch(append=entries(5, 5))),
     ("an entry twice", JournalBatch(append=entries(3, 3))),
@@ -158,6 +177,7 @@ REFUSED = [
     ("a vote taken back", JournalBatch(hard_state=HardState(5))),
     ("another cluster", JournalBatch(identity=replace(WHO, cluster_id="cluster-2"))),
     ("another node", JournalBatch(identity=replace(WHO, node_id="node-2"))),
+    ("an older membership", JournalBatch(membership=NotedMembership(1, "A"))),
 ]
 
 
@@ -170,14 +190,18 @@ class JournalGuardSuite(JournalSuite):
     ) -> None:
         """Truncating below commit and its like stop the node; nothing is written."""
         before = JournalBatch(
-            append=entries(1, 3), hard_state=HardState(5, "a"), commit_index=2, identity=WHO
+            append=entries(1, 3),
+            hard_state=HardState(5, "a"),
+            commit_index=2,
+            identity=WHO,
+            membership=NOTED,
         )
         journal = opened(disk, before)
 
         with pytest.raises(WriteRefused):
             journal.commit(batch)
 
-        expected = JournalImage(entries(1, 3), (0, 0), HardState(5, "a"), 2, WHO)
+        expected = JournalImage(entries(1, 3), (0, 0), HardState(5, "a"), 2, WHO, NOTED)
         assert reopened(disk, journal) == expected
 
     def test_the_commit_index_never_falls(self, disk: JournalDisk) -> None:

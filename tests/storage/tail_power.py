@@ -13,6 +13,7 @@ from concurrent.futures import Executor, Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from holdfast.storage.journal.journal import Entry, JournalBatch
 from holdfast.storage.journal.memory_journal import MemoryDisk, MemoryJournal
 from holdfast.storage.journal.tailed_journal import TailedJournal
 
@@ -271,3 +272,16 @@ class Started:
             known=machine.mark,
             file_bytes=FILE_BYTES,
         )
+
+
+def loaded(machine: Machine) -> Started:
+    """A process that has started on the machine's disk; its helper has nothing left to do."""
+    started = Started(machine)
+    started.journal.load()
+    started.helper.run()
+    return started
+
+
+def entry(index: int, size: int = 10) -> JournalBatch:
+    """A batch of one entry of so many bytes."""
+    return JournalBatch(append=(Entry(index, 1, bytes(size)),))

@@ -1376,7 +1376,10 @@ class DescribeClusterRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    FACTS_FIELD_NUMBER: _builtins.int
     HOLDFAST_FIELD_NUMBER: _builtins.int
+    facts: _builtins.bool
+    """Whether the answering node shall look at its machine as well, for readers of the cluster."""
     @_builtins.property
     def holdfast(self) -> _extras_pb2.RequestExtras:
         """Holdfast's own part."""
@@ -1384,11 +1387,12 @@ class DescribeClusterRequest(_message.Message):
     def __init__(
         self,
         *,
+        facts: _builtins.bool = ...,
         holdfast: _extras_pb2.RequestExtras | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["facts", b"facts", "holdfast", b"holdfast"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -1460,6 +1464,88 @@ class DescribedNode(_message.Message):
 Global___DescribedNode: _TypeAlias = DescribedNode  # noqa: Y015
 
 @_typing.final
+class CertificateFact(_message.Message):
+    """When a certificate of a node expires."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    KEY_FIELD_NUMBER: _builtins.int
+    EXPIRES_MS_FIELD_NUMBER: _builtins.int
+    key: _builtins.str
+    """The key of its file in [tls], as "certificate"."""
+    expires_ms: _builtins.int
+    """Unix time in milliseconds; of several certificates in the file that of the first to expire."""
+    def __init__(
+        self,
+        *,
+        key: _builtins.str = ...,
+        expires_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_ms", b"expires_ms", "key", b"key"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___CertificateFact: _TypeAlias = CertificateFact  # noqa: Y015
+
+@_typing.final
+class NodeFacts(_message.Message):
+    """What a node finds on its machine. 0: unknown."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    WALL_TIME_MS_FIELD_NUMBER: _builtins.int
+    RESIDENT_BYTES_FIELD_NUMBER: _builtins.int
+    MEMORY_BYTES_FIELD_NUMBER: _builtins.int
+    DISK_FREE_BYTES_FIELD_NUMBER: _builtins.int
+    DISK_TOTAL_BYTES_FIELD_NUMBER: _builtins.int
+    OPEN_FILES_MAX_FIELD_NUMBER: _builtins.int
+    SYNCS_FIELD_NUMBER: _builtins.int
+    SYNC_P99_MS_FIELD_NUMBER: _builtins.int
+    CERTIFICATES_FIELD_NUMBER: _builtins.int
+    wall_time_ms: _builtins.int
+    """Its wall clock, when the answer was made: Unix time in milliseconds."""
+    resident_bytes: _builtins.int
+    """Memory of its process."""
+    memory_bytes: _builtins.int
+    """Memory that it may use: of the machine, or of its control group."""
+    disk_free_bytes: _builtins.int
+    """Free bytes of the file system of its data directory."""
+    disk_total_bytes: _builtins.int
+    """All bytes of that file system."""
+    open_files_max: _builtins.int
+    """How many files its process may have open."""
+    syncs: _builtins.int
+    """How many batches of the journal it has synced since it started."""
+    sync_p99_ms: _builtins.float
+    """One in a hundred of them took this long or longer."""
+    @_builtins.property
+    def certificates(self) -> _containers.RepeatedCompositeFieldContainer[Global___CertificateFact]:
+        """Its certificates."""
+
+    def __init__(
+        self,
+        *,
+        wall_time_ms: _builtins.int = ...,
+        resident_bytes: _builtins.int = ...,
+        memory_bytes: _builtins.int = ...,
+        disk_free_bytes: _builtins.int = ...,
+        disk_total_bytes: _builtins.int = ...,
+        open_files_max: _builtins.int = ...,
+        syncs: _builtins.int = ...,
+        sync_p99_ms: _builtins.float = ...,
+        certificates: _abc.Iterable[Global___CertificateFact] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["certificates", b"certificates", "disk_free_bytes", b"disk_free_bytes", "disk_total_bytes", b"disk_total_bytes", "memory_bytes", b"memory_bytes", "open_files_max", b"open_files_max", "resident_bytes", b"resident_bytes", "sync_p99_ms", b"sync_p99_ms", "syncs", b"syncs", "wall_time_ms", b"wall_time_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___NodeFacts: _TypeAlias = NodeFacts  # noqa: Y015
+
+@_typing.final
 class DescribeClusterResponse(_message.Message):
     """Answer to a DescribeCluster."""
 
@@ -1480,6 +1566,7 @@ class DescribeClusterResponse(_message.Message):
     UPGRADE_TO_FIELD_NUMBER: _builtins.int
     UPGRADE_PROBLEM_FIELD_NUMBER: _builtins.int
     ACCESS_MODE_FIELD_NUMBER: _builtins.int
+    FACTS_FIELD_NUMBER: _builtins.int
     HOLDFAST_FIELD_NUMBER: _builtins.int
     error_code: _errors_pb2.ErrorCode.ValueType
     """What went wrong with the whole call."""
@@ -1516,6 +1603,10 @@ class DescribeClusterResponse(_message.Message):
         """All nodes, by name."""
 
     @_builtins.property
+    def facts(self) -> Global___NodeFacts:
+        """What the answering node finds on its machine, if that was asked for and the caller is a reader of the cluster."""
+
+    @_builtins.property
     def holdfast(self) -> _extras_pb2.ResponseExtras:
         """Holdfast's own part."""
 
@@ -1537,11 +1628,12 @@ class DescribeClusterResponse(_message.Message):
         upgrade_to: _builtins.int | None = ...,
         upgrade_problem: _builtins.str = ...,
         access_mode: _builtins.str = ...,
+        facts: Global___NodeFacts | None = ...,
         holdfast: _extras_pb2.ResponseExtras | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "holdfast", b"holdfast", "upgrade_to", b"upgrade_to"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "facts", b"facts", "holdfast", b"holdfast", "upgrade_to", b"upgrade_to"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "access_mode", b"access_mode", "applied_index", b"applied_index", "cluster_id", b"cluster_id", "commit_index", b"commit_index", "digest", b"digest", "error_code", b"error_code", "holdfast", b"holdfast", "leader", b"leader", "level", b"level", "node", b"node", "nodes", b"nodes", "recovery_number", b"recovery_number", "term", b"term", "upgrade_problem", b"upgrade_problem", "upgrade_to", b"upgrade_to", "version", b"version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to", "access_mode", b"access_mode", "applied_index", b"applied_index", "cluster_id", b"cluster_id", "commit_index", b"commit_index", "digest", b"digest", "error_code", b"error_code", "facts", b"facts", "holdfast", b"holdfast", "leader", b"leader", "level", b"level", "node", b"node", "nodes", b"nodes", "recovery_number", b"recovery_number", "term", b"term", "upgrade_problem", b"upgrade_problem", "upgrade_to", b"upgrade_to", "version", b"version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__upgrade_to: _TypeAlias = _typing.Literal["upgrade_to"]  # noqa: Y015
     _WhichOneofArgType__upgrade_to: _TypeAlias = _typing.Literal["_upgrade_to", b"_upgrade_to"]  # noqa: Y015
@@ -1604,6 +1696,76 @@ class FinishUpgradeResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___FinishUpgradeResponse: _TypeAlias = FinishUpgradeResponse  # noqa: Y015
+
+@_typing.final
+class ReportBackupRequest(_message.Message):
+    """Says that a backup was verified."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CLUSTER_ID_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    RECOVERY_NUMBER_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    cluster_id: _builtins.str
+    """The cluster that the backup is of."""
+    index: _builtins.int
+    """Index of the last entry that it holds."""
+    recovery_number: _builtins.int
+    """Its recovery number."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        cluster_id: _builtins.str = ...,
+        index: _builtins.int = ...,
+        recovery_number: _builtins.int = ...,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cluster_id", b"cluster_id", "holdfast", b"holdfast", "index", b"index", "recovery_number", b"recovery_number"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReportBackupRequest: _TypeAlias = ReportBackupRequest  # noqa: Y015
+
+@_typing.final
+class ReportBackupResponse(_message.Message):
+    """Answer to a ReportBackup."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    INDEX_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """NONE also if a backup that reaches further was reported before. INVALID_REQUEST: it is not a backup of this
+    cluster's log. UNSUPPORTED_VERSION: the cluster's level holds no such report yet.
+    """
+    index: _builtins.int
+    """Index of the last entry in the newest backup that was reported."""
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        index: _builtins.int = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "holdfast", b"holdfast", "index", b"index"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ReportBackupResponse: _TypeAlias = ReportBackupResponse  # noqa: Y015
 
 @_typing.final
 class TransferLeadershipRequest(_message.Message):
@@ -2138,3 +2300,127 @@ class TestAclResponse(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___TestAclResponse: _TypeAlias = TestAclResponse  # noqa: Y015
+
+@_typing.final
+class DescribeRevocationsRequest(_message.Message):
+    """Asks which certificates are refused."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DescribeRevocationsRequest: _TypeAlias = DescribeRevocationsRequest  # noqa: Y015
+
+@_typing.final
+class DescribeRevocationsResponse(_message.Message):
+    """Answer to a DescribeRevocations."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    REVOCATIONS_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """NONE, or CLUSTER_AUTHORIZATION_FAILED."""
+    @_builtins.property
+    def revocations(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Revocation]:
+        """The revocations, by fingerprint."""
+
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        revocations: _abc.Iterable[_events_pb2.Revocation] | None = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "holdfast", b"holdfast", "revocations", b"revocations"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___DescribeRevocationsResponse: _TypeAlias = DescribeRevocationsResponse  # noqa: Y015
+
+@_typing.final
+class AlterRevocationsRequest(_message.Message):
+    """Revokes certificates, and lifts revocations."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVOKED_FIELD_NUMBER: _builtins.int
+    LIFTED_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def revoked(self) -> _containers.RepeatedCompositeFieldContainer[_events_pb2.Revocation]:
+        """To revoke; one that is revoked already stays as it is."""
+
+    @_builtins.property
+    def lifted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Fingerprints of those to be accepted again; one that is not revoked is passed over."""
+
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.RequestExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        revoked: _abc.Iterable[_events_pb2.Revocation] | None = ...,
+        lifted: _abc.Iterable[_builtins.str] | None = ...,
+        holdfast: _extras_pb2.RequestExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast", "lifted", b"lifted", "revoked", b"revoked"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AlterRevocationsRequest: _TypeAlias = AlterRevocationsRequest  # noqa: Y015
+
+@_typing.final
+class AlterRevocationsResponse(_message.Message):
+    """Answer to an AlterRevocations."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ERROR_CODE_FIELD_NUMBER: _builtins.int
+    HOLDFAST_FIELD_NUMBER: _builtins.int
+    error_code: _errors_pb2.ErrorCode.ValueType
+    """NONE, INVALID_REQUEST (among others: the certificate that the call was made with), CLUSTER_AUTHORIZATION_FAILED, or
+    UNSUPPORTED_VERSION (the cluster's level has no revocations yet).
+    """
+    @_builtins.property
+    def holdfast(self) -> _extras_pb2.ResponseExtras:
+        """Holdfast's own part."""
+
+    def __init__(
+        self,
+        *,
+        error_code: _errors_pb2.ErrorCode.ValueType = ...,
+        holdfast: _extras_pb2.ResponseExtras | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["holdfast", b"holdfast"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["error_code", b"error_code", "holdfast", b"holdfast"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___AlterRevocationsResponse: _TypeAlias = AlterRevocationsResponse  # noqa: Y015

@@ -95,6 +95,11 @@ class AdminServiceStub(object):
                 request_serializer=holdfast_dot_v1_dot_admin__pb2.FinishUpgradeRequest.SerializeToString,
                 response_deserializer=holdfast_dot_v1_dot_admin__pb2.FinishUpgradeResponse.FromString,
                 _registered_method=True)
+        self.ReportBackup = channel.unary_unary(
+                '/holdfast.v1.AdminService/ReportBackup',
+                request_serializer=holdfast_dot_v1_dot_admin__pb2.ReportBackupRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_admin__pb2.ReportBackupResponse.FromString,
+                _registered_method=True)
         self.DescribeSettings = channel.unary_unary(
                 '/holdfast.v1.AdminService/DescribeSettings',
                 request_serializer=holdfast_dot_v1_dot_admin__pb2.DescribeSettingsRequest.SerializeToString,
@@ -119,6 +124,16 @@ class AdminServiceStub(object):
                 '/holdfast.v1.AdminService/TestAcl',
                 request_serializer=holdfast_dot_v1_dot_admin__pb2.TestAclRequest.SerializeToString,
                 response_deserializer=holdfast_dot_v1_dot_admin__pb2.TestAclResponse.FromString,
+                _registered_method=True)
+        self.DescribeRevocations = channel.unary_unary(
+                '/holdfast.v1.AdminService/DescribeRevocations',
+                request_serializer=holdfast_dot_v1_dot_admin__pb2.DescribeRevocationsRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_admin__pb2.DescribeRevocationsResponse.FromString,
+                _registered_method=True)
+        self.AlterRevocations = channel.unary_unary(
+                '/holdfast.v1.AdminService/AlterRevocations',
+                request_serializer=holdfast_dot_v1_dot_admin__pb2.AlterRevocationsRequest.SerializeToString,
+                response_deserializer=holdfast_dot_v1_dot_admin__pb2.AlterRevocationsResponse.FromString,
                 _registered_method=True)
 
 
@@ -210,6 +225,13 @@ class AdminServiceServicer(object):
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def ReportBackup(self, request, context):
+        """Notes that a backup was verified: where one is required, retention deletes nothing that no verified backup holds.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def DescribeSettings(self, request, context):
         """Shows the settings that are kept in the log.
         """
@@ -240,6 +262,20 @@ class AdminServiceServicer(object):
 
     def TestAcl(self, request, context):
         """Tells whether a principal may make a call, and which grant allows it.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def DescribeRevocations(self, request, context):
+        """Shows which certificates are refused.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def AlterRevocations(self, request, context):
+        """Revokes certificates, and lifts revocations: all of it or nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -308,6 +344,11 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     request_deserializer=holdfast_dot_v1_dot_admin__pb2.FinishUpgradeRequest.FromString,
                     response_serializer=holdfast_dot_v1_dot_admin__pb2.FinishUpgradeResponse.SerializeToString,
             ),
+            'ReportBackup': grpc.unary_unary_rpc_method_handler(
+                    servicer.ReportBackup,
+                    request_deserializer=holdfast_dot_v1_dot_admin__pb2.ReportBackupRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_admin__pb2.ReportBackupResponse.SerializeToString,
+            ),
             'DescribeSettings': grpc.unary_unary_rpc_method_handler(
                     servicer.DescribeSettings,
                     request_deserializer=holdfast_dot_v1_dot_admin__pb2.DescribeSettingsRequest.FromString,
@@ -332,6 +373,16 @@ def add_AdminServiceServicer_to_server(servicer, server):
                     servicer.TestAcl,
                     request_deserializer=holdfast_dot_v1_dot_admin__pb2.TestAclRequest.FromString,
                     response_serializer=holdfast_dot_v1_dot_admin__pb2.TestAclResponse.SerializeToString,
+            ),
+            'DescribeRevocations': grpc.unary_unary_rpc_method_handler(
+                    servicer.DescribeRevocations,
+                    request_deserializer=holdfast_dot_v1_dot_admin__pb2.DescribeRevocationsRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_admin__pb2.DescribeRevocationsResponse.SerializeToString,
+            ),
+            'AlterRevocations': grpc.unary_unary_rpc_method_handler(
+                    servicer.AlterRevocations,
+                    request_deserializer=holdfast_dot_v1_dot_admin__pb2.AlterRevocationsRequest.FromString,
+                    response_serializer=holdfast_dot_v1_dot_admin__pb2.AlterRevocationsResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -670,6 +721,33 @@ class AdminService(object):
             _registered_method=True)
 
     @staticmethod
+    def ReportBackup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.AdminService/ReportBackup',
+            holdfast_dot_v1_dot_admin__pb2.ReportBackupRequest.SerializeToString,
+            holdfast_dot_v1_dot_admin__pb2.ReportBackupResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
     def DescribeSettings(request,
             target,
             options=(),
@@ -794,6 +872,60 @@ class AdminService(object):
             '/holdfast.v1.AdminService/TestAcl',
             holdfast_dot_v1_dot_admin__pb2.TestAclRequest.SerializeToString,
             holdfast_dot_v1_dot_admin__pb2.TestAclResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def DescribeRevocations(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.AdminService/DescribeRevocations',
+            holdfast_dot_v1_dot_admin__pb2.DescribeRevocationsRequest.SerializeToString,
+            holdfast_dot_v1_dot_admin__pb2.DescribeRevocationsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def AlterRevocations(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/holdfast.v1.AdminService/AlterRevocations',
+            holdfast_dot_v1_dot_admin__pb2.AlterRevocationsRequest.SerializeToString,
+            holdfast_dot_v1_dot_admin__pb2.AlterRevocationsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -61,6 +61,8 @@ class AdminServiceStub:
     """Hands the leadership to another node."""
     FinishUpgrade: _grpc.UnaryUnaryMultiCallable[_admin_pb2.FinishUpgradeRequest, _admin_pb2.FinishUpgradeResponse]
     """Raises the level in force to the newest at which all nodes can run; from then on none can go back to an older version."""
+    ReportBackup: _grpc.UnaryUnaryMultiCallable[_admin_pb2.ReportBackupRequest, _admin_pb2.ReportBackupResponse]
+    """Notes that a backup was verified: where one is required, retention deletes nothing that no verified backup holds."""
     DescribeSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DescribeSettingsRequest, _admin_pb2.DescribeSettingsResponse]
     """Shows the settings that are kept in the log."""
     AlterSettings: _grpc.UnaryUnaryMultiCallable[_admin_pb2.AlterSettingsRequest, _admin_pb2.AlterSettingsResponse]
@@ -71,6 +73,10 @@ class AdminServiceStub:
     """Grants and revokes, or changes what becomes of calls that no grant allows: all of it or nothing."""
     TestAcl: _grpc.UnaryUnaryMultiCallable[_admin_pb2.TestAclRequest, _admin_pb2.TestAclResponse]
     """Tells whether a principal may make a call, and which grant allows it."""
+    DescribeRevocations: _grpc.UnaryUnaryMultiCallable[_admin_pb2.DescribeRevocationsRequest, _admin_pb2.DescribeRevocationsResponse]
+    """Shows which certificates are refused."""
+    AlterRevocations: _grpc.UnaryUnaryMultiCallable[_admin_pb2.AlterRevocationsRequest, _admin_pb2.AlterRevocationsResponse]
+    """Revokes certificates, and lifts revocations: all of it or nothing."""
 
 @_typing.type_check_only
 class AdminServiceAsyncStub(AdminServiceStub):
@@ -101,6 +107,8 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Hands the leadership to another node."""
     FinishUpgrade: _aio.UnaryUnaryMultiCallable[_admin_pb2.FinishUpgradeRequest, _admin_pb2.FinishUpgradeResponse]  # type: ignore[assignment]
     """Raises the level in force to the newest at which all nodes can run; from then on none can go back to an older version."""
+    ReportBackup: _aio.UnaryUnaryMultiCallable[_admin_pb2.ReportBackupRequest, _admin_pb2.ReportBackupResponse]  # type: ignore[assignment]
+    """Notes that a backup was verified: where one is required, retention deletes nothing that no verified backup holds."""
     DescribeSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.DescribeSettingsRequest, _admin_pb2.DescribeSettingsResponse]  # type: ignore[assignment]
     """Shows the settings that are kept in the log."""
     AlterSettings: _aio.UnaryUnaryMultiCallable[_admin_pb2.AlterSettingsRequest, _admin_pb2.AlterSettingsResponse]  # type: ignore[assignment]
@@ -111,6 +119,10 @@ class AdminServiceAsyncStub(AdminServiceStub):
     """Grants and revokes, or changes what becomes of calls that no grant allows: all of it or nothing."""
     TestAcl: _aio.UnaryUnaryMultiCallable[_admin_pb2.TestAclRequest, _admin_pb2.TestAclResponse]  # type: ignore[assignment]
     """Tells whether a principal may make a call, and which grant allows it."""
+    DescribeRevocations: _aio.UnaryUnaryMultiCallable[_admin_pb2.DescribeRevocationsRequest, _admin_pb2.DescribeRevocationsResponse]  # type: ignore[assignment]
+    """Shows which certificates are refused."""
+    AlterRevocations: _aio.UnaryUnaryMultiCallable[_admin_pb2.AlterRevocationsRequest, _admin_pb2.AlterRevocationsResponse]  # type: ignore[assignment]
+    """Revokes certificates, and lifts revocations: all of it or nothing."""
 
 class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
     """What operators and tools call. Reads may be sent to any node with `stale_ok`; everything else is the leader's."""
@@ -212,6 +224,14 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         """Raises the level in force to the newest at which all nodes can run; from then on none can go back to an older version."""
 
     @_abc_1.abstractmethod
+    def ReportBackup(
+        self,
+        request: _admin_pb2.ReportBackupRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.ReportBackupResponse, _abc.Awaitable[_admin_pb2.ReportBackupResponse]]:
+        """Notes that a backup was verified: where one is required, retention deletes nothing that no verified backup holds."""
+
+    @_abc_1.abstractmethod
     def DescribeSettings(
         self,
         request: _admin_pb2.DescribeSettingsRequest,
@@ -250,5 +270,21 @@ class AdminServiceServicer(metaclass=_abc_1.ABCMeta):
         context: _ServicerContext,
     ) -> _typing.Union[_admin_pb2.TestAclResponse, _abc.Awaitable[_admin_pb2.TestAclResponse]]:
         """Tells whether a principal may make a call, and which grant allows it."""
+
+    @_abc_1.abstractmethod
+    def DescribeRevocations(
+        self,
+        request: _admin_pb2.DescribeRevocationsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.DescribeRevocationsResponse, _abc.Awaitable[_admin_pb2.DescribeRevocationsResponse]]:
+        """Shows which certificates are refused."""
+
+    @_abc_1.abstractmethod
+    def AlterRevocations(
+        self,
+        request: _admin_pb2.AlterRevocationsRequest,
+        context: _ServicerContext,
+    ) -> _typing.Union[_admin_pb2.AlterRevocationsResponse, _abc.Awaitable[_admin_pb2.AlterRevocationsResponse]]:
+        """Revokes certificates, and lifts revocations: all of it or nothing."""
 
 def add_AdminServiceServicer_to_server(servicer: AdminServiceServicer, server: _typing.Union[_grpc.Server, _aio.Server]) -> None: ...

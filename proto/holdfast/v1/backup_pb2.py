@@ -26,7 +26,7 @@ from holdfast.v1 import errors_pb2 as holdfast_dot_v1_dot_errors__pb2
 from holdfast.v1 import extras_pb2 as holdfast_dot_v1_dot_extras__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18holdfast/v1/backup.proto\x12\x0bholdfast.v1\x1a\x18holdfast/v1/errors.proto\x1a\x18holdfast/v1/extras.proto\"S\n\x12\x42\x65ginBackupRequest\x12\x0f\n\x07\x63opy_id\x18\x01 \x01(\t\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtras\"\xbf\x03\n\x13\x42\x65ginBackupResponse\x12*\n\nerror_code\x18\x01 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12\x0f\n\x07\x63opy_id\x18\x02 \x01(\t\x12\x12\n\ncluster_id\x18\x03 \x01(\t\x12\x0c\n\x04node\x18\x04 \x01(\t\x12\r\n\x05index\x18\x05 \x01(\x04\x12\x0c\n\x04term\x18\x06 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x07 \x01(\x0c\x12\r\n\x05\x63hain\x18\x08 \x01(\x0c\x12\x13\n\x0blog_time_ms\x18\t \x01(\x03\x12\x14\n\x0cwall_time_ms\x18\n \x01(\x03\x12\x17\n\x0frecovery_number\x18\x0b \x01(\x04\x12\x0f\n\x07version\x18\x0c \x01(\t\x12&\n\x05state\x18\r \x01(\x0b\x32\x17.holdfast.v1.BackupFile\x12)\n\x05\x66irst\x18\x0e \x01(\x0b\x32\x15.holdfast.v1.PositionH\x00\x88\x01\x01\x12,\n\x08segments\x18\x0f \x03(\x0b\x32\x1a.holdfast.v1.BackupSegment\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtrasB\x08\n\x06_first\"*\n\nBackupFile\x12\x0c\n\x04size\x18\x01 \x01(\x04\x12\x0e\n\x06sha256\x18\x02 \x01(\x0c\"L\n\rBackupSegment\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\x05\x66iles\x18\x02 \x03(\x0b\x32\x1e.holdfast.v1.BackupSegmentFile\"/\n\x11\x42\x61\x63kupSegmentFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x04\"\x81\x01\n\x11ReadBackupRequest\x12\x0f\n\x07\x63opy_id\x18\x01 \x01(\t\x12\x0f\n\x07segment\x18\x02 \x01(\t\x12\x0c\n\x04\x66ile\x18\x03 \x01(\t\x12\x0e\n\x06offset\x18\x04 \x01(\x04\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtras\"%\n\x12ReadBackupResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\"Q\n\x10\x45ndBackupRequest\x12\x0f\n\x07\x63opy_id\x18\x01 \x01(\t\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtras\"n\n\x11\x45ndBackupResponse\x12*\n\nerror_code\x18\x01 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtras2\xfe\x01\n\rBackupService\x12P\n\x0b\x42\x65ginBackup\x12\x1f.holdfast.v1.BeginBackupRequest\x1a .holdfast.v1.BeginBackupResponse\x12O\n\nReadBackup\x12\x1e.holdfast.v1.ReadBackupRequest\x1a\x1f.holdfast.v1.ReadBackupResponse0\x01\x12J\n\tEndBackup\x12\x1d.holdfast.v1.EndBackupRequest\x1a\x1e.holdfast.v1.EndBackupResponseb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x18holdfast/v1/backup.proto\x12\x0bholdfast.v1\x1a\x18holdfast/v1/errors.proto\x1a\x18holdfast/v1/extras.proto\"S\n\x12\x42\x65ginBackupRequest\x12\x0f\n\x07\x63opy_id\x18\x01 \x01(\t\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtras\"\x87\x04\n\x13\x42\x65ginBackupResponse\x12*\n\nerror_code\x18\x01 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12\x0f\n\x07\x63opy_id\x18\x02 \x01(\t\x12\x12\n\ncluster_id\x18\x03 \x01(\t\x12\x0c\n\x04node\x18\x04 \x01(\t\x12\r\n\x05index\x18\x05 \x01(\x04\x12\x0c\n\x04term\x18\x06 \x01(\x04\x12\x0e\n\x06\x64igest\x18\x07 \x01(\x0c\x12\r\n\x05\x63hain\x18\x08 \x01(\x0c\x12\x13\n\x0blog_time_ms\x18\t \x01(\x03\x12\x14\n\x0cwall_time_ms\x18\n \x01(\x03\x12\x17\n\x0frecovery_number\x18\x0b \x01(\x04\x12\x0f\n\x07version\x18\x0c \x01(\t\x12&\n\x05state\x18\r \x01(\x0b\x32\x17.holdfast.v1.BackupFile\x12)\n\x05\x66irst\x18\x0e \x01(\x0b\x32\x15.holdfast.v1.PositionH\x00\x88\x01\x01\x12,\n\x08segments\x18\x0f \x03(\x0b\x32\x1a.holdfast.v1.BackupSegment\x12\x37\n\ncheckpoint\x18\x10 \x01(\x0b\x32\x1e.holdfast.v1.BackupSegmentFileH\x01\x88\x01\x01\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtrasB\x08\n\x06_firstB\r\n\x0b_checkpoint\"*\n\nBackupFile\x12\x0c\n\x04size\x18\x01 \x01(\x04\x12\x0e\n\x06sha256\x18\x02 \x01(\x0c\"L\n\rBackupSegment\x12\x0c\n\x04name\x18\x01 \x01(\t\x12-\n\x05\x66iles\x18\x02 \x03(\x0b\x32\x1e.holdfast.v1.BackupSegmentFile\"/\n\x11\x42\x61\x63kupSegmentFile\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0c\n\x04size\x18\x02 \x01(\x04\"\x81\x01\n\x11ReadBackupRequest\x12\x0f\n\x07\x63opy_id\x18\x01 \x01(\t\x12\x0f\n\x07segment\x18\x02 \x01(\t\x12\x0c\n\x04\x66ile\x18\x03 \x01(\t\x12\x0e\n\x06offset\x18\x04 \x01(\x04\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtras\"%\n\x12ReadBackupResponse\x12\x0f\n\x07\x63ontent\x18\x01 \x01(\x0c\"Q\n\x10\x45ndBackupRequest\x12\x0f\n\x07\x63opy_id\x18\x01 \x01(\t\x12,\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1a.holdfast.v1.RequestExtras\"n\n\x11\x45ndBackupResponse\x12*\n\nerror_code\x18\x01 \x01(\x0e\x32\x16.holdfast.v1.ErrorCode\x12-\n\x08holdfast\x18\x64 \x01(\x0b\x32\x1b.holdfast.v1.ResponseExtras2\xfe\x01\n\rBackupService\x12P\n\x0b\x42\x65ginBackup\x12\x1f.holdfast.v1.BeginBackupRequest\x1a .holdfast.v1.BeginBackupResponse\x12O\n\nReadBackup\x12\x1e.holdfast.v1.ReadBackupRequest\x1a\x1f.holdfast.v1.ReadBackupResponse0\x01\x12J\n\tEndBackup\x12\x1d.holdfast.v1.EndBackupRequest\x1a\x1e.holdfast.v1.EndBackupResponseb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,21 +36,21 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_BEGINBACKUPREQUEST']._serialized_start=93
   _globals['_BEGINBACKUPREQUEST']._serialized_end=176
   _globals['_BEGINBACKUPRESPONSE']._serialized_start=179
-  _globals['_BEGINBACKUPRESPONSE']._serialized_end=626
-  _globals['_BACKUPFILE']._serialized_start=628
-  _globals['_BACKUPFILE']._serialized_end=670
-  _globals['_BACKUPSEGMENT']._serialized_start=672
-  _globals['_BACKUPSEGMENT']._serialized_end=748
-  _globals['_BACKUPSEGMENTFILE']._serialized_start=750
-  _globals['_BACKUPSEGMENTFILE']._serialized_end=797
-  _globals['_READBACKUPREQUEST']._serialized_start=800
-  _globals['_READBACKUPREQUEST']._serialized_end=929
-  _globals['_READBACKUPRESPONSE']._serialized_start=931
-  _globals['_READBACKUPRESPONSE']._serialized_end=968
-  _globals['_ENDBACKUPREQUEST']._serialized_start=970
-  _globals['_ENDBACKUPREQUEST']._serialized_end=1051
-  _globals['_ENDBACKUPRESPONSE']._serialized_start=1053
-  _globals['_ENDBACKUPRESPONSE']._serialized_end=1163
-  _globals['_BACKUPSERVICE']._serialized_start=1166
-  _globals['_BACKUPSERVICE']._serialized_end=1420
+  _globals['_BEGINBACKUPRESPONSE']._serialized_end=698
+  _globals['_BACKUPFILE']._serialized_start=700
+  _globals['_BACKUPFILE']._serialized_end=742
+  _globals['_BACKUPSEGMENT']._serialized_start=744
+  _globals['_BACKUPSEGMENT']._serialized_end=820
+  _globals['_BACKUPSEGMENTFILE']._serialized_start=822
+  _globals['_BACKUPSEGMENTFILE']._serialized_end=869
+  _globals['_READBACKUPREQUEST']._serialized_start=872
+  _globals['_READBACKUPREQUEST']._serialized_end=1001
+  _globals['_READBACKUPRESPONSE']._serialized_start=1003
+  _globals['_READBACKUPRESPONSE']._serialized_end=1040
+  _globals['_ENDBACKUPREQUEST']._serialized_start=1042
+  _globals['_ENDBACKUPREQUEST']._serialized_end=1123
+  _globals['_ENDBACKUPRESPONSE']._serialized_start=1125
+  _globals['_ENDBACKUPRESPONSE']._serialized_end=1235
+  _globals['_BACKUPSERVICE']._serialized_start=1238
+  _globals['_BACKUPSERVICE']._serialized_end=1492
 # @@protoc_insertion_point(module_scope)

@@ -69,6 +69,7 @@ class BeginBackupResponse(_message.Message):
     STATE_FIELD_NUMBER: _builtins.int
     FIRST_FIELD_NUMBER: _builtins.int
     SEGMENTS_FIELD_NUMBER: _builtins.int
+    CHECKPOINT_FIELD_NUMBER: _builtins.int
     HOLDFAST_FIELD_NUMBER: _builtins.int
     error_code: _errors_pb2.ErrorCode.ValueType
     """NONE."""
@@ -107,6 +108,10 @@ class BeginBackupResponse(_message.Message):
         """The sealed segments of that history, in the order of the log."""
 
     @_builtins.property
+    def checkpoint(self) -> Global___BackupSegmentFile:
+        """The checkpoint that stands for the records before `first`. Unset: retention has cut nothing off."""
+
+    @_builtins.property
     def holdfast(self) -> _extras_pb2.ResponseExtras:
         """Holdfast's own part."""
 
@@ -128,14 +133,20 @@ class BeginBackupResponse(_message.Message):
         state: Global___BackupFile | None = ...,
         first: _extras_pb2.Position | None = ...,
         segments: _abc.Iterable[Global___BackupSegment] | None = ...,
+        checkpoint: Global___BackupSegmentFile | None = ...,
         holdfast: _extras_pb2.ResponseExtras | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_first", b"_first", "first", b"first", "holdfast", b"holdfast", "state", b"state"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_first", b"_first", "checkpoint", b"checkpoint", "first", b"first", "holdfast", b"holdfast", "state", b"state"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_first", b"_first", "chain", b"chain", "cluster_id", b"cluster_id", "copy_id", b"copy_id", "digest", b"digest", "error_code", b"error_code", "first", b"first", "holdfast", b"holdfast", "index", b"index", "log_time_ms", b"log_time_ms", "node", b"node", "recovery_number", b"recovery_number", "segments", b"segments", "state", b"state", "term", b"term", "version", b"version", "wall_time_ms", b"wall_time_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint", "_first", b"_first", "chain", b"chain", "checkpoint", b"checkpoint", "cluster_id", b"cluster_id", "copy_id", b"copy_id", "digest", b"digest", "error_code", b"error_code", "first", b"first", "holdfast", b"holdfast", "index", b"index", "log_time_ms", b"log_time_ms", "node", b"node", "recovery_number", b"recovery_number", "segments", b"segments", "state", b"state", "term", b"term", "version", b"version", "wall_time_ms", b"wall_time_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__checkpoint: _TypeAlias = _typing.Literal["checkpoint"]  # noqa: Y015
+    _WhichOneofArgType__checkpoint: _TypeAlias = _typing.Literal["_checkpoint", b"_checkpoint"]  # noqa: Y015
     _WhichOneofReturnType__first: _TypeAlias = _typing.Literal["first"]  # noqa: Y015
     _WhichOneofArgType__first: _TypeAlias = _typing.Literal["_first", b"_first"]  # noqa: Y015
+    @_typing.overload
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__checkpoint) -> _WhichOneofReturnType__checkpoint | None: ...
+    @_typing.overload
     def WhichOneof(self, oneof_group: _WhichOneofArgType__first) -> _WhichOneofReturnType__first | None: ...
 
 Global___BeginBackupResponse: _TypeAlias = BeginBackupResponse  # noqa: Y015
@@ -196,7 +207,7 @@ Global___BackupSegment: _TypeAlias = BackupSegment  # noqa: Y015
 
 @_typing.final
 class BackupSegmentFile(_message.Message):
-    """A file of a segment."""
+    """A file of a segment, or a checkpoint."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -234,9 +245,9 @@ class ReadBackupRequest(_message.Message):
     copy_id: _builtins.str
     """The copy that it belongs to."""
     segment: _builtins.str
-    """The segment. Empty: the copy of the state."""
+    """The segment. Empty: the copy of the state, or the checkpoint."""
     file: _builtins.str
-    """The segment's file."""
+    """The segment's file, or the checkpoint. Empty with an empty segment: the copy of the state."""
     offset: _builtins.int
     """First byte wanted."""
     @_builtins.property

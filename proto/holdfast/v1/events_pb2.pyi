@@ -134,7 +134,10 @@ class Event(_message.Message):
     LEVEL_RAISED_FIELD_NUMBER: _builtins.int
     ACLS_CHANGED_FIELD_NUMBER: _builtins.int
     ACCESS_MODE_CHANGED_FIELD_NUMBER: _builtins.int
+    REVOCATIONS_CHANGED_FIELD_NUMBER: _builtins.int
     RECOVERY_NUMBER_RAISED_FIELD_NUMBER: _builtins.int
+    HISTORY_CUT_FIELD_NUMBER: _builtins.int
+    BACKUP_VERIFIED_FIELD_NUMBER: _builtins.int
     rule: _builtins.str
     """Id of the rule that decided it, for example "B3" or "S12"."""
     command: _builtins.str
@@ -248,8 +251,20 @@ class Event(_message.Message):
         """What becomes of calls that no grant allows; level 2."""
 
     @_builtins.property
+    def revocations_changed(self) -> Global___RevocationsChanged:
+        """Which certificates are refused has changed; level 2."""
+
+    @_builtins.property
     def recovery_number_raised(self) -> Global___RecoveryNumberRaised:
         """The cluster was restored or recovered; level 2."""
+
+    @_builtins.property
+    def history_cut(self) -> Global___HistoryCut:
+        """The history was cut off; level 2."""
+
+    @_builtins.property
+    def backup_verified(self) -> Global___BackupVerified:
+        """A backup was verified; level 2."""
 
     def __init__(
         self,
@@ -284,13 +299,16 @@ class Event(_message.Message):
         level_raised: Global___LevelRaised | None = ...,
         acls_changed: Global___AclsChanged | None = ...,
         access_mode_changed: Global___AccessModeChanged | None = ...,
+        revocations_changed: Global___RevocationsChanged | None = ...,
         recovery_number_raised: Global___RecoveryNumberRaised | None = ...,
+        history_cut: Global___HistoryCut | None = ...,
+        backup_verified: Global___BackupVerified | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "body", b"body", "cluster_formed", b"cluster_formed", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "request_recorded", b"request_recorded", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "backup_verified", b"backup_verified", "body", b"body", "cluster_formed", b"cluster_formed", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "history_cut", b"history_cut", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "request_recorded", b"request_recorded", "revocations_changed", b"revocations_changed", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "body", b"body", "cluster_formed", b"cluster_formed", "command", b"command", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "principal", b"principal", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "request_id", b"request_id", "request_recorded", b"request_recorded", "rule", b"rule", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_mode_changed", b"access_mode_changed", "acls_changed", b"acls_changed", "assignment_stored", b"assignment_stored", "backup_verified", b"backup_verified", "body", b"body", "cluster_formed", b"cluster_formed", "command", b"command", "generation_started", b"generation_started", "group_created", b"group_created", "group_deleted", b"group_deleted", "group_emptied", b"group_emptied", "history_cut", b"history_cut", "instance_released", b"instance_released", "level_raised", b"level_raised", "member_expired", b"member_expired", "member_joined", b"member_joined", "member_refused", b"member_refused", "member_updated", b"member_updated", "members_left", b"members_left", "members_removed", b"members_removed", "offsets_committed", b"offsets_committed", "offsets_deleted", b"offsets_deleted", "partitions_added", b"partitions_added", "principal", b"principal", "rebalance_started", b"rebalance_started", "recovery_number_raised", b"recovery_number_raised", "request_id", b"request_id", "request_recorded", b"request_recorded", "revocations_changed", b"revocations_changed", "rule", b"rule", "segment_sealed", b"segment_sealed", "settings_changed", b"settings_changed", "static_member_replaced", b"static_member_replaced", "topics_created", b"topics_created", "topics_deleted", b"topics_deleted"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["group_created", "member_joined", "member_updated", "static_member_replaced", "instance_released", "rebalance_started", "generation_started", "group_emptied", "assignment_stored", "members_left", "members_removed", "member_expired", "member_refused", "group_deleted", "offsets_committed", "offsets_deleted", "request_recorded", "cluster_formed", "settings_changed", "topics_created", "partitions_added", "topics_deleted", "segment_sealed", "level_raised", "acls_changed", "access_mode_changed", "recovery_number_raised"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["group_created", "member_joined", "member_updated", "static_member_replaced", "instance_released", "rebalance_started", "generation_started", "group_emptied", "assignment_stored", "members_left", "members_removed", "member_expired", "member_refused", "group_deleted", "offsets_committed", "offsets_deleted", "request_recorded", "cluster_formed", "settings_changed", "topics_created", "partitions_added", "topics_deleted", "segment_sealed", "level_raised", "acls_changed", "access_mode_changed", "revocations_changed", "recovery_number_raised", "history_cut", "backup_verified"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -1379,6 +1397,74 @@ class AccessModeChanged(_message.Message):
 Global___AccessModeChanged: _TypeAlias = AccessModeChanged  # noqa: Y015
 
 @_typing.final
+class Revocation(_message.Message):
+    """A certificate that is refused until it has expired."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    FINGERPRINT_FIELD_NUMBER: _builtins.int
+    PRINCIPAL_FIELD_NUMBER: _builtins.int
+    EXPIRES_MS_FIELD_NUMBER: _builtins.int
+    REASON_FIELD_NUMBER: _builtins.int
+    REVOKED_MS_FIELD_NUMBER: _builtins.int
+    fingerprint: _builtins.str
+    """SHA-256 of the certificate, in hexadecimal: 64 digits in lower case."""
+    principal: _builtins.str
+    """Whom it names, for people; empty: that was not known."""
+    expires_ms: _builtins.int
+    """Wall time in milliseconds at which it expires; 0: not known, so the revocation is kept until it is lifted."""
+    reason: _builtins.str
+    """Why, for people."""
+    revoked_ms: _builtins.int
+    """Log time at which it was revoked; in a request it means nothing."""
+    def __init__(
+        self,
+        *,
+        fingerprint: _builtins.str = ...,
+        principal: _builtins.str = ...,
+        expires_ms: _builtins.int = ...,
+        reason: _builtins.str = ...,
+        revoked_ms: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_ms", b"expires_ms", "fingerprint", b"fingerprint", "principal", b"principal", "reason", b"reason", "revoked_ms", b"revoked_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Revocation: _TypeAlias = Revocation  # noqa: Y015
+
+@_typing.final
+class RevocationsChanged(_message.Message):
+    """Certificates are refused, and others are not any more. Of level 2."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REVOKED_FIELD_NUMBER: _builtins.int
+    LIFTED_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def revoked(self) -> _containers.RepeatedCompositeFieldContainer[Global___Revocation]:
+        """New ones."""
+
+    @_builtins.property
+    def lifted(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Fingerprints of those that are not refused any more."""
+
+    def __init__(
+        self,
+        *,
+        revoked: _abc.Iterable[Global___Revocation] | None = ...,
+        lifted: _abc.Iterable[_builtins.str] | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["lifted", b"lifted", "revoked", b"revoked"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___RevocationsChanged: _TypeAlias = RevocationsChanged  # noqa: Y015
+
+@_typing.final
 class RecoveryNumberRaised(_message.Message):
     """The cluster goes on from an earlier position: what followed it then is lost (S13). Of level 2."""
 
@@ -1403,3 +1489,59 @@ class RecoveryNumberRaised(_message.Message):
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
 Global___RecoveryNumberRaised: _TypeAlias = RecoveryNumberRaised  # noqa: Y015
+
+@_typing.final
+class HistoryCut(_message.Message):
+    """Records up to a position are history no more: a checkpoint stands for them (S24). Of level 2."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    LAST_FIELD_NUMBER: _builtins.int
+    LOG_TIME_MS_FIELD_NUMBER: _builtins.int
+    DIGEST_FIELD_NUMBER: _builtins.int
+    log_time_ms: _builtins.int
+    """Its log time."""
+    digest: _builtins.bytes
+    """Digest of the checkpoint: eight bytes of the state that these records lead to, then the head of the chain over all
+    of them.
+    """
+    @_builtins.property
+    def last(self) -> _extras_pb2.Position:
+        """The last one of them, the end of a sealed segment."""
+
+    def __init__(
+        self,
+        *,
+        last: _extras_pb2.Position | None = ...,
+        log_time_ms: _builtins.int = ...,
+        digest: _builtins.bytes = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["last", b"last"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["digest", b"digest", "last", b"last", "log_time_ms", b"log_time_ms"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___HistoryCut: _TypeAlias = HistoryCut  # noqa: Y015
+
+@_typing.final
+class BackupVerified(_message.Message):
+    """An operator has verified a backup. Of level 2."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    INDEX_FIELD_NUMBER: _builtins.int
+    index: _builtins.int
+    """Index of the last entry that it holds."""
+    def __init__(
+        self,
+        *,
+        index: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["index", b"index"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___BackupVerified: _TypeAlias = BackupVerified  # noqa: Y015

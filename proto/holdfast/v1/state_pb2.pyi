@@ -47,13 +47,14 @@ class StateRecord(_message.Message):
     REQUEST_FIELD_NUMBER: _builtins.int
     REBALANCE_FIELD_NUMBER: _builtins.int
     ACL_FIELD_NUMBER: _builtins.int
+    REVOCATION_FIELD_NUMBER: _builtins.int
     schema_version: _builtins.int
     """Version of this schema that the record was written with, from 1."""
     @_builtins.property
     def key(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What the record is about: nothing (cluster); group id (group; settings, where empty means the cluster's); group id,
         member id (member); group id, topic, partition (offset); topic (topic); principal, group id, request id (request);
-        group id, number (rebalance); principal, role, kind, name (acl).
+        group id, number (rebalance); principal, role, kind, name (acl); fingerprint (revocation).
         """
 
     @_builtins.property
@@ -92,6 +93,10 @@ class StateRecord(_message.Message):
     def acl(self) -> _events_pb2.Acl:
         """A grant; its key has all of its fields."""
 
+    @_builtins.property
+    def revocation(self) -> _events_pb2.Revocation:
+        """A revoked certificate."""
+
     def __init__(
         self,
         *,
@@ -106,12 +111,13 @@ class StateRecord(_message.Message):
         request: Global___RequestState | None = ...,
         rebalance: Global___RebalanceState | None = ...,
         acl: _events_pb2.Acl | None = ...,
+        revocation: _events_pb2.Revocation | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "body", b"body", "cluster", b"cluster", "group", b"group", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "body", b"body", "cluster", b"cluster", "group", b"group", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "revocation", b"revocation", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "body", b"body", "cluster", b"cluster", "group", b"group", "key", b"key", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "schema_version", b"schema_version", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["acl", b"acl", "body", b"body", "cluster", b"cluster", "group", b"group", "key", b"key", "member", b"member", "offset", b"offset", "rebalance", b"rebalance", "request", b"request", "revocation", b"revocation", "schema_version", b"schema_version", "settings", b"settings", "topic", b"topic"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["cluster", "group", "member", "offset", "topic", "settings", "request", "rebalance", "acl"]  # noqa: Y015
+    _WhichOneofReturnType_body: _TypeAlias = _typing.Literal["cluster", "group", "member", "offset", "topic", "settings", "request", "rebalance", "acl", "revocation"]  # noqa: Y015
     _WhichOneofArgType_body: _TypeAlias = _typing.Literal["body", b"body"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_body) -> _WhichOneofReturnType_body | None: ...
 
@@ -135,6 +141,8 @@ class ClusterState(_message.Message):
     RAISED_TO_FIELD_NUMBER: _builtins.int
     ACCESS_MODE_FIELD_NUMBER: _builtins.int
     RECOVERED_AT_FIELD_NUMBER: _builtins.int
+    HISTORY_CUT_FIELD_NUMBER: _builtins.int
+    BACKED_UP_FIELD_NUMBER: _builtins.int
     cluster_id: _builtins.str
     """The cluster's id."""
     log_time_ms: _builtins.int
@@ -157,9 +165,15 @@ class ClusterState(_message.Message):
     """"dry-run" or "deny"; empty: open."""
     recovered_at: _builtins.int
     """Index of the entry that raised the recovery number last; unset: none ever did."""
+    backed_up: _builtins.int
+    """Index of the last entry in the newest backup that was verified; unset: none was."""
     @_builtins.property
     def sealed(self) -> _extras_pb2.Position:
         """Last position that belongs to sealed segments."""
+
+    @_builtins.property
+    def history_cut(self) -> _events_pb2.HistoryCut:
+        """Where the history begins; unset: nothing of it was ever cut off."""
 
     def __init__(
         self,
@@ -176,10 +190,12 @@ class ClusterState(_message.Message):
         raised_to: _builtins.int = ...,
         access_mode: _builtins.str = ...,
         recovered_at: _builtins.int = ...,
+        history_cut: _events_pb2.HistoryCut | None = ...,
+        backed_up: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["sealed", b"sealed"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["history_cut", b"history_cut", "sealed", b"sealed"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_mode", b"access_mode", "applied_index", b"applied_index", "cluster_id", b"cluster_id", "cluster_seq", b"cluster_seq", "cluster_version", b"cluster_version", "log_time_ms", b"log_time_ms", "raised_to", b"raised_to", "recovered_at", b"recovered_at", "recovery_number", b"recovery_number", "requests_floor_ms", b"requests_floor_ms", "requests_next", b"requests_next", "sealed", b"sealed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["access_mode", b"access_mode", "applied_index", b"applied_index", "backed_up", b"backed_up", "cluster_id", b"cluster_id", "cluster_seq", b"cluster_seq", "cluster_version", b"cluster_version", "history_cut", b"history_cut", "log_time_ms", b"log_time_ms", "raised_to", b"raised_to", "recovered_at", b"recovered_at", "recovery_number", b"recovery_number", "requests_floor_ms", b"requests_floor_ms", "requests_next", b"requests_next", "sealed", b"sealed"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

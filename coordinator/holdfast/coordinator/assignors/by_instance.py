@@ -11,7 +11,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from dataclasses import dataclass
 from hashlib import blake2b
-from itertools import chain
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator.assignors.base import identity, in_member_order, subscribers_by_topic
@@ -50,34 +49,25 @@ class ByInstanceAssignor:
 
 
 class _Circle:
-    """The points of all members, sorted once: topics of many subscriber sets share the work."""
+    """The points of all members, sorted once: the rings of all topics are walks along it."""
 
     def __init__(self, members: Sequence[MemberSubscription]) -> None:
         ids = {identity(member): member.member_id for member in members}
         points = sorted((_point(f"{n}\0{i}"), n) for n in ids for i in range(_POINTS_PER_MEMBER))
         self.hashes = [point for point, _ in points]
         self.owners = [ids[name] for _, name in points]
-        self.places: dict[str, list[int]] = {}
-        for place, owner in enumerate(self.owners):
-            self.places.setdefault(owner, []).append(place)
 
 
 class _Ring:
-    """Some members' points on the circle; `take` finds the next one with room, near O(1)."""
+    """The points of some members on the circle; `take` finds the next one with room, near O(1)."""
 
     def __init__(self, circle: _Circle, members: Sequence[MemberSubscription], slots: int) -> None:
-        ids = {member.member_id for member in members}
-        # Each member's places are in rising order already, which makes this sorting cheap.
-        places = sorted(chain.from_iterable(circle.places.get(member_id, ()) for member_id in ids))
-        self._hashes = [circle.hashes[place] for place in places]
-        self._owners = [circle.owners[place] for place in places]
-        self._places: dict[str, list[int]] = {}
-        for place, owner in enumerate(self._owners):
-            self._places.setdefault(owner, []).append(place)
-        # _next[i] leads towards the first open point at or after i; its end is i itself.
-        self._next = list(range(len(places)))
+        self._hashes, self._owners = circle.hashes, circle.owners
         self._quota, self._extra = divmod(slots, len(members))
         self._load = {member.member_id: 0 for member in members}
+        self._open = set(self._load)
+        # From a place that is not open to a later one; no place between them is open, or opens.
+        self._later: dict[int, int] = {}
 
     def take(self, point: int) -> str:
         """Name the member for a hashed partition, and count it there."""
@@ -85,32 +75,25 @@ class _Ring:
         owner = self._owners[place]
         self._load[owner] += 1
         if self._load[owner] > self._quota:
-            self._close(owner)
+            self._open.discard(owner)
             self._extra -= 1
             if self._extra == 0:
                 self._close_all_at_quota()
         elif self._load[owner] == self._quota and self._extra == 0:
-            self._close(owner)
+            self._open.discard(owner)
         return owner
 
     def _close_all_at_quota(self) -> None:
         """Close all members at the quota, because the shares of quota + 1 are given out."""
-        for member_id, load in self._load.items():
-            if load == self._quota:
-                self._close(member_id)
-
-    def _close(self, owner: str) -> None:
-        for place in self._places[owner]:
-            if self._next[place] == place:
-                self._next[place] = (place + 1) % len(self._next)
+        self._open -= {member_id for member_id, n in self._load.items() if n == self._quota}
 
     def _open_from(self, place: int) -> int:
         passed: list[int] = []
-        while self._next[place] != place:
+        while self._owners[place] not in self._open:
             passed.append(place)
-            place = self._next[place]
+            place = self._later.get(place, (place + 1) % len(self._owners))
         for behind in passed:
-            self._next[behind] = place
+            self._later[behind] = place
         return place
 
 

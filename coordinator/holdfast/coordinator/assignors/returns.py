@@ -57,9 +57,10 @@ def _way(holdings: Holdings, start: int, end: int) -> tuple[list[Move] | None, i
                 steps.append(Step(givers, topic, takers))
                 new |= takers
         for burden, members in holdings.at_next.items():
-            trading = holdings.at_burden.get(burden, 0) & ~(reached | new)
-            if members & edge and trading:
-                steps.append(Step(members & edge, None, trading))
+            givers = members & edge if members else 0
+            trading = holdings.at_burden.get(burden, 0) & ~(reached | new) if givers else 0
+            if trading:
+                steps.append(Step(givers, None, trading))
                 new |= trading
         reached |= new
         edge = new

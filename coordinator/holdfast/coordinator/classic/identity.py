@@ -68,6 +68,17 @@ def of_another(
     return None if rules else InstanceForbidden(instance_id)
 
 
+def instance_meant(
+    group: ClassicGroup | None, member_id: MemberId, instance_id: InstanceId | None
+) -> InstanceId | None:
+    """Return the instance id that a caller acts as: the one it names, else that of its member id.
+
+    A call may leave the instance id out (K-C6), and acts as the static member all the same.
+    """
+    member = None if group is None else group.body.members.get(member_id)
+    return member.instance_id if instance_id is None and member is not None else instance_id
+
+
 def fenced(group: ClassicGroup, instance_id: InstanceId) -> FencedInstanceId:
     """Return the refusal of an older holder; it names the present one, so that twins are found."""
     holder = group.body.members[group.body.instances[instance_id]]

@@ -43,9 +43,7 @@ def join(draft: Draft, command: JoinGroup) -> None:
     refusal = (
         validation.of_join(draft, command)
         or _refused_if_absent(draft, command)
-        or identity.of_another(
-            draft.state, draft.found, command.instance_id, command.caller.principal
-        )
+        or _of_another(draft, command)
     )
     if refusal is not None:
         _refuse(draft, command, refusal)
@@ -71,6 +69,12 @@ def _refused_if_absent(draft: Draft, command: JoinGroup) -> Rejection | None:
     """Refuse a member id that the group never gave out: it does not create the group (K-A11)."""
     absent = draft.found is None and command.member_id
     return UnknownMemberId(command.member_id) if absent else None
+
+
+def _of_another(draft: Draft, command: JoinGroup) -> Rejection | None:
+    """Refuse a join as a static member of another principal, by either of its ids."""
+    meant = identity.instance_meant(draft.found, command.member_id, command.instance_id)
+    return identity.of_another(draft.state, draft.found, meant, command.caller.principal)
 
 
 # --- room (K-I9 to K-I12) ---

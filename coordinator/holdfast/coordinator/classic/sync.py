@@ -47,6 +47,7 @@ def _refusal(draft: Draft, command: SyncGroup) -> Rejection | None:
     error = invalid_group_id(command.group_id) or identity.check(
         group, command.member_id, command.instance_id
     )
+    error = error or _of_another(draft, command)
     if error is not None or group is None:
         return error
     if command.generation != group.generation:
@@ -58,6 +59,12 @@ def _refusal(draft: Draft, command: SyncGroup) -> Rejection | None:
         return RebalanceInProgress()
     leads = group.state != STABLE and group.body.is_leader(command.member_id)
     return validation.of_assignments(draft, command) if leads else None
+
+
+def _of_another(draft: Draft, command: SyncGroup) -> Rejection | None:
+    """Refuse a sync as a static member of another principal: it would take that one's place."""
+    meant = identity.instance_meant(draft.found, command.member_id, command.instance_id)
+    return identity.of_another(draft.state, draft.found, meant, command.caller.principal)
 
 
 def _agrees(group: ClassicGroup, command: SyncGroup) -> bool:

@@ -16,11 +16,14 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.events import (
         AccessModeChanged,
         AclsChanged,
+        BackupVerified,
         ClusterFormed,
+        HistoryCut,
         LevelRaised,
         PartitionsAdded,
         Record,
         RecoveryNumberRaised,
+        RevocationsChanged,
         SegmentSealed,
         SettingsChanged,
         TopicsCreated,
@@ -89,9 +92,33 @@ def access_mode_changed(state: State, event: AccessModeChanged, _record: Record)
     return state._replace(access_mode="" if event.mode == OPEN else event.mode)
 
 
+def revocations_changed(state: State, event: RevocationsChanged, _record: Record) -> State:
+    """Add and remove revocations."""
+    revocations = state.revocations.update_all((it.fingerprint, it) for it in event.revoked)
+    for each in event.lifted:
+        revocations = revocations.remove(each)
+    return state._replace(revocations=revocations)
+
+
 def recovery_number_raised(state: State, event: RecoveryNumberRaised, record: Record) -> State:
     """Lift every token from here on (S13). Raises InvariantBroken if the number would not grow."""
     if event.number <= state.recovery_number:
         problem = f"recovery number {event.number} is raised at {state.recovery_number}"
         raise InvariantBroken("S13", problem)
     return state._replace(recovery_number=event.number, recovered_at=record.position.index)
+
+
+def history_cut(state: State, event: HistoryCut, _record: Record) -> State:
+    """Note where the history begins (S24). Raises InvariantBroken for a cut that cannot be true."""
+    if event.last > state.sealed:
+        problem = f"the history is cut at {event.last}, and sealed up to {state.sealed} only"
+        raise InvariantBroken("S24", problem)
+    if state.history_cut is not None and event.last <= state.history_cut.last:
+        problem = f"the history is cut at {event.last} after {state.history_cut.last}"
+        raise InvariantBroken("S24", problem)
+    return state._replace(history_cut=event)
+
+
+def backup_verified(state: State, event: BackupVerified, _record: Record) -> State:
+    """Note how far a verified backup reaches (S24)."""
+    return state._replace(backed_up=max(state.backed_up, event.index))

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import LevelRaised
 from holdfast.coordinator.model.levels import LEVEL_MAX
+from holdfast.coordinator.model.rejections import InvalidRequest
 from holdfast.coordinator.model.replies import DoneReply
 
 if TYPE_CHECKING:
@@ -21,10 +22,13 @@ if TYPE_CHECKING:
 def raise_level(draft: Draft, command: RaiseLevel) -> DoneReply:
     """Raise the level, unless it is as high already.
 
+    A repeated request does not come here: it gets its first answer, whatever the nodes do since.
     Raises InvariantBroken for a level at which this node itself could not run.
     """
     if command.level > LEVEL_MAX:
         raise InvariantBroken("S3", f"level {command.level} is unknown here, {LEVEL_MAX} is newest")
+    if command.problem:
+        return DoneReply(InvalidRequest("level", command.problem))
     if command.level > draft.state.level:
         draft.emit(LevelRaised(command.level), "S3")
     return DoneReply(None)

@@ -14,6 +14,7 @@ from holdfast.coordinator.cluster.request_ids import made_at_ms
 from holdfast.coordinator.model import stored_replies
 from holdfast.coordinator.model.commands import (
     AlterAcls,
+    AlterRevocations,
     AlterSettings,
     CommitOffsets,
     CreatePartitions,
@@ -24,6 +25,7 @@ from holdfast.coordinator.model.commands import (
     LeaveGroup,
     OneShot,
     RaiseLevel,
+    ReportBackup,
     TriggerRebalance,
 )
 from holdfast.coordinator.model.events import RequestRecorded
@@ -52,7 +54,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.stored_replies import StoredReply
 
 _Named: TypeAlias = CreateTopics | CreatePartitions | DeleteTopics | AlterSettings
-_ClusterOneShot: TypeAlias = _Named | RaiseLevel | AlterAcls
+_ClusterOneShot: TypeAlias = _Named | RaiseLevel | ReportBackup | AlterAcls | AlterRevocations
 
 C = TypeVar("C", bound=OneShot)
 
@@ -105,7 +107,7 @@ def refusal(command: OneShot, rejection: Rejection) -> StoredReply:
             return OffsetsReply(rejection)
         case LeaveGroup():
             return LeaveReply(rejection)
-        case TriggerRebalance() | RaiseLevel() | AlterAcls():
+        case TriggerRebalance() | RaiseLevel() | ReportBackup() | AlterAcls() | AlterRevocations():
             return DoneReply(rejection)
         case _:
             return NamedReply(tuple(NamedResult(name, rejection) for name in _names(command)))

@@ -62,6 +62,14 @@ class GroupSettings(NamedTuple):
         return self.max_size * self.assignment_bytes_max
 
 
+class PrincipalSettings(NamedTuple):
+    """What one principal may take of a node; 0: as much as it likes."""
+
+    calls_per_second_max: int
+    bytes_per_second_max: int
+    watches_max: int
+
+
 class ClusterSettings(NamedTuple):
     """The settings in force for the cluster as a whole."""
 
@@ -73,8 +81,17 @@ class ClusterSettings(NamedTuple):
     segment_bytes_max: int
     segment_events_max: int
     segment_age_ms_max: int
+    history_age_ms_max: int
+    """-1: no bound, as of bytes."""
+    history_bytes_max: int
+    history_age_ms_min: int
+    history_requires_backup: int
+    """1 or 0."""
+    history_check_interval_ms: int
     ceilings: Usage
     """What everything may take together."""
+    principal: PrincipalSettings
+    """What one principal may take of a node."""
 
 
 class InForce(NamedTuple):
@@ -163,12 +180,22 @@ def _cluster_view(settings: Settings) -> ClusterSettings:
         segment_bytes_max=value("log.segment_bytes_max"),
         segment_events_max=value("log.segment_events_max"),
         segment_age_ms_max=value("log.segment_age_ms_max"),
+        history_age_ms_max=value("log.retention_ms"),
+        history_bytes_max=value("log.retention_bytes"),
+        history_age_ms_min=value("log.retention_min_ms"),
+        history_requires_backup=value("log.retention_require_backup"),
+        history_check_interval_ms=value("log.retention_check_interval_ms"),
         ceilings=Usage(
             groups=value("cluster.groups_max"),
             topics=value("cluster.topics_max"),
             partitions=value("cluster.partitions_max"),
             members=value("cluster.members_max"),
             state_bytes=value("cluster.state_bytes_max"),
+        ),
+        principal=PrincipalSettings(
+            calls_per_second_max=value("principal.calls_per_second_max"),
+            bytes_per_second_max=value("principal.bytes_per_second_max"),
+            watches_max=value("principal.watches_max"),
         ),
     )
 

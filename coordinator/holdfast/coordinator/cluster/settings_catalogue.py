@@ -18,6 +18,7 @@ DEFAULT: Final = "default"
 """Where a value comes from; the first two are also the widest scope in which it may be set."""
 
 _INT32_MAX: Final = 2**31 - 1
+_INT64_MAX: Final = 2**63 - 1
 _MIB: Final = 1 << 20
 _DAY_MS: Final = 24 * 3_600_000
 
@@ -205,6 +206,39 @@ _ALL: Final = (
         "commits alone may reach it, and are then refused.",
     ),
     Setting(
+        "principal.calls_per_second_max",
+        CLUSTER,
+        0,
+        0,
+        _INT32_MAX,
+        "calls",
+        "",
+        "How many calls one principal may make at a node in a second, heartbeats apart. 0: any "
+        "number.",
+    ),
+    Setting(
+        "principal.bytes_per_second_max",
+        CLUSTER,
+        0,
+        0,
+        1 << 40,
+        "bytes",
+        "",
+        "How many bytes of requests one principal may send a node in a second, heartbeats apart. "
+        "0: any number.",
+    ),
+    Setting(
+        "principal.watches_max",
+        CLUSTER,
+        0,
+        0,
+        _INT32_MAX,
+        "watches",
+        "",
+        "How many watches of the event log one principal may have at a node; never more than 32. "
+        "0: 32.",
+    ),
+    Setting(
         "topic.partitions_max",
         CLUSTER,
         100_000,
@@ -253,6 +287,60 @@ _ALL: Final = (
         "ms",
         "",
         "A segment of old events is sealed when its first record is this old, in log time.",
+    ),
+    Setting(
+        "log.retention_ms",
+        CLUSTER,
+        -1,
+        -1,
+        _INT64_MAX,
+        "ms",
+        "log.retention.ms",
+        "How old, in log time, the newest record of a sealed segment becomes before the segment is "
+        "deleted on all nodes; -1: never. What it led to is kept as a checkpoint.",
+    ),
+    Setting(
+        "log.retention_bytes",
+        CLUSTER,
+        -1,
+        -1,
+        _INT64_MAX,
+        "bytes",
+        "log.retention.bytes",
+        "How many bytes all sealed segments may take on a node's disk before the oldest are "
+        "deleted; -1: no bound.",
+    ),
+    Setting(
+        "log.retention_min_ms",
+        CLUSTER,
+        _DAY_MS,
+        0,
+        _INT64_MAX,
+        "ms",
+        "",
+        "How much of the history is kept in any case, in log time, whatever log.retention_ms and "
+        "log.retention_bytes say.",
+    ),
+    Setting(
+        "log.retention_require_backup",
+        CLUSTER,
+        0,
+        0,
+        1,
+        "0 or 1",
+        "",
+        "1: nothing is deleted that is not in a backup which `holdfast backup verify --report` has "
+        "verified.",
+    ),
+    Setting(
+        "log.retention_check_interval_ms",
+        CLUSTER,
+        300_000,
+        100,
+        _DAY_MS,
+        "ms",
+        "log.retention.check.interval.ms",
+        "How often the leader looks for history to delete.",
     ),
 )
 

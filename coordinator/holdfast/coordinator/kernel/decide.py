@@ -16,7 +16,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, TypeAlias, cast
 
-from holdfast.coordinator.cluster import access, ceilings, levels, recovery, requests, topics
+from holdfast.coordinator.cluster import (
+    access,
+    ceilings,
+    levels,
+    recovery,
+    requests,
+    retention,
+    revocations,
+    topics,
+)
 from holdfast.coordinator.groups import lifecycle
 from holdfast.coordinator.groups.draft import Draft
 from holdfast.coordinator.groups.group_type import GroupType, Rules
@@ -25,6 +34,7 @@ from holdfast.coordinator.kernel.evolve import evolve
 from holdfast.coordinator.kernel.group_types import TYPES, type_of
 from holdfast.coordinator.model.commands import (
     AlterAcls,
+    AlterRevocations,
     AlterSettings,
     CallBroken,
     ClusterCommand,
@@ -32,6 +42,7 @@ from holdfast.coordinator.model.commands import (
     CommitOffsets,
     CreatePartitions,
     CreateTopics,
+    CutHistory,
     DeadlineFired,
     DeleteGroup,
     DeleteOffsets,
@@ -44,6 +55,7 @@ from holdfast.coordinator.model.commands import (
     OneShot,
     RaiseLevel,
     RaiseRecoveryNumber,
+    ReportBackup,
     SealSegment,
 )
 from holdfast.coordinator.model.effects import Decision
@@ -64,6 +76,7 @@ _Unasked: TypeAlias = (
     | FormCluster
     | GrantAdmin
     | SealSegment
+    | CutHistory
     | RaiseRecoveryNumber
 )
 """Commands of the node itself: nobody waits for an answer."""
@@ -183,6 +196,8 @@ def _decide_internal(draft: Draft, command: _Unasked) -> None:
             access.grant_admin(draft, command)
         case SealSegment():
             topics.seal(draft, command)
+        case CutHistory():
+            retention.cut(draft, command)
         case RaiseRecoveryNumber():
             recovery.raise_number(draft, command)
 
@@ -196,7 +211,9 @@ _ONE_SHOTS: Final[Mapping[type, Callable[[Draft, Any], StoredReply]]] = {
     DeleteTopics: topics.delete_topics,
     AlterSettings: topics.alter_settings,
     RaiseLevel: levels.raise_level,
+    ReportBackup: retention.report_backup,
     AlterAcls: access.alter,
+    AlterRevocations: revocations.alter,
 }
 """Who decides a command that is for a group of any type, or for the cluster."""
 

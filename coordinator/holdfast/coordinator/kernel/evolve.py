@@ -18,9 +18,11 @@ from holdfast.coordinator.model.errors import InvariantBroken
 from holdfast.coordinator.model.events import (
     AccessModeChanged,
     AclsChanged,
+    BackupVerified,
     ClusterFormed,
     GroupDeleted,
     GroupEvent,
+    HistoryCut,
     LevelRaised,
     OffsetsCommitted,
     OffsetsDeleted,
@@ -28,6 +30,7 @@ from holdfast.coordinator.model.events import (
     Record,
     RecoveryNumberRaised,
     RequestRecorded,
+    RevocationsChanged,
     SegmentSealed,
     SettingsChanged,
     TopicsCreated,
@@ -50,7 +53,10 @@ CLUSTER: Final[Mapping[type, Callable[[State, Any, Record], State]]] = {
     LevelRaised: evolve_cluster.level_raised,
     AclsChanged: evolve_cluster.acls_changed,
     AccessModeChanged: evolve_cluster.access_mode_changed,
+    RevocationsChanged: evolve_cluster.revocations_changed,
     RecoveryNumberRaised: evolve_cluster.recovery_number_raised,
+    HistoryCut: evolve_cluster.history_cut,
+    BackupVerified: evolve_cluster.backup_verified,
 }
 """The folds of the cluster's own events, by the event's class."""
 

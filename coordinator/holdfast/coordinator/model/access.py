@@ -2,13 +2,15 @@
 
 A grant gives a role on a kind of things. Roles are ordered: each includes all before it. An
 administrator of the cluster may do everything. There are no denials, so the order of grants means
-nothing. Which role a call needs is the server's table. Knows no state and no call.
+nothing. Which role a call needs is the server's table. Beside them stand the certificates that are
+revoked: each is known by its fingerprint, the SHA-256 of its bytes. Knows no state and no call.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from holdfast.coordinator.model.ids import Principal
 
@@ -41,6 +43,15 @@ PRINCIPAL_LENGTH_MAX: Final = 1_024
 NAME_LENGTH_MAX: Final = 1_024
 ACLS_MAX: Final = 5_000
 """Grants that a cluster may have. One with a prefix covers any number of names."""
+
+Fingerprint: TypeAlias = str
+"""64 digits, in lower case and without colons."""
+REVOCATIONS_MAX: Final = 2_000
+"""Revocations that a cluster may have; those of certificates that have expired make room."""
+REASON_LENGTH_MAX: Final = 200
+KEPT_AFTER_EXPIRY_MS: Final = 7 * 24 * 3_600_000
+"""How long a revocation is kept after its certificate has expired: clocks of nodes differ."""
+_FINGERPRINT: Final = re.compile("[0-9a-f]{64}")
 
 
 class Acl(NamedTuple):
@@ -80,7 +91,11 @@ def problem_of(acl: Acl) -> str | None:
 
 
 def _unusable(text: str, most: int) -> bool:
-    return not 0 < len(text) <= most or not text.isprintable()
+    return not text or _unprintable(text, most)
+
+
+def _unprintable(text: str, most: int) -> bool:
+    return len(text) > most or not text.isprintable()
 
 
 def covers(acl: Acl, principal: Principal, kind: str, name: str) -> bool:
@@ -101,3 +116,33 @@ def rank(acls: Iterable[Acl], principal: Principal, kind: str, name: str = "") -
     return max(
         (RANKS[acl.role] for acl in acls if covers(acl, principal, kind, name)), default=NOTHING
     )
+
+
+class Revocation(NamedTuple):
+    """One revoked certificate."""
+
+    fingerprint: Fingerprint
+    principal: Principal = ""
+    """Whom the certificate names, for people; "" if that was not known."""
+    expires_ms: int = 0
+    """Wall time of its expiry; 0: not known, so the revocation is kept until it is lifted."""
+    reason: str = ""
+    """For people."""
+    revoked_ms: int = 0
+    """Log time at which it was revoked."""
+
+
+def is_fingerprint(text: str) -> bool:
+    """Return whether a text can be a fingerprint."""
+    return _FINGERPRINT.fullmatch(text) is not None
+
+
+def revocation_problem(revocation: Revocation) -> str | None:
+    """Say in a sentence what is wrong with a revocation; None if nothing is."""
+    if not is_fingerprint(revocation.fingerprint):
+        return "a fingerprint is the SHA-256 of a certificate: 64 digits 0-9 and a-f, no colons"
+    if _unprintable(revocation.principal, PRINCIPAL_LENGTH_MAX):
+        return f"a principal has at most {PRINCIPAL_LENGTH_MAX} characters that can be printed"
+    if _unprintable(revocation.reason, REASON_LENGTH_MAX):
+        return f"a reason has at most {REASON_LENGTH_MAX} characters that can be printed"
+    return "a time of expiry is not negative" if revocation.expires_ms < 0 else None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from holdfast.coordinator.model.access import OPEN, Acl
+from holdfast.coordinator.model.access import OPEN, Acl, Fingerprint, Revocation
 from holdfast.coordinator.model.events import (
     Assigned,
     OffsetCommitted,
@@ -237,6 +237,18 @@ class RaiseLevel:
 
     caller: Caller
     level: int
+    problem: str = ""
+    """Why it may not be raised now, as a sentence; empty: nothing is in the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReportBackup:
+    """AdminService.ReportBackup: a backup was verified that holds all up to `index`."""
+
+    caller: Caller
+    cluster_id: str
+    index: int
+    recovery_number: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,6 +260,17 @@ class AlterAcls:
     revoked: tuple[Acl, ...]
     mode: str = ""
     """The new mode; "" keeps the one in force."""
+
+
+@dataclass(frozen=True, slots=True)
+class AlterRevocations:
+    """AdminService.AlterRevocations: all or nothing."""
+
+    caller: Caller
+    revoked: tuple[Revocation, ...]
+    lifted: tuple[Fingerprint, ...]
+    wall_ms: int
+    """The wall time of the node that leads."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -275,6 +298,15 @@ class SealSegment:
     """Set a boundary of sealed segments for every node: all records up to `last` (S22)."""
 
     last: Position
+
+
+@dataclass(frozen=True, slots=True)
+class CutHistory:
+    """The leader has made a checkpoint that can stand for all records up to `last` (S24)."""
+
+    last: Position
+    log_time_ms: int
+    digest: bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -308,10 +340,13 @@ ClusterCommand: TypeAlias = (
     | DeleteTopics
     | AlterSettings
     | RaiseLevel
+    | ReportBackup
     | AlterAcls
+    | AlterRevocations
     | GrantAdmin
     | FormCluster
     | SealSegment
+    | CutHistory
     | RaiseRecoveryNumber
 )
 Command: TypeAlias = GroupCommand | ClusterCommand
@@ -325,7 +360,9 @@ ForAnyGroup: TypeAlias = (
     | DeleteTopics
     | AlterSettings
     | RaiseLevel
+    | ReportBackup
     | AlterAcls
+    | AlterRevocations
 )
 """What is asked of a group of any type, or of the cluster; its answer is stored (S14)."""
 OneShot: TypeAlias = LeaveGroup | TriggerRebalance | ForAnyGroup

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypeAlias
 
-from holdfast.coordinator.model.access import Acl
+from holdfast.coordinator.model.access import Acl, Fingerprint, Revocation
 from holdfast.coordinator.model.ids import (
     GroupId,
     InstanceId,
@@ -284,6 +284,14 @@ class AccessModeChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class RevocationsChanged:
+    """Certificates are revoked from here on, and others are not any more."""
+
+    revoked: tuple[Revocation, ...]
+    lifted: tuple[Fingerprint, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class RecoveryNumberRaised:
     """The cluster goes on from an earlier position: whatever followed it then is lost (S13).
 
@@ -293,6 +301,25 @@ class RecoveryNumberRaised:
     number: int
     kept: int
     """Index of the last entry that was kept."""
+
+
+@dataclass(frozen=True, slots=True)
+class HistoryCut:
+    """Records up to `last` are history no more: a checkpoint of each node stands for them (S24)."""
+
+    last: Position
+    """End of a sealed segment."""
+    log_time_ms: int
+    """Log time of the record at `last`."""
+    digest: bytes
+    """Of the checkpoint: the state that these records lead to, and the head of their chain (S3)."""
+
+
+@dataclass(frozen=True, slots=True)
+class BackupVerified:
+    """An operator has verified a backup that holds the history up to an entry (S24)."""
+
+    index: int
 
 
 GroupEvent: TypeAlias = (
@@ -325,7 +352,10 @@ ClusterEvent: TypeAlias = (
     | LevelRaised
     | AclsChanged
     | AccessModeChanged
+    | RevocationsChanged
     | RecoveryNumberRaised
+    | HistoryCut
+    | BackupVerified
 )
 """What happens to the cluster; its record names the group ""."""
 

@@ -15,9 +15,12 @@ from typing import TYPE_CHECKING, Final
 from holdfast.coordinator.model.events import (
     AccessModeChanged,
     AclsChanged,
+    BackupVerified,
     Event,
+    HistoryCut,
     LevelRaised,
     RecoveryNumberRaised,
+    RevocationsChanged,
 )
 from holdfast.coordinator.model.rejections import UnsupportedVersion
 
@@ -36,7 +39,10 @@ SINCE: Final[Mapping[type, int]] = {
     LevelRaised: 2,
     AclsChanged: 2,
     AccessModeChanged: 2,
+    RevocationsChanged: 2,
     RecoveryNumberRaised: 2,
+    HistoryCut: 2,
+    BackupVerified: 2,
 }
 """The level that first holds an event, by the event's class; what is not named is of level 1.
 

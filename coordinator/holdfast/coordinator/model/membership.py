@@ -162,7 +162,10 @@ TABLE: Final[Mapping[type, Line]] = {
     ev.LevelRaised: UNTOUCHED,
     ev.AclsChanged: UNTOUCHED,
     ev.AccessModeChanged: UNTOUCHED,
+    ev.RevocationsChanged: UNTOUCHED,
     ev.RecoveryNumberRaised: UNTOUCHED,
+    ev.HistoryCut: UNTOUCHED,
+    ev.BackupVerified: UNTOUCHED,
 }
 """By the event's class: a line for every event, also for those that leave members alone."""
 COMING: Final = frozenset(kind for kind, line in TABLE.items() if line.came is not _nobody)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
-from holdfast.coordinator.model.access import Acl
-from holdfast.coordinator.model.events import TopicSize
+from holdfast.coordinator.model.access import Acl, Fingerprint, Revocation
+from holdfast.coordinator.model.events import HistoryCut, TopicSize
 from holdfast.coordinator.model.ids import (
     GroupId,
     Position,
@@ -126,9 +126,15 @@ class State(NamedTuple):
     """The grants, each by itself."""
     access_mode: str = ""
     """`dry-run` or `deny`; "" is `open`, as every cluster was before there were grants."""
+    revocations: PMap[Fingerprint, Revocation] = PMap()
+    """Certificates that are refused."""
     recovered_at: int = 0
     """Index of the entry that raised the recovery number last; 0: it never was raised. A group that
     nothing has changed since then may have members from before it, whose grants count no more."""
+    history_cut: HistoryCut | None = None
+    """Where the history begins, if some of it was cut off."""
+    backed_up: int = 0
+    """Index of the last entry in the newest backup that was verified; 0: none was."""
 
     @property
     def level(self) -> int:

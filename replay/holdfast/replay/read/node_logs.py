@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 from holdfast.coordinator.model.ids import Position
 from holdfast.replay.findings import Finding
 from holdfast.replay.read.log_rows import START, Source
+from holdfast.storage.segments.checkpoint import checkpoints_in
 from holdfast.storage.segments.segments import BUCKETS, Manifest, read_manifest, segments_in
 
 SEGMENTS: Final = "segments"
@@ -78,7 +79,8 @@ class Range(NamedTuple):
 def node_log(folder: Path) -> NodeLog:
     """Find the log of a node, by its data directory or its folder of segments.
 
-    Segments that cannot be read become findings. Raises FileNotFoundError if there is no folder.
+    Segments that cannot be read become findings. Raises FileNotFoundError if there is no folder,
+    ValueError for a log whose beginning was cut off.
     """
     if not folder.is_dir():
         raise FileNotFoundError(
@@ -91,8 +93,22 @@ def node_log(folder: Path) -> NodeLog:
     for parent, sealed in ((place, True), (place.parent / TAIL, False), (place / TAIL, False)):
         for path in segments_in(parent):
             _read_segment(path, found, findings, sealed=sealed)
+    _refuse_cut(folder, place, found)
     node = found[0].manifest.node_id if found else str(folder)
     return NodeLog(node, tuple(found), tuple(f._replace(node=node) for f in findings))
+
+
+def _refuse_cut(folder: Path, place: Path, found: Sequence[Segment]) -> None:
+    """Refuse a log that begins at a checkpoint: it would be folded without what lies before."""
+    cut = [last for last, _ in checkpoints_in(place)]
+    first = Position(*found[0].manifest.first) if found else None
+    if cut and (first is None or cut[0] < first):
+        raise ValueError(
+            f"the log in {folder} begins at the checkpoint {cut[0].index}.{cut[0].ordinal}: "
+            "retention has deleted what lies before it, and a replay folds from the first record "
+            "on. Check it with `holdfast log verify`, or give a replay the segments of backups "
+            "that hold the whole of it"
+        )
 
 
 def node_logs(folders: Iterable[Path]) -> list[NodeLog]:

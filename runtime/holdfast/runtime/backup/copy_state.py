@@ -35,6 +35,8 @@ class CopiedState:
     chain: str
     log_time_ms: int
     recovery_number: int
+    cut: tuple[int, int] | None
+    """Where the history begins by this state, if some of it was cut off (S24)."""
     size: int
     sha256: str
 
@@ -77,6 +79,7 @@ def _copied(found: StoredState, size: int, sha256: str) -> CopiedState:
         meta.chain.hex(),
         meta.log_time_ms,
         state.recovery_number,
+        None if state.history_cut is None else state.history_cut.last,
         size,
         sha256,
     )

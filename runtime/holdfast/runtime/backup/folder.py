@@ -2,9 +2,10 @@
 
     manifest.json             the backup; it names all that belongs to it
     state-<index>-<copy>      the state at that entry
+    checkpoint-<place>        what the history before the segments has led to, if it was cut off
     segments-<n>/<segment>/   sealed segments; n: the recovery number in which they were written
     incoming/                 what has arrived of a backup that is not finished
-    lock                      locked by the process that writes here
+    lock                      locked by the process that writes here, or restores it
     restored                  the recovery number of the last restore, so that none is used twice
 
 Until the new manifest is renamed into its place, the earlier backup is whole and valid. Segments
@@ -18,10 +19,13 @@ import fcntl
 import hashlib
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from holdfast.runtime.backup.manifest import (
+    CHECKPOINT_PREFIX,
     MANIFEST,
     BackupFlawed,
     BackupManifest,
@@ -132,7 +136,10 @@ class BackupFolder:
 
     def finish_state(self, name: str) -> StoredFile:
         """Put the whole state in its place."""
-        arrived = self.partial()
+        return self.finish_file(self.partial(), name)
+
+    def finish_file(self, arrived: Path, name: str) -> StoredFile:
+        """Put a file that is whole in its place."""
         sync_path(arrived)
         rename_durably(arrived, self.path / name)
         return self._summed(name)
@@ -164,8 +171,9 @@ class BackupFolder:
         """Make this the backup of the directory; then remove what only the earlier one needed."""
         write_manifest(self.path, manifest)
         remove_tree(self._incoming)
-        for old in self.path.glob(f"{_STATE}-*"):
-            if old.name != manifest.state.name:
+        kept = {file.name for file in manifest.all_files()}
+        for old in (*self.path.glob(f"{_STATE}-*"), *self.path.glob(f"{CHECKPOINT_PREFIX}*")):
+            if old.name not in kept:
                 old.unlink()
         for folder in self.path.glob("segments-*/*"):
             if str(folder.relative_to(self.path)) not in manifest.segments:
@@ -189,7 +197,8 @@ class BackupFolder:
             raise BackupFlawed(f"{self.path} is a file: name a directory for the backup")
         ours = (_INCOMING, _LOCK, MANIFEST, f"{MANIFEST}.new", RESTORED, f"{RESTORED}.new")
         for each in sorted(self.path.iterdir()):
-            if each.name not in ours and not each.name.startswith((f"{_STATE}-", "segments-")):
+            prefixes = (f"{_STATE}-", CHECKPOINT_PREFIX, "segments-")
+            if each.name not in ours and not each.name.startswith(prefixes):
                 raise BackupFlawed(
                     f"{self.path} is no directory of a backup, it holds {each.name!r}: name one "
                     "that is empty, absent, or holds a backup of this cluster"
@@ -197,15 +206,39 @@ class BackupFolder:
 
     def _locked(self) -> int:
         lock = os.open(self.path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError as error:
-            os.close(lock)
-            raise BackupFlawed(
-                f"another process writes a backup to {self.path}: wait for its end, or name "
-                "another directory"
-            ) from error
+        _lock(lock, self.path)
         return lock
+
+
+@contextmanager
+def restoring(path: Path) -> Iterator[None]:
+    """Keep others from writing to a backup, and from restoring it, meanwhile. Raises BackupFlawed.
+
+    One that cannot be written has no lock. Nothing can be noted there either, so a restore of it
+    needs a number that the operator names.
+    """
+    try:
+        lock = os.open(path / _LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o640)
+    except OSError:
+        yield
+        return
+    _lock(lock, path)
+    try:
+        yield
+    finally:
+        os.close(lock)
+
+
+def _lock(lock: int, path: Path) -> None:
+    """Lock an open file, or close it and raise BackupFlawed."""
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        os.close(lock)
+        raise BackupFlawed(
+            f"another process writes to the backup in {path}, or restores it: wait for its end, or "
+            "name another directory"
+        ) from error
 
 
 def sum_file(path: Path) -> tuple[int, str]:

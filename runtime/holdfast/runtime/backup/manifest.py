@@ -16,6 +16,8 @@ from holdfast.storage.disk.files import rename_durably, sync_path
 
 FORMAT_VERSION: Final = 1
 MANIFEST: Final = "manifest.json"
+CHECKPOINT_PREFIX: Final = "checkpoint-"
+"""Of a checkpoint's file in a backup; what follows is its name beside a node's segments."""
 _SUM: Final = "manifest_sha256"
 
 
@@ -59,10 +61,12 @@ class BackupManifest:
     """Folders of sealed segments, in the order of the log."""
     files: tuple[StoredFile, ...]
     """The files of the segments."""
+    checkpoint: StoredFile | None = None
+    """Stands for the records before `first`, which retention has cut off; None: nothing was."""
 
     def all_files(self) -> tuple[StoredFile, ...]:
         """Return every file that the backup needs."""
-        return (self.state, *self.files)
+        return (self.state, *((self.checkpoint,) if self.checkpoint else ()), *self.files)
 
 
 def write_manifest(directory: Path, manifest: BackupManifest) -> None:
@@ -110,6 +114,8 @@ def _parsed(raw: Any) -> BackupManifest:  # noqa: ANN401 - JSON
     raw["state"] = StoredFile(**raw["state"])
     raw["segments"] = tuple(raw["segments"])
     raw["files"] = tuple(StoredFile(**each) for each in raw["files"])
+    if raw.get("checkpoint") is not None:
+        raw["checkpoint"] = StoredFile(**raw["checkpoint"])
     made = BackupManifest(**raw)
     for name in (*made.segments, *(each.name for each in made.all_files())):
         if Path(name).is_absolute() or ".." in Path(name).parts:

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.coordinator.model.ids import RECOVERY_NUMBER_MAX
-from holdfast.runtime.backup.folder import RESTORED
+from holdfast.runtime.backup.folder import RESTORED, restoring
 from holdfast.runtime.backup.manifest import BackupFlawed, BackupManifest
 from holdfast.runtime.backup.seed import SeedState, check_targets, make_seeds, new_disks
 from holdfast.runtime.backup.verify import verify_backup
@@ -37,10 +37,16 @@ def restore(
 ) -> Restored:
     """Restore a backup to a data directory for each node. `number`: the recovery number, if named.
 
-    Raises BackupFlawed with nothing made; StorageError, OSError with directories from which no node
-    starts.
+    Raises BackupFlawed, StorageError or OSError; no node starts from what was made until then.
     """
     check_targets(targets)
+    with restoring(directory):
+        return _restore(directory, manifest, targets, number)
+
+
+def _restore(
+    directory: Path, manifest: BackupManifest, targets: Mapping[str, Path], number: int | None
+) -> Restored:
     found = verify_backup(directory, manifest)
     if found.flaws:
         raise BackupFlawed(
@@ -56,6 +62,8 @@ def restore(
         directory / manifest.state.name,
         tuple(directory / name for name in manifest.segments),
         RecoveryMark(chosen, manifest.index),
+        checkpoints=(directory / manifest.checkpoint.name,) if manifest.checkpoint else (),
+        sums={directory / file.name: file.sha256 for file in manifest.all_files()},
     )
     make_seeds(seed, targets, new_disks(targets))
     return Restored(chosen, found.records)

@@ -9,23 +9,31 @@ Knows storage; no network.
 
 from __future__ import annotations
 
+import hashlib
 import secrets
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from holdfast.runtime.backup.manifest import CHECKPOINT_PREFIX, BackupFlawed
 from holdfast.storage.directory.data_directory import (
-    SEGMENTS_FOLDER,
     UNFINISHED,
     DataDirectory,
+    clear_unfinished,
     is_empty,
 )
 from holdfast.storage.directory.recovery_mark import RecoveryMark, write_mark
-from holdfast.storage.disk.files import remove_tree, sync_path
+from holdfast.storage.disk.files import sync_path
 from holdfast.storage.errors import DirectoryRefused, Refusal
-from holdfast.storage.journal.journal import Entry, HardState, Identity, JournalBatch
+from holdfast.storage.journal.journal import (
+    Entry,
+    HardState,
+    Identity,
+    JournalBatch,
+    NotedMembership,
+)
 from holdfast.storage.journal.tailed_journal import open_journal
 from holdfast.storage.state.state_install import install_from
 from holdfast.storage.state.state_store import StateStore
@@ -36,6 +44,8 @@ MEMBER: Final = "member"
 
 Disks = Mapping[str, str]
 """The name of each node's disk: its incarnation."""
+Sums = Mapping[Path, str] | None
+"""SHA-256 of files that were verified; None: nothing was."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +65,12 @@ class SeedState:
     """The newest term that was heard of, if it is above that of the last entry."""
     commit_index: int = 0
     """As far as that is known; at least `index`."""
+    checkpoints: tuple[Path, ...] = ()
+    """What stands for the history before the segments, if some was cut off (S24)."""
+    membership: NotedMembership | None = None
+    """To be noted beside the log, if the log says which nodes there are (S25 a)."""
+    sums: Sums = None
+    """Of each file that belongs to it. A backup may be changed while it is copied."""
 
 
 def check_targets(targets: Mapping[str, Path]) -> None:
@@ -85,42 +101,53 @@ def make_seeds(
     disks: Disks,
     before_the_end: Callable[[], None] = lambda: None,
 ) -> None:
-    """Make a data directory for each node. Raises StorageError, OSError.
+    """Make a data directory for each node. Raises BackupFlawed, StorageError, OSError.
 
     `disks`: of all nodes that go on together, from `new_disks`. `before_the_end`: called when all
     is made and no node would start from it yet. What was made is not removed if that fails; the
     same call makes it anew.
     """
     check_targets(targets)
-    for node, path in targets.items():
-        _make(seed, node, path, disks)
-    before_the_end()
-    for path in targets.values():
-        (path / UNFINISHED).unlink()
-        sync_path(path)
+    with ExitStack() as locked:  # until all are made: a node or another restore may look at them
+        opened = {
+            node: locked.enter_context(_opened(seed, node, path)) for node, path in targets.items()
+        }
+        for node, directory in opened.items():
+            _make(seed, node, directory, disks)
+        before_the_end()
+        for path in targets.values():
+            (path / UNFINISHED).unlink()
+            sync_path(path)
 
 
-def _make(seed: SeedState, node: str, path: Path, disks: Disks) -> None:
-    if (path / UNFINISHED).exists():
-        remove_tree(path / SEGMENTS_FOLDER)
-    with DataDirectory(
+def _opened(seed: SeedState, node: str, path: Path) -> DataDirectory:
+    """Lock and lay out a target; what an earlier restore has left unfinished there goes first."""
+    clear_unfinished(path)
+    directory = DataDirectory(
         path, cluster_id=seed.cluster_id, node_id=node, bootstrap=True, disk_reserve_bytes=0
-    ) as directory:
-        (path / UNFINISHED).touch()
-        sync_path(path)
-        write_mark(path, seed.mark)
-        if seed.state is not None:
-            _install_state(seed.state, directory.state_path)
-        _begin_journal(seed, directory.journal_path, node, disks)
-        for segment in seed.segments:
-            _copy_segment(segment, directory.segments_path / segment.name)
-        sync_path(directory.segments_path)
+    )
+    (path / UNFINISHED).touch()
+    sync_path(path)
+    return directory
 
 
-def _install_state(stream: Path, path: Path) -> None:
+def _make(seed: SeedState, node: str, directory: DataDirectory, disks: Disks) -> None:
+    write_mark(directory.path, seed.mark)
+    if seed.state is not None:
+        _install_state(seed.state, directory.state_path, seed.sums)
+    _begin_journal(seed, directory.journal_path, node, disks)
+    for segment in seed.segments:
+        _copy_segment(segment, directory.segments_path / segment.name, seed.sums)
+    for checkpoint in seed.checkpoints:
+        target = directory.segments_path / checkpoint.name.removeprefix(CHECKPOINT_PREFIX)
+        _copy(checkpoint, target, seed.sums)
+    sync_path(directory.segments_path)
+
+
+def _install_state(stream: Path, path: Path, sums: Sums) -> None:
     store = StateStore(path)
     try:
-        install_from(store, _chunks(stream))
+        install_from(store, _chunks(stream, sums))
     finally:
         store.close()
 
@@ -143,17 +170,25 @@ def _begin_journal(seed: SeedState, path: Path, node: str, disks: Disks) -> None
                 hard_state=HardState(max(last_term, seed.newest_term)),
                 commit_index=max(seed.index, seed.commit_index),
                 identity=identity_of(seed.cluster_id, node, disks),
+                membership=seed.membership,
             )
         )
     finally:
         journal.close()
 
 
-def _copy_segment(source: Path, target: Path) -> None:
+def _copy_segment(source: Path, target: Path, sums: Sums) -> None:
     target.mkdir(mode=0o750)
     for file in _manifest_last(source.iterdir()):
-        shutil.copyfile(file, target / file.name)
-        sync_path(target / file.name)
+        if sums is not None and file not in sums:
+            continue  # nobody has verified it
+        _copy(file, target / file.name, sums)
+    sync_path(target)
+
+
+def _copy(source: Path, target: Path, sums: Sums) -> None:
+    with target.open("xb") as copy:
+        copy.writelines(_chunks(source, sums))
     sync_path(target)
 
 
@@ -161,7 +196,15 @@ def _manifest_last(files: Iterable[Path]) -> list[Path]:
     return sorted(files, key=lambda file: (file.suffix == ".json", file.name))
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
+def _chunks(path: Path, sums: Sums) -> Iterator[bytes]:
+    """Read a file; raises BackupFlawed at its end if it is not as it was verified."""
+    digest = hashlib.sha256()
     with path.open("rb") as file:
         while chunk := file.read(_READ_BYTES):
+            digest.update(chunk)
             yield chunk
+    if sums is not None and digest.hexdigest() != sums[path]:
+        raise BackupFlawed(
+            f"{path} was changed after it was verified. No node starts from what was made: find "
+            "what writes there, and restore again, from a copy if it is this backup"
+        )

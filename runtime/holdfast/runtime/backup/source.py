@@ -14,10 +14,12 @@ import logging
 import secrets
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Protocol
 
+from holdfast.coordinator.model.events import HistoryCut
 from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.backup.copy_state import CopiedState
 from holdfast.runtime.event_log.child import run_child
@@ -26,6 +28,7 @@ from holdfast.storage.disk.environment import DATA_FILE
 from holdfast.storage.disk.files import free_bytes, make_directory, remove_tree, reserve_bytes
 from holdfast.storage.disk.priority import idle_disk
 from holdfast.storage.errors import StorageError
+from holdfast.storage.segments.checkpoint import checkpoint_name
 from holdfast.storage.segments.segments import MANIFEST, Manifest, read_manifest, segments_in
 
 logger = logging.getLogger(__name__)
@@ -49,6 +52,10 @@ class CopyGone(Exception):
     """This copy, or this file of it, is not here: begin the backup anew."""
 
 
+class HistoryMoved(CopyBusy):
+    """The history was cut off while the copy was made: state and segments do not fit together."""
+
+
 class NothingToCopy(Exception):
     """The cluster is not formed yet."""
 
@@ -69,10 +76,15 @@ class BackupCopy(NamedTuple):
     first: Position | None
     """First record of the unbroken history; None: there is no record."""
     segments: tuple[HeldSegment, ...]
+    checkpoint: tuple[str, int] | None = None
+    """Name and bytes of the file that stands for the records before them; None: nothing was cut."""
 
 
 class Piece(NamedTuple):
-    """A file of a copy from byte `offset` on; `segment` "": the state."""
+    """A file of a copy from byte `offset` on.
+
+    `segment` "": the state, or the checkpoint if `file` names it.
+    """
 
     copy_id: str
     segment: str
@@ -110,13 +122,14 @@ class BackupSource:
         history: FirstOfHistory,
         clock: Callable[[], float] = time.monotonic,
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        cut: Callable[[], HistoryCut | None] = lambda: None,
     ) -> None:
         """`make_durable`: takes a snapshot of the applied state and waits for it.
 
         `release_dead_readers`: of LMDB, after a child that may have been killed. `clock`: in
-        seconds. `pause`: waits for so many seconds.
+        seconds. `pause`: waits for so many seconds. `cut`: returns where the history is cut off.
         """
-        self._place, self._make_durable = place, make_durable
+        self._place, self._make_durable, self._cut = place, make_durable, cut
         self._release_dead_readers, self._history = release_dead_readers, history
         self._clock, self._pause = clock, pause
         self._copy: BackupCopy | None = None
@@ -151,7 +164,14 @@ class BackupSource:
 
     async def read(self, piece: Piece) -> AsyncIterator[bytes]:
         """Yield a file's bytes in chunks, at the pace of a backup. Raises CopyGone, OSError."""
-        with await asyncio.to_thread(self._open, piece) as file:
+        try:
+            opened = await asyncio.to_thread(self._open, piece)
+        except FileNotFoundError as error:
+            await self._drop()
+            raise CopyGone(
+                "retention has cut this part of the history off meanwhile: begin the backup anew"
+            ) from error
+        with opened as file:
             while chunk := await asyncio.to_thread(_read, file):
                 self._touch()
                 yield chunk
@@ -181,9 +201,9 @@ class BackupSource:
         # After the copy: what is sealed and dropped meanwhile is in the copy as well.
         first = (await self._history.read(None, 1)).first
         segments = await asyncio.to_thread(self._segments, first, state.index)
-        made = BackupCopy(
-            secrets.token_hex(8), state, int(time.time() * 1000), first, tuple(segments)
-        )
+        checkpoint = await asyncio.to_thread(self._checkpoint, state)
+        moment = secrets.token_hex(8), state, int(time.time() * 1000)
+        made = BackupCopy(*moment, first, tuple(segments), checkpoint)
         logger.info("a copy of the state at index %s was made for a backup", state.index)
         return made
 
@@ -215,6 +235,20 @@ class BackupSource:
             and Position(*manifest.last) >= first
         ]
 
+    def _checkpoint(self, state: CopiedState) -> tuple[str, int] | None:
+        """Find the checkpoint that stands for what was cut off. Raises HistoryMoved."""
+        now = self._cut()
+        if state.cut is None and now is None:
+            return None
+        if state.cut is not None and now is not None and Position(*state.cut) == now.last:
+            name = checkpoint_name(now.last)
+            with suppress(FileNotFoundError):
+                return name, (self._place.segments / name).stat().st_size
+        raise HistoryMoved(
+            "this node is just cutting its history off, and its checkpoint is not made yet: run "
+            "the same command again in some seconds, or take the backup from another node"
+        )
+
     def _refuse_shortage(self) -> None:
         """Raise CopyBusy if the copy would take the disk below its reserve (S20)."""
         state, reserve = self._place.state, self._place.disk_reserve_bytes
@@ -237,8 +271,10 @@ class BackupSource:
         copy = self._copy
         if copy is None or copy.copy_id != piece.copy_id:
             raise CopyGone("this copy is not here any more: begin the backup anew")
-        if not piece.segment:
+        if not piece.segment and not piece.file:
             return self._place.copy / _STATE_FILE
+        if not piece.segment and copy.checkpoint and piece.file == copy.checkpoint[0]:
+            return self._place.segments / piece.file
         for segment in copy.segments:
             if segment.name == piece.segment and piece.file in dict(segment.files):
                 return self._place.segments / piece.segment / piece.file

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from holdfast.coordinator.model.ids import RECOVERY_NUMBER_MAX
+from holdfast.raft.membership import ENTRY_KIND
 from holdfast.runtime.backup.seed import (
     MEMBER,
     SeedState,
@@ -28,9 +29,15 @@ from holdfast.storage.directory.data_directory import DataDirectory
 from holdfast.storage.directory.recovery_mark import RecoveryMark, write_mark
 from holdfast.storage.disk.files import remove_tree, sync_path
 from holdfast.storage.errors import DirectoryRefused, Refusal
-from holdfast.storage.journal.journal import Journal, JournalBatch, JournalImage
+from holdfast.storage.journal.journal import (
+    Journal,
+    JournalBatch,
+    JournalImage,
+    NotedMembership,
+)
 from holdfast.storage.journal.notes_file import NOTES_NAME
 from holdfast.storage.journal.tailed_journal import open_journal
+from holdfast.storage.segments.checkpoint import checkpoints_in
 from holdfast.storage.segments.segments import segments_in
 from holdfast.storage.state.rules import StateMeta
 from holdfast.storage.state.state_store import StateStore, read_chunks
@@ -98,6 +105,8 @@ def _recover(
             tuple(e for e in image.entries if e.index > (meta.index if meta else 0)),
             image.hard_state.term,
             image.commit_index,
+            tuple(path for _, path in checkpoints_in(directory.segments_path)),
+            _sent_back_to_files(image, last[0]),
         )
         disks = new_disks([owner.node, *targets])
 
@@ -106,7 +115,7 @@ def _recover(
             (directory.journal_path / NOTES_NAME).unlink(missing_ok=True)
             sync_path(directory.journal_path)
             own = identity_of(owner.cluster_id, owner.node, disks)
-            journal.commit(JournalBatch(identity=own))
+            journal.commit(JournalBatch(identity=own, membership=seed.membership))
 
         make_seeds(seed, targets, disks, rename_this_disk)
     finally:
@@ -151,6 +160,15 @@ def _export(state: Path, copy: Path) -> tuple[StateMeta | None, int]:
     with (copy / _STREAM).open("wb") as file:
         file.writelines(read_chunks(copy, _CHUNK_BYTES))
     return meta, image.state.recovery_number
+
+
+def _sent_back_to_files(image: JournalImage, last: int) -> NotedMembership | None:
+    """Have the files say which nodes go on, if the log has ever said which there were (S25 a).
+
+    Those that it names are lost, and would be counted. None: the files have always said it.
+    """
+    told = any(entry.payload[:1] == ENTRY_KIND for entry in image.entries)
+    return NotedMembership(last, "") if told or image.membership is not None else None
 
 
 def _last(image: JournalImage, meta: StateMeta | None) -> tuple[int, int]:

@@ -16,7 +16,8 @@ from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.backup.folder import sum_file
 from holdfast.runtime.backup.manifest import BackupManifest, StoredFile
 from holdfast.runtime.backup.stored_state import StateFileFlawed, StoredState, read_state
-from holdfast.storage.segments.log_check import check_node
+from holdfast.storage.segments.checkpoint import CheckpointFlawed, read_checkpoint
+from holdfast.storage.segments.log_check import FROM_THE_FIRST, LogStart, check_node
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,8 +28,10 @@ class Verified:
     records: int = 0
     """Records of the history, each checked."""
     whole: bool = False
-    """Whether the history reaches back to the first record of the cluster."""
+    """Whether the history reaches back to the first record of the cluster, or to the checkpoint."""
     state: StoredState | None = None
+    cut: Position | None = None
+    """The checkpoint with which the history begins."""
 
 
 def verify_backup(directory: Path, manifest: BackupManifest) -> Verified:
@@ -42,7 +45,9 @@ def verify_backup(directory: Path, manifest: BackupManifest) -> Verified:
         return Verified((f"{manifest.state.name} cannot be read: {error}",))
     flaws = list(_state_flaws(manifest, state))
     segments = [directory / name for name in manifest.segments]
-    log = check_node("the history", segments, state.events)
+    start, wrong = _start(directory, manifest, state)
+    log = check_node("the history", segments, state.events, start)
+    flaws += wrong
     flaws += map(str, log.flaws)
     if log.head is not None and log.head.hex() != manifest.chain:
         flaws.append(
@@ -52,7 +57,25 @@ def verify_backup(directory: Path, manifest: BackupManifest) -> Verified:
     if log.hashes and min(log.hashes) != manifest.first:
         first = min(log.hashes)
         flaws.append(f"the history begins at {_said(first)}, not at {_said(manifest.first)}")
-    return Verified(tuple(flaws), len(log.hashes), log.whole, state)
+    return Verified(tuple(flaws), len(log.hashes), log.whole, state, log.cut)
+
+
+def _start(
+    directory: Path, manifest: BackupManifest, found: StoredState
+) -> tuple[LogStart, list[str]]:
+    """Return where the history begins, and what is wrong with the checkpoint before it (S24)."""
+    cut = found.image.state.history_cut
+    if manifest.checkpoint is None:
+        return FROM_THE_FIRST, ["the checkpoint of the cut history is missing"] if cut else []
+    try:
+        checkpoint = read_checkpoint(directory / manifest.checkpoint.name)
+    except (CheckpointFlawed, OSError) as error:
+        return FROM_THE_FIRST, [str(error)]
+    if cut is None or (checkpoint.last, checkpoint.digest) != (cut.last, cut.digest):
+        said = "no cut" if cut is None else f"{_said(cut.last)}, digest {cut.digest.hex()[:16]}"
+        text = f"at {_said(checkpoint.last)}, digest {checkpoint.digest.hex()[:16]}"
+        return checkpoint.begin(), [f"the checkpoint is {text}, and the state tells {said}"]
+    return checkpoint.begin(), []
 
 
 def _file_flaws(directory: Path, file: StoredFile) -> Iterator[str]:

@@ -4,17 +4,20 @@ A record moves from the tail to the store and from the store to a segment, and l
 when it is durable in the next. So places are read in that order, newest first: a record that moves
 meanwhile is found twice and merged, never missed. A read of records that this node does not hold is
 refused: after the install of a snapshot, segments that were sealed elsewhere may be missing here
-(S22). Knows positions and bytes; neither events' meaning nor gRPC.
+(S22), and what the log says is cut off is history no more, even while it is on the disk (S24).
+Knows positions and bytes; neither events' meaning nor gRPC.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from holdfast.coordinator.model.events import ClusterFormed
+from holdfast.coordinator.model.events import ClusterFormed, HistoryCut
 from holdfast.coordinator.model.ids import Position
 from holdfast.runtime.event_log.tail import Captured, Tail
 from holdfast.storage.codec.event_codec import decode_record
@@ -48,6 +51,21 @@ class NotHeld(Exception):
         )
 
 
+class CutOff(NotHeld):
+    """A read begins before the place at which the history was cut off, on all nodes alike."""
+
+    def __init__(self, start: Position, first: Position, cut: HistoryCut) -> None:
+        super().__init__(start, first)
+        told = datetime.fromtimestamp(cut.log_time_ms / 1000, UTC).isoformat("T", "seconds")
+        said = (
+            f"the history from {start.index}.{start.ordinal} on is not kept any more: retention "
+            f"has cut off all up to {cut.last.index}.{cut.last.ordinal}, written before {told}. It "
+            f"begins at {first.index}.{first.ordinal}: read from there on (--from {first.index}), "
+            "or read what lies before it from a backup"
+        )
+        self.args = (said,)
+
+
 class EventLog(Protocol):
     """The part of a `StateStore` that the history needs."""
 
@@ -69,12 +87,21 @@ class History:
     """Reads one node's event log. `read` belongs to the loop; the rest runs in its threads."""
 
     def __init__(
-        self, tail: Tail, store: EventLog, segments: Path, applied: Callable[[], int]
+        self,
+        tail: Tail,
+        store: EventLog,
+        segments: Path,
+        applied: Callable[[], int],
+        cut: Callable[[], HistoryCut | None] = lambda: None,
     ) -> None:
-        """`segments`: the folder of sealed segments. `applied`: returns the applied index."""
-        self._tail, self._store, self._applied = tail, store, applied
+        """`segments`: the folder of sealed segments. `applied`: returns the applied index.
+
+        `cut`: returns where the history was cut off last; any thread may call it.
+        """
+        self._tail, self._store, self._applied, self._cut = tail, store, applied, cut
         self._sealed = SegmentReader(segments)
         self._live_begins: tuple[Position, Position | None] | None = None
+        self._first_behind: tuple[Position, Position] | None = None
 
     async def read(self, start: Position | None, limit: int) -> Page:
         """Return at most `limit` records from `start` (None: the first held) on.
@@ -84,17 +111,26 @@ class History:
         """
         applied = self._applied()
         recent = self._tail.since(start or BEGINNING, limit)
-        if start is not None and start.index > recent.floor:
+        if start is not None and start.index > recent.floor and start > self._cut_at():
             return _page(start, dict(map(_placed, recent.records)), applied, limit, None)
         recent = self._tail.since(BEGINNING)
-        return await asyncio.to_thread(self._read, start, limit, recent, applied)
+        try:
+            return await asyncio.to_thread(self._read, start, limit, recent, applied)
+        except FileNotFoundError:  # it was cut off while it was being read
+            return await asyncio.to_thread(self._read, start, limit, recent, applied)
 
     def _read(self, start: Position | None, limit: int, recent: Captured, applied: int) -> Page:
         """Read all places; their order makes the result complete, as the module says."""
         found = dict(map(_placed, recent.records))
-        found.update(map(_placed, self._store.events(start or BEGINNING, limit)))
+        cut = self._cut()
+        least = BEGINNING if cut is None else _behind(cut.last)
+        found.update(map(_placed, self._store.events(max(start or BEGINNING, least), limit)))
         live = self._live_first(recent)
         stretch = self._stretch(live, recent)
+        if cut is not None and stretch.least <= least:
+            stretch = Stretch(self._first_after(cut.last, live), least)
+        if cut is not None and start is not None and start < least and stretch.first is not None:
+            raise CutOff(start, stretch.first, cut)
         begin = _begin(start, stretch)
         if live is None or begin < live:
             found.update(self._from_segments(begin, limit))
@@ -104,7 +140,7 @@ class History:
 
     def _from_segments(self, begin: Position, limit: int) -> dict[Position, bytes]:
         found: dict[Position, bytes] = {}
-        for path, manifest in self._sealed.segments():
+        for path, manifest in self._held():
             if len(found) >= limit:
                 break
             if Position(*manifest.last) >= begin:
@@ -121,8 +157,8 @@ class History:
         recent = self._tail.since(BEGINNING)
         live = self._live_first(recent)
         begins = [(live, self._boundary_before(live, recent))] if live is not None else []
-        sealed = self._sealed.segments()  # after the event log, as in `_read`
-        gaps, reached = [], BEGINNING
+        sealed = self._held()  # after the event log, as in `_read`
+        gaps, reached = [], self._cut_at()
         for path, manifest in sealed:
             before = self._sealed.boundary_before(path)
             if before is not None and before > reached:
@@ -131,18 +167,42 @@ class History:
         gaps += [Gap(reached, before) for _, before in begins if before and before > reached]
         return gaps
 
+    def _cut_at(self) -> Position:
+        cut = self._cut()
+        return BEGINNING if cut is None else cut.last
+
+    def _held(self) -> list[tuple[Path, Manifest]]:
+        """List the segments with records that are not cut off."""
+        cut = self._cut_at()
+        return [each for each in self._sealed.segments() if Position(*each[1].last) > cut]
+
+    def _first_after(self, cut: Position, live: Position | None) -> Position | None:
+        """Find the first record behind a cut; None: there is none yet."""
+        known = self._first_behind
+        if known is not None and known[0] == cut:
+            return known[1]
+        held = self._held()
+        if not held:
+            return live
+        found = self._sealed.page(held[0][0], _behind(cut), 1)[0].position
+        self._first_behind = (cut, found)
+        return found
+
     def _live_first(self, recent: Captured) -> Position | None:
-        """Find the first record that is in the store or the tail."""
-        for event in [*self._store.events(BEGINNING, 1), *recent.records[:1]]:
+        """Find the first record that is in the store or the tail, and not cut off."""
+        cut = self._cut()
+        least = BEGINNING if cut is None else _behind(cut.last)
+        newest = (each for each in recent.records if (each.index, each.ordinal) >= least)
+        for event in chain(self._store.events(least, 1), newest):
             return Position(event.index, event.ordinal)
         return None
 
     def _stretch(self, live: Position | None, recent: Captured) -> Stretch:
         """Find the longest history that ends now and has no gap."""
-        sealed = self._sealed.segments()
+        sealed = self._held()
         if live is not None and not _reaches(sealed, live):
             before = self._boundary_before(live, recent)
-            sealed = self._sealed.segments()  # again: one may have been finished meanwhile
+            sealed = self._held()  # again: one may have been finished meanwhile
             if not sealed:
                 return Stretch(live, _behind(before))
             if not _reaches(sealed, before or live):

@@ -21,7 +21,7 @@ from holdfast.coordinator.model.usage import NOTHING, Usage
 from holdfast.coordinator.model.volatile import Volatile
 from holdfast.raft.api import DiskLow, EntryTooLarge, NotLeader, OutcomeUnknown, Overloaded
 from holdfast.runtime.errors import Crashed, Exhausted, LeadershipLost, NotCoordinator, RuleBroken
-from holdfast.runtime.groups.batch import Batch, call_of, waits
+from holdfast.runtime.groups.batch import Batch, call_of, told, waits
 from holdfast.runtime.groups.heartbeat_cache import HeartbeatCache
 from holdfast.runtime.groups.pending_calls import Answered
 
@@ -226,6 +226,7 @@ class Actor:
                 type(command).__name__,
                 self.group_id,
                 exc_info=True,
+                extra=told([command]),
             )
             self._desk.calls.fail(call_of(command), RuleBroken(repr(error)))
             return None
@@ -253,6 +254,7 @@ class Actor:
             self.group_id,
             text,
             [type(command).__name__ for command in batch.commands],
+            extra=told(batch.commands),
         )
         self._fail(batch, lambda: RuleBroken(text))
         self._try_later(batch, BROKEN_RETRY_S)
@@ -264,7 +266,7 @@ class Actor:
             return
         error = future.exception()
         if error is not None:
-            self._log_fault(error)
+            self._log_fault(batch, error)
             self._fail(batch, lambda: self._fault(error))
             self._try_later(batch, REFUSED_RETRY_S)
             self._go_on()
@@ -302,6 +304,7 @@ class Actor:
             "alarm: group %r changed while a batch of it was on its way, so every node skipped the "
             "batch, and it is decided again: nothing is lost, but please report it",
             self.group_id,
+            extra=told(batch.commands),
         )
         self._inbox[:0] = batch.commands
         self._go_on()
@@ -370,9 +373,14 @@ class Actor:
             if not self._dropped:
                 self.submit(command)
 
-    def _log_fault(self, error: BaseException) -> None:
+    def _log_fault(self, batch: Batch, error: BaseException) -> None:
         if not isinstance(error, NotLeader | OutcomeUnknown):
-            logger.error("group %r: a batch was not proposed: %s", self.group_id, error)
+            logger.error(
+                "group %r: a batch was not proposed: %s",
+                self.group_id,
+                error,
+                extra=told(batch.commands),
+            )
 
     def _fault(self, error: BaseException) -> Exception:
         """Convert the error of a failed proposal for the calls that wait (S5)."""

@@ -18,7 +18,13 @@ from holdfast.coordinator.model import commands as c
 from holdfast.coordinator.model.events import RecoveryNumberRaised
 from holdfast.coordinator.model.volatile import SESSION, DeadlineKey
 from holdfast.raft.api import NotLeader
-from holdfast.runtime.errors import Loading, NotCoordinator, StoppedMeanwhile, Stopping
+from holdfast.runtime.errors import (
+    CommandFailed,
+    Loading,
+    NotCoordinator,
+    StoppedMeanwhile,
+    Stopping,
+)
 from holdfast.runtime.groups.actor import Actor
 from holdfast.runtime.groups.batch import call_of
 from holdfast.runtime.groups.pending_calls import Calls
@@ -204,11 +210,20 @@ class Actors:
             if self._replica.leader == self._replica.node_id:
                 raise Loading  # elected, but its own no-op is not applied yet
             raise NotCoordinator(self.leader_address)
-        if not self._replica.state.cluster_id or self._must_recover:
+        if not self._replica.state.cluster_id or self.must_recover:
             raise Loading
 
     @property
-    def _must_recover(self) -> bool:
+    def is_serving(self) -> bool:
+        """Whether this node leads and is ready, for health: what `check_serving` says."""
+        try:
+            self.check_serving()
+        except CommandFailed:
+            return False
+        return True
+
+    @property
+    def must_recover(self) -> bool:
         """Whether the first entry after a restore is missing: no token may be given yet (S13)."""
         return self._replica.state.recovery_number < self._recovering.number
 
@@ -233,7 +248,7 @@ class Actors:
         """
         if not self._replica.leading_term or self._stopped:
             return
-        if self._must_recover and command is not self._recovering:
+        if self.must_recover and command is not self._recovering:
             return
         group_id = "" if isinstance(command, c.ClusterCommand) else command.group_id
         actor = self._actors.get(group_id)
@@ -318,7 +333,7 @@ class Actors:
             actor.take_over(on_leading(state, group_id))
         if not state.cluster_id:
             self.submit(self._forming())
-        elif self._must_recover:
+        elif self.must_recover:
             logger.warning("restored: everything after entry %s is lost", self._recovering.kept)
             self.submit(self._recovering)
         else:

@@ -34,12 +34,13 @@ from holdfast.coordinator.model.membership import (
     UNTOUCHED,
     line_of,
 )
+from holdfast.coordinator.model.text import truncate
 from holdfast.coordinator.model.usage import NOTHING
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from holdfast.coordinator.model.commands import Command
+    from holdfast.coordinator.model.commands import Caller, Command
     from holdfast.coordinator.model.effects import Decision, Effect
     from holdfast.coordinator.model.ids import CallId, GroupId, MemberId
     from holdfast.coordinator.model.membership import Line
@@ -53,6 +54,8 @@ _HEAD: Final = 256
 """Bytes of a command in an entry, about, without its texts: its request id and stored answer."""
 _ITEM: Final = 64
 """Bytes of one item of a command's list, about, without its texts."""
+TOLD_MAX: Final = 8
+"""Calls that a log line names; the others are counted."""
 
 
 class Batch:
@@ -163,6 +166,19 @@ def call_of(command: Command) -> CallId:
     """Return the call that waits for this command's answer; 0: none does."""
     caller = getattr(command, "caller", None)
     return caller.call if caller is not None else 0
+
+
+def told(commands: Sequence[Command]) -> dict[str, str]:
+    """Return what a log line says of the calls that caused it: `extra` of a logger's method."""
+    calls = [each for each in commands if call_of(each)]
+    names = [f"{type(each).__name__} {_request_id(each)}".rstrip() for each in calls[:TOLD_MAX]]
+    more = [f"{len(calls) - TOLD_MAX} more"] if len(calls) > TOLD_MAX else []
+    return {"call": ", ".join([*names, *more])}
+
+
+def _request_id(command: Command) -> str:
+    caller: Caller | None = getattr(command, "caller", None)
+    return truncate(caller.request_id) if caller is not None else ""
 
 
 def _weight(command: Command) -> int:

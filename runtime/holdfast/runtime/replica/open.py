@@ -19,6 +19,7 @@ from holdfast.coordinator.model.state import State
 from holdfast.raft.api import Build
 from holdfast.raft.open import LogConfig, OpenLog, PeerCalls, boot_seconds, open_log
 from holdfast.runtime.backup.source import BackupPlace, BackupSource
+from holdfast.runtime.event_log.cutting import Cutting, CuttingPlace
 from holdfast.runtime.event_log.fetch import Fetching, FetchingPlace
 from holdfast.runtime.event_log.history import History
 from holdfast.runtime.event_log.rests import REST
@@ -54,6 +55,7 @@ class OpenReplica:
     snapshots: StateSnapshots
     sealing: Sealing
     fetching: Fetching
+    cutting: Cutting
     backups: BackupSource
     store: StateStore
     directory: DataDirectory
@@ -80,6 +82,7 @@ class OpenReplica:
         """
         self.backups.forget()
         await self.fetching.close()
+        await self.cutting.close()
         await self.sealing.close()
         if not await _in_own_thread(self.log.stop, "engine-stop"):
             logger.critical("the engine's thread hangs; its directory stays locked until the end")
@@ -130,20 +133,29 @@ async def open_replica(config: ReplicaConfig, directory: DataDirectory) -> OpenR
     sealing = Sealing(_sealing_place(config, directory), store, replica.snapshot)
     replica.subscribe(on_applied=sealing.on_applied)
     history = History(
-        snapshots.tail, store, directory.segments_path, lambda: replica.state.applied_index
+        *(snapshots.tail, store, directory.segments_path, lambda: replica.state.applied_index),
+        lambda: replica.state.history_cut,
     )
     fetching = _fetching(config, directory, history, calls)
-    snapshots.on_installed = fetching.look
+    cutting = _cutting(config, directory, replica, store, calls)
+    replica.subscribe(on_applied=cutting.on_applied)
+
+    def on_installed() -> None:
+        fetching.look()
+        cutting.look()
+
+    snapshots.on_installed = on_installed
     backups = BackupSource(
-        _backup_place(config, directory), replica.snapshot, store.release_dead_readers, history
+        *(_backup_place(config, directory), replica.snapshot, store.release_dead_readers, history),
+        cut=lambda: replica.state.history_cut,
     )
     replica.start()
     sealing.start(machine.state.sealed)
     fetching.start()
+    cutting.start()
     log.start()
-    return OpenReplica(
-        replica, history, snapshots, sealing, fetching, backups, store, directory, log
-    )
+    parts = replica, history, snapshots, sealing, fetching, cutting, backups
+    return OpenReplica(*parts, store, directory, log)
 
 
 def _level(state: State) -> int:
@@ -200,6 +212,20 @@ def _fetching(
     )
     call = partial(_call_for_segments, calls)
     return Fetching(place, history, sorted(config.log.peers), call)
+
+
+def _cutting(
+    config: ReplicaConfig,
+    directory: DataDirectory,
+    replica: Replica,
+    store: StateStore,
+    calls: PeerCalls,
+) -> Cutting:
+    place = CuttingPlace(directory.state_path, directory.segments_path, _turn(config))
+    return Cutting(
+        *(place, lambda: replica.state.history_cut, replica.snapshot, store.release_dead_readers),
+        *(sorted(config.log.peers), partial(_call_for_segments, calls)),
+    )
 
 
 def _call_for_segments(calls: PeerCalls, peer: str, request: bytes) -> Iterator[bytes]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from holdfast.coordinator.model.access import Acl
+from holdfast.coordinator.model.access import Acl, Revocation
 from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN, SINCE, level_of
 from holdfast.coordinator.model.state import State
 
@@ -25,7 +25,7 @@ STATE_FIRST: Final = 2
 SCHEMA_VERSION: Final = LEVEL_MAX + 1
 """The newest version that is read, and written once the level is in force."""
 
-STATE_SINCE: Final[dict[type, int]] = {Acl: 2}
+STATE_SINCE: Final[dict[type, int]] = {Acl: 2, Revocation: 2}
 """The level that first holds a kind of state record, by its value's class; else it is level 1."""
 
 

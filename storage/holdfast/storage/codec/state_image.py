@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Final, NamedTuple
 
 from holdfast.coordinator.kernel.group_types import type_of
-from holdfast.coordinator.model.access import Acl
+from holdfast.coordinator.model.access import Acl, Revocation
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.model.ids import MemberId, TopicPartition
 from holdfast.coordinator.model.state import (
@@ -53,6 +53,7 @@ _KINDS: Final[dict[type, str]] = {
     PMap: "s",
     RequestRecord: "r",
     Acl: "a",
+    Revocation: "x",
 }
 """Prefixes of keys: records of members and offsets must not meet in one database.
 
@@ -195,6 +196,9 @@ def _items(before: State, after: State) -> Iterator[_Item]:
     yield from _settings_items(before.settings, after.settings)
     for acl in after.acls.changed_since(before.acls):
         yield _Item(SETTINGS, tuple(acl), before.acls.get(acl), after.acls.get(acl))
+    for revoked in after.revocations.changed_since(before.revocations):
+        was, now = before.revocations.get(revoked), after.revocations.get(revoked)
+        yield _Item(SETTINGS, (revoked,), was, now)
 
 
 def _group_items(group_id: str, old: Group[Any] | None, new: Group[Any] | None) -> Iterator[_Item]:
@@ -222,6 +226,11 @@ def _settings_items(old: Settings, new: Settings) -> Iterator[_Item]:
         yield _Item(SETTINGS, (group_id,), was, now)
 
 
+def _key_of(rule: Acl | Revocation) -> tuple[str, ...]:
+    """Return the key of a record about who may do what."""
+    return tuple(rule) if isinstance(rule, Acl) else (rule.fingerprint,)
+
+
 # --- from records to a state ---
 
 
@@ -236,7 +245,7 @@ class _Builder:
         self._topics: list[tuple[str, TopicSize]] = []
         self._requests: list[tuple[RequestKey, RequestRecord]] = []
         self._settings: dict[str, PMap[str, str]] = {}
-        self._acls: list[Acl] = []
+        self._access: list[Acl | Revocation] = []
 
     def add(self, item: StateItem) -> None:
         match item:
@@ -254,8 +263,8 @@ class _Builder:
                 self._settings[group_id] = scope
             case StateItem(key=(principal, group_id, request_id), value=RequestRecord() as record):
                 self._requests.append((RequestKey(principal, group_id, request_id), record))
-            case StateItem(key=(_, _, _, _), value=Acl() as acl):
-                self._acls.append(acl)
+            case StateItem(key=key, value=(Acl() | Revocation()) as rule) if key == _key_of(rule):
+                self._access.append(rule)
             case StateItem(key=(group_id, _), value=member) if type(member) not in _KINDS:
                 self._members[group_id].append(member)
             case _:
@@ -274,7 +283,10 @@ class _Builder:
             requests=PMap(self._requests),
             requests_by_number=PMap((record.number, key) for key, record in self._requests),
             settings=Settings(cluster_settings, PMap(self._settings)),
-            acls=PMap((acl, acl) for acl in self._acls),
+            acls=PMap((each, each) for each in self._access if isinstance(each, Acl)),
+            revocations=PMap(
+                (each.fingerprint, each) for each in self._access if isinstance(each, Revocation)
+            ),
         )
 
     def _group(self, group_id: str) -> Group[Any]:

@@ -16,7 +16,7 @@ from google.protobuf.descriptor import Descriptor
 from google.protobuf.message_factory import GetMessageClass
 
 from holdfast.coordinator.groups.group_type import Types
-from holdfast.coordinator.model.access import Acl
+from holdfast.coordinator.model.access import Acl, Revocation
 from holdfast.coordinator.model.events import SettingChange, TopicSize
 from holdfast.coordinator.model.state import Group, Offset, RequestRecord, State
 from holdfast.coordinator.projections.history import Rebalance
@@ -38,6 +38,7 @@ _PLAIN: Final[dict[str, type[Any]]] = {
     "request": RequestRecord,
     "rebalance": Rebalance,
     "acl": Acl,
+    "revocation": Revocation,
 }
 """Values that are stored as they are, by their field of StateRecord."""
 
@@ -125,7 +126,10 @@ class StateShapes:
             for field in record.oneofs_by_name[_BODY].fields
         }
         """What stands before the bytes of each body in those of a record."""
-        maps = ("groups", "topics", "settings", "requests", "requests_by_number", "acls")
+        maps = (
+            *("groups", "topics", "settings", "requests", "requests_by_number"),
+            *("acls", "revocations"),
+        )
         self._by_class: dict[type[Any], tuple[str, Any]] = {
             State: ("cluster", Shape(State, _message(record, "cluster"), maps)),
             Group: ("group", GroupShape(types, _message(record, "group"))),

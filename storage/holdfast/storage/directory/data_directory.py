@@ -5,6 +5,7 @@
     state/      state and event log     state.damaged-<n>/   the same
     segments/   sealed events           unfinished           exists while raft/ and state/ are made
     recovery    the restore that the data comes from, if any (`recovery_mark`)
+    audit/      who was refused; nothing of the log
 
 Leftovers of a crash (`raft.new`, `state.new`, `state.incoming`, `state.copy*`) hold nothing that
 was acknowledged, and are removed at the next start. Damaged environments are never deleted.
@@ -47,11 +48,12 @@ if TYPE_CHECKING:
 
 LOCK_NAME = "lock"
 SEGMENTS_FOLDER = "segments"
+AUDIT_FOLDER = "audit"
 _ENVIRONMENTS = (JOURNAL_FOLDER, STATE_FOLDER)
 _LEFTOVERS = ("raft.new", "state.new", "state.incoming", "state.copy*")
 UNFINISHED = "unfinished"
-_IGNORED = ("lock", "lost+found", RECOVERY_NAME, f"{RECOVERY_NAME}.new")
-"""Our lock, a new ext4's own folder, and what a blank disk knows of its peers."""
+_IGNORED = ("lock", "lost+found", AUDIT_FOLDER, RECOVERY_NAME, f"{RECOVERY_NAME}.new")
+"""Our lock, a new ext4's own folder, the audit, and what a blank disk knows of its peers."""
 
 
 def is_empty(path: Path) -> bool:
@@ -67,6 +69,19 @@ def is_empty(path: Path) -> bool:
     nothing = {*_IGNORED, *laid_out, SEGMENTS_FOLDER}
     nothing.update(each.name for pattern in _LEFTOVERS for each in path.glob(pattern))
     return not sealed and {each.name for each in path.iterdir()} <= nothing
+
+
+def clear_unfinished(path: Path) -> None:
+    """Remove the segments of a directory whose making was not finished.
+
+    Raises DirectoryRefused, with nothing removed, if a process uses it: it may be making it.
+    """
+    lock = _lock(path)
+    try:
+        if (path / UNFINISHED).exists():
+            remove_tree(path / SEGMENTS_FOLDER)
+    finally:
+        os.close(lock)
 
 
 class DataDirectory:

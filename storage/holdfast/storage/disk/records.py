@@ -18,7 +18,7 @@ import struct
 from typing import TYPE_CHECKING
 from zlib import crc32
 
-from holdfast.storage.journal.journal import Entry, HardState, Identity
+from holdfast.storage.journal.journal import Entry, HardState, Identity, NotedMembership
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -157,6 +157,20 @@ def _formed_pair(pair: object) -> tuple[str, str]:
             return node, disk
         case _:
             raise RecordDamaged(f"a node and its disk were expected, not {pair!r}")
+
+
+def membership_body(noted: NotedMembership) -> dict[str, object]:
+    """Convert a membership to the body of a named record."""
+    return {"index": noted.index, "text": noted.text}
+
+
+def membership_of(body: object) -> NotedMembership:
+    """Read the membership in a named record's body. Raises `RecordDamaged`."""
+    match body:
+        case {"index": int(index), "text": str(text)}:
+            return NotedMembership(index, text)
+        case _:
+            raise RecordDamaged(f"a membership was expected, not {body!r}")
 
 
 # --- records of the state ---

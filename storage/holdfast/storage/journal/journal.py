@@ -44,6 +44,14 @@ class Identity:
 
 
 @dataclass(frozen=True, slots=True)
+class NotedMembership:
+    """Which nodes the cluster has, as of an entry, when the log no longer says it (S25)."""
+
+    index: int  # of the newest entry of membership that it holds
+    text: str  # opaque to storage; empty: the nodes' files say it again
+
+
+@dataclass(frozen=True, slots=True)
 class JournalImage:
     """Everything that the journal holds."""
 
@@ -54,6 +62,8 @@ class JournalImage:
     hard_state: HardState = HardState()
     commit_index: int = 0
     identity: Identity | None = None
+    membership: NotedMembership | None = None
+    """Of the newest entry that was cut off or is in a snapshot; entries behind it count more."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,8 @@ class JournalBatch:
     hard_state: HardState | None = None
     commit_index: int | None = None  # a hint for the next start, no promise
     identity: Identity | None = None
+    membership: NotedMembership | None = None
+    """Never one with a lower index than that of the image."""
 
 
 class Journal(Protocol):

@@ -1,11 +1,12 @@
 """What the journal's environment in LMDB holds, read and verified: the image, and its checkpoint.
 
 Databases: `entries` (index -> entry) and `named` (schema, anchor, hard state, commit index,
-identity, tail). Reads only; `lmdb_journal` writes.
+identity, membership, tail). Reads only; `lmdb_journal` writes.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import lmdb
@@ -16,6 +17,7 @@ from holdfast.storage.disk.records import (
     hard_state_of,
     identity_of,
     index_of,
+    membership_of,
     number_of,
     pair_of,
     unpack_entry,
@@ -43,6 +45,7 @@ ANCHOR = b"anchor"
 HARD_STATE = b"hard_state"
 COMMIT = b"commit"
 IDENTITY = b"identity"
+MEMBERSHIP = b"membership"
 TAIL = b"tail"
 
 
@@ -62,9 +65,7 @@ def read_with_checkpoint(
             entries = tuple(read_entries(path, txn, databases[ENTRIES], image.anchor[0]))
     except lmdb.Error as error:
         raise JournalDamaged(path, None, str(error)) from error
-    image = JournalImage(
-        entries, image.anchor, image.hard_state, image.commit_index, image.identity
-    )
+    image = replace(image, entries=entries)
     fault = fault_of(outline_of(image))
     if fault is not None:
         raise JournalDamaged(path, None, fault)
@@ -125,6 +126,7 @@ def _named_of(path: Path, stored: dict[bytes, bytes]) -> JournalImage:
             hard_state=hard_state_of(_body(stored, HARD_STATE)),
             commit_index=number_of(_body(stored, COMMIT)),
             identity=identity_of(_body(stored, IDENTITY)) if IDENTITY in stored else None,
+            membership=membership_of(_body(stored, MEMBERSHIP)) if MEMBERSHIP in stored else None,
         )
     except RecordDamaged as error:
         raise JournalDamaged(path, None, str(error)) from error

@@ -2,10 +2,10 @@
 
 When `commit` returns, a power cut cannot undo it; when it raises, nothing that depends on the batch
 may leave the node. Databases: `entries` (index -> entry) and `named` (schema, anchor, hard state,
-commit index, identity, tail). It is a journal by itself until it has the record `tail`, which says
-up to where it holds what a tail of files has gone through (`TailedJournal`). Then only `checkpoint`
-writes to it, and versions that know no tail refuse it. Knows LMDB and nothing of the engine; one
-thread at a time.
+commit index, identity, membership, tail). It is a journal by itself until it has the record `tail`,
+which says up to where it holds what a tail of files has gone through (`TailedJournal`). Then only
+`checkpoint` writes to it, and versions that know no tail refuse it. Knows LMDB and nothing of the
+engine; one thread at a time.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ from holdfast.storage.disk.records import (
     hard_state_body,
     identity_body,
     index_key,
+    membership_body,
     pack_entry,
     pack_named,
     unpack_entry,
@@ -48,6 +49,7 @@ from holdfast.storage.journal.lmdb_image import (
     ENTRIES,
     HARD_STATE,
     IDENTITY,
+    MEMBERSHIP,
     NAMED,
     SCHEMA,
     SCHEMA_ALONE,
@@ -208,6 +210,8 @@ def _changed(before: Outline, after: Outline) -> dict[bytes, object]:
         changed[COMMIT] = after.commit_index
     if after.identity != before.identity and after.identity is not None:
         changed[IDENTITY] = identity_body(after.identity)
+    if after.membership != before.membership and after.membership is not None:
+        changed[MEMBERSHIP] = membership_body(after.membership)
     return changed
 
 

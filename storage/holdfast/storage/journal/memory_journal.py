@@ -39,6 +39,7 @@ class MemoryJournal:
             outline.hard_state,
             outline.commit_index,
             outline.identity,
+            outline.membership,
         )
 
     def commit(self, batch: JournalBatch) -> None:

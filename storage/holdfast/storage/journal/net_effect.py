@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from holdfast.storage.journal.journal import JournalBatch
 
 if TYPE_CHECKING:
-    from holdfast.storage.journal.journal import Entry, HardState, Identity
+    from holdfast.storage.journal.journal import Entry, HardState, Identity, NotedMembership
     from holdfast.storage.journal.rules import Outline
 
 
@@ -26,6 +26,7 @@ class NetEffect:
         self._hard: HardState | None = None
         self._commit = 0
         self._identity: Identity | None = None
+        self._membership: NotedMembership | None = None
 
     def add(self, batch: JournalBatch) -> None:
         """Add the next batch, in the order in which its fields are carried out."""
@@ -41,6 +42,7 @@ class NetEffect:
         self._hard = batch.hard_state or self._hard
         self._commit = max(batch.commit_index or 0, self._commit)
         self._identity = batch.identity or self._identity
+        self._membership = batch.membership or self._membership
 
     def batch(self, before: Outline) -> JournalBatch:
         """Return the batch that does the same to a journal with the outline `before`."""
@@ -58,6 +60,7 @@ class NetEffect:
             hard_state=self._hard,
             commit_index=self._commit,
             identity=self._identity,
+            membership=self._membership,
         )
 
     def _drop_from(self, first: int) -> None:

@@ -17,7 +17,13 @@ from holdfast.storage.journal.journal import HardState
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from holdfast.storage.journal.journal import Entry, Identity, JournalBatch, JournalImage
+    from holdfast.storage.journal.journal import (
+        Entry,
+        Identity,
+        JournalBatch,
+        JournalImage,
+        NotedMembership,
+    )
 
 TermAt = Callable[[int], int]
 
@@ -35,13 +41,15 @@ class Outline:
     commit_index: int = 0
     hard_state: HardState = field(default_factory=HardState)
     identity: Identity | None = None
+    membership: NotedMembership | None = None
 
 
 def outline_of(image: JournalImage) -> Outline:
     """Compute the outline of an image."""
     tail = image.entries[-1] if image.entries else None
     last = image.anchor if tail is None else (tail.index, tail.term)
-    return Outline(image.anchor, last, image.commit_index, image.hard_state, image.identity)
+    told = (image.commit_index, image.hard_state, image.identity, image.membership)
+    return Outline(image.anchor, last, *told)
 
 
 class Terms:
@@ -108,6 +116,8 @@ def advance(outline: Outline, batch: JournalBatch, term_at: TermAt) -> Outline:
         outline = _commit(outline, batch.commit_index)
     if batch.identity is not None:
         outline = _identify(outline, batch.identity)
+    if batch.membership is not None:
+        outline = _note_membership(outline, batch.membership)
     fault = fault_of(outline)
     if fault is not None:
         raise WriteRefused(f"after the batch the journal would be unsound: {fault}")
@@ -185,3 +195,12 @@ def _identify(outline: Outline, new: Identity) -> Outline:
             f" {new.node_id}'s in {new.cluster_id}"
         )
     return replace(outline, identity=new)
+
+
+def _note_membership(outline: Outline, new: NotedMembership) -> Outline:
+    old = outline.membership
+    if old is not None and new.index < old.index:
+        raise WriteRefused(
+            f"the membership of entry {old.index} would be followed by that of entry {new.index}"
+        )
+    return replace(outline, membership=new)

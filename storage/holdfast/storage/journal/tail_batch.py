@@ -1,6 +1,7 @@
 """One `JournalBatch` as the body of a batch in the journal's tail, and back. Bytes in, bytes out.
 
-A body begins with one byte of flags, which says which parts follow, in this order (big-endian):
+A body begins with a byte of flags, or two if the first says so (bit 7). They say which parts
+follow, in this order (big-endian):
 
     reset_to        index u64 | term u64
     truncate_from   index u64
@@ -9,6 +10,7 @@ A body begins with one byte of flags, which says which parts follow, in this ord
     hard_state      term u64 | length of the vote u32, 2^32 - 1 for no vote | the vote in UTF-8
     commit_index    index u64
     identity        length u32 | JSON, as in the named record of the environment
+    membership      index u64 | length u32 | the text in UTF-8
 
 It is read strictly: unknown flags, a text that is not UTF-8, or bytes left over are damage. Knows
 no file and no checksum.
@@ -22,15 +24,16 @@ from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING
 
 from holdfast.storage.disk.records import RecordDamaged, identity_body, identity_of
-from holdfast.storage.journal.journal import Entry, HardState, JournalBatch
+from holdfast.storage.journal.journal import Entry, HardState, JournalBatch, NotedMembership
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from holdfast.storage.journal.journal import Identity
 
-_RESET, _TRUNCATE, _APPEND, _CUT, _HARD, _COMMIT, _IDENTITY = (1 << bit for bit in range(7))
-_KNOWN = (1 << 7) - 1
+_RESET, _TRUNCATE, _APPEND, _CUT, _HARD, _COMMIT, _IDENTITY, _MORE = (1 << bit for bit in range(8))
+_MEMBERSHIP = 1
+"""In the second byte of flags, which follows the first if that has `_MORE`."""
 
 _FLAGS = struct.Struct(">B")
 _NUMBER = struct.Struct(">Q")
@@ -38,6 +41,7 @@ _LENGTH = struct.Struct(">I")
 _PAIR = struct.Struct(">QQ")
 _RUN = struct.Struct(">IQ")
 _VOTE = struct.Struct(">QI")
+_NOTED = struct.Struct(">QI")
 _NO_VOTE = (1 << 32) - 1
 _ENTRY_BYTES_MIN = 12
 """An entry's term and length: more entries than fit are damage, before they are counted out."""
@@ -67,7 +71,11 @@ def encode_batch(batch: JournalBatch) -> list[bytes]:
     if batch.identity is not None:
         flags |= _IDENTITY
         pieces += _text_of(batch.identity)
-    pieces[0] = _FLAGS.pack(flags)
+    if batch.membership is not None:
+        flags |= _MORE
+        pieces += _membership_of(batch.membership)
+    more = bytes([_MEMBERSHIP]) if flags & _MORE else b""
+    pieces[0] = _FLAGS.pack(flags) + more
     return pieces
 
 
@@ -75,8 +83,8 @@ def decode_batch(body: bytes) -> JournalBatch:
     """Decode a body that `encode_batch` encoded. Raises `RecordDamaged`."""
     reader = _Reader(body)
     (flags,) = reader.take(_FLAGS)
-    if flags & ~_KNOWN:
-        raise RecordDamaged(f"the batch has unknown flags: {flags:#x}")
+    if flags & _MORE and (more := reader.take(_FLAGS)[0]) != _MEMBERSHIP:
+        raise RecordDamaged(f"the batch has unknown flags: {more:#x}")
     batch = JournalBatch(
         reset_to=reader.pair() if flags & _RESET else None,
         truncate_from=reader.number() if flags & _TRUNCATE else None,
@@ -85,6 +93,7 @@ def decode_batch(body: bytes) -> JournalBatch:
         hard_state=reader.vote() if flags & _HARD else None,
         commit_index=reader.number() if flags & _COMMIT else None,
         identity=reader.identity() if flags & _IDENTITY else None,
+        membership=reader.membership() if flags & _MORE else None,
     )
     reader.end()
     return batch
@@ -108,6 +117,11 @@ def _vote_of(hard: HardState) -> list[bytes]:
 def _text_of(identity: Identity) -> list[bytes]:
     text = json.dumps(identity_body(identity), separators=(",", ":"), sort_keys=True).encode()
     return [_LENGTH.pack(len(text)), text]
+
+
+def _membership_of(noted: NotedMembership) -> list[bytes]:
+    text = noted.text.encode()
+    return [_NOTED.pack(noted.index, len(text)), text]
 
 
 class _Reader:
@@ -165,6 +179,11 @@ class _Reader:
         except (ValueError, RecursionError) as error:
             raise RecordDamaged(f"the identity in the batch is not JSON: {error}") from error
         return identity_of(body)
+
+    def membership(self) -> NotedMembership:
+        """Take a membership."""
+        index, size = self.take(_NOTED)
+        return NotedMembership(index, self._text(size))
 
     def end(self) -> None:
         """Refuse bytes that are left over."""

@@ -7,7 +7,7 @@ mean. Knows segments and records; no LMDB, no Raft.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -45,24 +45,43 @@ class Flaw(NamedTuple):
         return f"{self.node}{at}: {self.text}"
 
 
+class LogStart(NamedTuple):
+    """Where a log begins whose first records were cut off: what a checkpoint says of them (S24)."""
+
+    last: Position
+    total: bytes
+    """Head of the chain over all records."""
+    heads: Mapping[str, bytes]
+    """Head of each group's chain."""
+    counts: Mapping[str, int]
+    """The number of the last record of each group, and of the cluster itself ("")."""
+
+
+FROM_THE_FIRST: Final = LogStart(_START, CHAIN_START, {}, {})
+
+
 class NodeLog(NamedTuple):
     """The content of a node's log."""
 
     node: str
     hashes: dict[Position, int]  # by position, in the order of the log
-    whole: bool  # whether it starts at the beginning of the log
+    whole: bool  # whether it starts at the beginning of the log, or where it was cut off
     flaws: list[Flaw]
     head: bytes | None  # of the chain over all records; None: the records at hand do not tell it
+    cut: Position | None = None  # a checkpoint stands for the records up to it
 
 
-def check_node(node: str, segments: Sequence[Path], rest: Sequence[Row]) -> NodeLog:
+def check_node(
+    node: str, segments: Sequence[Path], rest: Sequence[Row], start: LogStart = FROM_THE_FIRST
+) -> NodeLog:
     """Read a node's whole log: its segments in order, then the rows that are not sealed."""
     flaws: list[Flaw] = []
-    chains = _Chains(node, flaws)
+    chains = Chains(node, flaws, start)
     for path in segments:
-        chains.piece(_piece(node, path, flaws))
+        chains.piece(read_piece(node, path, flaws))
     chains.piece(rest)
-    return NodeLog(node, chains.hashes, chains.whole, flaws, chains.head)
+    cut = start.last if start.last > _START else None
+    return NodeLog(node, chains.hashes, chains.whole, flaws, chains.head, cut)
 
 
 def compare(logs: Sequence[NodeLog]) -> Iterator[Flaw]:
@@ -88,19 +107,19 @@ def _difference(mine: int | None, theirs: int | None) -> str:
     return "its record is another one than that of"
 
 
-def _unreadable() -> tuple[type[Exception], ...]:
+def unreadable() -> tuple[type[Exception], ...]:
     """Return what reading a damaged segment may raise."""
     import pyarrow as pa  # noqa: PLC0415 - slow to load, and no start needs it
 
     return (OSError, ValueError, KeyError, TypeError, CodecError, pa.ArrowException)
 
 
-def _piece(node: str, segment: Path, flaws: list[Flaw]) -> list[Row]:
+def read_piece(node: str, segment: Path, flaws: list[Flaw]) -> list[Row]:
     """Read the rows of a segment, and compare them with its manifest."""
     try:
         manifest, rows = read_manifest(segment), read_rows(segment)
         blocks = block_digests((row.position, split_chain(row.content)[0]) for row in rows)
-    except _unreadable() as error:
+    except unreadable() as error:
         text = f"segment {segment.name} cannot be read: {error}; fetch it from another node"
         flaws.append(Flaw(node, None, text))
         return []
@@ -113,18 +132,35 @@ def _piece(node: str, segment: Path, flaws: list[Flaw]) -> list[Row]:
     return rows
 
 
-class _Chains:
+class Chains:
     """Checks a log record by record. After a flaw it continues from the stored values."""
 
-    def __init__(self, node: str, flaws: list[Flaw]) -> None:
+    def __init__(
+        self,
+        node: str,
+        flaws: list[Flaw],
+        start: LogStart = FROM_THE_FIRST,
+        each: Callable[[Record], None] = lambda _: None,
+    ) -> None:
+        """`flaws`: takes what is found. `each`: called with each record that can be read."""
         self.hashes: dict[Position, int] = {}
         self.whole = True
-        self._node, self._flaws = node, flaws
-        self._last = _START
-        self._total: bytes | None = CHAIN_START
-        self._heads: dict[str, bytes] = {}
-        self._counts: dict[str, int] = {}
+        self._node, self._flaws, self._each = node, flaws, each
+        self._last = start.last
+        self._total: bytes | None = start.total
+        self._heads = dict(start.heads)
+        self._counts = dict(start.counts)
         self._lost = False
+
+    @property
+    def last(self) -> Position:
+        """The last record that was seen."""
+        return self._last
+
+    @property
+    def heads(self) -> Mapping[str, bytes]:
+        """The head of each group's chain."""
+        return self._heads
 
     @property
     def head(self) -> bytes | None:
@@ -176,6 +212,7 @@ class _Chains:
         self.hashes[position] = record_hash(position, payload)
         self._link(record, payload, chain)
         self._count(record)
+        self._each(record)
 
     def _ordinal(self, position: Position) -> None:
         due = self._last.ordinal + 1 if position.index == self._last.index else 0

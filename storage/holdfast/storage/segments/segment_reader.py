@@ -42,7 +42,10 @@ class SegmentReader:
         self._lock = Lock()
 
     def segments(self) -> list[tuple[Path, Manifest]]:
-        """List the finished segments in order. Raises OSError; ValueError for a foreign format."""
+        """List the finished segments in order. Raises OSError; ValueError for a foreign format.
+
+        FileNotFoundError: one was removed at this moment.
+        """
         return [(path, self.manifest(path)) for path in segments_in(self._folder)]
 
     def manifest(self, segment: Path) -> Manifest:

@@ -30,9 +30,10 @@ if TYPE_CHECKING:
 
 META = "meta"
 EVENTS = "events"
+CHAINS = "chains"
 
 # The order is the numbering of databases in a stream: only ever append to it.
-_FIRST_NAMES = ("groups", "topics", "settings", "requests", EVENTS, "chains", META)
+_FIRST_NAMES = ("groups", "topics", "settings", "requests", EVENTS, CHAINS, META)
 LATER_NAMES = ("rebalances",)
 """Databases that a directory of version 0.1.0 lacks until a node of this version has opened it."""
 DATABASE_NAMES = _FIRST_NAMES + LATER_NAMES

@@ -38,6 +38,21 @@ def test_another_principal_cannot_take_an_instance_over(calls: Calls) -> None:
     assert isinstance(calls.joined().error, InstanceForbidden)
 
 
+def test_another_principal_does_not_act_as_its_member_by_the_member_id_alone(calls: Calls) -> None:
+    """Readers are told member ids. A call that names no instance id acts as the instance, too."""
+    calls.stable("i1", "i2")
+    calls.principal = OTHER
+
+    assert calls.join(member_id="i1-1") == ()
+    assert isinstance(calls.joined().error, InstanceForbidden)
+    for instance_id in (None, "i1"):
+        assert calls.sync("i1-1", instance_id=instance_id) == ()
+        assert isinstance(calls.synced().error, InstanceForbidden)
+    calls.principal = OWNER
+    calls.sync("i1-1")
+    assert calls.synced().error is None
+
+
 def test_its_first_principal_comes_back_and_keeps_it(calls: Calls) -> None:
     calls.stable("i1")
 

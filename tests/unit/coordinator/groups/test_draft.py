@@ -10,8 +10,7 @@ from holdfast.coordinator.model.events import LevelRaised, TopicsDeleted
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.model.volatile import Volatile
 
-pytestmark = pytest.mark.source
-"""It replaces the table of levels, which compiled code does not look up again."""
+pytestmark = pytest.mark.source("it replaces the table of levels")
 
 
 def of_the_cluster(state: State) -> Draft:

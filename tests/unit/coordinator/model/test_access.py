@@ -1,4 +1,4 @@
-"""Grants: what they cover, which role counts, and which are refused as nonsense."""
+"""Grants and revocations: what a grant covers, which role counts, and what is refused."""
 
 import pytest
 
@@ -12,11 +12,16 @@ from holdfast.coordinator.model.access import (
     OPERATOR,
     RANKS,
     READER,
+    REASON_LENGTH_MAX,
+    REVOCATIONS_MAX,
     TOPIC,
     Acl,
+    Revocation,
     administrator,
+    is_fingerprint,
     problem_of,
     rank,
+    revocation_problem,
 )
 
 
@@ -90,3 +95,29 @@ def test_a_grant_that_means_nothing_has_a_problem(acl: Acl) -> None:
 )
 def test_a_grant_that_means_something_has_none(acl: Acl) -> None:
     assert problem_of(acl) is None
+
+
+SOME = "0123456789abcdef" * 4
+
+
+@pytest.mark.parametrize("text", ["", SOME[1:], SOME + "0", SOME.upper(), "g" * 64, SOME + "\n"])
+def test_a_fingerprint_is_64_digits_in_lower_case(text: str) -> None:
+    assert is_fingerprint(SOME)
+    assert not is_fingerprint(text)
+
+
+def test_what_people_write_is_bounded_and_can_be_printed() -> None:
+    full = Revocation(SOME, "p" * 1_024, 1, "r" * REASON_LENGTH_MAX)
+
+    assert revocation_problem(full) is None
+    assert revocation_problem(Revocation(SOME)) is None, "neither name nor reason is needed"
+    assert "1024" in str(revocation_problem(full._replace(principal="p" * 1_025)))
+    assert str(REASON_LENGTH_MAX) in str(revocation_problem(full._replace(reason="r" * 201)))
+    assert "printed" in str(revocation_problem(full._replace(reason="\x1b[31m")))
+
+
+def test_the_whole_list_fits_into_an_answer() -> None:
+    """16 MiB is what a client's channel has to take (`guard.answer_size`)."""
+    most = len(SOME) + 4 * (1_024 + REASON_LENGTH_MAX) + 64
+
+    assert REVOCATIONS_MAX * most < 15 << 20

@@ -40,9 +40,13 @@ WRITTEN = BackupManifest(
 )
 
 
-def test_what_was_written_is_read(tmp_path: Path) -> None:
-    write_manifest(tmp_path, WRITTEN)
-    assert load_manifest(tmp_path) == WRITTEN
+CUT_OFF = replace(WRITTEN, checkpoint=StoredFile("checkpoint-1.0.checkpoint", 5, "ee"))
+
+
+@pytest.mark.parametrize("manifest", [WRITTEN, CUT_OFF])
+def test_what_was_written_is_read(tmp_path: Path, manifest: BackupManifest) -> None:
+    write_manifest(tmp_path, manifest)
+    assert load_manifest(tmp_path) == manifest
     assert [file.name for file in tmp_path.iterdir()] == [MANIFEST]
 
 

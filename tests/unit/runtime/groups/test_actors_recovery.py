@@ -54,6 +54,7 @@ def test_s13_nothing_is_served_before_the_number_is_raised() -> None:
         await world.settle()
         with pytest.raises(Loading):
             world.actors.open()
+        assert not world.actors.is_serving
         world.actors.submit(beat)
         await world.settle()
         (part,) = world.replica.proposed

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
 from holdfast.coordinator.model.events import LogEntry
 from holdfast.coordinator.model.state import State
 from holdfast.raft.api import Applied, Installed
@@ -49,6 +51,7 @@ async def test_digests_are_published_at_the_same_indexes_on_every_node(world: Wo
     ]
 
 
+@pytest.mark.source("it puts a spy in the place of a method")
 @in_loop
 async def test_entries_are_applied_while_the_digest_of_an_index_is_made(world: World) -> None:
     """S3: all nodes compare at the same index, so a stop of the loop there would be everybody's."""
@@ -105,6 +108,7 @@ async def test_an_installed_snapshot_ends_the_digest_of_the_state_before_it(worl
     assert world.engine.published == [(behind + 1, twin.digest())]
 
 
+@pytest.mark.source("it puts a spy in the place of a method")
 @in_loop
 async def test_a_state_without_a_digest_stops_the_node(world: World) -> None:
     """S3: a node whose state can be compared with nobody's must not go on serving it."""

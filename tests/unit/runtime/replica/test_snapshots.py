@@ -65,7 +65,7 @@ def test_a_start_finds_what_was_taken(nodes: tuple[Node, Node]) -> None:
     assert len(node.store.events((0, 0), 1000)) == 60
 
 
-@pytest.mark.source  # it replaces a constant of the codec, which compiled code does not look up
+@pytest.mark.source("it replaces a constant of the codec")
 def test_a_state_of_a_level_that_is_unknown_here_is_refused_in_words(
     nodes: tuple[Node, Node], monkeypatch: pytest.MonkeyPatch
 ) -> None:

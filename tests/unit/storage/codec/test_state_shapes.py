@@ -89,6 +89,7 @@ def contents(before: State, after: State) -> list[bytes]:
     return [c.content for c in changes(before, after) if c.content is not None]
 
 
+@pytest.mark.source("it replaces the shapes of the codec")
 @pytest.mark.usefixtures("_probed")
 def test_groups_of_two_types_are_stored_and_restored() -> None:
     """S18: with members of two classes, each in records of their own."""
@@ -99,6 +100,7 @@ def test_groups_of_two_types_are_stored_and_restored() -> None:
     assert digest_of(restore(stored)) == digest_of(STATE)
 
 
+@pytest.mark.source("it replaces the shapes of the codec")
 @pytest.mark.usefixtures("_probed")
 def test_a_change_of_a_member_costs_its_record_alone() -> None:
     """S18: whatever type its group is of."""
@@ -109,6 +111,7 @@ def test_a_change_of_a_member_costs_its_record_alone() -> None:
     assert len(contents(STATE, after)) == 3, "the cluster, the group, the member"
 
 
+@pytest.mark.source("it replaces the shapes of the codec")
 @pytest.mark.usefixtures("_probed")
 def test_members_of_another_type_than_their_group_are_refused() -> None:
     probed = State(groups=PMap({"g": Group("g", "probe", ProbeBody())}))
@@ -127,6 +130,7 @@ def test_a_type_without_messages_is_found_at_once() -> None:
         StateShapes(types, extended(members=False))
 
 
+@pytest.mark.source("it replaces the shapes of the codec")
 def test_a_group_of_a_type_that_is_not_known_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     """S6: a node that does not know the type cannot serve the group, nor pass it on."""
     monkeypatch.setitem(TYPES, "probe", probe())

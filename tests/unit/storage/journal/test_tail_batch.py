@@ -10,7 +10,7 @@ from random import Random
 import pytest
 
 from holdfast.storage.disk.records import RecordDamaged
-from holdfast.storage.journal.journal import Entry, HardState, JournalBatch
+from holdfast.storage.journal.journal import Entry, HardState, JournalBatch, NotedMembership
 from holdfast.storage.journal.tail_batch import decode_batch, encode_batch
 from storage.histories import WHO, History
 
@@ -22,6 +22,7 @@ FULL = JournalBatch(
     hard_state=HardState(4, "né"),
     commit_index=7,
     identity=WHO,
+    membership=NotedMembership(7, "né"),
 )
 
 
@@ -43,7 +44,7 @@ def test_the_bytes_are_those_that_the_format_says() -> None:
         separators=(",", ":"),
     ).encode()
     expected = [
-        struct.pack(">B", 0b111_1111),
+        struct.pack(">BB", 0b1111_1111, 1),
         struct.pack(">QQ", 6, 2),
         struct.pack(">Q", 8),
         struct.pack(">IQ", 2, 7) + struct.pack(">QQ", 2, 3) + struct.pack(">II", 3, 0) + b"one",
@@ -51,6 +52,7 @@ def test_the_bytes_are_those_that_the_format_says() -> None:
         struct.pack(">QI", 4, 3) + b"n\xc3\xa9",
         struct.pack(">Q", 7),
         struct.pack(">I", len(text)) + text,
+        struct.pack(">QI", 7, 3) + b"n\xc3\xa9",
     ]
 
     assert body(FULL) == b"".join(expected)
@@ -83,7 +85,10 @@ def test_a_batch_that_ends_early_is_damage_at_every_byte() -> None:
     ("damaged", "reason"),
     [
         (body(FULL) + b"\0", "1 bytes follow"),
-        (b"\x80", "unknown flags"),
+        (b"\x80\x02", "unknown flags: 0x2"),
+        (b"\x80\x00", "unknown flags: 0x0"),
+        (b"\x80", "ends within a value"),
+        (b"\x80\x01" + struct.pack(">QI", 1, 1) + b"\xff", "not UTF-8"),
         (b"\x04" + struct.pack(">IQ", 0, 1), "cannot hold 0 entries"),
         (b"\x04" + struct.pack(">IQ", 1 << 31, 1), "cannot hold"),
         (b"\x10" + struct.pack(">QI", 1, 1) + b"\xff", "not UTF-8"),

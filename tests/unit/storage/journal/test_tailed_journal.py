@@ -35,6 +35,8 @@ from storage.tail_power import (
     ModelEnvironment,
     ModelFiles,
     Started,
+    entry,
+    loaded,
 )
 
 if TYPE_CHECKING:
@@ -42,22 +44,6 @@ if TYPE_CHECKING:
     from holdfast.storage.journal.tail_recovery import Checkpoint
 
 BATCHES_A_FILE = FILE_BYTES // BLOCK - 1
-
-
-def entry(index: int, size: int = 10) -> JournalBatch:
-    return JournalBatch(append=(Entry(index, 1, bytes(size)),))
-
-
-@pytest.fixture
-def machine() -> Machine:
-    return Machine(Random(0))
-
-
-def loaded(machine: Machine) -> Started:
-    started = Started(machine)
-    started.journal.load()
-    started.helper.run()
-    return started
 
 
 # --- what a batch costs ----------------------------------------------------------------------

@@ -3,29 +3,11 @@
 from __future__ import annotations
 
 import logging
-from random import Random
 
 import pytest
 
-from holdfast.storage.journal.journal import Entry, JournalBatch
 from holdfast.storage.journal.tail_file import BLOCK, file_name
-from storage.tail_power import Machine, Started
-
-
-def entry(index: int, size: int = 10) -> JournalBatch:
-    return JournalBatch(append=(Entry(index, 1, bytes(size)),))
-
-
-@pytest.fixture
-def machine() -> Machine:
-    return Machine(Random(0))
-
-
-def loaded(machine: Machine) -> Started:
-    started = Started(machine)
-    started.journal.load()
-    started.helper.run()
-    return started
+from storage.tail_power import Machine, Started, entry, loaded
 
 
 def torn_behind_one(machine: Machine) -> None:

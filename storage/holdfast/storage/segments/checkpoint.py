@@ -1,0 +1,183 @@
+"""A checkpoint: what all records up to a position lead to, as one file beside the segments (S24).
+
+It holds the state and the heads of the hash chains, as a stream of checked records: the form in
+which a snapshot travels and the state lies in a backup. It stands for the records before it, so
+that a log which was cut off can still be verified and folded. Knows records, the state and one
+file; no LMDB and no segment.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from holdfast.coordinator.model.ids import Position
+from holdfast.coordinator.model.state import State
+from holdfast.storage.codec.event_codec import CHAIN_START, CodecError
+from holdfast.storage.codec.state_image import changes, digest_of, restore
+from holdfast.storage.disk.files import make_directory, rename_durably, sync_path
+from holdfast.storage.disk.records import RecordDamaged, disk_key, pack_record, unpack_record
+from holdfast.storage.errors import InstallRefused
+from holdfast.storage.segments.log_check import LogStart
+from holdfast.storage.state.state_records import CHAINS, DATABASE_NAMES, META
+from holdfast.storage.state.state_stream import StreamDecoder, StreamedRecord, encode_stream
+
+SUFFIX: Final = ".checkpoint"
+CHUNK_BYTES: Final = 256 * 1024
+_KEY: Final = b"checkpoint"
+_KIND: Final = b"c"
+"""Begins the key of a chain's head, as in `state/`."""
+_ALL: Final = ""
+"""The chain over all records."""
+
+
+class CheckpointFlawed(ValueError):
+    """A file is no checkpoint as a node has written it. The text says what is wrong with it."""
+
+
+class Checkpoint(NamedTuple):
+    """The state after the record at `last`, and the head of each chain of records up to it."""
+
+    last: Position
+    state: State
+    heads: Mapping[str, bytes]
+
+    @property
+    def digest(self) -> bytes:
+        """Its digest, made as that of a state which nodes compare (S3)."""
+        return digest_of(self.state).to_bytes(8, "big") + self.heads.get(_ALL, CHAIN_START)
+
+    def begin(self) -> LogStart:
+        """Return what a check of the records behind it begins with."""
+        counts = {group_id: group.seq for group_id, group in self.state.groups.items()}
+        counts[""] = self.state.cluster_seq
+        heads = {name: head for name, head in self.heads.items() if name != _ALL}
+        return LogStart(self.last, self.heads.get(_ALL, CHAIN_START), heads, counts)
+
+
+NOTHING: Final = Checkpoint(Position(0, 0), State(), {})
+"""Before the first record."""
+
+
+def checkpoint_name(last: Position) -> str:
+    """Return the name of a checkpoint's file; names sort in the order of the log."""
+    return f"{last.index:020d}.{last.ordinal:010d}{SUFFIX}"
+
+
+def checkpoints_in(folder: Path) -> list[tuple[Position, Path]]:
+    """List the finished checkpoints beside a node's segments, in the order of the log."""
+    if not folder.is_dir():
+        return []
+    found = (each for each in folder.iterdir() if each.suffix == SUFFIX)
+    places = ((_position(each.stem), each) for each in found)
+    return sorted((place, path) for place, path in places if place is not None)
+
+
+def _position(stem: str) -> Position | None:
+    index, dot, ordinal = stem.partition(".")
+    return Position(int(index), int(ordinal)) if dot and (index + ordinal).isdecimal() else None
+
+
+def write_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
+    """Make a checkpoint durable, whole or not at all: written, synced, read again, renamed.
+
+    Raises OSError if the disk refuses; CheckpointFlawed if it does not hold what was written.
+    """
+    make_directory(folder.absolute())
+    path = folder / checkpoint_name(checkpoint.last)
+    beginning = folder / f".{path.name}.new"
+    with beginning.open("wb") as file:
+        file.writelines(encode_stream(_records(checkpoint), CHUNK_BYTES))
+    sync_path(beginning)
+    return publish_checkpoint(beginning, path, checkpoint.digest)
+
+
+def publish_checkpoint(beginning: Path, path: Path, digest: bytes) -> Path:
+    """Rename a whole, synced file to a checkpoint, after it was read and has the digest."""
+    read = read_checkpoint(beginning)
+    if path.name != checkpoint_name(read.last):
+        raise CheckpointFlawed(f"{beginning.name} ends at {_said(read.last)}, not as {path.name}")
+    if read.digest != digest:
+        raise CheckpointFlawed(
+            f"the checkpoint at {_said(read.last)} has the digest {read.digest.hex()[:16]}, and it "
+            f"should be {digest.hex()[:16]}"
+        )
+    rename_durably(beginning, path)
+    return path
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read and check a whole file. Raises CheckpointFlawed; OSError."""
+    try:
+        return _read(path)
+    except (InstallRefused, RecordDamaged, CodecError, UnicodeDecodeError) as error:
+        raise CheckpointFlawed(
+            f"the checkpoint {path} is damaged ({error}): a running node fetches it again from "
+            "another one"
+        ) from error
+
+
+def _read(path: Path) -> Checkpoint:
+    last: Position | None = None
+    heads: dict[str, bytes] = {}
+    state: list[bytes] = []
+    for database, key, content in _stored(path):
+        if database == CHAINS:
+            heads[key.decode().removeprefix(_KIND.decode())] = content
+        elif (database, key) == (META, _KEY):
+            last = Position(*json.loads(content))
+        else:
+            state.append(content)
+    if last is None:
+        raise InstallRefused("it does not say where it ends")
+    return Checkpoint(last, restore(state), heads)
+
+
+def _stored(path: Path) -> Iterator[tuple[str, bytes, bytes]]:
+    decoder = StreamDecoder()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK_BYTES):
+            for number, key, stored in decoder.feed(chunk):
+                if number >= len(DATABASE_NAMES):
+                    raise InstallRefused(f"it has a database number {number}")
+                name = DATABASE_NAMES[number]
+                yield (name, *unpack_record(name, key, stored))
+    if not decoder.whole:
+        raise InstallRefused("it ends before its end")
+
+
+def _records(checkpoint: Checkpoint) -> Iterator[StreamedRecord]:
+    for change in changes(State(), checkpoint.state):
+        if change.content is not None:
+            yield _record(change.database, change.key, change.content)
+    for name, head in sorted(checkpoint.heads.items()):
+        yield _record(CHAINS, _KIND + name.encode(), head)
+    yield _record(META, _KEY, json.dumps(checkpoint.last).encode())
+
+
+def _record(database: str, key: bytes, content: bytes) -> StreamedRecord:
+    number = DATABASE_NAMES.index(database)
+    return StreamedRecord(number, disk_key(key), pack_record(database, key, content))
+
+
+def newest_sound(
+    found: Iterable[tuple[Position, Path]], through: Position
+) -> tuple[Checkpoint, list[str]]:
+    """Return the newest checkpoint up to a position that can be read, and flaws of newer ones.
+
+    NOTHING if there is none: the log is to be read from its first record.
+    """
+    flaws: list[str] = []
+    for place, path in sorted(found, reverse=True):
+        if place <= through:
+            try:
+                return read_checkpoint(path), flaws
+            except (CheckpointFlawed, OSError) as error:
+                flaws.append(str(error))
+    return NOTHING, flaws
+
+
+def _said(position: Position) -> str:
+    return f"{position.index}.{position.ordinal}"

@@ -1,0 +1,60 @@
+"""What a folder of segments holds of the log: where it begins, and what follows (S24).
+
+A log that was cut off begins at a checkpoint. After a crash in a cut there may be segments before
+it, of which the first are gone; they are history no more. Knows folders; reads no record but
+boundaries.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from holdfast.coordinator.model.ids import Position
+from holdfast.storage.segments.checkpoint import CheckpointFlawed, checkpoints_in, read_checkpoint
+from holdfast.storage.segments.log_check import FROM_THE_FIRST, Flaw, LogStart, unreadable
+from holdfast.storage.segments.segment_reader import SegmentReader
+from holdfast.storage.segments.segments import read_manifest, segments_in
+
+
+class HeldLog(NamedTuple):
+    """Where to begin, what follows, and checkpoints that cannot be read."""
+
+    start: LogStart
+    segments: list[Path]
+    flaws: list[Flaw]
+
+
+def held_log(node: str, folder: Path) -> HeldLog:
+    """Find the longest log in a folder: from its first record, or from the oldest checkpoint.
+
+    A checkpoint that no segments lead to is passed over for the next one. Raises OSError.
+    """
+    segments, flaws = segments_in(folder), list[Flaw]()
+    starts = [FROM_THE_FIRST]
+    for place, path in checkpoints_in(folder):
+        try:
+            starts.append(read_checkpoint(path).begin())
+        except CheckpointFlawed as error:
+            flaws.append(Flaw(node, place, str(error)))
+    if len(starts) == 1:
+        return HeldLog(FROM_THE_FIRST, segments, flaws)
+    fitting = (start for start in starts if _fits(start, segments, folder))
+    start = next(fitting, starts[-1])
+    return HeldLog(start, _behind(start, segments), flaws)
+
+
+def _fits(start: LogStart, segments: list[Path], folder: Path) -> bool:
+    """Return whether the segments behind a start follow on it without a gap."""
+    try:
+        behind = _behind(start, segments)
+        if not behind:
+            return not segments and start is not FROM_THE_FIRST
+        before = SegmentReader(folder).boundary_before(behind[0])
+    except unreadable():
+        return True  # whoever reads the records tells what is wrong with them
+    return before is None or before <= start.last
+
+
+def _behind(start: LogStart, segments: list[Path]) -> list[Path]:
+    return [path for path in segments if Position(*read_manifest(path).last) > start.last]

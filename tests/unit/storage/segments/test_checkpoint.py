@@ -1,0 +1,107 @@
+"""A checkpoint is read as it was written, and no other file passes for one (S24)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from holdfast.coordinator.model.ids import Position
+from holdfast.storage.segments.checkpoint import (
+    NOTHING,
+    Checkpoint,
+    CheckpointFlawed,
+    checkpoint_name,
+    checkpoints_in,
+    newest_sound,
+    publish_checkpoint,
+    read_checkpoint,
+    write_checkpoint,
+)
+from spark.event_logs import busy_log
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+
+def made() -> Checkpoint:
+    log = busy_log()
+    return Checkpoint(log.records[-1].position, log.state, log.heads)
+
+
+def test_s24_a_checkpoint_is_read_as_it_was_written(tmp_path: Path) -> None:
+    checkpoint = made()
+
+    read = read_checkpoint(write_checkpoint(tmp_path / "segments", checkpoint))
+
+    assert read.last == checkpoint.last
+    assert read.state == checkpoint.state
+    assert dict(read.heads) == checkpoint.heads
+    assert read.digest == checkpoint.digest
+
+
+def test_s24_a_change_of_any_byte_is_found(tmp_path: Path) -> None:
+    """At some hundred places over the whole file; each record and the whole have a sum."""
+    path = write_checkpoint(tmp_path, made())
+    content = path.read_bytes()
+    for place in range(0, len(content), max(1, len(content) // 300)):
+        path.write_bytes(content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :])
+        with pytest.raises(CheckpointFlawed, match="fetches it again"):
+            read_checkpoint(path)
+
+
+def test_s24_a_file_that_ends_early_is_refused_wherever_it_ends(tmp_path: Path) -> None:
+    path = write_checkpoint(tmp_path, made())
+    content = path.read_bytes()
+    for size in range(0, len(content), max(1, len(content) // 300)):
+        path.write_bytes(content[:size])
+        with pytest.raises(CheckpointFlawed):
+            read_checkpoint(path)
+
+
+@pytest.mark.parametrize("digest", [b"", bytes(40)])
+def test_s24_a_sound_file_with_another_digest_does_not_become_the_checkpoint(
+    tmp_path: Path, digest: bytes
+) -> None:
+    """A peer may send what it has; the log says what it has to be."""
+    path = write_checkpoint(tmp_path, made())
+    arrived = path.rename(tmp_path / "arrived")
+
+    with pytest.raises(CheckpointFlawed, match="it should be"):
+        publish_checkpoint(arrived, path, digest)
+    assert checkpoints_in(tmp_path) == []
+
+
+def test_s24_a_file_of_another_position_does_not_become_the_checkpoint(tmp_path: Path) -> None:
+    checkpoint = made()
+    arrived = write_checkpoint(tmp_path, checkpoint).rename(tmp_path / "arrived")
+    other = tmp_path / checkpoint_name(Position(checkpoint.last.index, 7))
+
+    with pytest.raises(CheckpointFlawed, match="ends at"):
+        publish_checkpoint(arrived, other, checkpoint.digest)
+    assert not other.exists()
+
+
+def test_checkpoints_are_listed_in_the_order_of_the_log(tmp_path: Path) -> None:
+    places = [Position(900, 2), Position(9, 11), Position(9, 2), Position(10_000, 0)]
+    for place in places:
+        (tmp_path / checkpoint_name(place)).touch()
+    (tmp_path / "notes.checkpoint").touch()
+    (tmp_path / f".{checkpoint_name(places[0])}.new").touch()
+
+    assert [place for place, _ in checkpoints_in(tmp_path)] == sorted(places)
+    assert checkpoints_in(tmp_path / "absent") == []
+
+
+def test_s24_of_several_checkpoints_the_newest_sound_one_is_taken(tmp_path: Path) -> None:
+    sound = made()
+    write_checkpoint(tmp_path, sound)
+    damaged = Position(sound.last.index + 5, 0)
+    (tmp_path / checkpoint_name(damaged)).write_bytes(b"damaged")
+    later = tmp_path / checkpoint_name(Position(damaged.index + 5, 0))
+    later.write_bytes(b"behind what is asked for")
+
+    found, flaws = newest_sound(checkpoints_in(tmp_path), damaged)
+    assert found.last == sound.last
+    assert len(flaws) == 1
+    assert newest_sound([], damaged) == (NOTHING, [])

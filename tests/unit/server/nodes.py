@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,6 +16,7 @@ from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.server.config.address import Address
 from holdfast.server.config.node_config import NodeConfig, Peer
 from holdfast.server.process.node import Node
+from holdfast.server.process.token_door import TokenDoor
 from holdfast.server.rpc.grpc_options import server_options
 from holdfast.server.security.client_port import ClientPort
 from holdfast.server.security.credentials import read_credentials
@@ -36,10 +38,13 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
 
     from holdfast.server.config.node_config import Tls
+    from holdfast.server.security.tokens import Tokens
 
 TURNS_MAX = 1_000_000
 HERE, OTHER = Address("127.0.0.1", 1), Address("127.0.0.1", 2)
 """Where clients are told that nodes are. Nobody listens there; at the usual ports somebody may."""
+TOLD = {str(HERE): "127.0.0.1:11", str(OTHER): "127.0.0.1:12"}
+"""Where clients with tokens are told that they are."""
 
 
 def config(name: str = "node-1") -> NodeConfig:
@@ -76,6 +81,9 @@ class Served(NamedTuple):
     address: str
     secure_address: str
     """The same node with TLS; "" if it was given none."""
+    token_address: str
+    """Its port for tokens; "" if it was given none."""
+    door: TokenDoor | None
 
 
 async def until(holds: Callable[[], bool]) -> None:
@@ -88,8 +96,18 @@ async def until(holds: Callable[[], bool]) -> None:
 
 
 @asynccontextmanager
-async def served(*, leading: bool = True, tls: Tls | None = None) -> AsyncIterator[Served]:
-    """A node that serves; it leads and its cluster is formed, unless told otherwise."""
+async def served(
+    *,
+    leading: bool = True,
+    tls: Tls | None = None,
+    tokens: Tokens | None = None,
+    audit: Path | None = None,
+) -> AsyncIterator[Served]:
+    """A node that serves; it leads and its cluster is formed, unless told otherwise.
+
+    `tokens`: have it take them at a port of their own, beside `tls`.
+    `audit`: the data directory, if the node is to keep an audit.
+    """
     replica = FakeReplica()
     server = grpc.aio.server(options=server_options(REGISTRY["log.entry_bytes_max"].most))
     port = server.add_insecure_port("127.0.0.1:0")
@@ -98,7 +116,11 @@ async def served(*, leading: bool = True, tls: Tls | None = None) -> AsyncIterat
         if tls
         else None
     )
-    node = Node(config(), replica, FakeHistory(replica), NoCopies(), server)
+    door = TokenDoor(tokens, TOLD) if tokens else None
+    second, token_port = _token_server(door, tls) if door and tls else (None, None)
+    servers = [server, *([second] if second else [])]
+    own = replace(config(), data_dir=audit, audit_bytes_max=1 << 20) if audit else config()
+    node = Node(own, replica, FakeHistory(replica), NoCopies(), servers)
     await node.start()
     if leading:
         replica.lead()
@@ -115,10 +137,19 @@ async def served(*, leading: bool = True, tls: Tls | None = None) -> AsyncIterat
                 log_pb2_grpc.LogServiceStub(channel),
                 f"127.0.0.1:{port}",
                 f"127.0.0.1:{secure}" if secure else "",
+                f"127.0.0.1:{token_port}" if token_port else "",
+                door,
             )
     finally:
         replica.step_down()
         await node.stop()
+
+
+def _token_server(door: TokenDoor, tls: Tls) -> tuple[grpc.aio.Server, int]:
+    options = server_options(REGISTRY["log.entry_bytes_max"].most)
+    server = grpc.aio.server(interceptors=[door], options=options)
+    credentials = ClientPort(read_credentials(tls), by_certificate=False).credentials
+    return server, server.add_secure_port("127.0.0.1:0", credentials)
 
 
 def join(

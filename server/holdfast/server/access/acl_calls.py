@@ -6,11 +6,12 @@ may not know of.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.coordinator.model.access import ADMIN, CLUSTER, OPEN, RANKS, Acl, covers
 from holdfast.coordinator.model.commands import AlterAcls
 from holdfast.server.access.table import TABLE, need_of
+from holdfast.server.guard.answer_size import Room
 from holdfast.server.translate import limits
 from holdfast.server.translate.refusals import code_of
 from holdfast.server.translate.responses import extras as extras_of
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from holdfast.server.access.gate import Gate
     from holdfast.server.access.table import Need
 
+_ADVICE: Final = "name one principal, as `holdfast acl list PRINCIPAL` does"
+
 
 class AclCalls:
     """Reads of the grants for one caller, as its rights allow."""
@@ -39,7 +42,7 @@ class AclCalls:
     def described(
         self, state: State, request: a.DescribeAclsRequest, caller: str, extras: x.ResponseExtras
     ) -> a.DescribeAclsResponse:
-        """Show all grants, or those that count for one principal."""
+        """Show all grants, or those that count for one principal. Raises CallFailed if too long."""
         about = request.principal if request.HasField("principal") else None
         rules = self._rules(state, caller)
         if about not in {None, caller} and not rules:
@@ -47,12 +50,14 @@ class AclCalls:
         if about is None and not rules:
             about = caller
         found = sorted(acl for acl in state.acls if about is None or acl.principal in {about, "*"})
-        return a.DescribeAclsResponse(
+        made = a.DescribeAclsResponse(
             mode=state.access_mode or OPEN,
             acls=map(message, found),
             principal=caller,
             holdfast=extras,
         )
+        Room(_ADVICE).take(made.ByteSize())
+        return made
 
     def tested(
         self, state: State, request: a.TestAclRequest, caller: str, extras: x.ResponseExtras

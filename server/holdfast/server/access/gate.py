@@ -7,14 +7,16 @@ exists or not. Knows rights and modes; no message, and no rule of the coordinato
 
 from __future__ import annotations
 
+from shlex import quote
 from typing import TYPE_CHECKING, Final
 
 import grpc
 
-from holdfast.coordinator.model.access import CLUSTER, DENY, GROUP, TOPIC
+from holdfast.coordinator.model.access import CLUSTER, DENY, EVERYONE, GROUP, TOPIC
 from holdfast.coordinator.model.text import truncate
 from holdfast.server.access.dry_run import DryRun
 from holdfast.server.access.rights import ByPrincipal
+from holdfast.server.audit.trail import NO_TRAIL
 from holdfast.server.rpc.errors import Refused
 from holdfast.v1 import errors_pb2 as e
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
     from holdfast.coordinator.model.state import State
     from holdfast.server.access.table import Need
+    from holdfast.server.audit.trail import Trail
     from holdfast.v1.errors_pb2 import ErrorCode
 
 CODES: Final[Mapping[str, ErrorCode.ValueType]] = {
@@ -36,9 +39,14 @@ CODES: Final[Mapping[str, ErrorCode.ValueType]] = {
 class Gate:
     """What the callers of a node may do now."""
 
-    def __init__(self, state: Callable[[], State], dry_run: DryRun | None = None) -> None:
-        """`state`: gives the newest applied state."""
-        self._state, self._dry_run = state, dry_run or DryRun()
+    def __init__(
+        self,
+        state: Callable[[], State],
+        trail: Trail = NO_TRAIL,
+        dry_run: DryRun | None = None,
+    ) -> None:
+        """`state`: gives the newest applied state. `trail`: is told of what is refused."""
+        self._state, self._trail, self._dry_run = state, trail, dry_run or DryRun()
         self._acls: object = None
         self._rights = ByPrincipal(())
 
@@ -67,14 +75,26 @@ class Gate:
 
     def check(self, principal: str, call: str, need: Need, name: str = "") -> None:
         """Raise Refused if a principal may not do this."""
-        if not self.may(principal, call, need, name):
+        if self.problem(principal, call, need, name):
             raise refused(principal, call, need, name)
+
+    def problem(self, principal: str, call: str, need: Need, name: str = "") -> str:
+        """Return why a principal may not do this, as a sentence; "" if it may."""
+        if self.may(principal, call, need, name):
+            return ""
+        self._trail.denied(principal, call, thing_of(need, name), f"needs the role {need.role}")
+        return sentence(principal, call, need, name)
 
     def denied(self, principal: str, call: str, need: Need, names: Iterable[str]) -> frozenset[str]:
         """Return those of the names that a principal may not touch."""
         if self.open:
             return frozenset()
-        return frozenset(name for name in names if not self.may(principal, call, need, name))
+        found = frozenset(name for name in names if not self.may(principal, call, need, name))
+        if found:
+            more = f" and {len(found) - 1} more" if len(found) > 1 else ""
+            thing = thing_of(need, min(found)) + more
+            self._trail.denied(principal, call, thing, f"needs the role {need.role}")
+        return found
 
     def granted(self, principal: str, kind: str, name: str = "") -> int:
         """Return the rank that the grants give a principal on a thing, whatever the mode is."""
@@ -91,10 +111,26 @@ def refused(principal: str, call: str, need: Need, name: str) -> Refused:
 
 def sentence(principal: str, call: str, need: Need, name: str) -> str:
     """Tell what was refused, why, and who can change it."""
-    thing = CLUSTER if need.kind == CLUSTER else f"{need.kind} {truncate(name)!r}"
-    option = "--on-cluster" if need.kind == CLUSTER else f"--{need.kind} {truncate(name)}"
+    thing = thing_of(need, name)
     return (
         f"{call} needs the role {need.role} on {thing}, and no grant gives it to the principal "
-        f"{truncate(principal)!r}. An administrator can: `holdfast acl grant "
-        f"{truncate(principal)} {need.role} {option}`"
+        f"{truncate(principal)!r}. {_remedy(principal, need, name)}"
     )
+
+
+def _remedy(principal: str, need: Need, name: str) -> str:
+    """Say what an administrator can do; the command only if it grants this alone, as it is typed.
+
+    Names are their callers' own: one may hold what a shell runs, or end with the sign for many.
+    """
+    told = (principal, name)
+    if principal == EVERYONE or name.endswith(EVERYONE) or any(truncate(t) != t for t in told):
+        return "An administrator can grant it: `holdfast acl grant --help` says how"
+    option = "--on-cluster" if need.kind == CLUSTER else f"--{need.kind} {quote(name)}"
+    command = f"holdfast acl grant {quote(principal)} {need.role} {option}"
+    return f"An administrator can: `{command}`"
+
+
+def thing_of(need: Need, name: str) -> str:
+    """Name what a call is about, for people."""
+    return CLUSTER if need.kind == CLUSTER else f"{need.kind} {truncate(name)!r}"

@@ -32,17 +32,21 @@ KNOWN_MAX: Final = 4_096
 class _OfKind:
     """The ranks of one principal on the things of one kind."""
 
-    __slots__ = ("_exact", "_known", "_prefixes")
+    __slots__ = ("_exact", "_known", "_lengths", "_prefixes")
 
     def __init__(self) -> None:
         self._exact: dict[str, int] = {}
         self._prefixes: dict[str, int] = {}
+        self._lengths: dict[int, None] = {}
+        """Lengths of the prefixes, which are few however many prefixes there are."""
         self._known: dict[str, int] = {}
 
     def add(self, name: str, rank: int) -> None:
         """Add a grant on a name, or on a prefix followed by `*`."""
         of, key = (self._prefixes, name[:-1]) if name.endswith(EVERYONE) else (self._exact, name)
         of[key] = max(rank, of.get(key, NOTHING))
+        if of is self._prefixes:
+            self._lengths[len(key)] = None
 
     def rank(self, name: str) -> int:
         """Return the highest rank on a name."""
@@ -50,7 +54,7 @@ class _OfKind:
         return self._found(name) if found is None else found
 
     def _found(self, name: str) -> int:
-        ranks = [rank for prefix, rank in self._prefixes.items() if name.startswith(prefix)]
+        ranks = [self._prefixes.get(name[:length], NOTHING) for length in self._lengths]
         found = max((self._exact.get(name, NOTHING), *ranks))
         if len(self._known) >= KNOWN_MAX:
             self._known.clear()

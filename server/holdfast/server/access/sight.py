@@ -22,7 +22,7 @@ _GROUP: Final = need_of("LogService.ReadEvents")
 _TOPIC: Final = topics_of("AdminService.ListTopics")
 _EVERYTHING: Final = Need(CLUSTER, ADMIN)
 _TOPICS: Final = frozenset({"topics_created", "partitions_added", "topics_deleted"})
-_ADMINS: Final = frozenset({"request_recorded", "acls_changed"})
+_ADMINS: Final = frozenset({"request_recorded", "acls_changed", "revocations_changed"})
 """Events of the cluster that name topics; and those that may name anything."""
 
 

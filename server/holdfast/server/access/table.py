@@ -98,11 +98,14 @@ TABLE: Final[Mapping[str, Line]] = {
     "AdminService.DescribeCluster": Line(ANYONE),
     "AdminService.TransferLeadership": Line(WHOLE, _RUN_CLUSTER),
     "AdminService.FinishUpgrade": Line(WHOLE, _RULE_CLUSTER),
+    "AdminService.ReportBackup": Line(WHOLE, _RUN_CLUSTER),
     "AdminService.DescribeSettings": Line(WHOLE, _READ_GROUP, unnamed=CLUSTER_READ),
     "AdminService.AlterSettings": Line(WHOLE, _RUN_GROUP, unnamed=_RULE_CLUSTER),
     "AdminService.DescribeAcls": Line(SHOWN, _RULE_CLUSTER),
     "AdminService.AlterAcls": Line(WHOLE, _RULE_CLUSTER),
     "AdminService.TestAcl": Line(SHOWN, _RULE_CLUSTER),
+    "AdminService.DescribeRevocations": Line(WHOLE, _RULE_CLUSTER),
+    "AdminService.AlterRevocations": Line(WHOLE, _RULE_CLUSTER),
     "LogService.ReadEvents": Line(SHOWN, _READ_GROUP),
     "LogService.Watch": Line(SHOWN, _READ_GROUP),
     "BackupService.BeginBackup": Line(WHOLE, _RULE_CLUSTER),
@@ -145,3 +148,14 @@ def _session_lines() -> Mapping[str, Line]:
 
 SESSION: Final[Mapping[str, Line]] = _session_lines()
 """The lines of a Session stream's calls, by their field: as those of the unary calls."""
+
+READS: Final = frozenset(
+    {
+        *("OffsetService.OffsetFetch", "LogService.ReadEvents", "LogService.Watch"),
+        *("AdminService.DescribeGroups", "AdminService.ListGroups", "AdminService.ListTopics"),
+        *("AdminService.DescribeSettings", "AdminService.DescribeAcls", "AdminService.TestAcl"),
+        *("AdminService.DescribeRevocations", "BackupService.BeginBackup"),
+    }
+)
+"""Calls that show what not everybody may see, and leave nothing on the log: the audit notes those
+of administrators."""

@@ -1,6 +1,10 @@
 """`cluster.json`: where the nodes of a local cluster are, for programs. Written by rename.
 
 Present exactly while the cluster serves; a node that is brought back replaces its pid in it.
+
+Commands and nodes of different versions read it and write it again. So its fields are never removed
+and keep their meaning; a field that a version does not know is skipped by it, and kept. Version 0.1
+refuses unknown fields inside `nodes` and `tls`: what is new stands beside them.
 """
 
 from __future__ import annotations
@@ -10,12 +14,14 @@ import fcntl
 import json
 import os
 import time
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
     from pathlib import Path
+
+Entry = TypeVar("Entry", "NodeEntry", "TlsEntry", "ClusterFile")
 
 NAME: Final = "cluster.json"
 LOCK_S_MAX: Final = 5.0
@@ -31,7 +37,7 @@ class NodeEntry:
     peer_address: str  # host:port
     pid: int
     directory: str  # absolute path of its data directory
-    http_address: str = ""  # host:port; empty: it answers no HTTP
+    unknown: Mapping[str, Any] = field(default_factory=dict)  # fields of a newer version
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +47,7 @@ class TlsEntry:
     ca: str
     certificate: str
     key: str
+    unknown: Mapping[str, Any] = field(default_factory=dict)  # fields of a newer version
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,24 +57,46 @@ class ClusterFile:
     cluster_id: str
     nodes: tuple[NodeEntry, ...]
     tls: TlsEntry | None
+    http_addresses: Mapping[str, str] = field(default_factory=dict)
+    """host:port of each node that answers HTTP, by its name."""
+    unknown: Mapping[str, Any] = field(default_factory=dict)  # fields of a newer version
 
 
 def write(path: Path, content: ClusterFile) -> None:
     """Replace the file in one step, so that nobody reads half of it."""
     draft = path.with_name(f".{path.name}.{os.getpid()}")
-    draft.write_text(json.dumps(asdict(content), indent=2) + "\n")
+    draft.write_text(json.dumps(_with_unknown(asdict(content)), indent=2) + "\n")
     draft.replace(path)
+
+
+def _with_unknown(written: Any) -> Any:  # noqa: ANN401 - any value of JSON
+    """Return a value of JSON with each entry's unknown fields where they stood."""
+    match written:
+        case {"unknown": unknown, **known}:
+            return {name: _with_unknown(value) for name, value in known.items()} | unknown
+        case list() | tuple():
+            return [_with_unknown(value) for value in written]
+        case _:
+            return written
 
 
 def read(path: Path) -> ClusterFile:
     """Read the file. Raises OSError, or ValueError with a sentence if it is not one of ours."""
     try:
         raw: dict[str, Any] = json.loads(path.read_text())
-        nodes = tuple(NodeEntry(**node) for node in raw["nodes"])
-        tls = TlsEntry(**raw["tls"]) if raw["tls"] else None
-        return ClusterFile(raw["cluster_id"], nodes, tls)
+        nodes = tuple(_entry(NodeEntry, node) for node in raw["nodes"])
+        tls = _entry(TlsEntry, raw["tls"]) if raw["tls"] else None
+        return _entry(ClusterFile, {**raw, "nodes": nodes, "tls": tls})
     except (KeyError, TypeError, ValueError) as error:  # ValueError: no JSON, or no text at all
         raise ValueError(f"{path} is not a cluster.json of Holdfast: {error!r}") from error
+
+
+def _entry(kind: type[Entry], raw: Mapping[str, Any]) -> Entry:
+    """Make an entry of its fields; those that it does not have are kept aside."""
+    names = {each.name for each in fields(kind)} - {"unknown"}
+    known = {name: value for name, value in raw.items() if name in names}
+    unknown = {name: value for name, value in raw.items() if name not in names}
+    return kind(**known, unknown=unknown)
 
 
 def replace_pid(path: Path, name: str, cluster_id: str) -> None:

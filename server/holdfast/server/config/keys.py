@@ -92,6 +92,30 @@ KEYS: Final = (
         "host:port on which it answers HTTP: `/livez`, `/readyz` and `/metrics`. Unset: it answers "
         "none. With certificates it is HTTPS, and all but the first two ask for a client's.",
         optional=True),
+    Key("tokens", "issuer", "text", None,
+        "The issuer that a token must name (`iss`). If it is given, the node has a second port for "
+        "clients, which show a bearer token (JWT) there and no certificate.", optional=True,
+        kafka="sasl.oauthbearer.expected.issuer"),
+    Key("tokens", "address", "address", None,
+        "host:port on which it listens for clients with tokens. Unset: this node's token_address "
+        "in [cluster.peers].", optional=True),
+    Key("tokens", "audience", "text", None,
+        "The audience that a token must name (`aud`): this cluster, as the issuer calls it.",
+        optional=True, kafka="sasl.oauthbearer.expected.audience"),
+    Key("tokens", "keys", "path", None,
+        "The issuer's public keys: a JSON Web Key Set. It is read again when it changes.",
+        optional=True, kafka="sasl.oauthbearer.jwks.endpoint.url"),
+    Key("tokens", "algorithms", "texts", None,
+        "Signatures that are accepted. Unset: all that are checked with a public key (RS, PS and "
+        "ES with 256, 384 and 512; EdDSA). In a variable or with --set: separated by commas.",
+        optional=True),
+    Key("tokens", "claim", "text", "sub",
+        "The claim that names the principal, which is this name after `jwt:`.",
+        kafka="sasl.oauthbearer.sub.claim.name"),
+    Key("tokens", "leeway_ms", "integer", 30_000,
+        "By how much the issuer's clock may differ from this node's: a token counts so much "
+        "sooner and longer than it says.",
+        "ms", "sasl.oauthbearer.clock.skew.seconds", most=5 * _MINUTE),
     Key("access", "administrators", "texts", None,
         "Principals that administrate a new cluster: the first URI in a client's certificate, else "
         "its first DNS name, else its common name. Counts at the bootstrap only; `holdfast acl` "
@@ -101,6 +125,10 @@ KEYS: Final = (
         "What becomes of calls in a new cluster that no grant allows: refused (`deny`), logged "
         "(`dry-run`), or neither (`open`). Counts at the bootstrap only; `holdfast acl mode` "
         "changes it later.", choices=MODES),
+    Key("audit", "bytes_max", "integer", 64 << 20,
+        "How many bytes all files of the audit may have together (`holdfast audit`): who was "
+        "refused, and what administrators read. At least 65536, or 0: none is kept.", "bytes",
+        most=1 << 40),
     Key("raft", "election_min_ms", "integer", 350,
         "Shortest time without a leader after which a node stands for election.",
         "ms", "controller.quorum.election.timeout.ms", least=50, most=_MINUTE),
@@ -124,5 +152,8 @@ PEER_KEYS: Final = (
     Key("cluster.peers.NAME", "peer_address", "address", None,
         "host:port at which the other nodes reach the node NAME.",
         kafka="controller.quorum.bootstrap.servers"),
+    Key("cluster.peers.NAME", "token_address", "address", None,
+        "host:port at which clients with tokens reach the node NAME. Every node has one, or none.",
+        optional=True),
 )  # fmt: skip
 """One table for each node of the cluster, this one included; all nodes have the same ones."""

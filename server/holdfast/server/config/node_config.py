@@ -27,6 +27,7 @@ from holdfast.server.config.keys import (
     Key,
     Value,
 )
+from holdfast.server.config.token_settings import TokenSettings, token_settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -34,10 +35,13 @@ if TYPE_CHECKING:
 ANONYMOUS: Final = "anonymous"
 """The principal of every caller on an insecure loopback."""
 PEERS: Final = "cluster.peers."
+AUDIT_BYTES_MIN: Final = 64 << 10
 NAME_MAX: Final = 256
 """Characters of a name that peers read (`raft.wire.bounds`, which nothing above raft imports)."""
 _PEER_FIELDS: Final = {key.name: key for key in PEER_KEYS}
-NOT_A_NODES: Final = frozenset({"HOLDFAST_CLUSTER", "HOLDFAST_ADDRESS", "HOLDFAST_TLS"})
+NOT_A_NODES: Final = frozenset(
+    {"HOLDFAST_CLUSTER", "HOLDFAST_ADDRESS", "HOLDFAST_TLS", "HOLDFAST_TOKEN_FILE"}
+)
 """Variables of the command line that resemble a key."""
 _TRUTH: Final = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
@@ -57,6 +61,7 @@ class Peer:
     name: str
     client_address: Address
     peer_address: Address
+    token_address: Address | None = None  # where clients with tokens reach it
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +98,9 @@ class NodeConfig:
     http_address: Address | None = None  # None: it answers no HTTP
     administrators: tuple[str, ...] = ()  # of a new cluster
     access_mode: str = OPEN  # of a new cluster
+    audit_bytes_max: int = 0  # of all files of the audit; 0: none is kept
     grant_admin: str = ""  # of this start alone: whom to make an administrator, once it leads
+    tokens: TokenSettings | None = None  # None: no port for clients with tokens
 
     def peer(self, name: str) -> Peer | None:
         """Return the node of that name; None if the cluster has none."""
@@ -191,14 +198,14 @@ def _refuse_unknown(values: Iterable[str], logged: frozenset[str]) -> None:
 
 def _build(values: Mapping[str, object], logged: frozenset[str], base: Path) -> NodeConfig:
     got = {key.dotted: _value_of(key, key.dotted, values) for key in KEYS}
-    http = cast("str | None", got["http.address"])
+    http, peers = cast("str | None", got["http.address"]), tuple(_peers(values))
     config = NodeConfig(
         name=cast("str", got["node.name"]),
         data_dir=base / cast("str", got["node.data_dir"]),
         client_address=parse_address(cast("str", got["node.client_address"])),
         peer_address=parse_address(cast("str", got["node.peer_address"])),
         cluster_id=cast("str", got["cluster.id"]),
-        peers=tuple(_peers(values)),
+        peers=peers,
         tls=_tls(got, base),
         election_min_ms=cast("int", got["raft.election_min_ms"]),
         election_max_ms=cast("int", got["raft.election_max_ms"]),
@@ -211,6 +218,8 @@ def _build(values: Mapping[str, object], logged: frozenset[str], base: Path) -> 
         http_address=parse_address(http) if http else None,
         administrators=_administrators(got),
         access_mode=cast("str", got["access.mode"]),
+        tokens=_tokens(got, base, peers),
+        audit_bytes_max=cast("int", got["audit.bytes_max"]),
     )
     return _checked(config)
 
@@ -275,13 +284,13 @@ def _peers(values: Mapping[str, object]) -> Iterator[Peer]:
     """Yield a peer for every table `[cluster.peers.NAME]`, in the order of names."""
     names = {n.removeprefix(PEERS).rpartition(".")[0] for n in values if n.startswith(PEERS)}
     for name in sorted(names):
+        given = {key.name: _value_of(key, f"{PEERS}{name}.{key.name}", values) for key in PEER_KEYS}
         addresses = {
-            key.name: parse_address(
-                cast("str", _value_of(key, f"{PEERS}{name}.{key.name}", values))
-            )
-            for key in PEER_KEYS
+            field: parse_address(cast("str", text))
+            for field, text in given.items()
+            if text is not None
         }
-        yield Peer(name, addresses["client_address"], addresses["peer_address"])
+        yield Peer(name, **addresses)
 
 
 def _tls(got: Mapping[str, Value | None], base: Path) -> Tls | None:
@@ -301,6 +310,16 @@ def _tls(got: Mapping[str, Value | None], base: Path) -> Tls | None:
     old_names = cast("bool", got["tls.accept_old_node_names"])
     age_ms = cast("int", got["tls.connection_age_ms"])
     return Tls(ca, certificate, key, base / peer_ca if peer_ca else None, old_names, age_ms)
+
+
+def _tokens(
+    got: Mapping[str, Value | None], base: Path, peers: tuple[Peer, ...]
+) -> TokenSettings | None:
+    told = (peer.token_address for peer in peers if peer.name == got["node.name"])
+    try:
+        return token_settings(got, base, next(told, None))
+    except ValueError as error:
+        raise ConfigError(str(error)) from error
 
 
 def _administrators(got: Mapping[str, Value | None]) -> tuple[str, ...]:
@@ -324,7 +343,8 @@ def _settings(values: Mapping[str, object], known: frozenset[str]) -> Iterator[S
 def _checked(config: NodeConfig) -> NodeConfig:
     """Refuse combinations that cannot work; a file without peers is a cluster of one."""
     if not config.peers:
-        alone = Peer(config.name, config.client_address, config.peer_address)
+        tokens = config.tokens.address if config.tokens else None
+        alone = Peer(config.name, config.client_address, config.peer_address, tokens)
         config = replace(config, peers=(alone,))
     if config.peer(config.name) is None:
         names = ", ".join(peer.name for peer in config.peers)
@@ -339,6 +359,8 @@ def _checked(config: NodeConfig) -> NodeConfig:
         )
     _refuse_raft_times(config.heartbeat_ms, config.election_min_ms, config.election_max_ms)
     _refuse_open_insecure(config)
+    _refuse_unknown_token_ports(config)
+    _refuse_little_audit(config.audit_bytes_max)
     _refuse_settings(config.settings)
     return config
 
@@ -364,11 +386,29 @@ def _refuse_raft_times(heartbeat: int, least: int, most: int) -> None:
         )
 
 
+def _refuse_little_audit(most: int) -> None:
+    if 0 < most < AUDIT_BYTES_MIN:
+        raise ConfigError(
+            f"audit.bytes_max = {most}: give at least {AUDIT_BYTES_MIN}, or 0 to keep no audit"
+        )
+
+
 def _refuse_settings(changes: tuple[SettingChange, ...]) -> None:
     """Refuse values out of bounds: a bootstrap with them would begin no cluster at all (S23)."""
     for problem in settings.check(Settings(), "", changes):
         if problem is not None:
             raise ConfigError(f"{problem.key}: {problem.problem}")
+
+
+def _refuse_unknown_token_ports(config: NodeConfig) -> None:
+    """Refuse nodes whose port for tokens is not told: a client could not follow the leader."""
+    unknown = [peer.name for peer in config.peers if peer.token_address is None]
+    if config.tokens and unknown:
+        raise ConfigError(
+            "[tokens] is given, and [cluster.peers] has no token_address for "
+            f"{', '.join(unknown)}: give each node's, the same on all nodes, so that clients with "
+            "tokens find the node that leads"
+        )
 
 
 def _refuse_open_insecure(config: NodeConfig) -> None:

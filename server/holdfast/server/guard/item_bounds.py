@@ -75,6 +75,8 @@ ITEMS_MAX: Final[Mapping[str, int]] = {
     "AlterSettingsRequest.settings": 100,
     "AlterAclsRequest.granted": 500,
     "AlterAclsRequest.revoked": 500,
+    "AlterRevocationsRequest.revoked": 500,
+    "AlterRevocationsRequest.lifted": 500,
     "ConsumerProtocolSubscription.topics": 5_000,
     "ConsumerProtocolSubscription.owned_partitions": 10_000,
     "ConsumerProtocolSubscription.owned_partitions.partitions": 100_000,

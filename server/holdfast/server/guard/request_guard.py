@@ -61,7 +61,7 @@ def checking(
 
     `pace`: measures and delays long calls. `in_flight`: who has how many bytes of requests open.
     `admission`: asks who may call what; None: everybody may everything, as tests of other rules do.
-    `open_streams`: is told of each stream. `counts`: gets unary calls.
+    `open_streams`: is told of each call. `counts`: gets unary calls.
     """
     pace, in_flight = pace or Pace(), in_flight or bytes_in_flight()
     watchers = open_streams or OpenStreams(), counts or CallCounts()
@@ -185,21 +185,24 @@ class _Door:
 
         async def run(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - any response, or none
             try:
-                if len(raw) > waits_from:
-                    answer = await self._paced(context, paced(raw, context), len(raw))
-                else:
-                    answer = await serve(await decoded(raw, context), context)
+                guarded = (
+                    self._paced(context, paced(raw, context), len(raw))
+                    if len(raw) > waits_from
+                    else plain(raw, context)
+                )
+                answer = await self._open.served(context, guarded)
             except BaseException as error:
                 codes[status_of(error, context)] += 1
                 raise
             codes[code_of(answer)] += 1
             return answer
 
-        async def decoded(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - any request
+        async def plain(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - as above
             try:
-                return decode(raw)
+                request = decode(raw)
             except CallFailed as error:
                 await end(context, error)
+            return await serve(request, context)
 
         async def served(raw: bytes, context: Context) -> Any:  # noqa: ANN401 - as above
             return await serve(decode(raw), context)
@@ -224,8 +227,7 @@ class _Door:
             await serve(decode(raw), context)
 
         async def run(raw: bytes, context: Context) -> None:
-            with self._open.held(context):
-                await self._paced(context, watch(raw, context))
+            await self._open.streamed(context, lambda: self._paced(context, watch(raw, context)))
 
         return run
 
@@ -237,8 +239,9 @@ class _Door:
         async def run(raws: AsyncIterator[bytes], context: Context) -> None:
             who = context.peer()
             try:
-                with self._streams.held(who), self._open.held(context):
-                    await serve(decoded(raws, who, decode), context)
+                with self._streams.held(who):
+                    requests = decoded(raws, who, decode)
+                    await self._open.streamed(context, lambda: serve(requests, context))
             except CallFailed as error:
                 await end(context, error)
 

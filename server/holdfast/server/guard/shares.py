@@ -44,6 +44,10 @@ class Shares:
         finally:
             self.give_back(who, amount)
 
+    def of(self, who: str) -> int:
+        """Return what one caller holds."""
+        return self._held.get(who, 0)
+
     @property
     def sum(self) -> int:
         """What all callers hold."""

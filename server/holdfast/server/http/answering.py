@@ -7,12 +7,16 @@ serves. What a path shows is passed in; who may see it is decided here.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import logging
 from typing import TYPE_CHECKING, Any, Final
 
 from aiohttp import web
+from cryptography import x509
 
+from holdfast.server.config.node_config import ANONYMOUS
 from holdfast.server.http.pages import refusal
+from holdfast.server.security.client_port import principal_in
 from holdfast.server.security.http_port import node_named
 
 if TYPE_CHECKING:
@@ -30,11 +34,16 @@ ANSWER_S_MAX: Final = 5.0
 METHODS: Final = ("GET", "HEAD")
 
 
-def protocols(pages: Mapping[str, Page], *, secure: bool) -> Callable[[], asyncio.Protocol]:
-    """Return what makes the protocol of each connection. `secure`: most pages ask for who asks."""
+def protocols(
+    pages: Mapping[str, Page], *, secure: bool, refused: Callable[[str], str] = lambda _: ""
+) -> Callable[[], asyncio.Protocol]:
+    """Return what makes the protocol of each connection. `secure`: most pages ask for who asks.
+
+    `refused`: says why a certificate is refused, by its fingerprint; "" if it is not.
+    """
     silent = logging.getLogger(f"{__name__}.aiohttp")
     silent.disabled = True  # strangers' broken requests would fill the log
-    answering = _Answering(pages, secure=secure)
+    answering = _Answering(pages, secure=secure, refused=refused)
     return web.Server(
         answering.answer,
         access_log=None,
@@ -50,8 +59,10 @@ def protocols(pages: Mapping[str, Page], *, secure: bool) -> Callable[[], asynci
 class _Answering:
     """The handler of all requests."""
 
-    def __init__(self, pages: Mapping[str, Page], *, secure: bool) -> None:
-        self._pages, self._secure = pages, secure
+    def __init__(
+        self, pages: Mapping[str, Page], *, secure: bool, refused: Callable[[str], str]
+    ) -> None:
+        self._pages, self._secure, self._refused = pages, secure, refused
 
     async def answer(self, request: web.BaseRequest) -> web.StreamResponse:
         """Answer a request, and end the connection."""
@@ -63,7 +74,7 @@ class _Answering:
 
     async def _told(self, request: web.BaseRequest) -> Answer:
         page = self._pages.get(request.path)
-        if not (page and page.for_all) and (refused := self._refusal(request)):
+        if not (page and page.for_all) and (refused := self._refusal(request, page)):
             return refused
         if page is None:
             known = ", ".join(self._pages)
@@ -73,32 +84,59 @@ class _Answering:
             return refusal(405, "this port only shows: use GET or HEAD", allowed)
         return await _made(page.make(request.query), request.path)
 
-    def _refusal(self, request: web.BaseRequest) -> Answer | None:
+    def _refusal(self, request: web.BaseRequest, page: Page | None) -> Answer | None:
         """Say why this caller may not see more than health; None if it may."""
-        if not self._secure:
-            return None
-        certificate = _certificate(request)
-        if not certificate:
-            return refusal(
-                401,
-                "this needs a client's certificate, signed by the cluster's authority (tls.ca); "
-                "only /livez and /readyz need none. Show one: curl --cert certificate.pem --key "
-                "key.pem",
-                {"WWW-Authenticate": 'Certificate realm="holdfast"'},
-            )
-        if node := node_named(certificate):
-            return refusal(
-                403,
-                f"the certificate is a node's ({node}), and that is no client's: show one that was "
-                "made for a client",
-            )
-        return None
+        if self._secure and (refused := _not_a_client(request)):
+            return refused
+        if self._secure and (why := self._refused(_fingerprint(request))):
+            return refusal(401, why, {"WWW-Authenticate": 'Certificate realm="holdfast"'})
+        principal = _principal(request) if self._secure else ANONYMOUS
+        problem = page.refusal(principal) if page else ""
+        return refusal(403, problem) if problem else None
+
+
+def _not_a_client(request: web.BaseRequest) -> Answer | None:
+    """Say why a certificate is missing, or is no client's; None if it is a client's."""
+    certificate = _certificate(request)
+    if not certificate:
+        return refusal(
+            401,
+            "this needs a client's certificate, signed by the cluster's authority (tls.ca); "
+            "only /livez and /readyz need none. Show one: curl --cert certificate.pem --key "
+            "key.pem",
+            {"WWW-Authenticate": 'Certificate realm="holdfast"'},
+        )
+    if node := node_named(certificate):
+        return refusal(
+            403,
+            f"the certificate is a node's ({node}), and that is no client's: show one that was "
+            "made for a client",
+        )
+    return None
 
 
 def _certificate(request: web.BaseRequest) -> Mapping[str, Any]:
     transport = request.transport
     shown = transport.get_extra_info("peercert") if transport is not None else None
     return shown or {}
+
+
+def _principal(request: web.BaseRequest) -> str:
+    """Return the principal of a certificate that was shown, as the client port reads it."""
+    return principal_in(x509.load_der_x509_certificate(_shown(request)))
+
+
+def _fingerprint(request: web.BaseRequest) -> str:
+    """Return the SHA-256 of the certificate that was shown."""
+    return hashlib.sha256(_shown(request)).hexdigest()
+
+
+def _shown(request: web.BaseRequest) -> bytes:
+    """Return the certificate, in DER; to be asked only where there is one."""
+    assert request.transport is not None  # noqa: S101 - its certificate was read just now
+    session = request.transport.get_extra_info("ssl_object")
+    shown: bytes = session.getpeercert(True)  # noqa: FBT003 - its only form
+    return shown
 
 
 async def _made(making: Awaitable[Answer], path: str) -> Answer:

@@ -40,6 +40,8 @@ class Page(NamedTuple):
     make: Callable[[Query], Awaitable[Answer]]
     for_all: bool = False
     """Whether callers without a certificate may see it."""
+    refusal: Callable[[str], str] = lambda _principal: ""
+    """Says why a principal may not see it; "" if it may. Not asked of what is for all."""
 
 
 def health_pages(readiness: Readiness) -> dict[str, Page]:

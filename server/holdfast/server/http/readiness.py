@@ -29,6 +29,11 @@ _STAGES: Final = {
     "member": "",
 }
 
+_UNRECOVERED: Final = (
+    "the cluster was restored, and the entry that raises its recovery number is not applied yet: "
+    "until then a fencing token could be issued twice"
+)
+
 
 class Check(NamedTuple):
     """The outcome of one check."""
@@ -74,11 +79,16 @@ class Readiness:
         self._now = now
         self._replica: ReplicaLike | None = None
         self._freshness: Freshness | None = None
+        self._must_recover: Callable[[], bool] = lambda: False
         self._stopped_because, self._stopping = "", False
         self._looking: asyncio.Task[None] | None = None
 
-    def opened(self, replica: ReplicaLike) -> None:
-        """Note that the node has opened its data."""
+    def opened(self, replica: ReplicaLike, must_recover: Callable[[], bool]) -> None:
+        """Note that the node has opened its data.
+
+        `must_recover`: whether what its disk says of a restore is not on the log yet (S13).
+        """
+        self._must_recover = must_recover
         self._replica, self._freshness = replica, Freshness(replica, self._now)
         replica.subscribe(on_stopped=self._on_stopped)
         self._looking = asyncio.create_task(self._look(self._freshness))
@@ -120,6 +130,7 @@ class Readiness:
         yield Check(
             "state", "" if formed else "the log's first record, the cluster, is not applied"
         )
+        yield Check("recovered", _UNRECOVERED if self._must_recover() else "")
 
 
 def _leader_problem(status: Status) -> str:

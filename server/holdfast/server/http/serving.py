@@ -20,10 +20,14 @@ from holdfast.server.security.http_port import http_context
 
 if TYPE_CHECKING:
     import ssl
+    from collections.abc import Callable
 
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.config.node_config import NodeConfig
     from holdfast.server.metrics.metrics import Metrics
+
+    Refusal = Callable[[str], str]
+    """Says why a certificate is refused, by its fingerprint; "" if it is not."""
 
 logger = logging.getLogger(__name__)
 
@@ -49,6 +53,7 @@ class Http:
         self._port: HttpPort | None = None
         self._tls = config.tls
         self._context: ssl.SSLContext | None = None
+        self._refusal: Refusal = lambda _: ""
         if config.http_address is not None:
             self.renew()
             self._port = HttpPort(listen(config.http_address), lambda: self._context)
@@ -75,12 +80,26 @@ class Http:
         if self._port is not None:
             await self._port.close()
 
-    def opened(self, replica: ReplicaLike, metrics: Metrics) -> None:
-        """Note that the node has opened its data, and can show metrics."""
+    def opened(
+        self,
+        replica: ReplicaLike,
+        metrics: Metrics,
+        *,
+        must_recover: Callable[[], bool],
+        refusal: Callable[[str], str],
+    ) -> None:
+        """Note that the node has opened its data, and can show metrics.
+
+        `must_recover`: as `Readiness.opened`. `refusal`: says why a principal may not see metrics.
+        """
         if self._port is not None:
-            self._readiness.opened(replica)
+            self._readiness.opened(replica, must_recover)
             self._sampling = asyncio.create_task(metrics.sample())
-            self._pages["/metrics"] = Page(metrics.page)
+            self._pages["/metrics"] = Page(metrics.page, refusal=refusal)
+
+    def refuse(self, refusal: Refusal) -> None:
+        """Ask `refusal` about each certificate that is shown, from now on."""
+        self._refusal = refusal
 
     def serving(self) -> None:
         """Note that the node serves clients: answer from now on."""
@@ -92,11 +111,14 @@ class Http:
         if self._sampling is not None:
             self._sampling.cancel()
 
+    def _problem(self, fingerprint: str) -> str:
+        return self._refusal(fingerprint)
+
     async def _begin(self, port: HttpPort) -> None:
         with suppress(TimeoutError):
             await asyncio.wait_for(self._serving.wait(), UNASKED_S)
         answering = await asyncio.to_thread(import_module, _ANSWERING)
-        port.serve(answering.protocols(self._pages, secure=self._secure))
+        port.serve(answering.protocols(self._pages, secure=self._secure, refused=self._problem))
         logger.info("answering HTTP%s on %s", "S" if self._secure else "", self._address)
 
 

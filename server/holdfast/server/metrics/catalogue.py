@@ -39,6 +39,11 @@ METRICS: Final = (
         "Bytes of long requests without an answer; at most 256 MiB.", "bytes"),
     Metric("holdfast_heartbeat_stream_members", "gauge",
         "Members whose heartbeats come on a HeartbeatStream."),
+    Metric("holdfast_heartbeat_stream_waiting", "gauge",
+        "Messages of answers and pushes that wait for the readers of HeartbeatStreams."),
+    Metric("holdfast_pushes_left_out_total", "counter",
+        "Pushes to members that were left out, since 64 messages waited for their reader. The next "
+        "heartbeat tells them the same."),
     # the log
     Metric("holdfast_commit_seconds", "histogram",
         "From a change's proposal on the leader until it is committed, applied and answered.",
@@ -61,6 +66,9 @@ METRICS: Final = (
     Metric("holdfast_applied_index", "gauge", "The last entry that is part of the state."),
     Metric("holdfast_peer_connected", "gauge", "1 if messages to the peer pass, else 0.",
         labels=("peer",)),
+    Metric("holdfast_peer_queue_bytes", "gauge",
+        "Bytes that wait to be sent to a connected peer; at most 32 MiB, and what comes then is "
+        "lost and sent again.", "bytes", ("peer",)),
     Metric("holdfast_peer_lag_entries", "gauge",
         "Entries that a peer has not acknowledged; on the leader only.", labels=("peer",)),
     # groups
@@ -70,14 +78,18 @@ METRICS: Final = (
     Metric("holdfast_topics", "gauge", "Topics."),
     Metric("holdfast_partitions", "gauge", "Partitions of all topics."),
     Metric("holdfast_rebalances_total", "counter",
-        "Rebalances that began. `cause`: the command that caused it. As all counts of records: of "
-        "those that this node applied since its start; do not add those of several nodes.",
+        "Rebalances that began. `cause`: a member `joined`, `left`, was `removed` by an operator, "
+        "`expired`, was `late` to join or sync, `returned` as another process of its instance id, "
+        "or `changed` its protocols; the group's `leader` or an `operator` asked for it; or the "
+        "group is `too_large` for its limit. As all counts of records: of those that this node "
+        "applied since its start; do not add those of several nodes.",
         labels=("cause",)),
     Metric("holdfast_rebalance_seconds", "histogram",
         "From a rebalance's begin until its assignment is stored, in log time.", "seconds"),
     Metric("holdfast_without_owner_seconds", "histogram",
-        "From the begin of a generation, when all that members were granted is over, until they "
-        "are granted something again, in log time.", "seconds"),
+        "Seconds without owner: from the begin of a generation, when all that the members of a "
+        "group were granted is over, until they are granted something again, in log time.",
+        "seconds"),
     Metric("holdfast_members_gone_total", "counter",
         "Members that went or were fenced. `how`: `left`, `removed` by an operator, `expired`, "
         "`late` for a rebalance, `refused` by a full group, `replaced` by another process with "

@@ -51,6 +51,8 @@ class Sources:
     pulse: Pulse
     commits: Durations
     syncs: Durations
+    peer_queues: Callable[[], Mapping[str, int]]
+    """Returns the bytes that wait to be sent to each connected peer."""
     gauges: Mapping[str, Callable[[], float]]
     """Metrics without labels that are one look at an object of the loop."""
     data_dir: Path
@@ -106,6 +108,8 @@ def _log(sources: Sources, state: State) -> Iterator[Row]:
         if leads:
             lag = max(0, status.last_index - peer.acked_index)
             yield "holdfast_peer_lag_entries", (peer.peer,), lag
+    for name, waiting in sources.peer_queues().items():
+        yield "holdfast_peer_queue_bytes", (name,), waiting
     yield "holdfast_record_bytes_total", (), sources.replica.record_bytes
     yield "holdfast_sealed_index", (), state.sealed.index
 
@@ -137,9 +141,9 @@ def _files(sources: Sources) -> Iterator[Row]:
     yield "holdfast_disk_total_bytes", (), disk.f_blocks * disk.f_frsize
     for part, folder in sources.parts.items():
         yield "holdfast_directory_bytes", (part,), sum(_sizes(folder))
-    for key, path in _certificates(sources.tls):
-        if (expiry := _expiry(path)) is not None:
-            yield "holdfast_certificate_expiry_seconds", (key,), expiry
+    for key, path in certificate_files(sources.tls):
+        if (ends := expiry(path)) is not None:
+            yield "holdfast_certificate_expiry_seconds", (key,), ends
 
 
 def _sizes(folder: Path) -> Iterator[int]:
@@ -151,7 +155,8 @@ def _sizes(folder: Path) -> Iterator[int]:
             continue
 
 
-def _certificates(tls: Tls | None) -> Iterator[tuple[str, Path]]:
+def certificate_files(tls: Tls | None) -> Iterator[tuple[str, Path]]:
+    """Yield the keys of [tls] that name certificates, and their files."""
     if tls is None:
         return
     yield "ca", tls.ca
@@ -160,7 +165,8 @@ def _certificates(tls: Tls | None) -> Iterator[tuple[str, Path]]:
         yield "peer_ca", tls.peer_ca
 
 
-def _expiry(path: Path) -> float | None:
+def expiry(path: Path) -> float | None:
+    """Return when the first certificate of a file expires, in Unix seconds; None: unreadable."""
     try:
         found = x509.load_pem_x509_certificates(path.read_bytes())
     except (OSError, ValueError):  # somebody replaces it just now

@@ -17,8 +17,14 @@ _HEAD: Final = """\
 # Metrics
 
 A node with an HTTP port ([health](health.md)) shows metrics at `/metrics`, in the text format of
-Prometheus. With certificates the scraper needs a client's. Labels have few values: none is the name
-of a group, a member, a topic or a principal. A counter begins at 0 when the process starts.
+Prometheus. With certificates the scraper needs a client's, whose principal is a reader of the
+cluster ([permissions](permissions.md)); else the answer is 401 or 403, with the reason:
+
+    holdfast certs issue --dir pki client prometheus
+    holdfast acl grant holdfast://client/prometheus reader --on-cluster
+
+Labels have few values: none is the name of a group, a member, a topic or a principal. A counter
+begins at 0 when the process starts.
 
 [deploy/monitoring](../../deploy/monitoring/README.md) has alerts, with a runbook for each, and a
 dashboard for Grafana.

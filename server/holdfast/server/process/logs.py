@@ -1,21 +1,18 @@
 """The form of log lines: one line an event, `key=value` for people or JSON for programs.
 
-Text for people goes to a `logger`, never to the replicated log. The call that a line
-belongs to (method, request id) is taken from a context variable.
+Text for people goes to a `logger`, never to the replicated log. A line that a call caused
+has it as `call` (method, request id): who logs it passes that in `extra`, since a context variable
+would go on into timers and tasks that the call began.
 """
 
 from __future__ import annotations
 
 import logging
 import sys
-from contextvars import ContextVar
 from datetime import UTC, datetime
 from typing import Final, TextIO
 
 from holdfast.coordinator.model.text import readable, readable_json
-
-CALL: ContextVar[str] = ContextVar("holdfast_call", default="")
-"""Method and request id of the call that is being served, for every line that it causes."""
 
 _ESCAPED: Final = str.maketrans({"\\": "\\\\", '"': '\\"'})
 
@@ -37,7 +34,7 @@ class _Form(logging.Formatter):
             "logger": record.name.removeprefix("holdfast."),
             "message": record.getMessage(),
         }
-        if call := CALL.get():
+        if call := getattr(record, "call", ""):
             made["call"] = call
         if record.exc_info:
             made["traceback"] = self.formatException(record.exc_info)

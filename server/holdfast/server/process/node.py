@@ -16,7 +16,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from holdfast.coordinator.cluster import settings
-from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.coordinator.kernel.form import are_compiled
 from holdfast.coordinator.model.commands import (
     DeadlineFired,
@@ -31,21 +30,23 @@ from holdfast.runtime.groups.actors import NEVER_RECOVERED, Actors
 from holdfast.runtime.time.timers import Timers
 from holdfast.server.access.admission import Admission
 from holdfast.server.access.gate import Gate
-from holdfast.server.config.address import is_taken
-from holdfast.server.config.node_config import CannotStart
+from holdfast.server.access.principal_limits import PrincipalLimits
+from holdfast.server.access.revocations import Revocations
+from holdfast.server.access.table import CLUSTER_READ
+from holdfast.server.audit.files import FOLDER, AuditFiles
+from holdfast.server.audit.trail import Trail
 from holdfast.server.guard.open_streams import OpenStreams
 from holdfast.server.guard.pace import Pace
 from holdfast.server.guard.request_guard import InForce, bytes_in_flight, checking
 from holdfast.server.metrics.applied_counts import AppliedCounts
 from holdfast.server.metrics.call_counts import CallCounts
-from holdfast.server.process.open_files import connections_max
-from holdfast.server.process.opening import cannot_listen
+from holdfast.server.metrics.node_facts import NodeFacts
 from holdfast.server.rpc.admin_service import AdminService
 from holdfast.server.rpc.arrived_heartbeats import ArrivedHeartbeats
 from holdfast.server.rpc.backup_service import BackupService
 from holdfast.server.rpc.callers import Callers
 from holdfast.server.rpc.group_service import GroupService
-from holdfast.server.rpc.grpc_options import age_options, message_bytes_max, server_options
+from holdfast.server.rpc.grpc_options import message_bytes_max
 from holdfast.server.rpc.health import Health
 from holdfast.server.rpc.heartbeat_stream import HeartbeatStreams
 from holdfast.server.rpc.log_service import LogService
@@ -89,14 +90,16 @@ class Node:
         replica: ReplicaLike,
         history: HistoryLike,
         copies: Copies,
-        server: grpc.aio.Server,
+        servers: Sequence[grpc.aio.Server],
         peer_troubles: Callable[[], Sequence[str]] = tuple,
         peer_builds: Callable[[], Mapping[str, Build]] = dict,
         recovering: RaiseRecoveryNumber = NEVER_RECOVERED,
     ) -> None:
+        """`servers`: one for each port for clients, bound; they serve the same."""
         self.config, self.replica = config, replica
         self._nodes = Nodes(replica, config.peers, peer_troubles, peer_builds)
-        self._server = server
+        self.facts = NodeFacts(config.data_dir, config.tls)
+        self._servers = servers
         self.stopped_because: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self._led_out = asyncio.Event()
         self._stopping = False
@@ -106,7 +109,12 @@ class Node:
         self.timers = Timers(replica, self._submit, heard=arrived.heard)
         nodes = {peer.name: str(peer.client_address) for peer in config.peers}
         self.actors = Actors(replica, self.timers, nodes, self._forming, recovering)
-        self._callers, self._gate = Callers(), Gate(lambda: replica.state)
+        self._trail = Trail(_audit_files(config))
+        self._callers, self._gate = Callers(), Gate(lambda: replica.state, self._trail)
+        self._limits = PrincipalLimits(lambda: replica.state)
+        self.revocations = Revocations(
+            lambda: replica.state, self._callers, self.open_streams.end_where
+        )
         self._reads = Reads(replica, self.actors)
         self.takeovers = Takeovers(replica, history)
         self._calls = MemberCalls(replica, self.actors, self._callers, self.takeovers, self._gate)
@@ -117,12 +125,16 @@ class Node:
         self._desk = Desk(
             *(self.actors, self._callers, self._calls, arrived),
             *(self._pace, bytes_in_flight(), self._members_max, self.call_counts),
+            self._limits,
         )
         self._sessions = Sessions(replica, self._desk)
         self._offset_retention = OffsetRetention(replica, self.actors)
-        self._backups = BackupService(replica, copies)
-        self._log = LogService(replica, history, self._reads, self._callers, self._pace, self._gate)
-        self._health = Health(replica)
+        self._backups = BackupService(replica, copies, self._callers, self._gate)
+        self._log = LogService(
+            *(replica, history, self._reads, self._callers),
+            *(self._pace, self._gate, self._limits),
+        )
+        self._health = Health(replica, lambda: self.actors.is_serving)
         self.takeovers.listen()
         self.actors.listen()
         self._reads.listen()
@@ -132,6 +144,7 @@ class Node:
         self._offset_retention.listen()
         SegmentRoll(replica, self.actors).listen()
         self._log.listen()
+        self.revocations.listen(replica)
         self.applied_counts.listen(replica)
         replica.subscribe(
             on_leading=self.on_leading,
@@ -145,7 +158,13 @@ class Node:
             "holdfast_calls_open": lambda: len(self.actors.calls),
             "holdfast_request_bytes_in_flight": lambda: self._desk.in_flight.sum,
             "holdfast_heartbeat_stream_members": lambda: self.streams.carried,
+            "holdfast_heartbeat_stream_waiting": lambda: self.streams.waiting,
+            "holdfast_pushes_left_out_total": lambda: self.streams.left_out,
         }
+
+    def metrics_refusal(self, principal: str) -> str:
+        """Return why a principal may not see the metrics; "" if it may."""
+        return self._gate.problem(principal, "/metrics", CLUSTER_READ)
 
     def _submit(self, command: DeadlineFired) -> None:
         self.actors.submit(command)
@@ -170,12 +189,28 @@ class Node:
         return settings.largest_group(self.replica.state)
 
     async def start(self) -> None:
-        """Start to serve on the port, which is bound already."""
-        server = self._server
+        """Start to serve on the ports, which are bound already."""
+        for server in self._servers:
+            self._register(server)
+        for server in self._servers:
+            await server.start()
+        self._trail.start()
+        self.timers.start()
+        self.takeovers.start()
+        await self._health.begin()
+        logger.info("serving clients on %s as %s", self.config.client_address, self.config.name)
+        logger.info("the rules run %s", "compiled" if are_compiled() else "as source")
+
+    def _register(self, server: grpc.aio.Server) -> None:
+        """Have a server serve everything, each method behind a check."""
         in_force = InForce(self._message_bytes_max, self._members_max)
+        admission = Admission(
+            *(self._gate, self._callers, self.revocations.check),
+            *(self._limits, self._trail),
+        )
         door = checking(
             *(server, in_force, self._pace, self._desk.in_flight),
-            *(self.open_streams, self.call_counts, Admission(self._gate, self._callers)),
+            *(self.open_streams, self.call_counts, admission),
         )
         group_pb2_grpc.add_GroupServiceServicer_to_server(
             GroupService(self.replica, self.actors, self._calls, self.streams, self._sessions),
@@ -184,14 +219,14 @@ class Node:
         offset_pb2_grpc.add_OffsetServiceServicer_to_server(
             OffsetService(
                 *(self.actors, self._reads, self._callers, self._calls),
-                *(self._pace, self.call_counts, self._gate),
+                *(self._pace, self.call_counts, self._gate, self._limits),
             ),
             door,
         )
         admin_pb2_grpc.add_AdminServiceServicer_to_server(
             AdminService(
                 *(self.actors, self._reads, self._callers, self._nodes),
-                *(self.takeovers, self._gate),
+                *(self.takeovers, self._gate, self.facts),
             ),
             door,
         )
@@ -199,12 +234,6 @@ class Node:
         backup_pb2_grpc.add_BackupServiceServicer_to_server(self._backups, door)
         health_pb2_grpc.add_HealthServicer_to_server(self._health.servicer, door)
         reflection.enable_server_reflection(_service_names(), server)
-        await server.start()
-        self.timers.start()
-        self.takeovers.start()
-        await self._health.begin()
-        logger.info("serving clients on %s as %s", self.config.client_address, self.config.name)
-        logger.info("the rules run %s", "compiled" if are_compiled() else "as source")
 
     async def stop(self) -> None:
         """Transfer the leadership, answer parked calls, and end, within `node.shutdown_ms`."""
@@ -214,6 +243,7 @@ class Node:
         await self._health.end()
         self.timers.stop()
         self.takeovers.stop()
+        self.revocations.stop()
         self._offset_retention.on_not_leading()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(bound / 2):
@@ -221,7 +251,8 @@ class Node:
         self.actors.stop()
         self._sessions.stop()
         self._log.stop()
-        await self._server.stop(bound / 4)
+        await asyncio.gather(*(server.stop(bound / 4) for server in self._servers))
+        await self._trail.stop()
 
     async def _hand_over(self) -> None:
         """Transfer the leadership to the most up-to-date peer, if one can take it; wait for it."""
@@ -286,32 +317,12 @@ class Node:
                 )  # fmt: skip
 
 
+def _audit_files(config: NodeConfig) -> AuditFiles | None:
+    most = config.audit_bytes_max
+    return AuditFiles(config.data_dir / FOLDER, most) if most else None
+
+
 def _service_names() -> list[str]:
     files = (group_pb2, offset_pb2, admin_pb2, log_pb2, backup_pb2, health_pb2)
     services = [s for file in files for s in file.DESCRIPTOR.services_by_name.values()]
     return [*(service.full_name for service in services), reflection.SERVICE_NAME]
-
-
-def bind(config: NodeConfig, credentials: grpc.ServerCredentials | None) -> grpc.aio.Server:
-    """Make a server bound to the node's client port; raises CannotStart if that is impossible.
-
-    `credentials` None: no TLS.
-    """
-    message = REGISTRY["log.entry_bytes_max"].most
-    options = server_options(message, connections_max())
-    if config.tls:
-        options += age_options(config.tls.connection_age_ms)
-    server = grpc.aio.server(options=options)
-    address = str(config.client_address)
-    try:
-        if is_taken(config.client_address):  # gRPC would log lines of its own beside ours
-            bound = 0
-        elif credentials is None:
-            bound = server.add_insecure_port(address)
-        else:
-            bound = server.add_secure_port(address, credentials)
-    except RuntimeError:
-        bound = 0
-    if not bound:
-        raise CannotStart(cannot_listen(config))
-    return server

@@ -19,6 +19,7 @@ from holdfast.server.config.node_config import CannotStart
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from holdfast.server.config.address import Address
     from holdfast.server.config.node_config import NodeConfig
     from holdfast.storage.directory.data_directory import DataDirectory
 
@@ -34,7 +35,7 @@ def begin_to_open(config: NodeConfig, *, bootstrap: bool = False, rebuild: bool 
     lock ends with it.
     """
     if is_taken(config.client_address):
-        raise CannotStart(cannot_listen(config))
+        raise CannotStart(cannot_listen(config.client_address, "node.client_address"))
     if bootstrap:
         _refuse_locked_out(config)
     wanted = DirectoryConfig(
@@ -74,11 +75,11 @@ def _is_new(place: Path) -> bool:
         return False
 
 
-def cannot_listen(config: NodeConfig) -> str:
-    """Say that the port of the clients cannot be bound."""
+def cannot_listen(at: Address, setting: str) -> str:
+    """Say that a port of the clients cannot be bound; `setting` is where its address stands."""
     return (
-        f"cannot listen for clients on {config.client_address}: the port is in use, or the address "
-        "is not this machine's. Stop what uses it, or change node.client_address"
+        f"cannot listen for clients on {at}: the port is in use, or the address is not this "
+        f"machine's. Stop what uses it, or change {setting}"
     )
 
 

@@ -16,6 +16,7 @@ from holdfast.coordinator.cluster.settings_catalogue import REGISTRY
 from holdfast.raft.api import EngineStopped, RaftError, Settings
 from holdfast.raft.open import LogConfig
 from holdfast.raft.transport.listening import TransportFailed
+from holdfast.runtime.background.history_retention import HistoryRetention
 from holdfast.runtime.replica.open import ReplicaConfig, open_replica
 from holdfast.server.config import cluster_file
 from holdfast.server.config.node_config import CannotStart
@@ -24,8 +25,9 @@ from holdfast.server.metrics.gathering import Sources
 from holdfast.server.metrics.metrics import Metrics
 from holdfast.server.metrics.pulse import Pulse
 from holdfast.server.process import gc_tuning
-from holdfast.server.process.node import Node, bind
+from holdfast.server.process.node import Node
 from holdfast.server.process.open_files import peer_connections_max
+from holdfast.server.process.ports import bind
 from holdfast.server.process.supervisor import Supervisor
 from holdfast.server.rpc.nodes import BUILD
 from holdfast.server.security.certificate_watch import CertificateWatch
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from holdfast.raft.transport.tls import PeerTls
     from holdfast.runtime.replica.open import OpenReplica
     from holdfast.server.config.node_config import NodeConfig
+    from holdfast.server.process.token_port import TokenPort
     from holdfast.storage.directory.data_directory import DataDirectory
 
 logger = logging.getLogger(__name__)
@@ -66,10 +69,11 @@ async def serve(
     """
     watch = CertificateWatch(config, config.tls) if config.tls else None
     server = bind(config, watch.client_port.credentials if watch else None)
+    tokens = _token_port(config, watch)
     log = _log_config(config, watch.peer_tls if watch else None, failpoints)
     async with Http(config) as http:
         opened = await _open(config, ReplicaConfig(log, config.disk_reserve_bytes), opening)
-        await _serve(config, shared, opened, server, http, watch)
+        await _serve(config, shared, opened, server, http, watch, tokens)
 
 
 async def _serve(
@@ -79,21 +83,35 @@ async def _serve(
     server: grpc.aio.Server,
     http: Http,
     watch: CertificateWatch | None,
+    tokens: TokenPort | None,
 ) -> None:
     """Serve with what is open, until the end."""
+    servers = [server, *([tokens.server] if tokens else [])]
     node = Node(
-        *(config, opened.replica, opened.history, opened.backups, server),
+        *(config, opened.replica, opened.history, opened.backups, servers),
         *(opened.peer_troubles, opened.peer_builds, opened.recovering),
     )
+    node.facts.syncs = opened.log.syncs
     supervisor = Supervisor(os.environ, lambda: opened.replica.status().ticks)
     supervisor.listen(opened.replica)
     asked = _until_signal()
+    retention = HistoryRetention(opened.replica, node.actors, opened.cutting)
+    retention.listen()
     try:
-        http.opened(opened.replica, _metrics(config, opened, node))
+        http.opened(
+            opened.replica,
+            _metrics(config, opened, node),
+            must_recover=lambda: node.actors.must_recover,
+            refusal=node.metrics_refusal,
+        )
         await node.start()
         http.serving()
         if watch:
             watch.start(opened.log.replace_tls, http.renew, node.open_streams.certificates)
+        if tokens:
+            tokens.start()
+            node.revocations.start(opened.log.refuse_certificates)
+            http.refuse(node.revocations.problem)
         gc_tuning.settle()
         await asyncio.to_thread(cluster_file.replace_pid, shared, config.name, config.cluster_id)
         supervisor.serving()
@@ -103,14 +121,31 @@ async def _serve(
         http.stopping()
         await node.stop()
     finally:
+        retention.on_not_leading()
         if watch:
             watch.stop()
+        if tokens:
+            tokens.stop()
         contradicted = await _close(opened)
     if broken:
         raise EngineStopped(node.stopped_because.result())
     if contradicted:
         raise EngineStopped(contradicted)
     logger.info("stopped")
+
+
+def _token_port(config: NodeConfig, watch: CertificateWatch | None) -> TokenPort | None:
+    """Bind the port for tokens, if there is to be one; raises ConfigError or CannotStart."""
+    if watch is None or config.tokens is None:
+        return None
+    try:
+        from holdfast.server.process.token_port import TokenPort  # noqa: PLC0415 - needs an extra
+    except ModuleNotFoundError as error:
+        raise CannotStart(
+            f"[tokens] is given, and {error.name} is not installed, which checks tokens: "
+            "install it with `pip install 'holdfast[tokens]'`, or take [tokens] out"
+        ) from error
+    return TokenPort(config, config.tokens, watch.token_port.credentials)
 
 
 def _metrics(config: NodeConfig, opened: OpenReplica, node: Node) -> Metrics:
@@ -123,6 +158,7 @@ def _metrics(config: NodeConfig, opened: OpenReplica, node: Node) -> Metrics:
             Pulse(replica.status, opened.log.tick_lag_s),
             replica.commits,
             opened.log.syncs,
+            opened.log.waiting_for_peers,
             {
                 **node.gauges(),
                 "holdfast_changes_waiting": lambda: replica.waiting()[0],

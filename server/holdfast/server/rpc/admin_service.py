@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar, cast
 
 from holdfast.coordinator.model import replies
-from holdfast.coordinator.model.commands import DeleteGroup, RaiseLevel
+from holdfast.coordinator.model.commands import DeleteGroup, RaiseLevel, ReportBackup
 from holdfast.coordinator.model.rejections import GroupAuthorizationFailed
-from holdfast.coordinator.model.state import RequestKey
 from holdfast.coordinator.model.subscriptions import UNSURVEYED
 from holdfast.coordinator.projections.rebalances import KEPT_MAX
 from holdfast.runtime.groups.pending_calls import Answered
-from holdfast.server.access import acl_calls
+from holdfast.server.access import acl_calls, revocation_calls
 from holdfast.server.access.acl_calls import AclCalls
 from holdfast.server.access.gate import refused
 from holdfast.server.access.table import CLUSTER_READ, need_of, topics_of
 from holdfast.server.guard.answer_size import Encoded, Room
-from holdfast.server.rpc.callers import Callers, Context, answered
+from holdfast.server.rpc.callers import Callers, Context, answered, named
 from holdfast.server.rpc.errors import ENDED, partly_done
 from holdfast.server.rpc.listing import Lists, survey
 from holdfast.server.rpc.slices import Slices, collected
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.groups.actors import Actors, Call
     from holdfast.server.access.gate import Gate
     from holdfast.server.access.table import Need
+    from holdfast.server.metrics.node_facts import NodeFacts
     from holdfast.server.rpc.nodes import Nodes
     from holdfast.server.rpc.reads import Reads
     from holdfast.server.rpc.takeovers import Takeovers
@@ -60,9 +61,10 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         nodes: Nodes,
         takeovers: Takeovers,
         gate: Gate,
+        facts: NodeFacts,
     ) -> None:
         self._actors, self._reads, self._callers = actors, reads, callers
-        self._nodes, self._takeovers, self._gate = nodes, takeovers, gate
+        self._nodes, self._takeovers, self._gate, self._facts = nodes, takeovers, gate, facts
         self._lists, self._acls = Lists(), AclCalls(gate)
 
     # --- groups ---
@@ -176,6 +178,7 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
             caller.principal,
             caller.client_id,
             caller.client_host,
+            extra=named("RemoveMembers", request),
         )
 
     @answered(a.TriggerRebalanceResponse)
@@ -195,11 +198,8 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         """Create topics."""
         names = [topic.name for topic in request.topics]
         forbidden = self._forbidden_topics("CreateTopics", names, context)
-        got = await self._ask(
-            lambda request, caller: admin.create_topics(request, caller, forbidden),
-            request,
-            context,
-        )
+        made = partial(admin.create_topics, forbidden=forbidden)
+        got = await self._ask(made, request, context)
         return _placed(admin.created_topics(cast("replies.NamedReply", got.reply), request), got)
 
     @answered(a.CreatePartitionsResponse)
@@ -209,11 +209,8 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         """Raise the number of partitions of topics."""
         names = [topic.name for topic in request.topics]
         forbidden = self._forbidden_topics("CreatePartitions", names, context)
-        got = await self._ask(
-            lambda request, caller: admin.create_partitions(request, caller, forbidden),
-            request,
-            context,
-        )
+        made = partial(admin.create_partitions, forbidden=forbidden)
+        got = await self._ask(made, request, context)
         return _placed(admin.created_partitions(cast("replies.NamedReply", got.reply)), got)
 
     @answered(a.DeleteTopicsResponse)
@@ -227,11 +224,8 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         asked_anyway = request.holdfast.force or not topics - forbidden
         groups = self._actors.state.groups
         found = UNSURVEYED if asked_anyway else await survey(groups, topics - forbidden)
-        got = await self._ask(
-            lambda request, caller: admin.delete_topics(request, caller, found, forbidden),
-            request,
-            context,
-        )
+        made = partial(admin.delete_topics, survey=found, forbidden=forbidden)
+        got = await self._ask(made, request, context)
         sees = self._sees("DeleteTopics", need_of("AdminService.ListGroups"), context)
         return _placed(admin.deleted_topics(cast("replies.NamedReply", got.reply), sees), got)
 
@@ -273,9 +267,12 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         self, request: a.DescribeClusterRequest, context: Context
     ) -> a.DescribeClusterResponse:
         """Show the nodes of the cluster as this node sees them."""
-        del request
+        sees = self._sees("DescribeCluster", CLUSTER_READ, context)("")
+        facts = await self._facts.told() if request.facts and sees else None
         response = self._nodes.described()
-        if not self._sees("DescribeCluster", CLUSTER_READ, context)(""):
+        if facts is not None:
+            response.facts.CopyFrom(facts)
+        if not sees:
             response.holdfast.ClearField("message")  # it may name callers and their certificates
         return response
 
@@ -295,18 +292,26 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         """Raise the level in force, if all nodes are there and can run at a newer one."""
         self._actors.check_serving()
         upgrade = self._nodes.upgrade()
-        if upgrade.problem and not self._was_served(request, context):
-            return admin.unfinished_upgrade(upgrade.problem)
-        got = await self._ask(lambda _, caller: RaiseLevel(caller, upgrade.to), request, context)
-        level = self._actors.state.level
-        logger.info("an operator ended an upgrade: level %d is in force", level)
-        return _placed(admin.finished_upgrade(cast("replies.DoneReply", got.reply), level), got)
+        got = await self._ask(lambda _, caller: RaiseLevel(caller, *upgrade), request, context)
+        reply, level = cast("replies.DoneReply", got.reply), self._actors.state.level
+        if reply.error is None:
+            logger.info(
+                "an operator ended an upgrade: level %d is in force",
+                level,
+                extra=named("FinishUpgrade", request),
+            )
+        return _placed(admin.finished_upgrade(reply, level), got)
 
-    def _was_served(self, request: a.FinishUpgradeRequest, context: Context) -> bool:
-        """Return whether a request is a repetition, so that it gets its first answer (S15)."""
-        request_id = limits.request_id(request.holdfast.request_id)
-        key = RequestKey(self._callers.principal(context), "", request_id)
-        return key in self._actors.state.requests
+    @answered(a.ReportBackupResponse)
+    async def ReportBackup(
+        self, request: a.ReportBackupRequest, context: Context
+    ) -> a.ReportBackupResponse:
+        """Note that a backup was verified, so that retention may cut off what it holds."""
+        limits.text("cluster_id", request.cluster_id)
+        what = request.cluster_id, request.index, request.recovery_number
+        got = await self._ask(lambda _, caller: ReportBackup(caller, *what), request, context)
+        index = self._actors.state.backed_up
+        return _placed(admin.reported_backup(cast("replies.DoneReply", got.reply), index), got)
 
     # --- who may do what ---
 
@@ -330,6 +335,26 @@ class AdminService(admin_pb2_grpc.AdminServiceServicer):
         """Tell whether a principal may make a call."""
         state, extras = await self._reads.state(request.holdfast)
         return self._acls.tested(state, request, self._callers.principal(context), extras)
+
+    @answered(a.DescribeRevocationsResponse)
+    async def DescribeRevocations(
+        self, request: a.DescribeRevocationsRequest, context: Context
+    ) -> a.DescribeRevocationsResponse:
+        """Show which certificates are refused."""
+        del context
+        state, extras = await self._reads.state(request.holdfast)
+        return revocation_calls.described(state, extras)
+
+    @answered(a.AlterRevocationsResponse)
+    async def AlterRevocations(
+        self, request: a.AlterRevocationsRequest, context: Context
+    ) -> a.AlterRevocationsResponse:
+        """Revoke certificates, and lift revocations: all of it or nothing."""
+        refused = revocation_calls.own(request, self._callers.fingerprint(context))
+        if refused is not None:
+            return refused
+        got = await self._ask(revocation_calls.command, request, context)
+        return _placed(revocation_calls.altered(got), got)
 
     def _denied(
         self, call: str, need: Need, names: Iterable[str], context: Context

@@ -7,7 +7,7 @@ files.
 from __future__ import annotations
 
 import logging
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 import grpc
 
@@ -20,7 +20,8 @@ from holdfast.runtime.backup.source import (
     Piece,
 )
 from holdfast.runtime.errors import Crashed
-from holdfast.server.rpc.callers import answered, end
+from holdfast.server.access.table import need_of
+from holdfast.server.rpc.callers import answered, end, named
 from holdfast.server.rpc.errors import ENDED, CallFailed, exhausted
 from holdfast.server.rpc.nodes import VERSION
 from holdfast.v1 import backup_pb2 as b
@@ -31,9 +32,11 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from holdfast.runtime.ports import ReplicaLike
-    from holdfast.server.rpc.callers import Context
+    from holdfast.server.access.gate import Gate
+    from holdfast.server.rpc.callers import Callers, Context
 
 logger = logging.getLogger(__name__)
+_READING: Final = need_of("BackupService.ReadBackup")
 
 
 class Copies(Protocol):
@@ -52,8 +55,9 @@ class Copies(Protocol):
 class BackupService(BackupServiceServicer):
     """Serves backups of this node."""
 
-    def __init__(self, replica: ReplicaLike, copies: Copies) -> None:
+    def __init__(self, replica: ReplicaLike, copies: Copies, callers: Callers, gate: Gate) -> None:
         self._replica, self._copies = replica, copies
+        self._callers, self._gate = callers, gate
 
     @answered(b.BeginBackupResponse)
     async def BeginBackup(
@@ -68,17 +72,21 @@ class BackupService(BackupServiceServicer):
         except NothingToCopy as error:
             raise _refused(str(error)) from error
         except CANNOT_COPY as error:
-            logger.exception("no copy could be made for a backup")
+            logger.exception(
+                "no copy could be made for a backup", extra=named("BeginBackup", request)
+            )
             raise _unavailable(str(error)) from error
         return self._answer(copy)
 
     async def ReadBackup(  # type: ignore[override]  # writes by itself
         self, request: b.ReadBackupRequest, context: Context
     ) -> None:
-        """Send a file."""
+        """Send a file, as long as the caller may read it: the right may be revoked meanwhile."""
         piece = Piece(request.copy_id, request.segment, request.file, request.offset)
         try:
+            principal = self._callers.principal(context)
             async for chunk in self._copies.read(piece):
+                self._gate.check(principal, "ReadBackup", _READING)
                 await context.write(b.ReadBackupResponse(content=chunk))
         except CopyGone as error:
             await end(context, _refused(str(error)))
@@ -89,7 +97,7 @@ class BackupService(BackupServiceServicer):
         except grpc.aio.AbortError:
             raise
         except Exception:
-            logger.exception("a backup failed inside")
+            logger.exception("a backup failed inside", extra=named("ReadBackup", request))
             await end(context, Crashed("ReadBackup"))
 
     @answered(b.EndBackupResponse)
@@ -122,6 +130,9 @@ class BackupService(BackupServiceServicer):
                 )
                 for segment in copy.segments
             ],
+            checkpoint=b.BackupSegmentFile(name=copy.checkpoint[0], size=copy.checkpoint[1])
+            if copy.checkpoint
+            else None,
             holdfast=x.ResponseExtras(
                 applied_index=self._replica.state.applied_index,
                 log_time_ms=self._replica.log_time_ms(),

@@ -15,11 +15,10 @@ from urllib.parse import unquote
 import grpc
 
 from holdfast.coordinator.model.commands import Caller
-from holdfast.coordinator.model.text import readable
-from holdfast.raft.transport.peer_names import SCHEME
+from holdfast.coordinator.model.text import readable, truncate
+from holdfast.raft.transport.peer_names import names_a_node
 from holdfast.runtime.errors import Crashed
 from holdfast.server.config.node_config import ANONYMOUS
-from holdfast.server.process.logs import CALL
 from holdfast.server.rpc.errors import (
     ENDED,
     LEADER_KEY,
@@ -30,7 +29,7 @@ from holdfast.server.rpc.errors import (
     ending,
     malformed,
 )
-from holdfast.server.security.client_port import Principals
+from holdfast.server.security.client_port import Principals, fingerprint_of
 from holdfast.server.translate import limits
 from holdfast.v1 import extras_pb2 as x
 
@@ -54,9 +53,6 @@ P = ParamSpec("P")
 CLIENT_ID_KEY: Final = "holdfast-client-id"
 CLIENT_ID_MAX: Final = 255
 """Characters of a client id, which becomes part of member ids and of a group's description."""
-
-_NODES, _NODE = SCHEME.encode(), b"node/"
-"""The URI of a node's certificate has both (`raft.transport.peer_names`), a client's does not."""
 
 Method = "Callable[[Service, Request, Context], Awaitable[Response]]"
 
@@ -88,13 +84,18 @@ def answered(
             except grpc.aio.AbortError:
                 raise
             except Exception:
-                CALL.set(method.__name__)
-                logger.exception("a call failed inside")
+                logger.exception("a call failed inside", extra=named(method.__name__, request))
                 await end(context, Crashed(method.__name__))
 
         return run
 
     return wrap
+
+
+def named(method: str, request: object) -> dict[str, str]:
+    """Return what a log line says of the call that caused it: `extra` of a logger's method."""
+    request_id = getattr(getattr(request, "holdfast", None), "request_id", "")
+    return {"call": f"{method} {truncate(request_id)}".rstrip()}
 
 
 def has_code(respond: Callable[..., Message]) -> bool:
@@ -153,6 +154,16 @@ class Identity(NamedTuple):
         )
 
 
+class ByToken:
+    """The context of a call whose caller has shown a good token; else as gRPC's own."""
+
+    def __init__(self, context: Context, principal: str) -> None:
+        self._context, self.principal = context, principal
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - of gRPC's context
+        return getattr(self._context, name)
+
+
 class Callers:
     """Reads from a call's metadata and certificate who calls."""
 
@@ -164,6 +175,10 @@ class Callers:
     ) -> Caller:
         """Return the caller of a command; raises CallFailed for a malformed request id or name."""
         return self.identity(context).caller(call, request, extras)
+
+    def asker(self, context: Context) -> Asker:
+        """Return what reads who calls, once it is asked for."""
+        return Asker(self, context)
 
     def identity(self, context: Context) -> Identity:
         """Return who calls; raises CallFailed for a malformed name.
@@ -180,20 +195,52 @@ class Callers:
         An authority that signs both would else make a client of every node, with the rights that
         somebody grants to all names that begin so.
         """
-        for name in context.peer_identities() or ():
-            if name.startswith(_NODES) and _NODE in name:
+        for identity in context.peer_identities() or ():
+            name = identity.decode(errors="replace")
+            if names_a_node(name):
                 raise CallFailed(
                     grpc.StatusCode.UNAUTHENTICATED,
-                    f"{name.decode(errors='replace')} is the certificate of a node, which clients "
-                    "cannot call with. Give this client a certificate of its own",
+                    f"{name} is the certificate of a node, which clients cannot call with. Give "
+                    "this client a certificate of its own",
                     "not-applied",
                     repeatable=False,
                 )
 
+    def fingerprint(self, context: Context) -> str:
+        """Return the SHA-256 of the caller's certificate in hexadecimal; "" without one."""
+        pem = next(iter(context.auth_context().get("x509_pem_cert", ())), None)
+        return "" if pem is None else fingerprint_of(pem)
+
     def principal(self, context: Context) -> str:
-        """Return the name in the caller's certificate; `anonymous` without a certificate."""
+        """Return the caller's name by its certificate or token; `anonymous` without TLS."""
+        if isinstance(context, ByToken):
+            return context.principal
         auth = context.auth_context()
         return self._principals.of(auth) if auth else ANONYMOUS
+
+
+class Asker:
+    """Who makes a call, or all calls of a stream: read when it is first asked for, and kept.
+
+    Each reading takes as long as a commit's decision: gRPC copies the connection's properties.
+    """
+
+    __slots__ = ("_callers", "_context", "_known")
+
+    def __init__(self, callers: Callers, context: Context) -> None:
+        self._callers, self._context = callers, context
+        self._known: Identity | None = None
+
+    def identity(self) -> Identity:
+        """Return who calls; raises CallFailed for a malformed name."""
+        known = self._known
+        if known is None:
+            known = self._known = self._callers.identity(self._context)
+        return known
+
+    def principal(self) -> str:
+        """Return the principal; raises as `identity`."""
+        return self.identity().principal
 
 
 def client_id(context: Context) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 import grpc
 
 from holdfast.runtime import errors as r
+from holdfast.server.security.seen_addresses import for_caller
 from holdfast.v1 import errors_pb2 as e
 
 if TYPE_CHECKING:
@@ -85,9 +86,14 @@ TABLE: Final[dict[type[r.CommandFailed], _Row]] = {
 
 
 def ending(error: Ended) -> CallFailed | Refused:
-    """Convert an error of the runtime by the table; a service's own error stays as it is."""
+    """Convert an error of the runtime by the table; a service's own error stays as it is.
+
+    To be called in the call that it ends: the leader's address is that for its caller.
+    """
     if not isinstance(error, r.CommandFailed):
         return error
+    if isinstance(error, r.NotCoordinator):
+        error = r.NotCoordinator(for_caller(error.leader))
     row = TABLE[type(error)]
     if row.code is None:
         return CallFailed(row.status, error.sentence, error.outcome)

@@ -9,6 +9,7 @@ from holdfast.server.rpc.callers import Context, answered
 from holdfast.server.rpc.errors import malformed
 from holdfast.server.rpc.heartbeat_stream import answered_before
 from holdfast.server.rpc.slices import chunks
+from holdfast.server.security.seen_addresses import for_caller
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
@@ -54,11 +55,12 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
     @answered(g.HeartbeatResponse)
     async def Heartbeat(self, request: g.HeartbeatRequest, context: Context) -> g.HeartbeatResponse:
         """Renew a member's session; answer from the cache if nothing has changed for it."""
-        if (refused := self._calls.refusal(self._calls.heartbeat, request, context)) is not None:
+        who = self._calls.asker(context)
+        if (refused := self._calls.heartbeat.refusal(request, who.principal)) is not None:
             return refused
         if (before := answered_before(self._actors.hearing(), request)) is not None:
             return before
-        return await self._calls.ask(self._calls.heartbeat, request, context)
+        return await self._calls.ask_as(self._calls.heartbeat, request, who)
 
     async def HeartbeatStream(  # type: ignore[override]  # writes by itself
         self, requests: AsyncIterator[g.HeartbeatBatch], context: Context
@@ -87,7 +89,7 @@ class GroupService(group_pb2_grpc.GroupServiceServicer):
         del context
         if request.key_type != _GROUPS:
             raise malformed("key_type", f"{request.key_type} is not served; only 0, groups, is")
-        leader = self._actors.leader_address
+        leader = for_caller(self._actors.leader_address)
         extras = x.ResponseExtras()
         if self._replica.state.cluster_id:
             extras.log_time_ms = self._replica.log_time_ms()

@@ -13,7 +13,7 @@ from grpc_health.v1 import health_pb2
 from grpc_health.v1.health import aio
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from holdfast.coordinator.model.events import Record
     from holdfast.runtime.ports import ReplicaLike
@@ -30,9 +30,10 @@ _NOT_SERVING: Final = health_pb2.HealthCheckResponse.NOT_SERVING
 class Health:
     """The node's health, for callers that ask or watch."""
 
-    def __init__(self, replica: ReplicaLike) -> None:
+    def __init__(self, replica: ReplicaLike, is_serving: Callable[[], bool]) -> None:
+        """`is_serving`: whether this node leads and decides commands (`Actors.is_serving`)."""
         self.servicer = aio.HealthServicer()
-        self._replica = replica
+        self._replica, self._is_serving = replica, is_serving
         self._ready = False
         self._telling: set[asyncio.Task[None]] = set()
 
@@ -46,7 +47,7 @@ class Health:
         await self.servicer.enter_graceful_shutdown()
 
     def listen(self) -> None:
-        """Subscribe to the replica."""
+        """Subscribe to the replica, behind the actors, whose word it passes on."""
         self._replica.subscribe(
             on_leading=self.on_leading,
             on_not_leading=self.on_not_leading,
@@ -55,7 +56,7 @@ class Health:
         )
 
     def on_leading(self, term: int) -> None:
-        """Report ready, once the log has a cluster."""
+        """Report ready, once the log has a cluster, and what a restore owes it (S13)."""
         del term
         self._look()
 
@@ -64,7 +65,7 @@ class Health:
         self._look()
 
     def on_applied(self, records: Sequence[Record], index: int) -> None:
-        """Report ready when the log's first record, which creates the cluster, is applied."""
+        """Report ready when the first record, the cluster or its recovery number, is applied."""
         del records, index
         if not self._ready:
             self._look()
@@ -75,7 +76,7 @@ class Health:
         self._look()
 
     def _look(self) -> None:
-        ready = bool(self._replica.leading_term and self._replica.state.cluster_id)
+        ready = self._is_serving()
         if ready != self._ready:
             self._ready = ready
             task = asyncio.ensure_future(self._tell(ready=ready))

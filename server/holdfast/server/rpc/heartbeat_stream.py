@@ -102,16 +102,27 @@ class _Stream:
         await self._room.acquire()
         self._outbox.put_nowait(answers)
 
+    @property
+    def waiting(self) -> int:
+        """The number of messages that wait for the reader."""
+        return self._outbox.qsize()
+
     def close(self) -> None:
         """End the queue: `write` returns after the messages queued before."""
         self._outbox.put_nowait(None)
 
-    def push(self, group_id: GroupId, told: Mapping[MemberId, g.HeartbeatPush]) -> None:
-        """Queue the pushes for this stream's members as one message, unless too many wait."""
+    def push(self, group_id: GroupId, told: Mapping[MemberId, g.HeartbeatPush]) -> int:
+        """Queue the pushes for this stream's members as one message, unless too many wait.
+
+        Returns how many were left out.
+        """
         few, many = sorted((self.members.get(group_id, {}), told), key=len)
         pushes = [told[member_id] for member_id in few if member_id in many]
-        if pushes and self._outbox.qsize() < WAITING_MAX:
+        if pushes and self._outbox.qsize() >= WAITING_MAX:
+            return len(pushes)
+        if pushes:
             self._outbox.put_nowait(g.HeartbeatBatchResponse(pushes=pushes))
+        return 0
 
     async def write(self, context: Context) -> None:
         """Write the queued messages in order, until `close`."""
@@ -140,6 +151,8 @@ class HeartbeatStreams:
         `refusal`: refuses a heartbeat that the caller may not send, else returns None.
         """
         self._codes = (counts or CallCounts()).of("Heartbeat")
+        self.left_out = 0
+        """Pushes that were left out, since too much waited for their readers."""
         self._refusal = refusal
         self._replica, self._actors, self._callers = replica, actors, callers
         self._takeovers = takeovers
@@ -176,6 +189,12 @@ class HeartbeatStreams:
             for group_id, streams in self._streams.items()
             for stream in streams
         )
+
+    @property
+    def waiting(self) -> int:
+        """The number of messages that wait for readers, answers and pushes."""
+        open_ = {stream for streams in self._streams.values() for stream in streams}
+        return sum(stream.waiting for stream in open_)
 
     def _forget(self, stream: _Stream) -> None:
         for group_id, member_ids in list(stream.members.items()):
@@ -308,7 +327,7 @@ class HeartbeatStreams:
             streams = tuple(self._streams.get(record.group_id, ()))
             told = {push.member_id: push for push in self._told(record)} if streams else {}
             for stream in streams if told else ():
-                stream.push(record.group_id, told)
+                self.left_out += stream.push(record.group_id, told)
             gone = line_of(record.event).went(record.event) if streams else ()
             for stream in streams if gone else ():
                 self._drop(stream, record.group_id, gone)

@@ -95,23 +95,27 @@ async def _made(
     head: a.ListGroupsResponse | a.ListTopicsResponse,
     number: int,
 ) -> Encoded:
-    """Encode the answer: its lines and, for a page, the token of the next page, if there is one."""
+    """Encode the answer: its lines and, for a page, the token of the next page, if there is one.
+
+    A token can be read, so it names the last line of the page, and nothing that was left out.
+    """
     room = Room(ADVICE)
     made = Encoded(head, room)
     count, slices = 0, Slices(LINES_MAX)
+    last = page.after if page is not None and page.after is not None else ""
     async for at in slices.of(pages.begin(of.names, page)):
         line = of.line(of.names[at])
         if line is None:
             continue
         raw = line.SerializeToString()
         if page is not None and (count == page.size or not room.has(len(raw) + _TOKEN_BYTES)):
-            next_token = pages.token(of.kind, of.names[at - 1])
+            next_token = pages.token(of.kind, last)
             rest = x.ResponseExtras(next_page_token=next_token)
             made.add(_EXTRAS, rest)  # protobuf merges it with the head's
             break
         room.take(len(raw))
         made.put(number, raw)
-        count += 1
+        count, last = count + 1, of.names[at]
     return made
 
 

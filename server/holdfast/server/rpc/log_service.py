@@ -20,7 +20,7 @@ from holdfast.runtime.errors import Crashed, Stopping
 from holdfast.runtime.event_log.history import NotHeld
 from holdfast.server.access.sight import Sight
 from holdfast.server.guard.shares import WATCHES_EACH_MAX, WATCHES_MAX, Shares
-from holdfast.server.rpc.callers import answered, end
+from holdfast.server.rpc.callers import answered, end, named
 from holdfast.server.rpc.errors import ENDED, CallFailed
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import log_pb2 as lg
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.event_log.history import Page
     from holdfast.runtime.ports import HistoryLike, ReplicaLike
     from holdfast.server.access.gate import Gate
+    from holdfast.server.access.principal_limits import PrincipalLimits
     from holdfast.server.guard.pace import Pace
     from holdfast.server.rpc.callers import Callers, Context
     from holdfast.server.rpc.reads import Reads
@@ -79,10 +80,11 @@ class LogService(LogServiceServicer):
         callers: Callers,
         pace: Pace,
         gate: Gate,
+        limits: PrincipalLimits,
         idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self._replica, self._history, self._reads = replica, history, reads
-        self._callers, self._pace, self._gate = callers, pace, gate
+        self._callers, self._pace, self._gate, self._limits = callers, pace, gate, limits
         advice = "end one of them, or watch at another node, for any node serves watches"
         self._shares = Shares("watches", WATCHES_EACH_MAX, WATCHES_MAX, advice)
         self._idle_seconds = idle_seconds
@@ -115,6 +117,7 @@ class LogService(LogServiceServicer):
         try:
             principal = self._callers.principal(context)
             sight = Sight(self._gate, principal, "Watch")
+            self._limits.check_watches(self._shares.of(principal))
             with self._shares.held(principal):
                 self._watchers[bell] = None
                 async for message in self._messages(request, bell, context.peer(), sight):
@@ -124,7 +127,7 @@ class LogService(LogServiceServicer):
         except grpc.aio.AbortError:
             raise
         except Exception:
-            logger.exception("a watch failed inside")
+            logger.exception("a watch failed inside", extra=named("Watch", request))
             await end(context, Crashed("Watch"))
         finally:
             self._watchers.pop(bell, None)

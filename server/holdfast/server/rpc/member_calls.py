@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from holdfast.runtime.groups.pending_calls import Answered
     from holdfast.runtime.ports import ReplicaLike
     from holdfast.server.access.gate import Gate
-    from holdfast.server.rpc.callers import Callers, Context, Identity
+    from holdfast.server.rpc.callers import Asker, Callers, Context, Identity
     from holdfast.server.rpc.takeovers import Takeovers
 
     Asked = (
@@ -111,8 +111,9 @@ class MemberCall(ABC, Generic[RequestT, ResponseT]):
         """Make the command, of a request and its parts; raises CallFailed."""
 
     def kept(self, request: RequestT) -> RequestT:
-        """Copy of a parked call's request what `response` needs, so that its message can go."""
-        return cast("RequestT", self.asked(group_id=request.group_id))
+        """Copy of a parked call's request what `response` and the log need; its message can go."""
+        extras = x.RequestExtras(request_id=request.holdfast.request_id)
+        return cast("RequestT", self.asked(group_id=request.group_id, holdfast=extras))
 
     async def results(self, reply: Any) -> Sequence[Any]:  # noqa: ANN401 - a reply of this kind
         """Translate the long list of a reply, if this kind has one."""
@@ -332,20 +333,24 @@ class MemberCalls:
         """Every kind."""
         return (self.join, self.sync, self.heartbeat, self.leave, self.commit)
 
-    def refusal(
-        self, kind: MemberCall[RequestT, ResponseT], request: RequestT, context: Context
-    ) -> ResponseT | None:
-        """Return the refusal of a call that its caller may not make; None: it may."""
-        return kind.refusal(request, lambda: self._callers.principal(context))
+    def asker(self, context: Context) -> Asker:
+        """Return what reads who calls, once it is asked for."""
+        return self._callers.asker(context)
 
     async def ask(
         self, kind: MemberCall[RequestT, ResponseT], request: RequestT, context: Context
     ) -> ResponseT:
-        """Carry out a call and return its response; raises what ends it without one."""
-        if (refused := self.refusal(kind, request, context)) is not None:
+        """Carry out a unary call and return its response; raises what ends it without one."""
+        return await self.ask_as(kind, request, self._callers.asker(context))
+
+    async def ask_as(
+        self, kind: MemberCall[RequestT, ResponseT], request: RequestT, who: Asker
+    ) -> ResponseT:
+        """Do the same for a call of a stream, whose calls have one caller."""
+        if (refused := kind.refusal(request, who.principal)) is not None:
             return refused
         parts = await kind.parts(request)
         with self._actors.open() as call:
-            caller = kind.caller(lambda: self._callers.identity(context), call.number, request)
+            caller = kind.caller(who.identity, call.number, request)
             got = await call.ask(kind.command(request, caller, parts))
         return kind.response(request, got, await kind.results(got.reply))

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from holdfast.coordinator.model.access import OPEN
 from holdfast.coordinator.model.levels import LEVEL_MAX, LEVEL_MIN
 from holdfast.raft.api import Build
+from holdfast.server.security.seen_addresses import for_caller
 from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import errors_pb2 as e
 from holdfast.v1 import extras_pb2 as x
@@ -90,7 +91,7 @@ class Nodes:
     def _node(self, peer: Peer, status: Status, seen: PeerStatus | None) -> a.DescribedNode:
         node = a.DescribedNode(
             name=peer.name,
-            client_address=str(peer.client_address),
+            client_address=for_caller(str(peer.client_address)),
             peer_address=str(peer.peer_address),
             role=_role(peer.name, self._replica.node_id, status, seen),
         )
@@ -114,10 +115,7 @@ class Nodes:
 
         Only the leader knows: it is connected with all nodes that are there.
         """
-        level = self._replica.state.level
-        connected = {peer.peer for peer in self._replica.status().peers if peer.connected}
-        met = {name: build for name, build in self._builds().items() if name in connected}
-        met[self._replica.node_id] = BUILD
+        level, met = self._replica.state.level, self._met()
         if away := [name for name in self._peers if name not in met]:
             return Upgrade(level, _away(away))
         newest = min(met[name].newest for name in self._peers)
@@ -128,13 +126,20 @@ class Nodes:
     def first_level(self) -> int:
         """Return the level that a new cluster begins at: the newest at which all nodes can run.
 
-        Nodes greet each other before they form a cluster (S19); of one that was not met nothing
-        is known, and the upgrade can be ended later.
+        Nodes greet each other before they form a cluster (S19). One that is away now may come back
+        as any version, whatever it greeted as; the upgrade can be ended later.
         """
-        met = {**self._builds(), self._replica.node_id: BUILD}
+        met = self._met()
         return min(
             (met[n].newest if n in met else LEVEL_MIN for n in self._peers), default=LEVEL_MAX
         )
+
+    def _met(self) -> dict[str, Build]:
+        """Return what each node runs that is connected with this one, and this one itself."""
+        connected = {peer.peer for peer in self._replica.status().peers if peer.connected}
+        met = {name: build for name, build in self._builds().items() if name in connected}
+        met[self._replica.node_id] = BUILD
+        return met
 
     def transfer(self, node: str) -> a.TransferLeadershipResponse:
         """Tell a node to stand for election; "": the most up-to-date one."""

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING, Final, cast
 
 from holdfast.coordinator.model import replies
+from holdfast.runtime.errors import Crashed
 from holdfast.server.access.table import need_of, topics_of
 from holdfast.server.guard.answer_size import Encoded, Room
-from holdfast.server.metrics.call_counts import code_of
+from holdfast.server.metrics.call_counts import UNKNOWN, code_of
 from holdfast.server.rpc import ordered_stream
-from holdfast.server.rpc.callers import Callers, Context, answered
+from holdfast.server.rpc.callers import Asker, Callers, Context, answered, named
 from holdfast.server.rpc.errors import ENDED, ending
 from holdfast.server.rpc.slices import Slices
 from holdfast.server.translate import requests, responses, views
@@ -22,11 +24,13 @@ if TYPE_CHECKING:
 
     from holdfast.runtime.groups.actors import Actors
     from holdfast.server.access.gate import Gate
+    from holdfast.server.access.principal_limits import PrincipalLimits
     from holdfast.server.guard.pace import Pace
     from holdfast.server.metrics.call_counts import CallCounts
     from holdfast.server.rpc.member_calls import MemberCalls
     from holdfast.server.rpc.reads import Reads
 
+logger = logging.getLogger(__name__)
 
 _FETCHED, _DELETED = need_of("OffsetService.OffsetFetch"), topics_of("OffsetService.OffsetDelete")
 _ADVICE: Final = "name fewer groups, or topics and partitions of them"
@@ -44,9 +48,10 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         pace: Pace,
         counts: CallCounts,
         gate: Gate,
+        limits: PrincipalLimits,
     ) -> None:
         self._actors, self._reads, self._callers = actors, reads, callers
-        self._calls, self._pace, self._gate = calls, pace, gate
+        self._calls, self._pace, self._gate, self._limits = calls, pace, gate, limits
         self._codes = counts.of("OffsetCommit")
 
     @answered(o.OffsetCommitResponse)
@@ -60,22 +65,26 @@ class OffsetService(offset_pb2_grpc.OffsetServiceServicer):
         self, requests: AsyncIterator[o.OffsetCommitRequest], context: Context
     ) -> None:
         """Commit offsets for a caller with many commits in flight; answers come in order."""
+        peer, who = context.peer(), self._callers.asker(context)
         await ordered_stream.serve(
             requests,
             context,
-            lambda request: self._pace.timed(context.peer(), self._commit(request, context)),
+            lambda request: self._pace.timed(peer, self._commit(request, who)),
             o.OffsetCommitRequest.ByteSize,
         )
 
-    async def _commit(
-        self, request: o.OffsetCommitRequest, context: Context
-    ) -> o.OffsetCommitResponse:
+    async def _commit(self, request: o.OffsetCommitRequest, who: Asker) -> o.OffsetCommitResponse:
+        if self._limits.on:
+            await self._limits.turn(who.principal(), request.ByteSize())
         try:
-            response = await self._calls.ask(self._calls.commit, request, context)
+            response = await self._calls.ask_as(self._calls.commit, request, who)
         except ENDED as error:
-            told = ending(error)
-            self._codes[told.status.name] += 1
+            self._codes[ending(error).status.name] += 1
             raise
+        except Exception:
+            logger.exception("a call failed inside", extra=named("OffsetCommit", request))
+            self._codes[UNKNOWN] += 1
+            raise Crashed("OffsetCommit") from None
         self._codes[code_of(response)] += 1
         return response
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from holdfast.raft.api import NotLeader
 from holdfast.runtime.errors import NotCoordinator
 from holdfast.runtime.time.clock import boot_ms
+from holdfast.server.security.seen_addresses import for_caller
 from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
@@ -62,7 +63,7 @@ class Reads:
             applied_index=state.applied_index,
             log_time_ms=self._replica.log_time_ms(),
             age_ms=0 if fresh else self._now_ms() - self._newest_ms(state),
-            leader_hint=self._actors.leader_address,
+            leader_hint=for_caller(self._actors.leader_address),
         )
 
     def _newest_ms(self, state: State) -> int:

@@ -152,7 +152,7 @@ class AuthorityFolder:
                 f"{self._folder / _CA} trusts {len(self.trusted)} authorities already: a "
                 "change-over has begun. Go on with `holdfast certs authority switch` or `finish`"
             )
-        new = make_authority(f"{self._name()} {secrets.token_hex(4)}", days)
+        new = make_authority(self._name(), days, f" {secrets.token_hex(4)}")
         write_pem(path, key_pem(new.key), secret=True)
         self._trust((*self.trusted, new.certificate))
         return new.certificate

@@ -56,6 +56,7 @@ class CertificateWatch:
         self._before = self._judged = _seen(self._files)
         self.in_force = read_credentials(tls)
         self.client_port = ClientPort(self.in_force)
+        self.token_port = ClientPort(self.in_force, by_certificate=False)
         self.peer_tls = peer_tls(config, self.in_force)
         self._replace_peer_tls: Callable[[PeerTls], None] = lambda _: None
         self._renew_http: Callable[[], None] = lambda: None
@@ -147,6 +148,7 @@ class CertificateWatch:
         self._renew_http()
         self._replace_peer_tls(of_peers)
         self.client_port.replace(new)
+        self.token_port.replace(new)
         dropped = set(certificates_in(self.in_force.ca)) - set(certificates_in(new.ca))
         self._dropped += dropped
         self.in_force, self.peer_tls = new, of_peers
@@ -217,10 +219,11 @@ def _told(credentials: Credentials) -> str:
 
 
 def _seen(files: Sequence[Path]) -> Seen:
-    return tuple(map(_seen_of, files))
+    return tuple(map(seen_of, files))
 
 
-def _seen_of(file: Path) -> tuple[int, int, int]:
+def seen_of(file: Path) -> tuple[int, int, int]:
+    """Return when a file has changed, its size and its number; (0, 0, 0) where there is none."""
     try:
         found = file.stat()
     except OSError:

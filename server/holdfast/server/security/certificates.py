@@ -70,10 +70,13 @@ class Pair:
     key: ec.EllipticCurvePrivateKey
 
 
-def make_authority(name: str, days: int = AUTHORITY_DAYS) -> Authority:
-    """Make a new authority; `name` is the cluster's, or what its owner calls it."""
+def make_authority(name: str, days: int = AUTHORITY_DAYS, suffix: str = "") -> Authority:
+    """Make a new authority; `name` is the cluster's, or what its owner calls it.
+
+    `suffix`: ends the name, also where that is cut to the length that certificates allow.
+    """
     key = ec.generate_private_key(ec.SECP256R1())
-    common_name = f"holdfast authority {name}"[:_COMMON_NAME_MAX]
+    common_name = f"holdfast authority {name}"[: _COMMON_NAME_MAX - len(suffix)] + suffix
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, common_name)])
     now = datetime.now(UTC)
     builder = (

@@ -1,36 +1,45 @@
-"""TLS for clients: the port's credentials, and the callers' principals.
+"""TLS for clients: the credentials of their ports, and the principals of certificates.
 
-TLS is mutual: a client without a certificate of the cluster's authority is refused. The principal
-is the first URI, else DNS name, else common name of the certificate. Knows no services.
+TLS is mutual, but on the port for tokens: a client without a certificate of the cluster's authority
+is refused. The principal is the first URI, else DNS name, else common name of the certificate.
+Knows no services.
 """
 
 from __future__ import annotations
 
+import functools
+import hashlib
+import ssl
 from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 import grpc
 from cryptography import x509
+from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.x509.oid import ExtensionOID, NameOID
 
 from holdfast.server.config.node_config import ANONYMOUS
+from holdfast.server.config.token_settings import TOKEN_PREFIX
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from holdfast.server.security.credentials import Credentials
 
+_CERTIFIED: Final = "certificate:"
+
 
 class ClientPort:
-    """The TLS of the clients' port: each new connection gets what is in force at that moment."""
+    """The TLS of a port for clients: each new connection gets what is in force at that moment."""
 
-    def __init__(self, credentials: Credentials) -> None:
+    def __init__(self, credentials: Credentials, *, by_certificate: bool = True) -> None:
+        """`by_certificate` False: clients are asked for none, since they show something else."""
         self._next: grpc.ServerCertificateConfiguration | None = None
         self._lock = Lock()
         self.credentials: grpc.ServerCredentials = grpc.dynamic_ssl_server_credentials(
             _configuration(credentials),
             self._fetch,  # type: ignore[arg-type]  # None is for "as before" (grpc's documentation)
-            require_client_authentication=True,
+            require_client_authentication=by_certificate,
         )
 
     def replace(self, credentials: Credentials) -> None:
@@ -61,6 +70,8 @@ class Principals:
     def of(self, auth: Mapping[str, Iterable[bytes]]) -> str:
         """Return the principal of a connection, from gRPC's authentication context."""
         pem = next(iter(auth.get("x509_pem_cert", ())), None)
+        if pem is None and b"ssl" in auth.get("transport_security_type", ()):
+            raise RuntimeError("a caller on TLS has shown neither a certificate nor a token")
         if pem is None:
             return ANONYMOUS
         if pem not in self._known:
@@ -70,9 +81,22 @@ class Principals:
         return self._known[pem]
 
 
+@functools.lru_cache(maxsize=4_096)
+def fingerprint_of(pem: bytes) -> str:
+    """Return the SHA-256 of a certificate in hexadecimal; each certificate is read once."""
+    return hashlib.sha256(ssl.PEM_cert_to_DER_cert(pem.decode())).hexdigest()
+
+
 def principal_of(pem: bytes) -> str:
-    """Return a certificate's first URI, else DNS name, else common name, else `anonymous`."""
-    certificate = x509.load_pem_x509_certificate(pem)
+    """Return the principal of a certificate in PEM form."""
+    return principal_in(x509.load_pem_x509_certificate(pem))
+
+
+def principal_in(certificate: x509.Certificate) -> str:
+    """Return a certificate's first URI, else DNS name, else common name, else its SHA-256.
+
+    Never `anonymous`, who may be an administrator since the time before the cluster had TLS.
+    """
     try:
         names = certificate.extensions.get_extension_for_oid(
             ExtensionOID.SUBJECT_ALTERNATIVE_NAME
@@ -83,6 +107,13 @@ def principal_of(pem: bytes) -> str:
     for kind in (x509.UniformResourceIdentifier, x509.DNSName):
         found = names.get_values_for_type(kind)
         if found:
-            return str(found[0])
+            return _certified(str(found[0]))
     common = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    return str(common[0].value) if common else ANONYMOUS
+    named = str(common[0].value) if common else ""
+    return _certified(named) if named else f"{_CERTIFIED}{certificate.fingerprint(SHA256()).hex()}"
+
+
+def _certified(name: str) -> str:
+    """Return a certificate's name as a principal, never that of a token or of nobody."""
+    taken = name == ANONYMOUS or name.startswith((TOKEN_PREFIX, _CERTIFIED))
+    return f"{_CERTIFIED}{name}" if taken else name

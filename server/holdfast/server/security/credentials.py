@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from holdfast.raft.transport.peer_names import is_for_clients
 from holdfast.server.config.node_config import ConfigError
 from holdfast.server.security.certificate_facts import (
     certificates_in,
@@ -20,6 +21,7 @@ from holdfast.server.security.certificate_facts import (
 )
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
     from cryptography import x509
@@ -66,20 +68,70 @@ def read_credentials(tls: Tls) -> Credentials:
 
 def renewal_problem(tls: Tls, new: Credentials) -> str:
     """Say why these must not take the place of what is in force; empty if they may."""
-    now, where = datetime.now(UTC), tls.peer_ca or tls.ca
+    now = datetime.now(UTC)
     try:
         chain, authorities = certificates_in(new.certificate), certificates_in(new.peer_ca)
         certificates_in(new.ca)
     except ValueError as error:
         return f"one of the files of [tls] is broken: {error}"
-    own = chain[0]
-    if not own.not_valid_before_utc <= now < own.not_valid_after_utc:
-        begins, ends = written(own.not_valid_before_utc), written(own.not_valid_after_utc)
-        return f"{tls.certificate} is valid from {begins} to {ends}, and not now"
-    if not any(signed_by(each, authorities) for each in chain):
+    if problem := _use_problem(tls, chain[0], new.certificate):
+        return problem
+    return _chain_problem(tls, chain, authorities, now)
+
+
+def _use_problem(tls: Tls, own: x509.Certificate, pem: bytes) -> str:
+    """Say why the node's certificate cannot serve; empty if it can."""
+    if is_for_clients(pem):
         return (
-            f"no authority in {where} has signed {tls.certificate}, which says that "
-            f"{facts_of(own).issuer} did: the other nodes would refuse it. While one authority "
-            "follows another, the file must hold both"
+            f"{tls.certificate}, of {facts_of(own).subject}, is for clients alone, since its "
+            "extended key usage lacks serverAuth: clients and the other nodes would refuse it"
         )
     return ""
+
+
+def _chain_problem(
+    tls: Tls,
+    chain: Sequence[x509.Certificate],
+    authorities: Sequence[x509.Certificate],
+    now: datetime,
+) -> str:
+    """Say why the other nodes would not trust the first of a chain today; empty if they would.
+
+    Another of the file must have signed it, and so on, up to one that an authority has signed.
+    """
+    own, *rest = chain
+    while True:
+        if not _is_valid(own, now):
+            return f"{_told(own)} in {tls.certificate} is {_validity(own)}, and not now"
+        signers = [each for each in authorities if signed_by(own, [each])]
+        if any(_is_valid(each, now) for each in signers):
+            return ""
+        if signers:
+            where = tls.peer_ca or tls.ca
+            return f"{_told(signers[0])} in {where} is {_validity(signers[0])}, and not now"
+        above = next((each for each in rest if signed_by(own, [each])), None)
+        if above is None:
+            return _unsigned(tls, own)
+        rest.remove(above)
+        own = above
+
+
+def _unsigned(tls: Tls, own: x509.Certificate) -> str:
+    return (
+        f"no authority in {tls.peer_ca or tls.ca} has signed {_told(own)} in {tls.certificate}, "
+        f"which says that {facts_of(own).issuer} did: the other nodes would refuse it. While one "
+        "authority follows another, the file must hold both"
+    )
+
+
+def _is_valid(certificate: x509.Certificate, now: datetime) -> bool:
+    return certificate.not_valid_before_utc <= now < certificate.not_valid_after_utc
+
+
+def _validity(certificate: x509.Certificate) -> str:
+    begins, ends = certificate.not_valid_before_utc, certificate.not_valid_after_utc
+    return f"valid from {written(begins)} to {written(ends)}"
+
+
+def _told(certificate: x509.Certificate) -> str:
+    return facts_of(certificate).subject

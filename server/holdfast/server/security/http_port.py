@@ -8,17 +8,15 @@ files and certificates, not HTTP.
 from __future__ import annotations
 
 import ssl
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
-from holdfast.raft.transport.peer_names import OLD_PREFIX, SCHEME
+from holdfast.raft.transport.peer_names import names_a_node
 from holdfast.server.config.node_config import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from holdfast.server.config.node_config import Tls
-
-_SEGMENTS_OF_A_NODE: Final = 3
 
 
 def http_context(tls: Tls) -> ssl.SSLContext:
@@ -50,10 +48,6 @@ def node_named(certificate: Mapping[str, Any]) -> str:
     `certificate`: as `ssl.SSLObject.getpeercert` gives it.
     """
     entries = certificate.get("subjectAltName", ())
-    return next((str(name) for kind, name in entries if kind == "URI" and _is_node(name)), "")
-
-
-def _is_node(uri: str) -> bool:
-    segments = uri.removeprefix(SCHEME).split("/")
-    named = len(segments) == _SEGMENTS_OF_A_NODE and segments[1] == "node"
-    return uri.startswith(OLD_PREFIX) or (uri.startswith(SCHEME) and named)
+    return next(
+        (str(name) for kind, name in entries if kind == "URI" and names_a_node(str(name))), ""
+    )

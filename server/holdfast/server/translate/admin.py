@@ -15,8 +15,6 @@ from holdfast.server.translate import limits
 from holdfast.server.translate.refusals import code_of, sentence
 from holdfast.server.translate.responses import extras
 from holdfast.v1 import admin_pb2 as a
-from holdfast.v1 import errors_pb2 as e
-from holdfast.v1 import extras_pb2 as x
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
@@ -245,10 +243,10 @@ def finished_upgrade(reply: replies.DoneReply, level: int) -> a.FinishUpgradeRes
     )
 
 
-def unfinished_upgrade(problem: str) -> a.FinishUpgradeResponse:
-    """Make the refusal of FinishUpgrade, with a sentence that names the nodes."""
-    return a.FinishUpgradeResponse(
-        error_code=e.ERROR_CODE_INVALID_REQUEST, holdfast=x.ResponseExtras(message=problem)
+def reported_backup(reply: replies.DoneReply, index: int) -> a.ReportBackupResponse:
+    """Make the response of ReportBackup; `index` is the furthest that was reported."""
+    return a.ReportBackupResponse(
+        error_code=code_of(reply.error), index=index, holdfast=extras(reply.error)
     )
 
 

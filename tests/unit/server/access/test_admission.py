@@ -5,14 +5,19 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING, cast
 
-from holdfast.coordinator.model.access import DENY, MEMBER, Acl, administrator
+from holdfast.coordinator.model.access import DENY, MEMBER, READER, Acl, administrator
 from holdfast.coordinator.model.access import GROUP as KIND
 from holdfast.coordinator.model.events import AccessModeChanged, AclsChanged, LevelRaised
+from holdfast.server.access.table import READS, TABLE
+from holdfast.server.audit.files import read
+from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1.errors_pb2 import ErrorCode
 from unit.server.nodes import join, served, sync
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from unit.server.nodes import Served
 
 REFUSED = ErrorCode.ERROR_CODE_GROUP_AUTHORIZATION_FAILED
@@ -79,3 +84,42 @@ def test_calls_on_an_open_session_are_refused_from_the_revocation_on() -> None:
         assert codes == [ErrorCode.ERROR_CODE_NONE, REFUSED]
 
     asyncio.run(story())
+
+
+def test_the_audit_has_who_was_refused_and_what_an_administrator_read(tmp_path: Path) -> None:
+    """Changes are on the log; a reader that is no administrator leaves nothing."""
+
+    async def story() -> None:
+        async with served(audit=tmp_path) as node:
+            reads = Acl("anonymous", READER, KIND, "orders")
+            rules = administrator("anonymous")
+            node.replica.slip_in(
+                "", LevelRaised(2), AclsChanged((reads, administrator("root")), ())
+            )
+            node.replica.slip_in("", AccessModeChanged(DENY))
+            await node.admin.DescribeGroups(a.DescribeGroupsRequest(groups=["orders", "secret"]))
+            await node.group.JoinGroup(join("orders"))
+            refused = await node.admin.AlterSettings(a.AlterSettingsRequest())
+            assert refused.error_code == ErrorCode.ERROR_CODE_CLUSTER_AUTHORIZATION_FAILED
+
+            node.replica.slip_in("", AclsChanged((rules,), ()))
+            groups = [f"g{number}" for number in range(5)]
+            await node.admin.DescribeGroups(a.DescribeGroupsRequest(groups=groups))
+            await node.admin.DescribeSettings(a.DescribeSettingsRequest(group_id="orders"))
+            await node.admin.CreateTopics(a.CreateTopicsRequest())
+
+    asyncio.run(story())
+
+    told = [(each["kind"], each["call"], each.get("on", "")) for each in read(tmp_path)]
+    assert told == [
+        ("denied", "DescribeGroups", "group 'secret'"),
+        ("denied", "JoinGroup", "group 'orders'"),
+        ("denied", "AlterSettings", "cluster"),
+        ("read", "DescribeGroups", "g0, g1, g2 and 2 more"),
+        ("read", "DescribeSettings", "orders"),
+    ]
+    assert {each["principal"] for each in read(tmp_path)} == {"anonymous"}
+
+
+def test_every_call_that_is_audited_is_in_the_table() -> None:
+    assert set(TABLE) >= READS

@@ -4,12 +4,22 @@ import logging
 
 import pytest
 
-from holdfast.coordinator.model.access import DENY, DRY_RUN, GROUP, MEMBER, TOPIC, Acl
+from holdfast.coordinator.model.access import (
+    CLUSTER,
+    DENY,
+    DRY_RUN,
+    GROUP,
+    MEMBER,
+    READER,
+    TOPIC,
+    Acl,
+)
 from holdfast.coordinator.model.state import State
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.server.access.dry_run import AGAIN_S, TOLD_MAX, DryRun
-from holdfast.server.access.gate import Gate
+from holdfast.server.access.gate import Gate, sentence
 from holdfast.server.access.table import Need
+from holdfast.server.audit.trail import Trail
 from holdfast.server.rpc.errors import Refused
 
 JOIN = Need(GROUP, MEMBER, "group_id")
@@ -32,7 +42,7 @@ class Node:
         self.clock = Clock()
         self.state = State(access_mode=mode)
         self.grant(*acls)
-        self.gate = Gate(lambda: self.state, DryRun(self.clock))
+        self.gate = Gate(lambda: self.state, dry_run=DryRun(self.clock))
 
     def grant(self, *acls: Acl) -> None:
         self.state = self.state._replace(acls=PMap((acl, acl) for acl in acls))
@@ -102,3 +112,70 @@ def test_many_principals_cannot_fill_the_log_or_the_memory(
     node.clock.now += AGAIN_S
     node.gate.may("p", "JoinGroup", JOIN, "g")
     assert f"{2 * TOLD_MAX} more" in caplog.records[TOLD_MAX].getMessage()
+
+
+def test_a_page_is_told_why_a_principal_may_not_see_it() -> None:
+    """`/metrics` has no gRPC status: it shows the sentence, with the command that helps."""
+    read = Need(CLUSTER, READER)
+    node = Node(DENY, Acl("scraper", READER, CLUSTER, ""))
+
+    assert node.gate.problem("scraper", "/metrics", read) == ""
+    told = node.gate.problem("b", "/metrics", read)
+    for word in ("/metrics", "role reader", "cluster", "'b'", "acl grant b reader --on-cluster"):
+        assert word in told
+
+
+@pytest.mark.parametrize(
+    ("principal", "name", "offered"),
+    [
+        ("b", "a; reboot", "`holdfast acl grant b member --group 'a; reboot'`"),
+        ("$(reboot)", "g", "`holdfast acl grant '$(reboot)' member --group g`"),
+        ("b", "team-*", None),
+        ("b", "*", None),
+        ("*", "g", None),
+        ("b", "g" * 2_000, None),
+    ],
+)
+def test_the_command_that_a_refusal_offers_grants_what_was_asked_and_nothing_else(
+    principal: str, name: str, offered: str | None
+) -> None:
+    """An administrator copies it, and the names in it are the caller's choice."""
+    told = sentence(principal, "JoinGroup", JOIN, name)
+
+    assert (offered or "`holdfast acl grant --help`") in told
+
+
+class Notes(Trail):
+    """A trail that keeps what it is told."""
+
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.denials: list[tuple[str, ...]] = []
+
+    def denied(self, *told: str) -> None:
+        self.denials.append(told)
+
+
+def test_what_is_refused_is_noted_once_a_call_and_what_is_left_out_of_a_list_is_not() -> None:
+    node, notes = Node(DENY, Acl("a", MEMBER, GROUP, "g")), Notes()
+    gate = Gate(lambda: node.state, notes)
+
+    gate.check("a", "JoinGroup", JOIN, "g")
+    assert not gate.may("b", "ListGroups", JOIN, "g")
+    assert notes.denials == []
+
+    with pytest.raises(Refused):
+        gate.check("b", "JoinGroup", JOIN, "g")
+    gate.denied("b", "OffsetCommit", COMMIT, ["t2", "t1", "t3"])
+    assert notes.denials == [
+        ("b", "JoinGroup", "group 'g'", "needs the role member"),
+        ("b", "OffsetCommit", "topic 't1' and 2 more", "needs the role member"),
+    ]
+
+
+def test_what_a_dry_run_lets_through_is_no_denial() -> None:
+    node, notes = Node(DRY_RUN), Notes()
+
+    Gate(lambda: node.state, notes).check("b", "JoinGroup", JOIN, "g")
+
+    assert notes.denials == []

@@ -1,14 +1,17 @@
 """Compiled rights say the same as all grants read one by one (`model.access.rank`)."""
 
 import random
+from typing import SupportsIndex
 
 import pytest
 
 from holdfast.coordinator.model.access import (
+    ACLS_MAX,
     CLUSTER,
     GROUP,
     KINDS,
     NOTHING,
+    OPERATOR,
     RANKS,
     READER,
     ROLES,
@@ -54,3 +57,34 @@ def test_a_caller_that_names_ever_more_things_does_not_fill_the_memory(
 
     assert len(compiled.of("a")._groups._known) <= 10
     assert len(compiled._made) <= 10
+
+
+def test_a_name_costs_no_more_with_many_prefixes_than_with_few() -> None:
+    """ADR 30: a look-up. A call may name thousands of things, all in one turn of the loop."""
+
+    class Name(str):
+        """A name that counts how often something is compared with its beginning."""
+
+        __slots__ = ()
+        looked = 0
+
+        def startswith(
+            self,
+            prefix: str | tuple[str, ...],
+            start: SupportsIndex | None = None,
+            end: SupportsIndex | None = None,
+        ) -> bool:
+            Name.looked += 1
+            return super().startswith(prefix, start, end)
+
+        def __getitem__(self, place: SupportsIndex | slice) -> str:
+            Name.looked += 1
+            return super().__getitem__(place)
+
+    many = [Acl("a", READER, TOPIC, f"{number:04}-*") for number in range(ACLS_MAX - 1)]
+    compiled = ByPrincipal([*many, Acl("a", OPERATOR, TOPIC, "0007*")])
+
+    assert compiled.of("a").rank(TOPIC, Name("0007-x")) == RANKS[OPERATOR]
+    assert compiled.of("a").rank(TOPIC, Name("0008-x")) == RANKS[READER]
+    assert compiled.of("a").rank(TOPIC, Name("0008")) == NOTHING
+    assert 0 < Name.looked < 10

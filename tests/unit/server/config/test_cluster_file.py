@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import json
 import os
 import threading
 from contextlib import suppress
@@ -11,7 +12,14 @@ from pathlib import Path
 import pytest
 
 from holdfast.server.config import cluster_file
-from holdfast.server.config.cluster_file import ClusterFile, NodeEntry, read, replace_pid, write
+from holdfast.server.config.cluster_file import (
+    ClusterFile,
+    NodeEntry,
+    TlsEntry,
+    read,
+    replace_pid,
+    write,
+)
 
 DEAD = 0
 TOGETHER_S = 5.0
@@ -62,6 +70,34 @@ def test_no_node_takes_out_another_ones_pid(
         thread.join()
 
     assert [node.pid for node in read(path).nodes if node.pid == DEAD] == []
+
+
+def test_what_a_newer_version_wrote_is_skipped_and_kept(tmp_path: Path) -> None:
+    """An older command works, and an older node that comes back takes nothing out of the file."""
+    path = tmp_path / cluster_file.NAME
+    tls = {"ca": "a", "certificate": "b", "key": "c", "crl": "d"}
+    node = {"name": "n", "client_address": "x:1", "peer_address": "x:2", "pid": DEAD}
+    node |= {"directory": "/n", "rack": "r1"}
+    written = {"cluster_id": "c", "nodes": [node], "tls": tls, "regions": [{"unknown": 1}]}
+    path.write_text(json.dumps(written))
+
+    assert [each.client_address for each in read(path).nodes] == ["x:1"]
+    replace_pid(path, "n", "c")
+    back = {**written, "nodes": [{**node, "pid": os.getpid()}], "http_addresses": {}}
+    assert json.loads(path.read_text()) == back
+
+
+def test_the_first_version_can_read_what_this_one_writes(tmp_path: Path) -> None:
+    """It knows these fields of a node and of the files for TLS, and refuses a file with others."""
+    node, tls = NodeEntry("n", "x:1", "x:2", DEAD, "/n"), TlsEntry("a", "b", "c")
+    path = tmp_path / cluster_file.NAME
+    write(path, ClusterFile("c", (node,), tls, {"n": "x:3"}))
+    written = json.loads(path.read_text())
+
+    names = ["name", "client_address", "peer_address", "pid", "directory"]
+    assert [[*each] for each in written["nodes"]] == [names]
+    assert [*written["tls"]] == ["ca", "certificate", "key"]
+    assert written["http_addresses"] == {"n": "x:3"}
 
 
 @pytest.mark.parametrize("content", [b"\xff\xb1", b"not JSON", b"7", b"[]", b"{}"])

@@ -179,3 +179,10 @@ def test_a_start_grants_nobody_who_cannot_be_called_so(tmp_path: Path) -> None:
     assert granting(config, "").grant_admin == ""
     with pytest.raises(ConfigError, match="--grant-admin"):
         granting(config, "a\n")
+
+
+def test_an_audit_is_kept_unless_it_is_turned_off_and_is_not_tiny(tmp_path: Path) -> None:
+    assert loaded(tmp_path).audit_bytes_max == 64 << 20
+    assert loaded(tmp_path, GOOD + "[audit]\nbytes_max = 0\n").audit_bytes_max == 0
+    with pytest.raises(ConfigError, match="at least 65536"):
+        loaded(tmp_path, GOOD + "[audit]\nbytes_max = 1000\n")

@@ -18,11 +18,12 @@ from holdfast.server.http.answering import protocols
 from holdfast.server.http.pages import Answer, Page
 from holdfast.server.http.port import HttpPort, listen
 from holdfast.server.security.certificates import issue, make_authority
+from holdfast.server.security.client_port import fingerprint_of
 from holdfast.server.security.http_port import http_context
 from unit.server.http_calls import ask, client_context
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator, Coroutine, Mapping
+    from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 
     from holdfast.server.config.node_config import Tls
     from unit.server.http_calls import Reply
@@ -36,6 +37,8 @@ class Party(NamedTuple):
     node: Tls
     old_node: Tls
     client: Tls
+    other: Tls
+    """Another client's."""
     stranger: Tls
 
 
@@ -47,6 +50,7 @@ def party(tmp_path_factory: pytest.TempPathFactory) -> Party:
         issue(ours, place / "node", "node-1", node_uri("c", "node-1"), HOSTS),
         issue(ours, place / "old", "node-1", old_node_uri("node-1"), HOSTS),
         issue(ours, place / "client", "local", "holdfast://client/local", []),
+        issue(ours, place / "other", "scraper", "spiffe://prod/scraper", ["scraper.example"]),
         issue(theirs, place / "stranger", "local", "holdfast://client/local", []),
     )
 
@@ -64,21 +68,28 @@ async def _hanging(_query: Mapping[str, str]) -> Answer:
     return await never
 
 
+def _refused_to_all_but_local(principal: str) -> str:
+    return "" if principal == "holdfast://client/local" else f"{principal} may not see this"
+
+
 PAGES = {
     "/open": Page(_shown, for_all=True),
     "/closed": Page(_shown),
+    "/granted": Page(_shown, refusal=_refused_to_all_but_local),
     "/broken": Page(_broken, for_all=True),
     "/hanging": Page(_hanging, for_all=True),
 }
 
 
 @asynccontextmanager
-async def serving(tls: Tls | None) -> AsyncIterator[int]:
+async def serving(
+    tls: Tls | None, refused: Callable[[str], str] = lambda _: ""
+) -> AsyncIterator[int]:
     """The pages on a port of this machine."""
     listening = listen(Address("127.0.0.1", 0))
     context = http_context(tls) if tls else None
     opened = HttpPort(listening, lambda: context)
-    opened.serve(protocols(PAGES, secure=tls is not None))
+    opened.serve(protocols(PAGES, secure=tls is not None, refused=refused))
     try:
         yield listening.getsockname()[1]
     finally:
@@ -92,11 +103,12 @@ def answer_to(
     *,
     method: str = "GET",
     extra: str = "",
+    refused: Callable[[str], str] = lambda _: "",
 ) -> Reply:
     """The answer of a port with TLS to one request."""
 
     async def asked() -> Reply:
-        async with serving(party.node) as number:
+        async with serving(party.node, refused) as number:
             context = client_context(party.node.ca, shown)
             return await ask(number, path, context, method=method, extra=extra)
 
@@ -140,6 +152,20 @@ def test_a_certificate_of_a_node_is_no_client_s(party: Party, kind: str) -> None
     assert answer_to(party, "/open", getattr(party, kind)).status == 200
 
 
+def test_a_revoked_certificate_sees_no_more_than_none(party: Party) -> None:
+    own = fingerprint_of(party.client.certificate.read_bytes())
+    revoked = {own: "it is revoked: stolen"}
+
+    def refused(shown: str) -> str:
+        return revoked.get(shown, "")
+
+    closed = answer_to(party, "/closed", party.client, refused=refused)
+    assert (closed.status, closed.body) == (401, "it is revoked: stolen\n")
+    assert answer_to(party, "/open", party.client, refused=refused).status == 200
+    revoked.clear()
+    assert answer_to(party, "/closed", party.client, refused=refused).status == 200
+
+
 def test_a_certificate_of_another_authority_gets_no_answer_at_all(party: Party) -> None:
     stranger = replace(party.stranger, ca=party.node.ca)
     for path in ("/closed", "/open"):
@@ -149,6 +175,22 @@ def test_a_certificate_of_another_authority_gets_no_answer_at_all(party: Party) 
 
 def test_on_an_insecure_loopback_nobody_needs_a_certificate() -> None:
     assert answer_without_tls("/closed").status == 200
+
+
+def test_a_page_that_asks_for_a_grant_is_asked_with_the_principal_of_the_certificate(
+    party: Party,
+) -> None:
+    """The same principal as at the client port: URI, else DNS name, else common name."""
+    assert answer_to(party, "/granted", party.client).body == "seen\n"
+    refused = answer_to(party, "/granted", party.other)
+    assert (refused.status, refused.body) == (403, "spiffe://prod/scraper may not see this\n")
+    assert answer_to(party, "/granted").status == 401
+
+
+def test_on_an_insecure_loopback_a_grant_is_asked_for_anonymous() -> None:
+    reply = answer_without_tls("/granted")
+
+    assert (reply.status, reply.body) == (403, "anonymous may not see this\n")
 
 
 def test_an_unknown_path_names_the_known_ones() -> None:

@@ -62,6 +62,7 @@ class Probed:
     def __init__(self) -> None:
         self.now, self.replica = 0.0, Follower()
         self.readiness = Readiness(lambda: self.now)
+        self.must_recover = False
 
     async def ask(self, path: str, **query: str) -> Answer:
         return await health_pages(self.readiness)[path].make(query)
@@ -78,7 +79,7 @@ def probed(look: Callable[[Probed], Any]) -> None:
 
     async def run() -> None:
         it = Probed()
-        it.readiness.opened(it.replica)
+        it.readiness.opened(it.replica, lambda: it.must_recover)
         await look(it)
         it.readiness.stopping()
 
@@ -112,6 +113,18 @@ def test_a_node_without_a_cluster_is_not_ready() -> None:
     async def look(it: Probed) -> None:
         it.replica.state = it.replica.state._replace(cluster_id="")
         assert (await it.problems()).startswith("[-] state: ")
+
+    probed(look)
+
+
+def test_s13_a_restored_node_is_not_ready_before_the_recovery_number_is_raised() -> None:
+    """Followers, too: what they apply is of the time before."""
+
+    async def look(it: Probed) -> None:
+        it.must_recover = True
+        assert (await it.problems()).startswith("[-] recovered: the cluster was restored")
+        it.must_recover = False
+        assert await it.problems() == "ok"
 
     probed(look)
 
@@ -200,7 +213,8 @@ def test_verbose_shows_each_check_in_a_line() -> None:
         it.replica.says = replace(FOLLOWING, leader=None)
         lines = (await it.ask("/readyz", verbose="")).content.decode().splitlines()
         names = [line.split()[1].removesuffix(":") for line in lines]
-        assert names == ["loop", "log", "running", "opened", "stage", "leader", "lag", "state"]
+        ready = ["running", "opened", "stage", "leader", "lag", "state", "recovered"]
+        assert names == ["loop", "log", *ready]
         assert [line[:3] for line in lines].count("[-]") == 1
 
     probed(look)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from harness.stories import rewritten
 from holdfast.coordinator.model import events as ev
 from holdfast.coordinator.model.events import Cause, Event, Record
 from holdfast.coordinator.model.ids import Position
 from holdfast.server.metrics.applied_counts import CAUSES, AppliedCounts
+from stories.language import Teller
+from stories.test_stories import STORIES
 
 STARTED = ev.RebalanceStarted(reason="", member_id="m", initial=False, timeout_ms=1)
 
 
-def applied(*events: tuple[int, Event], command: str = "JoinGroup") -> AppliedCounts:
+def applied(*events: tuple[int, Event], rule: str = "A5") -> AppliedCounts:
     """The counts after these events, each at its second of log time."""
     counts = AppliedCounts()
     for second, event in events:
-        cause = Cause("B2", command)
+        cause = Cause(rule, "JoinGroup")
         record = Record(Position(1, 0), "g", 1, second * 1000, 0, cause, "", "", event)
         counts.on_applied([record], 1)
     return counts
@@ -24,13 +27,33 @@ def generation(*removed: str) -> ev.GenerationStarted:
     return ev.GenerationStarted(1, "p", "m", (), (), removed)
 
 
-def test_a_rebalance_counts_by_the_command_that_caused_it() -> None:
-    assert applied((1, STARTED)).rebalances == {"JoinGroup": 1}
-    assert {"JoinGroup", "LeaveGroup", "DeadlineFired"} <= CAUSES
+def test_a_rebalance_counts_by_what_caused_it_in_the_words_of_kafka_s_protocol() -> None:
+    assert applied((1, STARTED)).rebalances == {"joined": 1}
+    assert applied((1, STARTED), rule="F9").rebalances == {"expired": 1}
+    assert applied((1, STARTED), rule="G14").rebalances == {"left": 1}
+    assert applied((1, STARTED), rule="A16").rebalances == {"changed": 1}
+    assert applied((1, STARTED), rule="operator").rebalances == {"operator": 1}
 
 
-def test_a_cause_of_a_newer_version_makes_no_new_label() -> None:
-    assert applied((1, STARTED), command="invented").rebalances == {"other": 1}
+def test_every_rule_that_opens_a_join_phase_in_a_story_is_a_cause() -> None:
+    """Rules are named where they are applied; one that has no line here would be `other`."""
+    opened = set[str]()
+    for path in STORIES:
+        teller = Teller()
+        rewritten(path.read_text(encoding="utf-8"), teller.interpret)
+        opened |= {
+            record.cause.rule
+            for told in teller.core.log
+            for record in told.records
+            if isinstance(record.event, ev.RebalanceStarted)
+        }
+
+    assert len(opened) > 8
+    assert opened <= CAUSES.keys()
+
+
+def test_a_rule_of_a_newer_version_makes_no_new_label() -> None:
+    assert applied((1, STARTED), rule="Z99").rebalances == {"other": 1}
 
 
 def test_the_time_without_owners_is_from_the_generation_to_the_assignment() -> None:

@@ -117,3 +117,16 @@ def test_counts_that_were_handed_out_are_those_that_are_shown() -> None:
     counts.of("A")["UNAVAILABLE"] += 1
 
     assert list(counts.rows()) == [("A", "NONE", 2), ("A", "UNAVAILABLE", 1)]
+
+
+def test_a_class_of_answers_without_a_code_is_asked_for_it_once() -> None:
+    """To find that a field is missing takes protobuf 3 microseconds, with every commit."""
+    asked: list[str] = []
+
+    class Codeless:
+        def __getattr__(self, name: str) -> object:
+            asked.append(name)
+            raise AttributeError(name)
+
+    assert [code_of(Codeless()) for _ in range(3)] == [0, 0, 0]
+    assert asked == ["error_code"]

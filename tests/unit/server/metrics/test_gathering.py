@@ -45,6 +45,7 @@ def sources(node: Served, data: Path, credentials: Tls | None) -> Sources:
         Pulse(node.replica.status, lambda: 0.0),
         commits,
         syncs,
+        lambda: {"node-2": 7},
         {
             **node.node.gauges(),
             "holdfast_changes_waiting": lambda: 1,
@@ -100,10 +101,11 @@ def test_what_is_counted_is_what_there_is(tmp_path: Path) -> None:
     assert found["holdfast_groups", "Stable"] == 1
     assert found["holdfast_members",] == 1
     assert found["holdfast_topics",] == found["holdfast_partitions",] == 1
-    assert found["holdfast_rebalances_total", "JoinGroup"] == 1
+    assert found["holdfast_rebalances_total", "joined"] == 1
     assert found["holdfast_calls_total", "Heartbeat", "NONE"] == 1
     assert found["holdfast_raft_leads",] is True
     assert found["holdfast_peer_connected", "node-2"] is True
+    assert found["holdfast_peer_queue_bytes", "node-2"] == 7
     assert found["holdfast_directory_bytes", "journal"] in range(10_000, 100_000)
     assert found["holdfast_directory_bytes", "state"] == 0
 

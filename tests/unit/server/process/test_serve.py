@@ -27,6 +27,12 @@ class NodeThatIsAsked:
 
     def __init__(self, *_arguments: object) -> None:
         self.stopped_because: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self.actors = None
+        self.facts = SimpleNamespace()
+
+    def metrics_refusal(self, principal: str) -> str:
+        """Refuse nobody."""
+        return principal[:0]
 
     async def start(self) -> None: ...
     async def stop(self) -> None: ...
@@ -42,8 +48,9 @@ def serve_until_asked(
 
     async def opened(*_arguments: object) -> Any:  # noqa: ANN401 - what the process holds open
         replica = SimpleNamespace(subscribe=lambda **_: None)
-        told = {"peer_troubles": None, "peer_builds": None, "backups": None, "recovering": None}
-        return SimpleNamespace(close=close, replica=replica, history=None, **told)
+        told = ("peer_troubles", "peer_builds", "backups", "recovering", "cutting", "history")
+        log = SimpleNamespace(syncs=None)
+        return SimpleNamespace(close=close, replica=replica, log=log, **dict.fromkeys(told))
 
     def asked() -> asyncio.Future[None]:
         future: asyncio.Future[None] = asyncio.get_running_loop().create_future()

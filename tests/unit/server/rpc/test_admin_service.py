@@ -15,7 +15,7 @@ from holdfast.v1 import admin_pb2 as a
 from holdfast.v1 import extras_pb2 as x
 from holdfast.v1 import group_pb2 as g
 from holdfast.v1.errors_pb2 import ErrorCode
-from unit.server.nodes import Served, beat, join, served, sync
+from unit.server.nodes import Served, beat, join, served, sync, until
 from unit.server.session_calls import request_id
 
 if TYPE_CHECKING:
@@ -304,6 +304,44 @@ def test_an_upgrade_that_is_ended_raises_the_level_once() -> None:
                 assert (answer.error_code, answer.level) == (NONE, LEVEL_MAX)
             events = [type(record.event).__name__ for record in node.replica.records]
             assert events.count("LevelRaised") == 1
+
+    asyncio.run(story())
+
+
+def test_s15_the_end_of_an_upgrade_is_not_refused_while_the_same_request_is_under_way() -> None:
+    """Its commit may be slow: to say that nothing was raised would be wrong a moment later."""
+
+    async def story() -> None:
+        async with served() as node:
+            request = a.FinishUpgradeRequest(holdfast=x.RequestExtras(request_id=request_id()))
+            node.node._nodes._builds = lambda: {"node-2": BUILD}
+            node.replica.hold = True
+            first = asyncio.ensure_future(node.admin.FinishUpgrade(request))
+            await until(lambda: node.replica.waits)
+            node.node._nodes._builds = dict
+            again = asyncio.ensure_future(node.admin.FinishUpgrade(request))
+            await until(lambda: len(node.node.actors.calls) == 2)
+            node.replica.hold = False
+            node.replica.release()
+            for answer in (await first, await again):
+                assert (answer.error_code, answer.level) == (NONE, LEVEL_MAX)
+
+    asyncio.run(story())
+
+
+def test_s24_a_verified_backup_is_reported_and_another_clusters_is_refused() -> None:
+    async def story() -> None:
+        async with served() as node:
+            node.node._nodes._builds = lambda: {"node-2": BUILD}
+            await node.admin.FinishUpgrade(a.FinishUpgradeRequest())
+            name, index = node.replica.state.cluster_id, node.replica.state.applied_index
+            for asked, answered in ((index, index), (index - 1, index)):
+                request = a.ReportBackupRequest(cluster_id=name, index=asked)
+                answer = await node.admin.ReportBackup(request)
+                assert (answer.error_code, answer.index) == (NONE, answered)
+            foreign = await node.admin.ReportBackup(a.ReportBackupRequest(cluster_id="x", index=1))
+            assert foreign.error_code == ErrorCode.ERROR_CODE_INVALID_REQUEST
+            assert "of cluster 'x'" in foreign.holdfast.message
 
     asyncio.run(story())
 

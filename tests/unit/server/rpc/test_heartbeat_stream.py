@@ -15,6 +15,7 @@ from holdfast.runtime.errors import Crashed, NotCoordinator
 from holdfast.server.rpc.callers import Callers, Context
 from holdfast.server.rpc.heartbeat_stream import (
     AT_ONCE,
+    WAITING_MAX,
     HeartbeatStreams,
     _Stream,
     answered_before,
@@ -333,3 +334,15 @@ def complaints_of_the_loop() -> list[str]:
 
 def removing(group: str, instance: str) -> Callable[[CallId], c.Command]:
     return lambda call: c.LeaveGroup(c.Caller(call), group, (c.LeavingMember("", instance),))
+
+
+def test_pushes_that_a_slow_reader_has_no_room_for_are_counted() -> None:
+    """They are hints, so they may be left out; an operator can see that they were."""
+    stream = _Stream()
+    stream.members["g"] = {"a": None, "b": None}
+    told = {name: g.HeartbeatPush(group_id="g", member_id=name) for name in ("a", "b", "stranger")}
+
+    assert [stream.push("g", told) for _ in range(WAITING_MAX)] == [0] * WAITING_MAX
+    assert stream.waiting == WAITING_MAX
+    assert stream.push("g", told) == 2
+    assert stream.waiting == WAITING_MAX

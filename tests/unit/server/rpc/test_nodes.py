@@ -111,6 +111,11 @@ def test_a_cluster_begins_at_the_newest_level_at_which_all_can_run(
     assert nodes(second, third).first_level() == first
 
 
+def test_a_cluster_begins_at_the_first_level_if_a_node_has_gone_that_forms_it() -> None:
+    """Its greeting tells what it was: it may come back as an older version, and could not read."""
+    assert nodes(OURS, OURS, connected=("node-2",)).first_level() == LEVEL_MIN
+
+
 def test_the_leader_tells_what_each_node_runs_and_what_the_end_would_do() -> None:
     told = nodes(OURS, OLD, connected=("node-2",)).described()
     assert (told.level, told.upgrade_to) == (LEVEL_MIN, LEVEL_MIN)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import random
 from typing import TYPE_CHECKING
 
@@ -10,8 +11,10 @@ import grpc
 import pytest
 
 from holdfast.coordinator.kernel.group_types import new_group
+from holdfast.coordinator.model.access import DENY, GROUP, READER, TOPIC, Acl
 from holdfast.coordinator.model.events import TopicSize
 from holdfast.coordinator.structures.pmap import PMap
+from holdfast.server.config.node_config import ANONYMOUS
 from holdfast.server.guard import answer_size
 from holdfast.server.rpc import pages
 from holdfast.v1 import admin_pb2 as a
@@ -202,3 +205,23 @@ def test_names_that_were_given_out_stay_as_they_were() -> None:
         assert given == ["a", "c"]
 
     asyncio.run(story())
+
+
+def test_the_token_of_a_page_names_nothing_that_the_caller_may_not_read() -> None:
+    """ADR 30: a list leaves out. A token can be read by whoever gets it."""
+    seen = NAMES[::2]
+
+    async def scenario() -> None:
+        async with served() as node:
+            fill(node, NAMES)
+            acls = [Acl(ANONYMOUS, READER, kind, name) for kind in (GROUP, TOPIC) for name in seen]
+            node.replica.state = node.replica.state._replace(
+                access_mode=DENY, acls=PMap((acl, acl) for acl in acls)
+            )
+            for ask in (page, topics):
+                got, token = await ask(node, 2)
+                assert got == seen[:2]
+                assert base64.urlsafe_b64decode(token).endswith(seen[1].encode())
+                assert await ask(node, 9, token) == (seen[2:], "")
+
+    asyncio.run(scenario())

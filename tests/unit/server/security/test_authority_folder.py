@@ -182,3 +182,16 @@ def test_a_key_of_another_authority_is_told(place: Path, tmp_path: Path) -> None
         AuthorityFolder(place)
     with pytest.raises(CertificatesRefused, match="certs init"):
         AuthorityFolder(tmp_path / "nowhere")
+
+
+def test_the_next_authority_has_another_name_however_long_the_name_is(tmp_path: Path) -> None:
+    """ADR 27: of two authorities with one name, TLS libraries may try the first only."""
+    first = create(tmp_path, "n" * 100)
+    for _ in range(2):
+        authority = AuthorityFolder(tmp_path)
+        second = authority.begin_next()
+
+        assert second.subject != first.subject
+        authority.switch()
+        authority.finish()
+        first = second

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import grpc
 import pytest
+from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from holdfast.raft.transport.peer_names import node_uri
@@ -19,7 +20,13 @@ from holdfast.server.config.node_config import load
 from holdfast.server.security.authority_folder import AuthorityFolder, create
 from holdfast.server.security.certificate_facts import certificates_in
 from holdfast.server.security.certificate_watch import CertificateWatch, ExpiryWarnings
-from holdfast.server.security.certificates import Party, issue, make_authority
+from holdfast.server.security.certificates import (
+    Authority,
+    Party,
+    certificate_pem,
+    issue,
+    make_authority,
+)
 from holdfast.server.security.credentials import Credentials, read_credentials
 
 if TYPE_CHECKING:
@@ -191,15 +198,13 @@ def test_a_broken_file_keeps_the_old_one_in_force_and_is_told_once(
 
 def of_another_authority(place: Place) -> None:
     issue(make_authority("other"), place.directory / "o", "a", NODE.uri, NODE.hosts)
-    for file in ("key.pem", "certificate.pem"):
-        (place.directory / "a" / file).write_bytes((place.directory / "o" / file).read_bytes())
+    put(place, place.directory / "o")
 
 
 def of_another_node(place: Place) -> None:
     party = Party("b", node_uri("c", "b"), ("127.0.0.1",))
     AuthorityFolder(place.directory).issue(place.directory / "b", party, 365)
-    for file in ("key.pem", "certificate.pem"):
-        (place.directory / "a" / file).write_bytes((place.directory / "b" / file).read_bytes())
+    put(place, place.directory / "b")
 
 
 def out_of_date(place: Place) -> None:
@@ -207,9 +212,63 @@ def out_of_date(place: Place) -> None:
     authority.renew(authority.find(place.directory / "a"), 0)
 
 
+def for_clients_alone(place: Place) -> None:
+    party = Party("a", NODE.uri)
+    AuthorityFolder(place.directory).issue(place.directory / "o", party, 365)
+    put(place, place.directory / "o")
+
+
+def behind_a_stray_certificate(place: Place) -> None:
+    """The wrong intermediate: the authority knows it, and it has not signed the node's."""
+    of_another_authority(place)
+    with (place.directory / "a/certificate.pem").open("ab") as file:
+        file.write((place.directory / "x/certificate.pem").read_bytes())
+
+
+def behind_an_intermediate_that_has_ended(place: Place) -> None:
+    root = AuthorityFolder(place.directory).authority
+    middle = make_authority("middle")
+    issue(middle, place.directory / "o", "a", NODE.uri, NODE.hosts)
+    put(place, place.directory / "o")
+    ended = certified(root, middle, datetime.now(UTC) - timedelta(hours=1))
+    with (place.directory / "a/certificate.pem").open("ab") as file:
+        file.write(certificate_pem(ended))
+
+
+def of_an_authority_that_has_ended(place: Place) -> None:
+    root = AuthorityFolder(place.directory).authority
+    ended = certified(root, root, datetime.now(UTC) - timedelta(hours=1))
+    (place.directory / "a/ca.pem").write_bytes(certificate_pem(ended))
+
+
+def put(place: Place, folder: Path) -> None:
+    """Put the pair of a folder in the node's."""
+    for file in ("key.pem", "certificate.pem"):
+        (place.directory / "a" / file).write_bytes((folder / file).read_bytes())
+
+
+def certified(signer: Authority, whom: Authority, ends: datetime) -> x509.Certificate:
+    """A certificate of an authority by another, that ends at a moment."""
+    return (
+        x509.CertificateBuilder()
+        .subject_name(whom.certificate.subject)
+        .issuer_name(signer.certificate.subject)
+        .public_key(whom.key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(ends - timedelta(days=9))
+        .not_valid_after(ends)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(signer.key, SHA256())
+    )
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [
+        (for_clients_alone, "is for clients alone"),
+        (behind_a_stray_certificate, "the other nodes would refuse it"),
+        (behind_an_intermediate_that_has_ended, "and not now"),
+        (of_an_authority_that_has_ended, "and not now"),
         (of_another_authority, "the other nodes would refuse it"),
         (of_another_node, "lacks URI:holdfast://c/node/a"),
         (out_of_date, "and not now"),
@@ -225,6 +284,20 @@ def test_what_others_would_refuse_is_not_put_in_force(
 
     assert place.watch.in_force == before
     assert why in caplog.text
+
+
+def test_a_chain_of_today_is_put_in_force_in_whatever_order_it_stands(place: Place) -> None:
+    root, middle = AuthorityFolder(place.directory).authority, make_authority("middle")
+    end = datetime.now(UTC) + timedelta(days=9)
+    issuing = Authority(middle.key, certified(root, middle, end))
+    issue(issuing, place.directory / "o", "a", NODE.uri, NODE.hosts)
+    put(place, place.directory / "o")
+    with (place.directory / "a/certificate.pem").open("ab") as file:
+        for each in (root.certificate, issuing.certificate):
+            file.write(certificate_pem(each))
+    place.look()
+
+    assert place.watch.in_force == place.on_disk
 
 
 def test_a_port_that_refuses_them_keeps_the_old_ones(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import ssl
 from typing import TYPE_CHECKING
 
 import pytest
@@ -53,13 +55,37 @@ DNS = x509.DNSName("worker.example")
         ((DNS, URI), "cn", "spiffe://org/worker"),
         ((DNS,), "cn", "worker.example"),
         ((), "cn", "cn"),
-        ((), "", ANONYMOUS),
     ],
 )
 def test_the_principal_is_the_first_uri_then_dns_name_then_common_name(
     names: tuple[x509.GeneralName, ...], common_name: str, principal: str
 ) -> None:
     assert principal_of(certificate(common_name, *names)) == principal
+
+
+def test_no_certificate_has_the_principal_of_a_token() -> None:
+    """An authority that signs any common name must not make callers of the issuer's."""
+    uri = x509.UniformResourceIdentifier("jwt:ops")
+    for made in (certificate("jwt:ops"), certificate("cn", uri)):
+        assert principal_of(made) == "certificate:jwt:ops"
+
+
+def test_a_certificate_without_a_name_is_known_by_its_sha_256() -> None:
+    made = certificate("")
+    digest = hashlib.sha256(ssl.PEM_cert_to_DER_cert(made.decode())).hexdigest()
+    assert principal_of(made) == f"certificate:{digest}"
+
+
+def test_no_certificate_is_anonymous_or_another_certificate_without_a_name() -> None:
+    """A cluster that began without TLS has `anonymous` for its administrator."""
+    for name in (ANONYMOUS, "certificate:ab"):
+        assert principal_of(certificate(name)) == f"certificate:{name}"
+
+
+def test_with_tls_nobody_is_anonymous() -> None:
+    """Who has shown nothing has come past the door of a port: that is a defect, and no caller."""
+    with pytest.raises(RuntimeError, match="neither"):
+        Principals().of({"transport_security_type": [b"ssl"]})
 
 
 def test_without_a_certificate_everybody_is_anonymous() -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.runtime.errors import Crashed
 from holdfast.server.metrics.call_counts import UNKNOWN, code_of
-from holdfast.server.rpc.callers import has_code, refusal
+from holdfast.server.rpc.callers import has_code, named, refusal
 from holdfast.server.rpc.errors import ENDED, Refused, ending
 from holdfast.server.translate.session_answers import STATUS, encoded_answer, status_of
 
@@ -29,7 +29,7 @@ async def answer(one: OpenCall, counts: CallCounts) -> bytes:
     except ENDED as error:
         return _ended(one, error, counts)
     except Exception:
-        logger.exception("a call failed inside")
+        logger.exception("a call failed inside", extra=told(one))
         return _ended(one, crashed(one), counts)
 
 
@@ -57,6 +57,11 @@ def _ended(one: OpenCall, error: Ended, counts: CallCounts) -> bytes:
         return encoded_answer(one.number, kind.field, refusal(kind.respond, told))
     codes[told.status.name] += 1
     return encoded_answer(one.number, STATUS, status_of(told))
+
+
+def told(one: OpenCall) -> dict[str, str]:
+    """Return what a log line says of this call."""
+    return named(one.kind.method if one.kind else UNKNOWN, one.request)
 
 
 def crashed(one: OpenCall) -> Crashed:

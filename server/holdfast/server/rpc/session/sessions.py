@@ -14,6 +14,7 @@ from holdfast.runtime.errors import Crashed
 from holdfast.server.rpc.callers import end
 from holdfast.server.rpc.errors import ENDED, LEADER_KEY, OUTCOME_KEY
 from holdfast.server.rpc.session.stream import Stream
+from holdfast.server.security.seen_addresses import for_caller
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -61,7 +62,7 @@ class Sessions:
 
     def _last_words(self) -> tuple[tuple[str, str], ...]:
         """Tell who leads, and that calls without an answer were not begun (S5)."""
-        leader = self._desk.actors.leader_address
+        leader = for_caller(self._desk.actors.leader_address)
         told = ((OUTCOME_KEY, "not-applied"),)
         return (*told, (LEADER_KEY, leader)) if leader else told
 

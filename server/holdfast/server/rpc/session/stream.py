@@ -18,7 +18,7 @@ from holdfast.server.guard.pace import BYTE_S
 from holdfast.server.guard.request_guard import SHORT_BYTES
 from holdfast.server.rpc.errors import ENDED, CallFailed, malformed
 from holdfast.server.rpc.heartbeat_stream import answered_before
-from holdfast.server.rpc.session.answering import answer, crashed
+from holdfast.server.rpc.session.answering import answer, crashed, told
 from holdfast.server.rpc.session.open_calls import LongMessage, OpenCall, OpenCalls
 from holdfast.server.rpc.slices import Slices
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 
     from holdfast.runtime.groups.actors import Actors
+    from holdfast.server.access.principal_limits import PrincipalLimits
     from holdfast.server.guard.pace import Pace
     from holdfast.server.guard.shares import Shares
     from holdfast.server.metrics.call_counts import CallCounts
@@ -53,6 +54,7 @@ class Desk(NamedTuple):
     in_flight: Shares
     members_max: Callable[[], int]
     counts: CallCounts
+    limits: PrincipalLimits
 
 
 class Stream:
@@ -60,7 +62,8 @@ class Stream:
 
     def __init__(self, desk: Desk, who: Identity, peer: str) -> None:
         self._desk, self._peer = desk, peer
-        self._who, self._principal = (lambda: who), (lambda: who.principal)
+        self._who = lambda: who
+        self._principal: Callable[[], str] = lambda: who.principal
         self._kinds = {kind.field: kind for kind in desk.calls.all}
         self.open = OpenCalls()
         self._done: list[OpenCall] = []
@@ -73,7 +76,6 @@ class Stream:
 
         Raises CallFailed for a message that cannot be taken, when what is answered is written.
         """
-        await context.send_initial_metadata(())  # a client may wait for it before it sends
         self._reader = reader = asyncio.ensure_future(self._read(messages))
         reader.add_done_callback(lambda _: self._news.set())
         if self.told_to_end:
@@ -179,7 +181,7 @@ class Stream:
         except ENDED as error:
             one.made = error.with_traceback(None)  # which would keep the message in memory
         except Exception:
-            logger.exception("a call failed inside")
+            logger.exception("a call failed inside", extra=told(one))
             one.made = crashed(one)
         self.open.add(one)
         if one.call is None:
@@ -189,6 +191,9 @@ class Stream:
         one.made = kind.refusal(one.request, self._principal)
         if one.made is not None:
             return
+        limits = self._desk.limits
+        if limits.on and kind is not self._desk.calls.heartbeat:
+            limits.take(self._principal(), size_of(one.request))
         if kind is self._desk.calls.heartbeat:
             one.made = answered_before(self._desk.actors.hearing(), one.request)
             if one.made is not None:
@@ -226,6 +231,12 @@ class Stream:
                 parts, size = [], 0
         if parts:
             await context.write(b"".join(parts))
+
+
+def size_of(request: Any) -> int:  # noqa: ANN401 - of any call
+    """Return the bytes of a call's request."""
+    size: int = request.ByteSize()
+    return size
 
 
 def _failed(reader: asyncio.Task[None]) -> bool:

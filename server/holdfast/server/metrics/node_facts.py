@@ -1,0 +1,52 @@
+"""What a node tells of its machine to a reader of the cluster: for `holdfast doctor`.
+
+Looks at files in a thread, and only when it is asked to. Judges nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import TYPE_CHECKING
+
+from holdfast.server.metrics import machine
+from holdfast.server.metrics.gathering import certificate_files, expiry
+from holdfast.storage.durations import Durations
+from holdfast.v1 import admin_pb2 as a
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from holdfast.server.config.node_config import Tls
+
+
+class NodeFacts:
+    """The machine of one node."""
+
+    def __init__(self, data_dir: Path, tls: Tls | None) -> None:
+        self._data_dir, self._tls = data_dir, tls
+        self.syncs = Durations()
+        """What writing and syncing each batch of the journal took."""
+
+    async def told(self) -> a.NodeFacts:
+        """Look at the machine; the wall clock is read last, right before the answer."""
+        found = await asyncio.to_thread(self._look)
+        found.wall_time_ms = time.time_ns() // 1_000_000
+        return found
+
+    def _look(self) -> a.NodeFacts:
+        disk = machine.disk_of(self._data_dir)
+        return a.NodeFacts(
+            resident_bytes=machine.resident_bytes(),
+            memory_bytes=machine.memory_bytes(),
+            disk_free_bytes=disk.free,
+            disk_total_bytes=disk.total,
+            open_files_max=machine.open_files_max(),
+            syncs=sum(self.syncs.counts),
+            sync_p99_ms=machine.slowest_ms(self.syncs),
+            certificates=[
+                a.CertificateFact(key=key, expires_ms=int(ends * 1000))
+                for key, path in certificate_files(self._tls)
+                if (ends := expiry(path)) is not None
+            ],
+        )

@@ -1,0 +1,205 @@
+"""A revoked certificate is out when the event is applied: what is open ends, and nothing begins."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import asynccontextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import grpc
+import pytest
+
+from holdfast.coordinator.model.access import Revocation
+from holdfast.coordinator.model.events import LevelRaised, RevocationsChanged
+from holdfast.server.access import revocations
+from holdfast.server.rpc.errors import OUTCOME_KEY, RETRY_KEY
+from holdfast.server.security.certificates import issue, make_authority
+from holdfast.server.security.client_port import fingerprint_of
+from holdfast.v1 import admin_pb2 as a
+from holdfast.v1 import errors_pb2 as e
+from holdfast.v1 import events_pb2 as ev
+from holdfast.v1 import group_pb2 as g
+from holdfast.v1 import log_pb2 as lg
+from holdfast.v1.admin_pb2_grpc import AdminServiceStub
+from holdfast.v1.group_pb2_grpc import GroupServiceStub
+from holdfast.v1.log_pb2_grpc import LogServiceStub
+from unit.server.nodes import join, served, sync, until
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+
+    from unit.server.nodes import Served
+
+UNAUTHENTICATED = grpc.StatusCode.UNAUTHENTICATED
+WITHIN_S = 20.0
+
+
+class Client(NamedTuple):
+    """A caller with a certificate of its own."""
+
+    fingerprint: str
+    channel: grpc.aio.Channel
+    group: Any
+    admin: Any
+    log: Any
+
+
+class World(NamedTuple):
+    """A node with TLS, and two of its callers."""
+
+    node: Served
+    thief: Client
+    honest: Client
+
+    def revoke(self, *revoked: Revocation, lifted: tuple[str, ...] = ()) -> None:
+        """Have the node apply the event, as any of its peers does."""
+        self.node.replica.slip_in("", RevocationsChanged(revoked, lifted))
+
+
+@asynccontextmanager
+async def world(folder: Path) -> AsyncIterator[World]:
+    """Nobody is revoked yet, and everybody may do everything."""
+    authority = make_authority("c")
+    tls = issue(authority, folder / "node", "node-1", "holdfast://c/node/node-1", ["127.0.0.1"])
+    async with served(tls=tls) as node:
+        node.replica.slip_in("", LevelRaised(2))
+        clients = []
+        for name in ("thief", "honest"):
+            own = issue(authority, folder / name, name, f"holdfast://client/{name}", [])
+            pem = own.certificate.read_bytes()
+            credentials = grpc.ssl_channel_credentials(
+                tls.ca.read_bytes(), own.key.read_bytes(), pem
+            )
+            channel = grpc.aio.secure_channel(node.secure_address, credentials)
+            stubs = (GroupServiceStub(channel), AdminServiceStub(channel), LogServiceStub(channel))
+            clients.append(Client(fingerprint_of(pem), channel, *stubs))
+        try:
+            yield World(node, *clients)
+        finally:
+            for client in clients:
+                await client.channel.close()
+
+
+async def ended(call: Any) -> tuple[grpc.StatusCode, str, dict[str, str]]:  # noqa: ANN401 - any call
+    """How a call ended: status, sentence, trailing metadata."""
+    async with asyncio.timeout(WITHIN_S):
+        status = await call.code()
+        trailing = {str(key): str(value) for key, value in await call.trailing_metadata()}
+        return status, await call.details(), trailing
+
+
+def test_new_calls_are_refused_with_a_sentence_until_it_is_lifted(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def story() -> None:
+        async with world(tmp_path) as each:
+            await each.thief.admin.ListGroups(a.ListGroupsRequest())
+            each.revoke(Revocation(each.thief.fingerprint, reason="stolen laptop"))
+
+            for _ in range(2):
+                call = each.thief.admin.ListGroups(a.ListGroupsRequest())
+                status, sentence, trailing = await ended(call)
+                assert status is UNAUTHENTICATED
+                assert each.thief.fingerprint in sentence
+                assert "stolen laptop" in sentence
+                assert trailing == {OUTCOME_KEY: "not-applied", RETRY_KEY: "no"}
+            await each.honest.admin.ListGroups(a.ListGroupsRequest())
+            refused = [r.getMessage() for r in caplog.records if "was refused" in r.getMessage()]
+            assert len(refused) == 1, "the log tells of it once a minute, however often it calls"
+            assert "holdfast://client/thief" in refused[0]
+
+            each.revoke(lifted=(each.thief.fingerprint,))
+            await each.thief.admin.ListGroups(a.ListGroupsRequest())
+
+    asyncio.run(story())
+
+
+def test_streams_and_calls_that_are_open_end_with_the_event(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A stream of any kind, and a join that waits for others; nobody else's."""
+
+    async def story() -> None:
+        async with world(tmp_path) as each:
+            first = await each.honest.group.JoinGroup(join())
+            await each.honest.group.SyncGroup(sync(first))
+            parked = each.thief.group.JoinGroup(join(instance_id="i2"))
+            watch = each.thief.log.Watch(lg.WatchRequest())
+            await watch.read()
+            beats = each.thief.group.HeartbeatStream()
+            await beats.write(g.HeartbeatBatch())
+            await beats.read()
+            session, spared = each.thief.group.Session(), each.honest.group.Session()
+            await session.initial_metadata()
+            await spared.initial_metadata()
+            await until(lambda: len(each.node.node.actors.calls) == 1)
+            assert not parked.done()
+
+            each.revoke(Revocation(each.thief.fingerprint, "thief", reason="lost"))
+
+            for call in (parked, watch, beats, session):
+                status, sentence, trailing = await ended(call)
+                assert status is UNAUTHENTICATED
+                assert "is revoked" in sentence
+                assert trailing[OUTCOME_KEY] == "unknown"
+            assert not spared.done()
+            spared.cancel()
+            said = " ".join(record.getMessage() for record in caplog.records)
+            assert f"{each.thief.fingerprint} of 'thief' (lost)" in said, "the log says who and why"
+
+    asyncio.run(story())
+
+
+def test_a_state_that_was_installed_brings_no_event_and_counts_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A node that was far behind gets the state itself; it looks at it by the clock."""
+    monkeypatch.setattr(revocations, "LOOK_S", 0.01)
+
+    async def story() -> None:
+        async with world(tmp_path) as each:
+            refused: list[frozenset[str]] = []
+            each.node.node.revocations.start(refused.append)
+            stream = each.thief.log.Watch(lg.WatchRequest())
+            await stream.read()
+
+            found = Revocation(each.thief.fingerprint)
+            state = each.node.replica.state
+            each.node.replica.state = state._replace(
+                revocations=state.revocations.set(found.fingerprint, found)
+            )
+
+            assert (await ended(stream))[0] is UNAUTHENTICATED
+            assert refused == [frozenset(), frozenset({each.thief.fingerprint})]
+
+    asyncio.run(story())
+
+
+def test_a_call_revokes_and_shows_it_and_never_its_own_certificate(tmp_path: Path) -> None:
+    """Its own answer could not be told, and the last administrator would be out by a slip."""
+
+    async def story() -> None:
+        async with world(tmp_path) as each:
+            mine = ev.Revocation(fingerprint=each.honest.fingerprint)
+            other = ev.Revocation(fingerprint=each.thief.fingerprint, reason="stolen")
+
+            both = await each.honest.admin.AlterRevocations(
+                a.AlterRevocationsRequest(revoked=[other, mine])
+            )
+            assert both.error_code == e.ERROR_CODE_INVALID_REQUEST
+            assert "this call was made with" in both.holdfast.message
+            assert not each.node.replica.state.revocations
+
+            done = await each.honest.admin.AlterRevocations(
+                a.AlterRevocationsRequest(revoked=[other])
+            )
+            assert done.error_code == e.ERROR_CODE_NONE
+            shown = await each.honest.admin.DescribeRevocations(a.DescribeRevocationsRequest())
+            assert [(it.fingerprint, it.reason) for it in shown.revocations] == [
+                (each.thief.fingerprint, "stolen")
+            ]
+            refused = each.thief.admin.DescribeRevocations(a.DescribeRevocationsRequest())
+            assert (await ended(refused))[0] is UNAUTHENTICATED
+
+    asyncio.run(story())

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import grpc
 import pytest
 from click.testing import CliRunner
 
 from holdfast.cli import connect
 from holdfast.cli.main import main
-from unit.cli.test_connect import COMMIT, NOT_APPLIED, TRANSFER, UNKNOWN, Ending, ended
+from unit.cli.test_connect import (
+    COMMIT,
+    NOT_APPLIED,
+    TRANSFER,
+    UNKNOWN,
+    Ending,
+    ended,
+    time_is_over_when_asked_twice,
+)
 
 EXHAUSTED = (grpc.StatusCode.RESOURCE_EXHAUSTED, NOT_APPLIED)
 FAILED_INSIDE = (grpc.StatusCode.INTERNAL, UNKNOWN)
@@ -86,10 +96,9 @@ def test_a_cluster_that_serves_nothing_is_reported_with_the_limit_that_it_exceed
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Its nodes accept connections, so the longer limit holds."""
-    monkeypatch.setattr(connect, "CALL_MS", 1_500)
-    monkeypatch.setattr(connect, "UNCONNECTED_MS", 10)
     stopping = (grpc.StatusCode.UNAVAILABLE, NOT_APPLIED)
-    result, _ = ended(("topic", "list"), "ListTopics", *[stopping] * MANY)
+    over = partial(time_is_over_when_asked_twice, monkeypatch)
+    result, _ = ended(("topic", "list"), "ListTopics", *[stopping] * MANY, before=over)
 
     assert result.exit_code == 3
-    assert result.stderr.startswith("holdfast: no node served the call within 1.5 s; last: ")
+    assert result.stderr.startswith("holdfast: no node served the call within 15 s; last: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -10,11 +11,10 @@ from click.testing import CliRunner
 from holdfast.cli import connect
 from holdfast.cli.main import main
 from holdfast.cli.options import table
+from holdfast.client import Tls
 from holdfast.server.config import cluster_file
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from holdfast.cli.target import Target
 
 NOWHERE = "127.0.0.1:1"
@@ -139,6 +139,28 @@ def test_tls_of_the_environment_goes_with_addresses_and_not_with_a_cluster_s_own
     assert exported in told(1)
     monkeypatch.setenv("HOLDFAST_TLS", "")
     assert f"last: Could not connect to {NOWHERE}" in told(3)
+
+
+def test_a_token_takes_the_place_of_a_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Target] = []
+    monkeypatch.setattr("holdfast.cli.options.Cluster", asked.append)
+    at = ("--address", NOWHERE, "--tls", "trust")
+    CliRunner().invoke(main, ["group", "list", *at, "--token-file", "typed"])
+    monkeypatch.setenv("HOLDFAST_TOKEN_FILE", str(tmp_path / "exported"))
+    CliRunner().invoke(main, ["group", "list", *at])
+
+    ca = Path("trust/ca.pem")
+    files = ["typed", f"{tmp_path}/exported"]
+    assert [target.tls for target in asked] == [Tls(ca, token=file) for file in files]
+
+
+@pytest.mark.usefixtures("local")
+def test_a_token_needs_a_port_for_tokens_and_tls() -> None:
+    """Without TLS anybody on the way could use it; and cluster.json names no such port."""
+    assert "--address" in told(2, "--token-file", "token")
+    assert "needs TLS" in told(2, "--token-file", "token", "--address", NOWHERE)
 
 
 def test_ctrl_c_ends_a_command_quietly_with_the_code_of_an_interrupt(

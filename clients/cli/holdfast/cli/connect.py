@@ -125,6 +125,13 @@ class Cluster:
             for address, one in each.items()
         ]
 
+    def on_node(self, address: str, request: Message, answer: type[AnswerT]) -> AnswerT | None:
+        """Ask the node at an address, given or not; None if it does not answer."""
+        one = self._run(self._caller.ask_one(address, request, timeout_ms=LOOK_MS), reads=True)
+        if isinstance(one, HoldfastError):
+            self.last_failure = _words(one)
+        return one if isinstance(one, answer) else None
+
     def knows_group(self, group_id: str) -> bool:
         """Return whether any node knows the group, by a stale read: it works without a leader."""
         stale = extras_pb2.RequestExtras(stale_ok=True)

@@ -24,10 +24,12 @@ EPILOG = (
 )
 COMMANDS: Final = {
     "acl": "Say who may do what.",
+    "audit": "Show who was refused, and what administrators read, on a node's machine.",
     "backup": "Back a cluster up while it serves; inspect, verify and restore backups.",
-    "certs": "Make an authority; issue, renew and look at certificates.",
+    "certs": "Make an authority; issue, renew, look at and revoke certificates.",
     "chaos": "Break a cluster on purpose, under load, and judge whether it held.",
     "cluster": "Start a local cluster; show or await one; change its leader; end an upgrade.",
+    "doctor": "Look for what is wrong in a cluster, or with a node on this machine.",
     "group": "Look at groups, explain them, remove members, rebalance, delete.",
     "log": "Read the event log; export it from a stopped node; verify it.",
     "node": "Run one node until SIGTERM or SIGINT.",

@@ -74,11 +74,18 @@ def finds_cluster(
         help="Directory of ca.pem, certificate.pem, key.pem; default: what cluster.json names, "
         "with addresses HOLDFAST_TLS, else none.",
     )
+    @click.option(
+        "--token-file",
+        metavar="FILE",
+        help="A bearer token, in place of a certificate, for addresses of ports for tokens; "
+        "default: with addresses HOLDFAST_TOKEN_FILE, else none.",
+    )
     @functools.wraps(command)
     def run(
         cluster: str | None,
         addresses: tuple[str, ...],
         tls: str | None,
+        token_file: str | None,
         *args: P.args,
         **kwargs: P.kwargs,
     ) -> None:
@@ -87,7 +94,10 @@ def finds_cluster(
         addresses = _typed_addresses(addresses) or _exported_addresses()
         if addresses and not tls:
             tls = os.environ.get("HOLDFAST_TLS") or None
-        command(lambda: find_target(cluster, addresses, tls), *args, **kwargs)
+        if addresses and not token_file:
+            token_file = os.environ.get("HOLDFAST_TOKEN_FILE") or None
+        _refuse_lone_token(token_file, addresses, tls)
+        command(lambda: find_target(cluster, addresses, tls, token_file), *args, **kwargs)
 
     return run
 
@@ -117,6 +127,20 @@ def _refuse_two_clusters(addresses: tuple[str, ...]) -> None:
     if addresses and source is ParameterSource.COMMANDLINE:
         raise click.UsageError(
             "--cluster and --address both say which cluster is meant. Give one of them"
+        )
+
+
+def _refuse_lone_token(token_file: str | None, addresses: tuple[str, ...], tls: str | None) -> None:
+    """Refuse a token without the ports that it is for, or for a connection that anybody reads."""
+    if token_file and not addresses:
+        raise click.UsageError(
+            "--token-file is for nodes' ports for tokens, which cluster.json does not name: give "
+            "one with --address HOST:PORT"
+        )
+    if token_file and not tls:
+        raise click.UsageError(
+            "--token-file needs TLS, or anybody on the way could use the token: give --tls DIR, a "
+            "directory with ca.pem"
         )
 
 

@@ -34,12 +34,18 @@ class NotRunning(Exception):
     """There is no cluster.json where it was looked for; the sentence says where, and why there."""
 
 
-def find_target(cluster: str | None, addresses: tuple[str, ...], tls: str | None) -> Target:
+def find_target(
+    cluster: str | None,
+    addresses: tuple[str, ...],
+    tls: str | None,
+    token_file: str | None = None,
+) -> Target:
     """Find the cluster that a command is for; ends the command if that is impossible.
 
-    `addresses` and `tls` have priority over cluster.json. Raises NotRunning if that is not there.
+    `addresses` and `tls` have priority over cluster.json; `token_file` takes the place of a
+    certificate. Raises NotRunning if that is not there.
     """
-    given = _tls_of(Path(tls)) if tls else None
+    given = _tls_of(Path(tls), token_file) if tls else None
     if addresses:
         check_addresses("--address", addresses)
         return Target(addresses, given)
@@ -83,5 +89,7 @@ def _no_cluster(path: Path, error: OSError, *, named: bool) -> str:
     )
 
 
-def _tls_of(directory: Path) -> Tls:
+def _tls_of(directory: Path, token_file: str | None) -> Tls:
+    if token_file:
+        return Tls(directory / "ca.pem", token=token_file)
     return Tls(directory / "ca.pem", directory / "certificate.pem", directory / "key.pem")

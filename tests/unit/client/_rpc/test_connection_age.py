@@ -12,6 +12,7 @@ import pytest
 
 from harness.poll import until_async
 from holdfast.client import Tls
+from holdfast.client._rpc import connection_age
 from holdfast.client._rpc.caller import Caller
 from holdfast.client._rpc.connection_age import FileWatch, watch_connection
 from holdfast.server.security.authority_folder import AuthorityFolder, create
@@ -116,6 +117,26 @@ def test_a_certificate_out_of_date_is_not_taken(
 
     assert not any(watch.look() for _ in range(4))
     assert "expired" in caplog.text
+
+
+def test_files_that_vanish_while_they_are_judged_do_not_end_the_watch(
+    tmp_path: Path, tls: Tls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ADR 27: they are looked at for as long as there is a channel."""
+    watch, path = FileWatch(tls), tmp_path / "x" / "certificate.pem"
+    renew(tmp_path)
+    content = path.read_bytes()
+
+    def sound_until_it_is_gone(_: Tls) -> str:
+        path.unlink()
+        return ""
+
+    with monkeypatch.context() as patch:
+        patch.setattr(connection_age, "date_flaw", sound_until_it_is_gone)
+        assert [watch.look() for _ in range(2)] == [False, False]
+    path.write_bytes(content)
+
+    assert [watch.look() for _ in range(3)] == [False, True, False]
 
 
 def test_new_credentials_get_a_new_channel_and_calls_on_the_old_one_go_on() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from grpc import StatusCode
 
-from holdfast.client._rpc.status import classify
+from holdfast.client._rpc.status import NOT_APPLIED, OUTCOME_KEY, RETRY_KEY, UNKNOWN, classify
 from holdfast.client._session.session_io import FailureKind
 from holdfast.client.errors import (
     Forbidden,
@@ -74,6 +74,27 @@ def test_what_cannot_heal_is_not_retried() -> None:
     assert meaning(StatusCode.UNIMPLEMENTED) == (fatal, IncompatibleServer)
     assert meaning(StatusCode.UNAUTHENTICATED) == (fatal, Forbidden)
     assert meaning(StatusCode.INVALID_ARGUMENT) == (fatal, InvalidArgument)
+
+
+def test_a_refused_token_may_be_followed_by_a_better_one_unless_the_node_says_no() -> None:
+    """S5: what a token's end breaks off may have happened; what was never begun has not."""
+    code = StatusCode.UNAUTHENTICATED
+    again = {
+        key: type(classify(code, "", metadata, subject="x", request_id="").again)
+        for key, metadata in {
+            "refused": ((OUTCOME_KEY, NOT_APPLIED),),
+            "broken off": ((OUTCOME_KEY, UNKNOWN),),
+            "for others": ((OUTCOME_KEY, NOT_APPLIED), (RETRY_KEY, "no")),
+            "no node": (),
+        }.items()
+    }
+    nothing = type(None)
+    assert again == {
+        "refused": Unavailable,
+        "broken off": OutcomeUnknown,
+        "for others": nothing,
+        "no node": nothing,
+    }
 
 
 def test_a_call_that_nobody_serves_there_may_have_gone_to_a_peer_port() -> None:

@@ -421,7 +421,7 @@ def test_files_that_break_while_a_program_runs_are_a_failed_connection(tmp_path:
     async def scenario() -> None:
         async with caller_of(ca, good) as caller:
             (tmp_path / "good" / "key.pem").unlink()
-            assert "files of credentials cannot be used" in await refusal(caller, ATTEMPT_MS)
+            assert "credentials cannot be used" in await refusal(caller, ATTEMPT_MS)
             files(tmp_path / "again", ca, issue("me", ca))
             for name in ("key.pem", "certificate.pem"):
                 (tmp_path / "again" / name).rename(tmp_path / "good" / name)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+import functools
+from typing import TYPE_CHECKING
 
 import click
 
@@ -21,33 +22,33 @@ ROLES = ("reader", "member", "operator", "admin")
 MODES = ("open", "dry-run", "deny")
 
 
-class On(NamedTuple):
-    """What a grant is on, as the options say it."""
-
-    group: str | None
-    topic: str | None
-    cluster: bool
-
-    def acl(self, principal: str, role: str) -> ev.Acl:
-        """Make the grant; wrong usage unless the options name exactly one thing."""
-        if sum((self.group is not None, self.topic is not None, self.cluster)) != 1:
-            raise click.UsageError("Give one of --group NAME, --topic NAME and --on-cluster")
-        if self.cluster:
-            return ev.Acl(principal=principal, role=role, kind="cluster")
-        kind, name = ("topic", self.topic) if self.group is None else ("group", self.group)
-        return ev.Acl(principal=principal, role=role, kind=kind, name=name or "")
-
-
-def _on(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that say what a grant is on."""
+def _names_grant(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the arguments that name a grant, and the grant."""
     star = "; abc* means all that begin so, * all of them."
-    for option in (
-        click.option("--on-cluster", is_flag=True, help="On the cluster itself."),
-        click.option("--topic", callback=member_name, help=f"On a topic{star}"),
-        click.option("--group", callback=member_name, help=f"On a group{star}"),
-    ):
-        command = option(command)
-    return command
+
+    @click.argument("principal", callback=member_name)
+    @click.argument("role", type=click.Choice(ROLES))
+    @click.option("--group", callback=member_name, help=f"On a group{star}")
+    @click.option("--topic", callback=member_name, help=f"On a topic{star}")
+    @click.option("--on-cluster", is_flag=True, help="On the cluster itself.")
+    @functools.wraps(command)
+    def run(
+        *args: object,
+        principal: str,
+        role: str,
+        group: str | None,
+        topic: str | None,
+        on_cluster: bool,
+        **kwargs: object,
+    ) -> None:
+        options = {"group": group, "topic": topic, "cluster": "" if on_cluster else None}
+        given = [(kind, name) for kind, name in options.items() if name is not None]
+        if len(given) != 1:
+            raise click.UsageError("Give one of --group NAME, --topic NAME and --on-cluster")
+        ((kind, name),) = given
+        command(*args, named=ev.Acl(principal=principal, role=role, kind=kind, name=name), **kwargs)
+
+    return run
 
 
 @click.group()
@@ -61,53 +62,29 @@ def acl() -> None:
 
 
 @acl.command()
-@click.argument("principal", callback=member_name)
-@click.argument("role", type=click.Choice(ROLES))
-@_on
+@_names_grant
 @as_json
 @asks_cluster
-def grant(
-    cluster: Cluster,
-    principal: str,
-    role: str,
-    group: str | None,
-    topic: str | None,
-    *,
-    on_cluster: bool,
-    as_json: bool,
-) -> None:
+def grant(cluster: Cluster, *, named: ev.Acl, as_json: bool) -> None:
     """Give a principal a role on a group, a topic or the cluster."""
-    made = On(group, topic, on_cluster).acl(principal, role)
-    _change(cluster, a.AlterAclsRequest(granted=[made]), as_json=as_json)
+    _change(cluster, a.AlterAclsRequest(granted=[named]), as_json=as_json)
     if not as_json:
-        say(f"granted: {_sentence(made)}")
+        say(f"granted: {_sentence(named)}")
 
 
 @acl.command()
-@click.argument("principal", callback=member_name)
-@click.argument("role", type=click.Choice(ROLES))
-@_on
+@_names_grant
 @as_json
 @asks_cluster
-def revoke(
-    cluster: Cluster,
-    principal: str,
-    role: str,
-    group: str | None,
-    topic: str | None,
-    *,
-    on_cluster: bool,
-    as_json: bool,
-) -> None:
+def revoke(cluster: Cluster, *, named: ev.Acl, as_json: bool) -> None:
     """Take a role back, as it was granted; calls are refused from then on."""
-    gone = On(group, topic, on_cluster).acl(principal, role)
-    known = cluster.call(a.DescribeAclsRequest(principal=principal), a.DescribeAclsResponse)
+    known = cluster.call(a.DescribeAclsRequest(principal=named.principal), a.DescribeAclsResponse)
     refuse(known, "the grants")
-    if gone not in known.acls:
-        fail(f"there is no such grant: {_sentence(gone)}. `holdfast acl list` shows all")
-    _change(cluster, a.AlterAclsRequest(revoked=[gone]), as_json=as_json)
+    if named not in known.acls:
+        fail(f"there is no such grant: {_sentence(named)}. `holdfast acl list` shows all")
+    _change(cluster, a.AlterAclsRequest(revoked=[named]), as_json=as_json)
     if not as_json:
-        say(f"revoked: {_sentence(gone)}")
+        say(f"revoked: {_sentence(named)}")
 
 
 @acl.command("list")

@@ -7,10 +7,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.options import as_json, asks_cluster
+from holdfast.cli.options import as_json, asks_cluster, finds_cluster
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.cli.connect import Cluster
+    from holdfast.cli.target import Target
 
 _new = click.Path(file_okay=False, path_type=Path)
 _present = click.Path(exists=True, file_okay=False, path_type=Path)
@@ -50,15 +53,24 @@ def inspect(directory: Path, *, as_json: bool) -> None:
 
 @backup.command()
 @click.argument("directory", metavar="DIR", type=_present)
+@click.option(
+    "--report",
+    is_flag=True,
+    help="Then tell the cluster; retention may wait for it (log.retention_require_backup).",
+)
 @as_json
-def verify(directory: Path, *, as_json: bool) -> None:
+@finds_cluster
+def verify(find: Callable[[], Target], directory: Path, *, report: bool, as_json: bool) -> None:
     """Read every byte of a backup: sums, records, hash chains, and the digest of the state.
 
-    Ends with 0 if all is as it was written, with 1 and each flaw if not.
+    Ends with 0 if all is as it was written, with 1 and each flaw if not. Only --report asks a
+    cluster.
     """
     from holdfast.cli.commands import backup_files  # noqa: PLC0415 - needs the [server] extra
 
-    backup_files.verify(directory, as_json=as_json)
+    found = backup_files.verify(directory, as_json=as_json)
+    if report:
+        backup_files.report(find, directory, found, as_json=as_json)
 
 
 @backup.command()
@@ -88,6 +100,6 @@ def restore(
     start with `holdfast node --rebuild` once the majority serves. Nodes whose data is from before
     the restore are refused by the restored ones.
     """
-    from holdfast.cli.commands import backup_restore  # noqa: PLC0415 - needs the [server] extra
+    from holdfast.cli.offline import backup_restore  # noqa: PLC0415 - needs the [server] extra
 
     backup_restore.restore(directory, targets, recovery_number, as_json=as_json)

@@ -5,14 +5,18 @@ Loaded when one of them is run: it needs the [server] extra.
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any, Final
 
+from holdfast.cli.connect import Cluster
 from holdfast.cli.ending import UNREACHED, fail, print_json
+from holdfast.cli.options import refuse
 from holdfast.cli.render.speaking import say, say_lines
 from holdfast.cli.render.times import instant
+from holdfast.cli.target import NotRunning
 from holdfast.runtime.backup.folder import BackupFolder, Pending
 from holdfast.runtime.backup.manifest import (
+    CHECKPOINT_PREFIX,
     FORMAT_VERSION,
     BackupFlawed,
     BackupManifest,
@@ -24,10 +28,10 @@ from holdfast.v1 import admin_pb2 as a
 from holdfast.v1.backup_pb2 import ReadBackupRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
     from pathlib import Path
 
-    from holdfast.cli.connect import Cluster
+    from holdfast.cli.target import Target
     from holdfast.v1.backup_pb2 import BackupSegment, BeginBackupResponse
 
 FLAWS_MAX: Final = 50
@@ -67,9 +71,11 @@ def _create(cluster: Cluster, folder: BackupFolder, wanted: str) -> tuple[Backup
         folder.check_newer(begun.recovery_number, begun.index)
         folder.begin(Pending(begun.node, begun.copy_id))
         segments = [_segment(node, folder, begun, each) for each in begun.segments]
+        checkpoint = _checkpoint(node, folder, begun)
         state = _state(node, folder, begun)
         node.end_backup(begun.copy_id)
-    return _manifest(folder, begun, state, segments), behind
+    manifest = _manifest(folder, begun, state, segments)
+    return replace(manifest, checkpoint=checkpoint), behind
 
 
 def _seen(cluster: Cluster) -> list[tuple[str, a.DescribeClusterResponse]]:
@@ -101,6 +107,19 @@ def _state(node: Cluster, folder: BackupFolder, begun: BeginBackupResponse) -> S
         (folder.path / state.name).unlink()
         fail(f"the state did not arrive as {begun.node} has it. Run the same command again")
     return state
+
+
+def _checkpoint(
+    node: Cluster, folder: BackupFolder, begun: BeginBackupResponse
+) -> StoredFile | None:
+    """Fetch what stands for the history before the segments, if some was cut off."""
+    if not begun.HasField("checkpoint"):
+        return None
+    name = begun.checkpoint.name
+    path = folder.partial(name)
+    request = ReadBackupRequest(copy_id=begun.copy_id, file=name)
+    _fetch(node, path, request, begun.checkpoint.size)
+    return folder.finish_file(path, f"{CHECKPOINT_PREFIX}{name}")
 
 
 def _segment(
@@ -164,7 +183,7 @@ def inspect(directory: Path, *, as_json: bool) -> None:
         say_lines(_told(directory, manifest))
 
 
-def verify(directory: Path, *, as_json: bool) -> None:
+def verify(directory: Path, *, as_json: bool) -> Verified:
     """Verify the backup; ends the command if there is a flaw."""
     manifest = _loaded(directory)
     found = verify_backup(directory, manifest)
@@ -173,7 +192,7 @@ def verify(directory: Path, *, as_json: bool) -> None:
             {
                 **_plain(directory, manifest),
                 "records": found.records,
-                "whole": found.whole,
+                "whole": found.whole and found.cut is None,
                 "flaws": list(found.flaws),
             }
         )
@@ -182,10 +201,37 @@ def verify(directory: Path, *, as_json: bool) -> None:
     _refuse_flaws(directory, found)
     if not as_json:
         kind = "the whole history" if found.whole else "not from the first record on"
+        if found.whole and found.cut is not None:
+            kind = f"all behind the checkpoint at {found.cut.index}.{found.cut.ordinal}"
         say(
             f"{directory} is as it was written: {found.records} records ({kind}), and the state "
             f"at index {manifest.index} has the digest {manifest.digest[:16]}"
         )
+    return found
+
+
+def report(find: Callable[[], Target], directory: Path, found: Verified, *, as_json: bool) -> None:
+    """Tell the cluster that a backup was verified which holds all of its history so far."""
+    if not found.whole:
+        fail(
+            f"the backup in {directory} lacks the beginning of the history, so it is not reported: "
+            "retention could delete what nothing else holds. Take one from a node that has it all"
+        )
+    manifest = _loaded(directory)
+    request = a.ReportBackupRequest(
+        cluster_id=manifest.cluster_id,
+        index=manifest.index,
+        recovery_number=manifest.recovery_number,
+    )
+    try:
+        target = find()
+    except NotRunning as error:
+        fail(str(error))
+    with Cluster(target) as cluster:
+        response = cluster.change(request, a.ReportBackupResponse)
+    refuse(response, "the report")
+    if not as_json:
+        say(f"reported: what lies before index {response.index} may be deleted by retention")
 
 
 def _loaded(directory: Path) -> BackupManifest:

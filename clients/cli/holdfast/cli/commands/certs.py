@@ -1,7 +1,7 @@
 """`holdfast certs`: an authority in a directory, and certificates for nodes and clients.
 
-Works on files; asks no cluster. A node and a client take new files while they run, so a renewal
-needs no restart.
+Works on files, but for the last three commands, which ask a cluster. A node and a client take new
+files while they run, so a renewal needs no restart.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import click
 
 from holdfast.cli.ending import fail, print_json
 from holdfast.cli.names import member_name
-from holdfast.cli.options import as_json
+from holdfast.cli.options import as_json, asks_cluster, refuse, show_json, table
 from holdfast.cli.render.speaking import say, say_lines
+from holdfast.cli.render.times import instant
 from holdfast.raft.transport.peer_names import SCHEME, node_uri
 from holdfast.server.security.authority_folder import (
     AuthorityFolder,
@@ -32,17 +33,21 @@ from holdfast.server.security.certificates import (
     certificate_pem,
 )
 from holdfast.server.security.client_port import principal_of
+from holdfast.v1 import admin_pb2 as a
+from holdfast.v1 import events_pb2 as ev
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
 
     from cryptography import x509
 
+    from holdfast.cli.connect import Cluster
     from holdfast.server.security.certificate_facts import Facts
 
 DAYS_MAX: Final = 36_500
 F = TypeVar("F", bound="Callable[..., None]")
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_-][A-Za-z0-9._-]*")
+_FINGERPRINT: Final = re.compile(r"[0-9a-fA-F]{2}(:?[0-9a-fA-F]{2}){31}")
 _NODE, _CLIENT = "node", "client"
 
 _directory = click.option(
@@ -80,7 +85,7 @@ def _refusals() -> Iterator[None]:
 
 @click.group()
 def certs() -> None:
-    """Make an authority; issue, renew and look at certificates."""
+    """Make an authority; issue, renew, look at and revoke certificates."""
 
 
 @certs.command()
@@ -281,3 +286,108 @@ def _made(what: str, folder: Path, certificate: x509.Certificate) -> None:
     """Tell what was made, where it is, and when it ends."""
     facts = facts_of(certificate)
     say(f"made {what} in {folder}, valid until {written(facts.ends)} ({left(facts.ends)})")
+
+
+# --- what a cluster refuses ---
+
+_certificates = click.argument(
+    "certificates", nargs=-1, required=True, metavar="FINGERPRINT|FILE..."
+)
+
+
+@certs.command()
+@_certificates
+@click.option("--reason", default="", help="Why, for people: it is shown to whoever is refused.")
+@as_json
+@asks_cluster
+def revoke(cluster: Cluster, certificates: tuple[str, ...], reason: str, *, as_json: bool) -> None:
+    """Have every node refuse certificates, and end what is open with them.
+
+    Each is the certificate's file, or its SHA-256 as `holdfast certs inspect` shows it. By the file
+    it is known when it expires, so that the revocation is forgotten after that. If a node's or your
+    own is to be revoked, renew it first.
+    """
+    given = [_revocation(each, reason) for each in certificates]
+    _alter(cluster, a.AlterRevocationsRequest(revoked=given), as_json=as_json)
+    if not as_json:
+        for each in given:
+            say(f"revoked: {_told(each)}")
+
+
+@certs.command()
+@_certificates
+@as_json
+@asks_cluster
+def unrevoke(cluster: Cluster, certificates: tuple[str, ...], *, as_json: bool) -> None:
+    """Have the nodes accept certificates again that were revoked by mistake."""
+    lifted = [_revocation(each, "").fingerprint for each in certificates]
+    known = {each.fingerprint for each in _revocations(cluster).revocations}
+    if unknown := [each for each in lifted if each not in known]:
+        fail(f"{unknown[0]} is not revoked. `holdfast certs revoked` shows what is")
+    _alter(cluster, a.AlterRevocationsRequest(lifted=lifted), as_json=as_json)
+    if not as_json:
+        for fingerprint in lifted:
+            say(f"accepted again: {fingerprint}")
+
+
+@certs.command()
+@as_json
+@asks_cluster
+def revoked(cluster: Cluster, *, as_json: bool) -> None:
+    """Show the certificates that the cluster refuses."""
+    response = _revocations(cluster)
+    if as_json:
+        show_json(response)
+        return
+    table(
+        ("FINGERPRINT", "PRINCIPAL", "EXPIRES", "REASON"), map(_revoked_row, response.revocations)
+    )
+
+
+def _revocations(cluster: Cluster) -> a.DescribeRevocationsResponse:
+    response = cluster.call(a.DescribeRevocationsRequest(), a.DescribeRevocationsResponse)
+    refuse(response, "the revoked certificates")
+    return response
+
+
+def _alter(cluster: Cluster, request: a.AlterRevocationsRequest, *, as_json: bool) -> None:
+    response = cluster.change(request, a.AlterRevocationsResponse)
+    if as_json:
+        show_json(response)
+    refuse(response, "the revoked certificates")
+
+
+def _revoked_row(each: ev.Revocation) -> Sequence[object]:
+    expires = instant(each.expires_ms) if each.expires_ms else "-"
+    return (each.fingerprint, each.principal or "-", expires, each.reason or "-")
+
+
+def _told(each: ev.Revocation) -> str:
+    return f"{each.fingerprint} of {each.principal}" if each.principal else each.fingerprint
+
+
+def _revocation(given: str, reason: str) -> ev.Revocation:
+    """Read what a fingerprint or a file says of a certificate; the first one of a file is meant."""
+    if _FINGERPRINT.fullmatch(given):
+        return ev.Revocation(fingerprint=given.replace(":", "").lower(), reason=reason)
+    try:
+        (certificate, *_) = certificates_in(Path(given).read_bytes())
+    except OSError as error:
+        fail(
+            f"{given} is no fingerprint (64 digits 0-9 and a-f), and cannot be read as a file: "
+            f"{error.strerror}"
+        )
+    except ValueError as error:
+        fail(f"{given} has no certificate that can be revoked: {error}")
+    facts = facts_of(certificate)
+    if facts.kind == "authority":
+        fail(
+            f"{given} is an authority's certificate. To trust nothing more that it has signed, "
+            "replace it: `holdfast certs authority next`"
+        )
+    return ev.Revocation(
+        fingerprint=facts.fingerprint,
+        principal=principal_of(certificate_pem(certificate)),
+        expires_ms=int(facts.ends.timestamp() * 1000),
+        reason=reason,
+    )

@@ -95,7 +95,7 @@ def export(node_dir: Path, out: Path) -> None:
 
     `holdfast replay` and `holdfast log verify` find it in the folder `tail` beside `segments`.
     """
-    from holdfast.cli.commands import stopped_log  # noqa: PLC0415 - needs the [server] extra
+    from holdfast.cli.offline import stopped_log  # noqa: PLC0415 - needs the [server] extra
 
     stopped_log.export(node_dir, out)
 
@@ -109,6 +109,6 @@ def verify(folders: tuple[Path, ...], *, as_json: bool) -> None:
     A directory may also be a copy of a node's segments alone. What the events mean is checked by
     `holdfast replay verify`.
     """
-    from holdfast.cli.commands import stopped_log  # noqa: PLC0415 - needs the [server] extra
+    from holdfast.cli.offline import stopped_log  # noqa: PLC0415 - needs the [server] extra
 
     stopped_log.verify(folders, as_json=as_json)

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from holdfast.cli.commands.backup_restore import nodes_and_directories
 from holdfast.cli.ending import fail
+from holdfast.cli.offline.backup_restore import nodes_and_directories
 from holdfast.cli.render.speaking import say, say_lines
 from holdfast.runtime.backup.survivor import Owner, Recovered
 from holdfast.runtime.backup.survivor import recover as recover_from

@@ -263,8 +263,9 @@ class LocalCluster:
         nodes = tuple(self._entry(config) for config in configs)
         tls = self._client_tls()
         entry = cluster_file.TlsEntry(str(tls.ca), str(tls.certificate), str(tls.key))
+        http = {each.name: str(each.http_address) for each in configs if each.http_address}
         content = cluster_file.ClusterFile(
-            configs[0].cluster_id, nodes, entry if configs[0].tls else None
+            configs[0].cluster_id, nodes, entry if configs[0].tls else None, http
         )
         self._announced = True
         cluster_file.write(self._directory / cluster_file.NAME, content)
@@ -280,7 +281,6 @@ class LocalCluster:
             str(config.peer_address),
             self._processes[config.name].pid,
             str(self._directory / config.name),
-            str(config.http_address or ""),
         )
 
     def _watch(self) -> None:

@@ -15,7 +15,7 @@ import grpc
 import grpc.aio
 
 from holdfast.client._rpc import connect_errors
-from holdfast.client._rpc.channel import Tls, check_kind, open_channel
+from holdfast.client._rpc.channel import Stubs, Tls, check_kind, open_channel
 from holdfast.client._rpc.clock import boot_ms, left_ms
 from holdfast.client._rpc.connect_errors import IN_CODE
 from holdfast.client._rpc.connection_age import FileWatch, OldChannels, watch_connection
@@ -33,17 +33,14 @@ from holdfast.client._rpc.retries import Retries, request_id_of
 from holdfast.client._rpc.session_stream import NotServed, SessionStreams
 from holdfast.client._rpc.status import CLIENT_ID_KEY, LEADER_KEY, classify, texts_in
 from holdfast.client._rpc.tls_files import check_files
+from holdfast.client._rpc.token_source import Shown, TokenUnusable
 from holdfast.client._session.session_io import Failure, FailureKind
 from holdfast.client._text import readable
 from holdfast.client._translate.acknowledged import acknowledged
 from holdfast.client.errors import HoldfastError, OutcomeUnknown, Unavailable
 from holdfast.v1 import group_pb2
-from holdfast.v1.admin_pb2_grpc import AdminServiceStub
-from holdfast.v1.backup_pb2_grpc import BackupServiceStub
 from holdfast.v1.errors_pb2 import ErrorCode
 from holdfast.v1.group_pb2_grpc import GroupServiceStub
-from holdfast.v1.log_pb2_grpc import LogServiceStub
-from holdfast.v1.offset_pb2_grpc import OffsetServiceStub
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -59,10 +56,8 @@ CALL_TIMEOUT_MS = 30_000
 END_GRACE_MS = 500
 _CONNECT_TIMEOUT_MS = 5_000
 _WORDS_HOLD_MS = 5_000
-"""How long a cause is reported to attempts without time to find one, as the last one of a call.
-If the cause persists, gRPC tries and fails several times within it."""
+"""So long a cause is told to attempts too short to find it: one that lasts is met again within."""
 _READY = grpc.ChannelConnectivity.READY
-_SUFFIX = "Request"
 _INDEX_BITS = 48
 """Bits of a fencing token below the cluster's recovery number (S13)."""
 _EARLIER = (
@@ -70,7 +65,6 @@ _EARLIER = (
     "and start it with --rebuild on an empty directory."
 )
 
-_STUBS = (GroupServiceStub, AdminServiceStub, OffsetServiceStub, LogServiceStub, BackupServiceStub)
 _ELSEWHERE = frozenset(
     {ErrorCode.ERROR_CODE_NOT_COORDINATOR, ErrorCode.ERROR_CODE_COORDINATOR_NOT_AVAILABLE}
 )
@@ -109,14 +103,15 @@ class Caller:
         if isinstance(credentials, Tls):
             check_files(credentials)
         self.ids = RequestIds()
-        self.metadata = () if client_id is None else ((CLIENT_ID_KEY, client_id),)
+        token = credentials.token if isinstance(credentials, Tls) else None
+        self.shown = Shown(() if client_id is None else ((CLIENT_ID_KEY, client_id),), token)
         self._connect_timeout_ms = connect_timeout_ms
         self._answered_max = answered_max
         self._credentials, self._wording = credentials, wording
         self._process = this_process()
         self._on_acknowledged = on_acknowledged
         self.connectivity = ConnectivityLog()
-        self._discovery = Discovery(self.endpoints, self.channel, self.metadata)
+        self._discovery = Discovery(self.endpoints, self.channel, self.shown)
         self._sessions = SessionStreams(self._open_session) if on_streams else None
         self._closed = False
         self.on_connection_ages: Callable[[str], None] = lambda _: None
@@ -131,7 +126,7 @@ class Caller:
         """Where the last attempt to connect has failed."""
         self._refused: set[str] = set()
         """Where a call was refused that another node may answer, since the last answer."""
-        self._stubs: dict[str, tuple[object, ...]] = {}
+        self._stubs: dict[str, Stubs] = {}
         self.failures: dict[str, str] = {}
         """Why each node served no call, in short, since one was served."""
 
@@ -154,6 +149,7 @@ class Caller:
             watch.cancel()
         if self._files is not None:
             self._files.stop()
+        self.shown.stop()
         channels = list(self._channels.values())
         self._channels.clear()
         self._stubs.clear()
@@ -174,8 +170,14 @@ class Caller:
             self._watches[address] = asyncio.create_task(watch)
             if self._files is not None:
                 self._files.start(self._renew_channels)
-            self._stubs[address] = tuple(stub(channel) for stub in _STUBS)
+            self.shown.start(self._leave_streams)
+            self._stubs[address] = Stubs(channel)
         return self._channels[address]
+
+    def _leave_streams(self) -> None:
+        """Have further calls go on new streams, which show the new token."""
+        for address in self._channels:
+            self._connection_ages(address)
 
     def _connection_ages(self, address: str) -> None:
         if self._sessions is not None:
@@ -200,9 +202,10 @@ class Caller:
         if self._closed:
             raise Unavailable("The connection was closed; end its members and calls before it.")
         try:
+            await self.shown.ready()
             channel = self.channel(address)
-        except (OSError, ValueError) as error:  # files that are being replaced: try again
-            self._words[address] = f"the files of credentials cannot be used: {error}", boot_ms()
+        except (OSError, ValueError, TokenUnusable) as error:  # files that are being replaced
+            self._words[address] = f"the credentials cannot be used: {error}", boot_ms()
             return False
         try:
             async with asyncio.timeout(timeout_ms / 1000):
@@ -265,25 +268,25 @@ class Caller:
     async def ask_each(
         self, request: Message, answer: type[AnswerT], *, timeout_ms: int
     ) -> dict[str, AnswerT | HoldfastError]:
-        """Ask each given node for its own answer; return the answer or the error of each.
-
-        All are asked at once, and each once.
-        """
-        asked = [self._own_answer(each, request, timeout_ms) for each in self.endpoints.given]
+        """Ask each given node once, all at the same time; return the answer or error of each."""
+        asked = [
+            self.ask_one(each, request, timeout_ms=timeout_ms) for each in self.endpoints.given
+        ]
         found = await asyncio.gather(*asked)
         for each in found:
             if not isinstance(each, answer | HoldfastError):
                 raise TypeError(f"{type(request).__name__} is not answered by {answer}.")
         return dict(zip(self.endpoints.given, found, strict=True))
 
-    async def _own_answer(self, address: str, request: Message, timeout_ms: int) -> Any:  # noqa: ANN401 - the answer, or an error
+    async def ask_one(self, address: str, request: Message, *, timeout_ms: int) -> Any:  # noqa: ANN401 - the answer, or an error
+        """Ask a node, given or not, for its own answer, once; return that or its error."""
         started = boot_ms()
         if not await self.connect(address, timeout_ms):
             return self.not_connected(address).error
         timeout_s = left_ms(started + timeout_ms) / 1000
         try:
             return await self._method(address, request)(
-                request, timeout=timeout_s, metadata=self.metadata
+                request, timeout=timeout_s, metadata=self.shown.metadata
             )
         except grpc.aio.AioRpcError as error:
             return self.call_failed(address, error, request).error
@@ -326,13 +329,15 @@ class Caller:
                 return await self._sessions.ask(address, request, timeout_s, on_sent), ()
             except NotServed:
                 _LOGGER.debug("%s has no Session stream for this call: it goes unary", address)
-        call = self._method(address, request)(request, timeout=timeout_s, metadata=self.metadata)
+        call = self._method(address, request)(
+            request, timeout=timeout_s, metadata=self.shown.metadata
+        )
         if on_sent is not None:
             on_sent()
         return await call, await call.trailing_metadata()
 
     def _open_session(self, address: str) -> Any:  # noqa: ANN401 - grpc.aio's call is untyped
-        return GroupServiceStub(self.channel(address)).Session(metadata=self.metadata)
+        return GroupServiceStub(self.channel(address)).Session(metadata=self.shown.metadata)
 
     def read_answer(
         self,
@@ -399,6 +404,8 @@ class Caller:
             if not self._refused.issuperset(self.endpoints.addresses):
                 delay = self.endpoints.failed(address)
                 return self._retry(address, Unavailable(str(failed.error)), delay)
+        if failed.again is not None and self.shown.refused():
+            return self._retry(address, failed.again, self.endpoints.failed(address, move=False))
         if failed.kind is not FailureKind.RETRY:
             return Failure(failed.kind, failed.error)
         if failed.leader:  # daily life: another node leads now
@@ -440,9 +447,4 @@ class Caller:
         return Failure(FailureKind.RETRY, error, delay_ms)
 
     def _method(self, address: str, request: Message) -> Any:  # noqa: ANN401 - of all services
-        name = type(request).__name__.removesuffix(_SUFFIX)
-        for stub in self._stubs[address]:
-            method = getattr(stub, name, None)
-            if method is not None:
-                return method
-        raise TypeError(f"No service has a method for {type(request).__name__}.")
+        return self._stubs[address].method(request)

@@ -1,19 +1,28 @@
-"""Channels: the options that we set on purpose, and TLS from files.
+"""Channels: the options that we set on purpose, TLS from files, and the services behind them.
 
-Knows grpc and nothing of the protocol.
+Knows grpc, and of the protocol the names of its calls.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import grpc
 import grpc.aio
 
+from holdfast.v1.admin_pb2_grpc import AdminServiceStub
+from holdfast.v1.backup_pb2_grpc import BackupServiceStub
+from holdfast.v1.group_pb2_grpc import GroupServiceStub
+from holdfast.v1.log_pb2_grpc import LogServiceStub
+from holdfast.v1.offset_pb2_grpc import OffsetServiceStub
+
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from os import PathLike
+
+    from google.protobuf.message import Message
 
 MESSAGE_BYTES_MAX = 65 << 20
 """The longest message that the settings allow (S7): `log.entry_bytes_max` may be 64 MiB, and a
@@ -42,11 +51,15 @@ OPTIONS: tuple[tuple[str, int], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Tls:
-    """Files for mutual TLS, in PEM. `certificate` and `key` together, or neither."""
+    """Files for TLS, in PEM; and how a node knows us: by `certificate` and `key`, or by `token`."""
 
     ca: str | PathLike[str]
     certificate: str | PathLike[str] | None = None
     key: str | PathLike[str] | None = None
+    token: str | PathLike[str] | Callable[[], str] | None = None
+    """A file that holds a bearer token, or a function that returns one and may block; for a node's
+    `tokens.address`. The file is read every few seconds, and the function called before the token
+    ends."""
 
     def credentials(self) -> grpc.ChannelCredentials:
         """Read the files. Raises OSError when one cannot be read, ValueError on half a pair."""
@@ -81,3 +94,23 @@ def open_channel(address: str, credentials: Credentials) -> grpc.aio.Channel:
     if isinstance(credentials, Tls):
         credentials = credentials.credentials()
     return grpc.aio.secure_channel(address, credentials, options=OPTIONS)
+
+
+_SUFFIX = "Request"
+_STUBS = (GroupServiceStub, AdminServiceStub, OffsetServiceStub, LogServiceStub, BackupServiceStub)
+
+
+class Stubs:
+    """All services of one node."""
+
+    def __init__(self, channel: grpc.aio.Channel) -> None:
+        self._all = tuple(stub(channel) for stub in _STUBS)
+
+    def method(self, request: Message) -> Any:  # noqa: ANN401 - of all services
+        """Return what makes the call of this request. Raises TypeError if there is no such call."""
+        name = type(request).__name__.removesuffix(_SUFFIX)
+        for stub in self._all:
+            method = getattr(stub, name, None)
+            if method is not None:
+                return method
+        raise TypeError(f"No service has a method for {type(request).__name__}.")

@@ -91,6 +91,11 @@ def _closed(credentials: Credentials, wording: Wording) -> str:
         )
     if isinstance(credentials, Tls) and (flaw := flaw_of(credentials)):
         return f"it closed the connection: {flaw}{wording.files}"
+    if isinstance(credentials, Tls) and credentials.token is not None:
+        return (
+            "it closed the connection, as a port does that asks for certificates; a token is for "
+            f"the port at the node's tokens.address{_BUSY}"
+        )
     ours = credentials.certificate if isinstance(credentials, Tls) else None
     return (
         "it closed the connection, as a node does that refuses our certificate"

@@ -107,9 +107,9 @@ class FileWatch:
         self._judged = seen
         try:
             check_files(self._tls)
-            problem = date_flaw(self._tls)
+            problem, told = date_flaw(self._tls), _described(self._tls)
         except (OSError, ValueError) as error:
-            problem = str(error)
+            problem, told = str(error), ""
         if problem:
             _LOGGER.warning(
                 "The files of credentials have changed and cannot be used: %s. Connections that "
@@ -117,7 +117,7 @@ class FileWatch:
                 problem.removesuffix("."),
             )
         else:
-            _LOGGER.info("New connections use new credentials: %s.", _described(self._tls))
+            _LOGGER.info("New connections use new credentials: %s.", told)
         return not problem
 
     def _seen(self) -> tuple[tuple[int, int, int], ...]:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.client._rpc.endpoints import Endpoints
+    from holdfast.client._rpc.token_source import Shown
 
 _LOGGER = logging.getLogger("holdfast.client")
 _TIMEOUT_S: Final = 5.0
@@ -42,11 +43,11 @@ class Discovery:
         self,
         endpoints: Endpoints,
         channel: Callable[[str], grpc.aio.Channel],
-        metadata: tuple[tuple[str, str], ...],
+        shown: Shown,
     ) -> None:
         self._endpoints = endpoints
         self._channel = channel
-        self._metadata = metadata
+        self._shown = shown
         self._asked = ""
         self._asking: asyncio.Task[None] | None = None
 
@@ -71,7 +72,7 @@ class Discovery:
             answer = await stub.DescribeCluster(
                 admin_pb2.DescribeClusterRequest(),
                 timeout=_TIMEOUT_S,
-                metadata=self._metadata,
+                metadata=self._shown.metadata,
             )
         except grpc.aio.AioRpcError as error:
             if error.code() in _PASSING:

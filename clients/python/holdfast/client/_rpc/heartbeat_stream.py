@@ -131,7 +131,7 @@ class HeartbeatStream:
             # While the older stream serves, this attempt concerns nobody: the next one may succeed.
             return None if self._call is not None else self._caller.not_connected(address)
         stub = GroupServiceStub(self._caller.channel(address))
-        call = stub.HeartbeatStream(metadata=self._caller.metadata)
+        call = stub.HeartbeatStream(metadata=self._caller.shown.metadata)
         if self._call is not None and self._reader is not None:
             self._retire(self._call, self._reader)
         self._call, self._address, self._moving = call, address, False

@@ -42,7 +42,7 @@ async def resumed(
         else:
             method = begin(caller.channel(address))
             try:
-                async for message in method(request, metadata=caller.metadata):
+                async for message in method(request, metadata=caller.shown.metadata):
                     caller.succeeded(address)
                     retries.begin()
                     yield message

@@ -338,4 +338,8 @@ def _not_sent(error: Exception) -> Exception:
     """Make the error of a call that never left, of what ended its stream."""
     if not isinstance(error, grpc.aio.AioRpcError):
         return error
-    return _error(error.code(), readable(error.details() or "the stream ended"), NOT_APPLIED)
+    trailing = grpc.aio.Metadata((OUTCOME_KEY, NOT_APPLIED))
+    if again := texts_in(error.trailing_metadata() or ()).get(RETRY_KEY):
+        trailing.add(RETRY_KEY, again)
+    text = readable(error.details() or "the stream ended")
+    return grpc.aio.AioRpcError(error.code(), grpc.aio.Metadata(), trailing, details=text)

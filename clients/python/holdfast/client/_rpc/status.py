@@ -72,6 +72,8 @@ class FailedCall:
     move: bool
     """Whether another node may answer instead."""
     leader: str | None
+    again: HoldfastError | None = None
+    """Its meaning for a caller with a token, which may show a newer one, or the same one later."""
 
 
 def texts_in(metadata: Iterable[tuple[str, str | bytes]]) -> dict[str, str]:
@@ -97,7 +99,7 @@ def classify(
     outcome = trailing.get(OUTCOME_KEY)
     fatal = _fatal(code, text, outcome, request_id)
     if outcome == NOT_APPLIED and trailing.get(RETRY_KEY) == "no":
-        fatal = InvalidArgument(text)  # the same call would end so again
+        fatal = fatal if isinstance(fatal, Forbidden) else InvalidArgument(text)
     said = readable(details) if outcome else ""
     if fatal is not None:
         fatal.details = said
@@ -106,15 +108,26 @@ def classify(
         # A node's own words that this call is not served there, or that it does not hold the
         # events that are asked for: another one may.
         move = code in _ELSEWHERE and outcome == NOT_APPLIED
-        return FailedCall(FailureKind.FATAL, fatal, move=move, leader=leader)
+        is_stale = code is StatusCode.UNAUTHENTICATED and trailing.get(RETRY_KEY) != "no"
+        again = _passing(code, text, outcome, request_id) if outcome and is_stale else None
+        return FailedCall(FailureKind.FATAL, fatal, move=move, leader=leader, again=again)
+    error = _passing(code, text, outcome, request_id)
+    error.details = said
+    kind = FailureKind.SUPERSEDED if code is StatusCode.ABORTED else FailureKind.RETRY
+    return FailedCall(kind, error, move=code in _MOVES, leader=leader)
+
+
+def _passing(
+    code: StatusCode, text: str, outcome: str | None, request_id: str
+) -> Unavailable | OutcomeUnknown:
+    """Make the error of a call that may be answered another time."""
     error = (
         Unavailable(text)
         if outcome == NOT_APPLIED
         else OutcomeUnknown(text, request_id=request_id or None)
     )
-    error.details, error.answered = said, code in _ANSWERS
-    kind = FailureKind.SUPERSEDED if code is StatusCode.ABORTED else FailureKind.RETRY
-    return FailedCall(kind, error, move=code in _MOVES, leader=leader)
+    error.answered = code in _ANSWERS
+    return error
 
 
 def _fatal(

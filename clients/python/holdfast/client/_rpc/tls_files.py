@@ -13,6 +13,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from holdfast.client._rpc.token_source import TokenUnusable, read
+
 if TYPE_CHECKING:
     from os import PathLike
 
@@ -37,8 +39,24 @@ def check_files(tls: Tls) -> None:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.set_ciphers("DEFAULT@SECLEVEL=0")  # whether a key is strong enough is gRPC's decision
     _check_authority(context, tls.ca)
+    if tls.token is not None:
+        _check_token(tls)
     if tls.certificate is not None and tls.key is not None:
         _check_pair(context, tls.certificate, tls.key)
+
+
+def _check_token(tls: Tls) -> None:
+    """Raise ValueError for a file that holds no token; a function is called when it is needed."""
+    if tls.certificate is not None:
+        raise ValueError(
+            "credentials: give a certificate and its key, for a node's client_address, or a token, "
+            "for its tokens.address; not both."
+        )
+    if tls.token is not None and not callable(tls.token):
+        try:
+            read(tls.token)
+        except TokenUnusable as error:
+            raise ValueError(f"credentials: {error}.") from error
 
 
 def _check_authority(context: ssl.SSLContext, ca: str | PathLike[str]) -> None:

@@ -15,6 +15,7 @@ from holdfast.storage.codec.event_codec import CodecError
 from holdfast.storage.directory.check import STATE_FOLDER
 from holdfast.storage.directory.data_directory import SEGMENTS_FOLDER
 from holdfast.storage.errors import StorageError
+from holdfast.storage.segments.held_log import held_log
 from holdfast.storage.segments.log_check import NodeLog, check_node, compare
 from holdfast.storage.segments.segment_writer import write_segment
 from holdfast.storage.segments.segments import segment_name, segments_in
@@ -64,7 +65,9 @@ def _checked(folder: Path) -> NodeLog:
     rest = _unsealed(folder).rows if whole else []
     try:
         tail = [] if whole else segments_in(segments.parent / "tail")
-        return check_node(str(folder), [*segments_in(segments), *tail], rest)
+        held = held_log(str(folder), segments)
+        log = check_node(str(folder), [*held.segments, *tail], rest, held.start)
+        return log._replace(flaws=[*held.flaws, *log.flaws])
     except OSError as error:  # around a data directory: a folder such as lost+found
         next_step = _hint(folder) or ". Run this as a user who may read it"
         fail(f"cannot read {error.filename or folder}: {error.strerror or error}{next_step}")
@@ -94,7 +97,8 @@ def _plain(each: NodeLog) -> dict[str, Any]:
         "records": len(each.hashes),
         "first": places[0] if places else None,
         "last": places[1] if places else None,
-        "whole": each.whole,
+        "whole": each.whole and each.cut is None,
+        "checkpoint": {"index": each.cut.index, "ordinal": each.cut.ordinal} if each.cut else None,
         "flaws": len(each.flaws),
     }
 
@@ -104,6 +108,8 @@ def _summary(each: NodeLog, folder: Path) -> str:
         return f"{each.node}: no records{_hint(folder)}"
     first, last = min(each.hashes), max(each.hashes)
     kind = "the whole log" if each.whole else "not from the first record on"
+    if each.whole and each.cut is not None:
+        kind = f"all behind the checkpoint at {each.cut.index}.{each.cut.ordinal}"
     return (
         f"{each.node}: {len(each.hashes)} records from {first.index}.{first.ordinal} to "
         f"{last.index}.{last.ordinal} ({kind}), {len(each.flaws)} flaws"

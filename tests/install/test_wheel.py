@@ -16,13 +16,15 @@ from tidy.repository import ROOT, import_roots
 
 # grpcio and protobuf with their own requirements: all that `pip install holdfast` brings.
 LIGHT = ["grpc", "google", "typing_extensions"]
+DESCRIBES = "deploy/pypi/describe.py"
 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Build the wheel from a copy, so that nothing is left behind in the tree."""
     copy, out = tmp_path_factory.mktemp("tree"), tmp_path_factory.mktemp("wheel")
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
+    (copy / DESCRIBES).parent.mkdir(parents=True)
+    for name in ("pyproject.toml", "README.md", "LICENSE", DESCRIBES):
         shutil.copy(ROOT / name, copy / name)
     for place in import_roots(ROOT):
         shutil.copytree(ROOT / place / "holdfast", copy / place / "holdfast")

@@ -30,6 +30,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if folder in MARKED_FOLDERS:
             item.add_marker(MARKED_FOLDERS[folder])
         needs = item.get_closest_marker("source")
+        if needs and not needs.args:
+            raise pytest.UsageError(f"{item.nodeid}: the mark `source` lacks its reason, a text")
         if needs and config.getoption("--compiled"):
             why = f"{item.name} needs the source: {needs.args[0]}"  # listed at the end, by name
             item.add_marker(pytest.mark.skip(reason=why))

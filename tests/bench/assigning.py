@@ -37,7 +37,7 @@ MEMBERS: Final = 1_000
 PARTITIONS: Final = 10_000
 TOPICS: Final = tuple(f"topic-{number}" for number in range(100))
 WANTED: Final = 20
-GOAL: Final = most(1.0)
+GOAL: Final = most(0.3)
 
 
 def members_of(count: int, owned: Assignment, *, mixed: bool) -> list[MemberSubscription]:

@@ -151,7 +151,7 @@ async def _members_calls(
 
 async def _restarts(bench: Bench, server: Bare, members: Members) -> None:
     """As many as `rolling` has members, as often."""
-    count, seconds, talk = bench.sizes.scale_up_members, list[float](), server.talk
+    count, seconds, talk = bench.sizes.restarted_members, list[float](), server.talk
     lines = [talk.line(talk.leader.address) for _ in range(count)]
     await asyncio.gather(*(line.channel.channel_ready() for line in lines))
     watch = Watch(server)

@@ -116,8 +116,18 @@ class Members:
 
     async def replace_on(self, ask: Ask, number: int) -> None:
         """As `replace`, by calls of another way."""
-        self._replaced(number, _joined(await ask(self._join(number))))
-        _synced(await ask(self._sync(number)))
+        self._replaced(number, await self.join_on(ask, number))
+        await self.sync_on(ask, number)
+
+    async def join_on(self, ask: Ask, number: int, member_id: str = "") -> g.JoinGroupResponse:
+        """As `join`, by calls of another way."""
+        return _joined(await ask(self._join(number, member_id)))
+
+    async def sync_on(
+        self, ask: Ask, number: int, assignments: Sequence[g.SyncGroupRequestAssignment] = ()
+    ) -> g.SyncGroupResponse:
+        """As `sync`, by calls of another way."""
+        return _synced(await ask(self._sync(number, assignments)))
 
     def _replaced(self, number: int, joined: g.JoinGroupResponse) -> None:
         self.ids[number] = joined.member_id

@@ -1,29 +1,60 @@
-"""Rows about groups in motion: one more member, and a rolling restart."""
+"""Rows about groups in motion: one more member, and a rolling restart.
+
+A member holds a connection of its own. Who is to rejoin is told on its heartbeat stream, and then
+calls: unary, or on a Session stream, as `holdfast.client` does where the nodes have it.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import reduce
 from operator import add
+from typing import Any
 
 from bench.figures import Figure, median, most
-from bench.group import Members, assignment_of
+from bench.group import Ask, Members, assignment_of
 from bench.rig import Bench, Running, Watch
+from bench.sessions import sessions
 from bench.shapes import Shape
 from bench.spent import Spent
 from bench.talk import REBALANCING, Line, Talk, read
 from holdfast.v1 import group_pb2 as g
 
-CONNECTIONS = 100
+_GOALS_S = {100: 0.1, 1_000: 0.6}
+"""By how many members there were before: how long one more may take."""
+
+
+Ways = Callable[[Sequence[Line]], contextlib.AbstractAsyncContextManager[list[Ask]]]
+"""How the members of these connections call, one for each."""
+
+
+@contextlib.asynccontextmanager
+async def _unary(lines: Sequence[Line]) -> AsyncIterator[list[Ask]]:
+    yield [_asking(line) for line in lines]
+
+
+def _asking(line: Line) -> Ask:
+    async def ask(request: Any) -> Any:  # noqa: ANN401 - of any kind
+        is_join = isinstance(request, g.JoinGroupRequest)
+        return await (line.group.JoinGroup if is_join else line.group.SyncGroup)(request)
+
+    return ask
+
+
+@contextlib.asynccontextmanager
+async def _on_sessions(lines: Sequence[Line]) -> AsyncIterator[list[Ask]]:
+    async with sessions(lines) as streams:
+        yield [stream.ask for stream in streams]
 
 
 class _Alert:
     """Members that hold a stream each and rejoin at once when they are told to."""
 
-    def __init__(self, members: Members, lines: Sequence[Line]) -> None:
-        self._members, self._lines = members, lines
+    def __init__(self, members: Members, lines: Sequence[Line], asks: Sequence[Ask]) -> None:
+        self._members, self._asks = members, asks
         self._calls = [line.group.HeartbeatStream() for line in lines[: members.count]]
 
     async def begin(self, number: int) -> None:
@@ -36,7 +67,7 @@ class _Alert:
         """Wait for the push, rejoin, sync."""
         while not self._is_called(await read(self._calls[number])):
             pass
-        await rejoin(self._members, self._lines[number], number)
+        await rejoin(self._members, self._asks[number], number)
 
     def _is_called(self, message: g.HeartbeatBatchResponse) -> bool:
         return any(push.error_code == REBALANCING for push in message.pushes)
@@ -47,9 +78,9 @@ class _Alert:
             await call.done_writing()
 
 
-async def rejoin(members: Members, line: Line, number: int) -> None:
+async def rejoin(members: Members, ask: Ask, number: int) -> None:
     """Join the round that is open and sync; the group leader assigns."""
-    joined = await members.join(line, number, members.ids[number])
+    joined = await members.join_on(ask, number, members.ids[number])
     members.ids[number] = joined.member_id
     members.generation = joined.generation_id
     assigned = []
@@ -58,39 +89,50 @@ async def rejoin(members: Members, line: Line, number: int) -> None:
             g.SyncGroupRequestAssignment(member_id=member.member_id, assignment=assignment_of(at))
             for at, member in enumerate(joined.members)
         ]
-    await members.sync(line, number, assigned)
+    await members.sync_on(ask, number, assigned)
 
 
 async def scale_up(bench: Bench) -> None:
     """One more member: until all have the new assignment, told by push."""
-    count, spent = bench.sizes.scale_up_members, list[Spent]()
     async with bench.cluster("scale-up") as running:
-        for attempt in range(bench.sizes.scale_ups):
-            spent.append(await _one_more(running, f"growing-{attempt}", count))
-            bench.say(f"scale-up {attempt + 1}: {spent[-1].seconds:.3f} s")
+        for count in bench.sizes.growing:
+            what = f"one more member: until all {count} have the new assignment"
+            await _scale_up_from(bench, running, count, what, _unary)
+            what = f"{what}, Session"
+            part = _scale_up_from(bench, running, count, what, _on_sessions)
+            await bench.attempt("scale-up", what, part)
+
+
+async def _scale_up_from(bench: Bench, running: Running, count: int, what: str, ways: Ways) -> None:
+    """One more in group after group of so many members."""
+    spent = list[Spent]()
+    is_session = ways is _on_sessions
+    for attempt in range(bench.sizes.scale_ups):
+        group = f"growing-{count}-{is_session}-{attempt}"
+        spent.append(await _one_more(running, group, count, ways))
+        bench.say(f"scale-up of {count}, {attempt + 1}: {spent[-1].seconds:.3f} s")
     seconds = [each.seconds for each in spent]
-    what = f"one more member: until all {count} have the new assignment"
     more: dict[str, object] = {"all_s": seconds, "worst_s": max(seconds)}
     cost = reduce(add, spent).cost(len(spent) * (count + 1))
     bench.add(
         Figure(
-            "scale-up", what, median(seconds), "s", most(0.2),
-            cost=cost, more=more, shape=Shape.PAIRS,
+            "scale-up", what, median(seconds), "s", most(_GOALS_S[count]) if is_session else None,
+            cost=cost, more=more, shape=Shape.SESSION_PAIRS if is_session else Shape.PAIRS,
         )
     )  # fmt: skip
 
 
-async def _one_more(running: Running, group_id: str, count: int) -> Spent:
+async def _one_more(running: Running, group_id: str, count: int, ways: Ways) -> Spent:
     """What passed and was used from the new member's join to the last member's assignment."""
     members = Members(group_id, count)
-    async with running.talk.lines(count + 1) as lines:
+    async with running.talk.lines(count + 1) as lines, ways(lines) as asks:
         await members.form(lines)
-        alert = _Alert(members, lines)
+        alert = _Alert(members, lines, asks)
         await asyncio.gather(*(alert.begin(number) for number in range(count)))
         following = [asyncio.create_task(alert.follow(number)) for number in range(count)]
         members.ids.append("")
         watch = Watch(running)
-        await asyncio.gather(rejoin(members, lines[count], count), *following)
+        await asyncio.gather(rejoin(members, asks[count], count), *following)
         spent = watch.spent()
         await alert.end()
     return spent
@@ -98,7 +140,7 @@ async def _one_more(running: Running, group_id: str, count: int) -> Spent:
 
 async def rolling(bench: Bench) -> None:
     """A rolling restart of a group of static members: each one's process is replaced by another."""
-    count, seconds = bench.sizes.scale_up_members, []
+    count, seconds = bench.sizes.restarted_members, []
     members = Members("rolling", count)
     async with bench.cluster("rolling") as running:
         async with running.talk.lines(bench.sizes.connections) as lines:

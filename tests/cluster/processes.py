@@ -1,4 +1,4 @@
-"""Real nodes in real processes, on 127.0.0.1 and free ports; each ends with its test.
+"""Real nodes in real processes, on 127.0.0.1; each ends with its test.
 
 Everything goes through the public commands and what they leave behind: `cluster.json`, the nodes'
 files and logs, and gRPC. Processes stay in the tests' process group, so that whatever ends the
@@ -14,17 +14,21 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import grpc
+from click.testing import CliRunner
 from grpc_health.v1 import health_pb2_grpc
 from grpc_health.v1.health_pb2 import HealthCheckRequest, HealthCheckResponse
 
+from cluster import ports
 from harness.children import environment
 from harness.poll import until
+from holdfast.cli.main import main
 from holdfast.client import Tls
 from holdfast.v1.admin_pb2 import (
     CreatableTopic,
@@ -36,7 +40,7 @@ from holdfast.v1.admin_pb2_grpc import AdminServiceStub
 from holdfast.v1.errors_pb2 import ERROR_CODE_NONE
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
 PATIENCE_SECONDS = 60.0
 """How long a test waits for what must come about; far more than it ever takes."""
@@ -59,9 +63,29 @@ def holdfast(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def refused(*arguments: str) -> str:
+def in_process(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Run a command to its end in this process, of which the start would cost more than the rest.
+
+    Not for `holdfast node`, and not beside other threads: the output of all goes to the command's.
+    """
+    ours = {name: None for name in os.environ if name.startswith("HOLDFAST_")}
+    done = CliRunner().invoke(main, arguments, env=ours)
+    if done.exception is not None and not isinstance(done.exception, SystemExit):
+        raise done.exception
+    return subprocess.CompletedProcess(arguments, done.exit_code, done.stdout, done.stderr)
+
+
+def _is_alone() -> bool:
+    """Whether nothing else of the test runs in this process: gRPC's own threads are daemons."""
+    others = (each for each in threading.enumerate() if each is not threading.current_thread())
+    return all(each.daemon for each in others)
+
+
+def refused(
+    *arguments: str, run: Callable[..., subprocess.CompletedProcess[str]] = holdfast
+) -> str:
     """The one sentence with which a command was refused."""
-    done = holdfast(*arguments)
+    done = run(*arguments)
     lines = [line for line in done.stderr.splitlines() if line.startswith("holdfast: ")]
 
     assert done.returncode == 1, done.stderr
@@ -126,7 +150,8 @@ class RunningCluster:
 
     def ask(self, *arguments: str) -> subprocess.CompletedProcess[str]:
         """Run an administrative command against this cluster."""
-        return holdfast(*arguments, "--cluster", str(self.directory))
+        run = in_process if _is_alone() else holdfast
+        return run(*arguments, "--cluster", str(self.directory))
 
     def channel(self, name: str) -> grpc.Channel:
         """The tests' one channel to a node."""
@@ -320,7 +345,10 @@ def _runs(pid: int) -> bool:
 @contextmanager
 def running(directory: Path, nodes: int, *arguments: str) -> Iterator[RunningCluster]:
     """A local cluster that serves; it is stopped, and its processes are gone, at the end."""
-    command = ["cluster", "start", "--nodes", str(nodes), "--dir", str(directory), *arguments]
+    command = ["cluster", "start", "--nodes", str(nodes), "--dir", str(directory)]
+    if not directory.exists() and "--port-base" not in arguments:
+        command += ["--port-base", str(ports.reserve())]
+    command += arguments
     out = directory.parent / f"{directory.name}.out"
     with out.open("ab") as stream:
         process = subprocess.Popen(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from cluster.processes import INSECURE, holdfast, poll, refused, running
+from cluster.processes import INSECURE, holdfast, in_process, poll, refused, running
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -131,7 +131,7 @@ def test_any_damage_is_found(taken: tuple[RunningCluster, Path], tmp_path: Path)
     _, first = taken
     directory = tmp_path / "b"
     shutil.copytree(first, directory)
-    assert holdfast("backup", "verify", str(directory)).returncode == 0
+    assert in_process("backup", "verify", str(directory)).returncode == 0
     state = next(directory.glob("state-*"))
     segments = sorted(directory.glob("segments-*/*/*"))
     for file in (state, segments[0], segments[-1], directory / "manifest.json"):
@@ -139,11 +139,11 @@ def test_any_damage_is_found(taken: tuple[RunningCluster, Path], tmp_path: Path)
         flipped = bytearray(sound)
         flipped[len(sound) // 2] ^= 0x01
         file.write_bytes(flipped)
-        assert file.name in refused("backup", "verify", str(directory))
+        assert file.name in refused("backup", "verify", str(directory), run=in_process)
         file.unlink()
-        assert file.name in refused("backup", "verify", str(directory))
+        assert file.name in refused("backup", "verify", str(directory), run=in_process)
         file.write_bytes(sound[: len(sound) // 2])
-        assert file.name in refused("backup", "verify", str(directory))
+        assert file.name in refused("backup", "verify", str(directory), run=in_process)
         file.write_bytes(sound)
     assert holdfast("backup", "verify", str(directory)).returncode == 0
 

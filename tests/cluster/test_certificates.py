@@ -154,6 +154,26 @@ async def is_let_in(cluster: RunningCluster, folder: Path) -> bool:
     return (await asyncio.to_thread(holdfast, *arguments)).returncode == 0
 
 
+async def is_cut_off_while_revoked(cluster: RunningCluster, leader: str, folder: Path) -> None:
+    """Revoke a client's certificate: its stream ends, and no node lets it in; then lift that."""
+    certificate = str(folder / "certificate.pem")
+    stream = await asyncio.to_thread(open_stream, cluster, leader, files(folder))
+    await asked_of(cluster, "revoke", certificate, "--reason", "stolen")
+    await until_async(lambda: not stream.is_active(), "the end", within_s=PATIENCE_SECONDS)
+    assert stream.code() is grpc.StatusCode.UNAUTHENTICATED
+    assert "is revoked (stolen)" in stream.details()
+    assert not await is_let_in(cluster, folder)
+    await asked_of(cluster, "unrevoke", certificate)
+    assert await is_let_in(cluster, folder)
+
+
+async def asked_of(cluster: RunningCluster, *step: str) -> None:
+    """Do a step of `holdfast certs` that asks the cluster."""
+    directory = str(cluster.directory)
+    done = await asyncio.to_thread(holdfast, "certs", *step, "--cluster", directory)
+    assert done.returncode == 0, done.stderr
+
+
 def test_authority_and_leaves_are_replaced_under_members(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -187,6 +207,8 @@ def test_authority_and_leaves_are_replaced_under_members(
             async with AsyncExitStack() as stack:
                 group = await joined(stack, cluster, cluster.tls)
                 shares, beats = group.shares, group.beats
+                await certs(cluster.directory, "issue", "client", "laptop")
+                await is_cut_off_while_revoked(cluster, leader, cluster.directory / "laptop")
                 await change(cluster, taken, "authority", "next")
                 await certs(cluster.directory, "authority", "switch")
                 await change(cluster, taken, "renew")

@@ -24,9 +24,13 @@ def put_back(cluster: RunningCluster, name: str, copy: Path) -> None:
 
 
 def lead(cluster: RunningCluster, name: str) -> None:
-    """Make this node the leader, as an operator does."""
-    if cluster.leader() != name:
-        assert cluster.ask("cluster", "transfer-leadership", "--to", name).returncode == 0
+    """Make this node the leader, as an operator does: once it is connected and up to date."""
+
+    def handed_over() -> bool:
+        transfer = ("cluster", "transfer-leadership", "--to", name)
+        return cluster.leader() == name or cluster.ask(*transfer).returncode == 0
+
+    poll(handed_over, f"the leadership goes to {name}")
     poll(lambda: cluster.ready(name), f"{name} leads")
 
 

@@ -170,7 +170,9 @@ def test_a_leader_without_a_cluster_is_loading(tmp_path: Path) -> None:
             stub = GroupServiceStub(channel)
 
             def loading() -> bool:
-                answer = stub.JoinGroup(static_join(), timeout=5.0, wait_for_ready=True)
+                answer = stub.JoinGroup(
+                    static_join(), timeout=PATIENCE_SECONDS, wait_for_ready=True
+                )
                 codes.append(answer.error_code)
                 return codes[-1] != e.ERROR_CODE_NOT_COORDINATOR
 

@@ -29,7 +29,7 @@ def probe(cluster: RunningCluster, name: str, path: str) -> tuple[int, str]:
     tls = cluster.tls
     assert tls is not None
     context = ssl.create_default_context(cafile=str(tls.ca))
-    url = f"https://{cluster.node(name)['http_address']}{path}"
+    url = f"https://{cluster.content['http_addresses'][name]}{path}"
     try:
         with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS, context=context) as answer:
             return answer.status, answer.read().decode()
@@ -53,7 +53,7 @@ def scrape(cluster: RunningCluster, name: str) -> str:
     assert tls.certificate is not None
     context = ssl.create_default_context(cafile=str(tls.ca))
     context.load_cert_chain(tls.certificate, tls.key)
-    url = f"https://{cluster.node(name)['http_address']}/metrics"
+    url = f"https://{cluster.content['http_addresses'][name]}/metrics"
     with urllib.request.urlopen(url, timeout=PATIENCE_SECONDS, context=context) as answer:
         text: str = answer.read().decode()
         return text
@@ -96,7 +96,7 @@ def test_a_node_that_lost_its_majority_is_not_ready_and_lives(three: RunningClus
 def test_a_port_in_use_is_told_before_anything_is_opened(tmp_path: Path) -> None:
     """By the command, which knows all ports, and by the node."""
     with running(tmp_path / "c", 1) as first:
-        taken = first.node("node-1")["http_address"]
+        taken = first.content["http_addresses"]["node-1"]
         with running(tmp_path / "d", 1) as second:
             file = second.file("node-1")
             poll(lambda: "answering HTTPS on" in second.words("node-1"), "its port answers")

@@ -140,7 +140,7 @@ class Host:
     def __init__(self, bytes_each: int) -> None:
         self.replica = _Replica()
         self.node = Node(
-            config(), self.replica, FakeHistory(self.replica), NoCopies(), grpc.aio.server()
+            config(), self.replica, FakeHistory(self.replica), NoCopies(), [grpc.aio.server()]
         )
         clock = _Clock()
         self.bytes = Shares("bytes", bytes_each, 4 * bytes_each, "")

@@ -42,6 +42,7 @@ class Chaos:
         self.counts: Counter[str] = Counter()
         self.acknowledged: set[str] = set()
         self._offered: dict[tuple[Engine, ProposalId], str] = {}
+        """What was proposed; empty for a change of nodes."""
         self._entries: dict[int, tuple[int, bytes]] = {}
         self._terms: dict[int, str] = {}
         self._seen: dict[Engine, tuple[int, int]] = {}
@@ -249,7 +250,8 @@ class Chaos:
             for item in consumer.applied[applied:]:
                 self._check_entry(name, item)
             for proposal in consumer.acknowledged[acknowledged:]:
-                self.acknowledged.add(self._offered[node.engine, proposal])
+                if value := self._offered[node.engine, proposal]:
+                    self.acknowledged.add(value)
             seen = (len(consumer.applied), len(consumer.acknowledged))
             self._seen[node.engine] = seen
 

@@ -29,12 +29,14 @@ from holdfast.raft.api import (
     Stopped,
 )
 from holdfast.raft.core.context import ALL, Switch
+from holdfast.raft.membership import AddLearner, ClusterNode
 from holdfast.raft.pysyncobj.engine import Engine
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from holdfast.raft.api import Fate
+    from holdfast.raft.membership import Change
 
 SETTINGS = Settings(
     heartbeat=0.1,
@@ -152,6 +154,8 @@ class Cluster:
         self.clock = VirtualClock()
         self.network = Network()
         self.disks = {node: SimDisk() for node in ids}
+        self.files = dict.fromkeys(ids, ids)
+        """The nodes that each node's file names."""
         self.nodes: dict[str, Node] = {}
         for node in ids:
             self.start(node, bootstrap=True)
@@ -169,7 +173,7 @@ class Cluster:
         disk, clock = self.disks[node], NodeClock(self.clock)
         engine = Engine(
             node_id=node,
-            peers=tuple(peer for peer in self.ids if peer != node),
+            peers=tuple(peer for peer in self.files[node] if peer != node),
             cluster_id=CLUSTER,
             settings=settings or self.settings,
             journal=disk.journal,
@@ -183,6 +187,13 @@ class Cluster:
         )
         self.nodes[node] = Node(engine, Consumer(engine, disk), clock)
         return self.nodes[node]
+
+    def join(self, node: str) -> Node:
+        """Start a new node on an empty disk; its file names those of the beginning and itself."""
+        self.files[node] = next(iter(self.files.values())) + node
+        self.ids += node
+        self.disks[node] = SimDisk()
+        return self.start(node)
 
     def crash(self, node: str) -> None:
         """Kill -9: what is not durable is gone."""
@@ -308,3 +319,15 @@ class Cluster:
         self.calm()
         engine.tick()
         return proposal
+
+    def change(self, node: str, change: Change) -> ProposalId:
+        """Ask a node for a change of nodes, in its present term, and let it take that in."""
+        engine = self.engine(node)
+        proposal = engine.change(change, engine.status().term)
+        self.calm()
+        engine.tick()
+        return proposal
+
+    def add(self, leader: str, name: str) -> ProposalId:
+        """Ask for a learner."""
+        return self.change(leader, AddLearner(ClusterNode(name, f"{name}:1", f"{name}:2")))

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, NamedTuple
 import grpc
 from google.protobuf import descriptor_pool
 
+from harness.issuer import Issuer
 from holdfast.server.security import certificates
 from holdfast.v1 import group_pb2
 from matrix.expected import RULES, Rule
 from matrix.requests import REQUESTS
-from matrix.world import FOREIGN, NAMES, ROLES, Outcome, World, call, expired
+from matrix.world import FOREIGN, NAMES, ROLES, Outcome, World, call, expired, principal
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Iterator
@@ -107,6 +108,7 @@ async def credentials(world: World, folder: Path) -> AsyncIterator[Cell]:
     stranger = certificates.issue(foreign, folder / "stranger", "s", "holdfast://client/admin", [])
     ca = folder / "node" / "ca.pem"
     elsewhere = world.certificate("elsewhere", "holdfast://other/client/cluster-admin")
+    revoked = world.revoked(principal("cluster", "admin"))
     node = world.certificate("as-node", "holdfast://c/node/node-2")
     at_door = (grpc.StatusCode.UNAVAILABLE,)
     for label, tls, statuses in (
@@ -115,10 +117,29 @@ async def credentials(world: World, folder: Path) -> AsyncIterator[Cell]:
         ("expired", expired(world), at_door),
         ("a node's", node, (grpc.StatusCode.UNAUTHENTICATED,)),
         ("foreign cluster", elsewhere, ()),
+        ("revoked", revoked, (grpc.StatusCode.UNAUTHENTICATED,)),
     ):
         async with world.connected(tls, ca) as channel:
             for name, rule in RULES.items():
                 got = await call(channel, name, REQUESTS[name](NAMES[rule.kind][0]))
+                problem = _refusal(got, rule, statuses)
+                yield Cell(name, label, "own", allowed=False, problem=problem)
+
+
+async def tokens(world: World) -> AsyncIterator[Cell]:
+    """Call at the port for tokens, with tokens that do not count, and with one without a grant."""
+    issuer, stranger = world.issuer, Issuer()
+    at_door = (grpc.StatusCode.UNAUTHENTICATED,)
+    for label, token, statuses in (
+        ("no token", "", at_door),
+        ("bad token", stranger.token("admin"), at_door),
+        ("expired token", issuer.token("admin", lasts=-1), at_door),
+        ("another's token", issuer.token("admin", aud="another-cluster"), at_door),
+        ("good token", issuer.token(principal("cluster", "admin")), ()),
+    ):
+        async with world.at_token_port() as channel:
+            for name, rule in RULES.items():
+                got = await call(channel, name, REQUESTS[name](NAMES[rule.kind][0]), token)
                 problem = _refusal(got, rule, statuses)
                 yield Cell(name, label, "own", allowed=False, problem=problem)
 

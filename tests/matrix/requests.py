@@ -110,6 +110,7 @@ REQUESTS: Final[dict[str, Callable[[str], Any]]] = {
     "AdminService.DescribeCluster": lambda _: a.DescribeClusterRequest(),
     "AdminService.TransferLeadership": lambda _: a.TransferLeadershipRequest(node="no-such-node"),
     "AdminService.FinishUpgrade": lambda _: a.FinishUpgradeRequest(),
+    "AdminService.ReportBackup": lambda _: a.ReportBackupRequest(cluster_id="no-such-cluster"),
     "AdminService.DescribeSettings": lambda _: a.DescribeSettingsRequest(),
     "AdminService.DescribeSettings/group": lambda name: a.DescribeSettingsRequest(group_id=name),
     "AdminService.AlterSettings": lambda _: _setting(None),
@@ -120,6 +121,8 @@ REQUESTS: Final[dict[str, Callable[[str], Any]]] = {
     "AdminService.TestAcl": lambda name: a.TestAclRequest(
         principal="somebody", call="JoinGroup", name=name
     ),
+    "AdminService.DescribeRevocations": lambda _: a.DescribeRevocationsRequest(),
+    "AdminService.AlterRevocations": lambda _: a.AlterRevocationsRequest(lifted=["none"]),
     "LogService.ReadEvents": lambda _: lg.ReadEventsRequest(),
     "LogService.ReadEvents/group": lambda name: lg.ReadEventsRequest(group_id=name),
     "LogService.Watch": lambda _: lg.WatchRequest(start=x.Position(index=1)),

@@ -10,7 +10,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from matrix.cells import Cell, cells, credentials, methods, undeclared
+from matrix.cells import Cell, cells, credentials, methods, tokens, undeclared
 from matrix.world import ROLES, world
 
 
@@ -19,6 +19,7 @@ async def filled(folder: Path) -> tuple[list[Cell], list[Cell]]:
     async with world(folder) as made:
         by_role = [cell async for cell in cells(made)]
         by_credential = [cell async for cell in credentials(made, folder)]
+        by_credential += [cell async for cell in tokens(made)]
     return by_role, by_credential
 
 

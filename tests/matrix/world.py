@@ -17,7 +17,8 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 from google.protobuf import json_format
 
-from holdfast.coordinator.model.access import Acl, administrator
+from harness.issuer import Issuer, token_settings
+from holdfast.coordinator.model.access import Acl, Revocation, administrator
 from holdfast.coordinator.model.events import (
     AccessModeChanged,
     AclsChanged,
@@ -26,10 +27,14 @@ from holdfast.coordinator.model.events import (
     OffsetCommitted,
     OffsetsCommitted,
     RebalanceStarted,
+    RevocationsChanged,
     TopicsCreated,
     TopicSize,
 )
 from holdfast.server.security import certificates
+from holdfast.server.security.client_port import fingerprint_of
+from holdfast.server.security.token_keys import keys_in
+from holdfast.server.security.tokens import Tokens
 from holdfast.v1 import (
     admin_pb2_grpc,
     backup_pb2_grpc,
@@ -88,8 +93,10 @@ class Outcome(NamedTuple):
 class World:
     """The node, and a channel for each caller."""
 
-    def __init__(self, node: Served, authority: certificates.Authority, folder: Path) -> None:
-        self.node, self.authority, self._folder = node, authority, folder
+    def __init__(
+        self, node: Served, authority: certificates.Authority, folder: Path, issuer: Issuer
+    ) -> None:
+        self.node, self.authority, self._folder, self.issuer = node, authority, folder, issuer
         self._channels: dict[str, grpc.aio.Channel] = {}
 
     def certificate(self, name: str, uri: str) -> Tls:
@@ -104,6 +111,12 @@ class World:
             self._channels[name] = self.connected(tls)
         return self._channels[name]
 
+    def at_token_port(self) -> grpc.aio.Channel:
+        """Open a channel to the port for tokens."""
+        root = (self._folder / "node" / "ca.pem").read_bytes()
+        credentials = grpc.ssl_channel_credentials(root)
+        return grpc.aio.secure_channel(self.node.token_address, credentials)
+
     def connected(self, tls: Tls | None, ca: Path | None = None) -> grpc.aio.Channel:
         """Open a channel with a certificate, or with none."""
         root = (ca or self._folder / "node" / "ca.pem").read_bytes()
@@ -115,6 +128,13 @@ class World:
             )
         )
         return grpc.aio.secure_channel(self.node.secure_address, credentials)
+
+    def revoked(self, uri: str) -> Tls:
+        """Issue a certificate that the cluster has revoked since."""
+        tls = self.certificate("revoked", uri)
+        fingerprint = fingerprint_of(tls.certificate.read_bytes())
+        self.node.replica.slip_in("", RevocationsChanged((Revocation(fingerprint),), ()))
+        return tls
 
     async def close(self) -> None:
         for channel in self._channels.values():
@@ -144,7 +164,9 @@ async def world(folder: Path, mode: str = "deny") -> AsyncIterator[World]:
     tls = certificates.issue(
         authority, folder / "node", "node-1", "holdfast://c/node/node-1", ["127.0.0.1"]
     )
-    async with served(tls=tls) as node:
+    issuer = Issuer()
+    tokens = Tokens(token_settings(), keys_in(issuer.key_set())[0])
+    async with served(tls=tls, tokens=tokens) as node:
         node.replica.slip_in(
             "",
             LevelRaised(2),
@@ -159,25 +181,28 @@ async def world(folder: Path, mode: str = "deny") -> AsyncIterator[World]:
             node.replica.slip_in(
                 f"{kind}-g", GroupCreated(), OffsetsCommitted((offset,)), opened, joined
             )
-        made = World(node, authority, folder)
+        made = World(node, authority, folder, issuer)
         try:
             yield made
         finally:
             await made.close()
 
 
-async def call(channel: grpc.aio.Channel, cell: str, request: Message) -> Outcome:
-    """Make one call, unary or on a stream, and tell how it ended."""
+async def call(channel: grpc.aio.Channel, cell: str, request: Message, token: str = "") -> Outcome:
+    """Make one call, unary or on a stream, and tell how it ended; `token`: what it shows."""
+    more: dict[str, Any] = {"timeout": SECONDS}
+    if token:
+        more["metadata"] = (("authorization", f"Bearer {token}"),)
     service, _, method = cell.partition("/")[0].partition(".")
     stub = next(s for s in _STUBS if s.__name__ == f"{service}Stub")(channel)
     run = getattr(stub, method)
     try:
         if method in {"HeartbeatStream", "Session", "OffsetCommitStream"}:
-            answer = await _first(run(timeout=SECONDS), request)
+            answer = await _first(run(**more), request)
         elif method in {"Watch", "ReadBackup"}:
-            answer = await _first(run(request, timeout=SECONDS))
+            answer = await _first(run(request, **more))
         else:
-            answer = await run(request, timeout=SECONDS)
+            answer = await run(request, **more)
     except grpc.aio.AioRpcError as error:
         return Outcome(frozenset(), error.code(), error.details() or "")
     if isinstance(answer, Outcome):

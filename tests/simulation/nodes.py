@@ -197,7 +197,7 @@ class SimNode:
         hosted.start()
         self.server = SimServer(process, self.name)
         self.node = Node(
-            config_of(self.name), replica, history, NoCopies(), self._as_grpc(self.server)
+            config_of(self.name), replica, history, NoCopies(), [self._as_grpc(self.server)]
         )
         told = _Listener(self)
         replica.subscribe(

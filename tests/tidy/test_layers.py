@@ -17,7 +17,7 @@ ALLOWED = {
     "coordinator": ["coordinator"],
     "storage": ["storage", "coordinator"],
     "raft": ["raft", "storage"],
-    "runtime": ["runtime", "raft.api", "raft.open", "storage", "coordinator"],
+    "runtime": ["runtime", "raft.api", "raft.membership", "raft.open", "storage", "coordinator"],
     "server": ["server", "runtime", "raft", "storage", "coordinator", "v1"],
     "client": ["client", "v1", "coordinator.assignors"],
     "cli": [
@@ -35,12 +35,13 @@ ALLOWED_MORE = {
     "storage.codec": ["v1"],
     "runtime.event_log.offline": ["raft.core.proposals"],
     "cli.target": ["server.config.cluster_file"],
+    "cli.commands.audit": ["server.audit"],
     "cli.commands.certs": ["server.security", "raft.transport.peer_names"],
     "cli.commands.node": ["server", "raft.api"],
     "cli.commands.node_recover": ["server.config", "runtime.backup", "storage.errors"],
     "cli.commands.backup_files": ["runtime.backup"],
-    "cli.commands.backup_restore": ["runtime.backup", "storage.errors"],
-    "cli.commands.stopped_log": ["runtime.event_log.offline", "storage"],
+    "cli.offline.backup_restore": ["runtime.backup", "storage.errors"],
+    "cli.offline.stopped_log": ["runtime.event_log.offline", "storage"],
     "cli.commands.replay": [
         "replay",
         "storage.codec.event_codec",
@@ -48,6 +49,13 @@ ALLOWED_MORE = {
         "coordinator.kernel.queries",
     ],
     "cli.commands.chaos": ["chaos"],
+    "cli.commands.doctor": ["server.config"],
+    "cli.doctor.looking": [
+        "server.config",
+        "server.security",
+        "server.metrics.machine",
+        "raft.transport.peer_names",
+    ],
     "cli.local_cluster": [
         "server.config",
         "server.security",
@@ -62,9 +70,8 @@ LAZY = ["replay", "chaos"]
 # it loads these, and what they need, only inside a function: who asks a cluster neither waits for
 # that nor needs the [server] extra.
 CLI_SERVING = ["cli.commands.node", "cli.commands.certs"]
-CLI_SERVING += [f"cli.commands.{name}" for name in ("backup_files", "backup_restore")]
-CLI_SERVING += ["cli.commands.node_recover"]
-CLI_SERVING += ["cli.commands.stopped_log", "cli.local_cluster"]
+CLI_SERVING += ["cli.commands.backup_files", "cli.commands.node_recover", "cli.offline"]
+CLI_SERVING += ["cli.local_cluster", "cli.doctor.looking"]
 CLI_LAZY = [*LAZY, *CLI_SERVING, "server", "runtime", "raft", "storage"]
 CLI_LAZY += ["coordinator.kernel", "coordinator.model.ids", "coordinator.model.state"]
 

@@ -28,7 +28,7 @@ BAD = [
     ),
     (
         "clients/cli/holdfast/cli/commands/log.py",
-        "from holdfast.cli.commands.stopped_log import export",
+        "from holdfast.cli.offline.stopped_log import export",
     ),
     (
         "clients/cli/holdfast/cli/commands/replay.py",

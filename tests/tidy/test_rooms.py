@@ -15,8 +15,7 @@ Check = Callable[[Path], list[str]]
 FILES_MAX = 20  # in a folder of the product, generated ones apart
 
 _OF_GUARD = ["rpc.errors", "rpc.callers", "rpc.grpc_options", "metrics.call_counts"]
-_OF_RPC = ["process.logs", "process.open_files", "metrics.call_counts"]
-_SESSION = ["errors"]
+_OF_RPC = ["process.open_files", "metrics.call_counts", "metrics.node_facts"]
 _TRANSLATE = ["_session", "errors", "_text"]
 _RPC = ["_translate", *_TRANSLATE]
 ORDER = {
@@ -52,12 +51,13 @@ ORDER = {
     },
     "raft": {
         "messages": [],
+        "membership": [],
         "wire": ["api", "messages"],
-        "api": ["messages"],
+        "api": ["messages", "membership"],
         "thread": ["api"],
         "transport": ["api", "messages", "wire"],
-        "core": ["api", "messages"],
-        "pysyncobj": ["api", "messages", "core"],
+        "core": ["api", "messages", "membership"],
+        "pysyncobj": ["api", "messages", "membership", "core"],
         "open": ["api", "pysyncobj", "thread", "transport"],
     },
     "runtime": {
@@ -71,15 +71,15 @@ ORDER = {
         "background": ["ports", "groups"],
     },
     "server": {
-        "config": [],
+        **{room: [] for room in ("audit", "config")},
         "security": ["config"],
         "translate": ["guard", "rpc.errors", "rpc.slices"],
-        "access": ["rpc.errors", "rpc.callers", "translate"],
+        "access": ["audit", "guard.answer_size", "rpc.errors", "rpc.callers", "translate"],
         "guard": ["access.admission", *_OF_GUARD],
         "rpc": ["access", "config", "security", "guard", "translate", *_OF_RPC],
         "http": ["config", "security", "metrics.metrics"],
         "metrics": ["config", "http.pages", "rpc.nodes", "rpc.slices"],
-        "process": ["access", "config", "security", "guard", "rpc", "http", "metrics"],
+        "process": ["access", "audit", "config", "security", "guard", "rpc", "http", "metrics"],
     },
 }
 """A room or a module of a package, and what else of the package it may import."""

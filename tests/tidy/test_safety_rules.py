@@ -16,8 +16,8 @@ import pytest
 
 from tidy.repository import ROOT, plant, syntax
 
-RULES = range(1, 24)
-LETTERS = {9: "ab", 10: "abcde"}
+RULES = range(1, 26)
+LETTERS = {9: "ab", 10: "abcde", 25: "abcde"}
 """Rules whose parts are lettered: each part needs a scenario (of S9 the first has two)."""
 
 SAYS_SOMETHING = ("assert ", "pytest.raises(", "guards(")

@@ -109,6 +109,17 @@ class Tree:
         until(ended, f"{name} has ended")
 
 
+MEET = """
+import pathlib, signal, time
+def test_it():
+    signal.alarm(60)
+    pathlib.Path("{0}.here").touch()
+    while not pathlib.Path("{1}.here").exists():
+        time.sleep(0.01)
+"""
+"""Passes only while the file that it names runs as well."""
+
+
 def order(printed: str, *signs: str) -> list[str]:
     """The lines that are one of these, as they came."""
     return [line for line in printed.splitlines() if line in signs]
@@ -158,6 +169,16 @@ def test_a_part_that_is_named_twice_runs_twice_in_turn(tmp_path: Path) -> None:
 
     assert order(printed, A_BEGUN, B_BEGUN, "== a", "== b") == ["== a", "== b", "== a"]
     assert (code, printed.splitlines()[-1]) == (0, "3 passed, 0 failed")
+
+
+@pytest.mark.slow
+def test_the_files_of_a_shared_folder_run_side_by_side(tmp_path: Path) -> None:
+    """One for each core."""
+    tree = Tree(tmp_path, cluster=MEET.format("a", "b"))
+    (tmp_path / "tests" / "cluster" / "test_b.py").write_text(MEET.format("b", "a"))
+
+    code, printed = tree.run("cluster")
+    assert (code, printed.splitlines()[-1]) == (0, "2 passed, 0 failed"), printed
 
 
 @pytest.mark.slow

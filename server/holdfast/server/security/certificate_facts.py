@@ -10,6 +10,7 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Final
 
 from cryptography import x509
+from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.serialization import (
     Encoding,
@@ -101,12 +102,14 @@ def pair_problem(certificate_pem: bytes, key_pem: bytes) -> str:
     try:
         certificate = certificates_in(certificate_pem)[0]
         key = load_pem_private_key(key_pem, None)
+        form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
+        theirs = certificate.public_key().public_bytes(*form)
+        ours = key.public_key().public_bytes(*form)
+    except UnsupportedAlgorithm as error:
+        return f"one of them is of a kind that cannot be used here: {error}"
     except (ValueError, TypeError) as error:
         return f"one of them is not valid PEM: {error}"
-    form = (Encoding.DER, PublicFormat.SubjectPublicKeyInfo)
-    if certificate.public_key().public_bytes(*form) != key.public_key().public_bytes(*form):
-        return "the key does not belong to the certificate"
-    return ""
+    return "" if theirs == ours else "the key does not belong to the certificate"
 
 
 def signed_by(certificate: x509.Certificate, authorities: Sequence[x509.Certificate]) -> bool:

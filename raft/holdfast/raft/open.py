@@ -90,6 +90,13 @@ class PeerCalls:
         """Have greetings tell the level in force that `level` returns; 0: none is known."""
         self.transport.tell_level(level)
 
+    def refuse_certificates(self, revoked: frozenset[str]) -> None:
+        """Refuse peers that show one of these, by fingerprint, and end their connections.
+
+        Any thread.
+        """
+        self.transport.refuse_certificates(revoked)
+
     def offer(self, method: str, answer: Callable[[bytes], Iterator[bytes]]) -> None:
         """Have `answer` serve the peers' calls of a method.
 
@@ -139,7 +146,7 @@ class OpenLog:
 
         Any thread.
         """
-        self._calls.transport.refuse_certificates(revoked)
+        self._calls.refuse_certificates(revoked)
 
     def tick_lag_s(self) -> float:
         """Return by how many seconds the engine's thread is late."""

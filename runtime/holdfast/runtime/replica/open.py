@@ -119,6 +119,7 @@ async def open_replica(config: ReplicaConfig, directory: DataDirectory) -> OpenR
         snapshots = _snapshots(config, store, directory)
         machine = await asyncio.to_thread(snapshots.load)
         calls.tell_level(lambda: _level(machine.state))
+        calls.refuse_certificates(frozenset(machine.state.revocations))
         log = open_log(config.log, directory, snapshots, calls)
     except BaseException:
         if store is not None:

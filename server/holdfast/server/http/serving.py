@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from holdfast.server.config.node_config import NodeConfig
     from holdfast.server.metrics.metrics import Metrics
 
-    Refusal = Callable[[str], str]
-    """Says why a certificate is refused, by its fingerprint; "" if it is not."""
 
 logger = logging.getLogger(__name__)
 
@@ -53,7 +51,7 @@ class Http:
         self._port: HttpPort | None = None
         self._tls = config.tls
         self._context: ssl.SSLContext | None = None
-        self._refusal: Refusal = lambda _: ""
+        self._revoked: Callable[[str], str] = lambda _: ""
         if config.http_address is not None:
             self.renew()
             self._port = HttpPort(listen(config.http_address), lambda: self._context)
@@ -87,19 +85,18 @@ class Http:
         *,
         must_recover: Callable[[], bool],
         refusal: Callable[[str], str],
+        revoked: Callable[[str], str],
     ) -> None:
         """Note that the node has opened its data, and can show metrics.
 
         `must_recover`: as `Readiness.opened`. `refusal`: says why a principal may not see metrics.
+        `revoked`: says why a certificate is refused, by its fingerprint; "" if it is not.
         """
+        self._revoked = revoked
         if self._port is not None:
             self._readiness.opened(replica, must_recover)
             self._sampling = asyncio.create_task(metrics.sample())
             self._pages["/metrics"] = Page(metrics.page, refusal=refusal)
-
-    def refuse(self, refusal: Refusal) -> None:
-        """Ask `refusal` about each certificate that is shown, from now on."""
-        self._refusal = refusal
 
     def serving(self) -> None:
         """Note that the node serves clients: answer from now on."""
@@ -112,7 +109,7 @@ class Http:
             self._sampling.cancel()
 
     def _problem(self, fingerprint: str) -> str:
-        return self._refusal(fingerprint)
+        return self._revoked(fingerprint)
 
     async def _begin(self, port: HttpPort) -> None:
         with suppress(TimeoutError):

@@ -98,11 +98,13 @@ async def _serve(
     retention = HistoryRetention(opened.replica, node.actors, opened.cutting)
     retention.listen()
     try:
+        node.revocations.start(opened.log.refuse_certificates)
         http.opened(
             opened.replica,
             _metrics(config, opened, node),
             must_recover=lambda: node.actors.must_recover,
             refusal=node.metrics_refusal,
+            revoked=node.revocations.problem,
         )
         await node.start()
         http.serving()
@@ -110,8 +112,6 @@ async def _serve(
             watch.start(opened.log.replace_tls, http.renew, node.open_streams.certificates)
         if tokens:
             tokens.start()
-            node.revocations.start(opened.log.refuse_certificates)
-            http.refuse(node.revocations.problem)
         gc_tuning.settle()
         await asyncio.to_thread(cluster_file.replace_pid, shared, config.name, config.cluster_id)
         supervisor.serving()

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.poll import WITHIN_S
-from holdfast.raft.api import Settings
+from harness.poll import WITHIN_S, until_async
+from holdfast.coordinator.model.access import Revocation
+from holdfast.coordinator.model.events import Cause, Part, Proposed, RevocationsChanged
+from holdfast.raft.api import EngineStopped, Settings
 from holdfast.raft.open import LogConfig, PeerCalls
+from holdfast.runtime.replica import open as opening
 from holdfast.runtime.replica.directory import DirectoryConfig, open_directory
 from holdfast.runtime.replica.open import OpenReplica, ReplicaConfig, open_replica
 from holdfast.storage.errors import DirectoryRefused, Refusal
@@ -72,6 +75,34 @@ def test_the_level_can_be_told_as_soon_as_peers_can_greet(
 
     asyncio.run(story())
     assert set(told) == {0}, "no cluster is known in a new directory"
+
+
+def test_a_certificate_that_the_stored_state_revokes_is_refused_before_the_peer_port_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """ADR 31: a start must not let in for a moment who was out before it."""
+    stolen = Revocation("ab" * 32)
+    told: list[frozenset[str] | str] = []
+
+    async def story() -> None:
+        opened = await opened_alone(tmp_path / "data")
+        replica = opened.replica
+        await until_async(lambda: bool(replica.leading_term), "it leads")
+        event = Proposed(RevocationsChanged((stolen,), ()), Cause("test", "test"))
+        part = Part("", replica.leading_term, replica.state.version_of(""), (event,))
+        assert (await replica.propose(part)).applied
+        await opened.close()
+        monkeypatch.setattr(PeerCalls, "refuse_certificates", lambda _, these: told.append(these))
+        monkeypatch.setattr(opening, "open_log", binding)
+        with pytest.raises(EngineStopped):
+            await opened_alone(tmp_path / "data")
+
+    def binding(*_: object) -> None:
+        told.append("the port is bound")
+        raise EngineStopped("the test is over")
+
+    asyncio.run(story())
+    assert told == [frozenset({stolen.fingerprint}), "the port is bound"]
 
 
 def test_a_configured_reserve_counts_when_a_directory_is_created(tmp_path: Path) -> None:

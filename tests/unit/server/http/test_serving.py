@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import ssl
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from harness.poll import until_told
 from holdfast.server.config.node_config import ConfigError, load
+from holdfast.server.http.pages import Answer
 from holdfast.server.http.serving import Http
 from holdfast.server.security.certificates import issue, make_authority
+from holdfast.server.security.client_port import fingerprint_of
 from unit.raft.transport.transports import free_port
+from unit.runtime.fake_replica import FakeReplica
+from unit.server.http_calls import ask, client_context
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from pathlib import Path
 
     from holdfast.server.config.node_config import NodeConfig
+    from holdfast.server.metrics.metrics import Metrics
 
 
 def configured(folder: Path, port: int) -> NodeConfig:
@@ -30,6 +36,56 @@ def configured(folder: Path, port: int) -> NodeConfig:
         '[tls]\nca = "ca.pem"\ncertificate = "certificate.pem"\nkey = "key.pem"\n'
     )
     return load(folder / "node.toml", {}, ())
+
+
+class Shown:
+    """Metrics that show one word."""
+
+    async def page(self, _query: Mapping[str, str]) -> Answer:
+        """Show it."""
+        return Answer(200, b"metrics\n")
+
+    async def sample(self) -> None: ...
+
+
+def test_a_node_that_has_opened_its_data_refuses_revoked_certificates(tmp_path: Path) -> None:
+    """ADR 31: on each request; health needs no certificate, and goes on."""
+    port = free_port()
+    config = configured(tmp_path, port)
+    assert config.tls is not None
+    client = issue(make_authority("c"), tmp_path / "client", "x", "holdfast://client/x", [])
+    bundle = tmp_path / "ca.pem"
+    bundle.write_bytes(bundle.read_bytes() + client.ca.read_bytes())
+    revoked: dict[str, str] = {}
+    context = client_context(config.tls.ca, client)
+
+    async def story() -> None:
+        async with Http(config) as http:
+            http.opened(
+                FakeReplica(),
+                cast("Metrics", Shown()),
+                must_recover=lambda: False,
+                refusal=lambda _: "",
+                revoked=lambda shown: revoked.get(shown, ""),
+            )
+            http.serving()
+            await until_told(lambda: answers(port), "the port answers")
+            assert (await ask(port, "/metrics", context)).body == "metrics\n"
+            revoked[fingerprint_of(client.certificate.read_bytes())] = "it is revoked: stolen"
+            told = await ask(port, "/metrics", context)
+            assert (told.status, told.body) == (401, "it is revoked: stolen\n")
+            assert (await ask(port, "/livez", context)).status == 200
+
+    asyncio.run(story())
+
+
+async def answers(port: int) -> bool:
+    """Whether a handshake succeeds: before the port answers, nobody takes connections."""
+    try:
+        await asyncio.to_thread(ssl.get_server_certificate, ("127.0.0.1", port))
+    except OSError:
+        return False
+    return True
 
 
 def test_new_files_are_shown_to_new_connections_and_broken_ones_never(tmp_path: Path) -> None:

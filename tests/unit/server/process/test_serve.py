@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import subprocess
 import sys
 from concurrent.futures import Future
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pytest
 
 from holdfast.raft.api import EngineStopped
+from holdfast.server.http.serving import Http
 from holdfast.server.process import serve as served
 from holdfast.storage.errors import StateContradicted, StateFailed
 
@@ -22,20 +24,41 @@ if TYPE_CHECKING:
     from holdfast.storage.errors import StorageError
 
 
+REFUSE_PEERS = object()
+"""What has the peer port refuse certificates."""
+
+
 class NodeThatIsAsked:
     """A node that serves, and stops when it is asked to."""
+
+    happened: ClassVar[list[object]] = []
 
     def __init__(self, *_arguments: object) -> None:
         self.stopped_because: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.actors = None
         self.facts = SimpleNamespace()
+        self.happened.clear()
+        self.revocations = SimpleNamespace(
+            start=self.happened.append, problem=lambda shown: f"{shown} is revoked"
+        )
 
     def metrics_refusal(self, principal: str) -> str:
         """Refuse nobody."""
         return principal[:0]
 
-    async def start(self) -> None: ...
+    async def start(self) -> None:
+        """Note when clients begin to be served."""
+        self.happened.append("serves")
+
     async def stop(self) -> None: ...
+
+
+class HttpThatIsAsked(Http):
+    """The HTTP port of such a node, which shows nothing."""
+
+    def opened(self, *_arguments: object, **told: object) -> None:
+        """Note what it asks about the certificates that it is shown."""
+        NodeThatIsAsked.happened.append(told["revoked"])
 
 
 def serve_until_asked(
@@ -49,7 +72,7 @@ def serve_until_asked(
     async def opened(*_arguments: object) -> Any:  # noqa: ANN401 - what the process holds open
         replica = SimpleNamespace(subscribe=lambda **_: None)
         told = ("peer_troubles", "peer_builds", "backups", "recovering", "cutting", "history")
-        log = SimpleNamespace(syncs=None)
+        log = SimpleNamespace(syncs=None, refuse_certificates=REFUSE_PEERS)
         return SimpleNamespace(close=close, replica=replica, log=log, **dict.fromkeys(told))
 
     def asked() -> asyncio.Future[None]:
@@ -63,6 +86,7 @@ def serve_until_asked(
         "_log_config": lambda *_: None,
         "_open": opened,
         "Node": NodeThatIsAsked,
+        "Http": HttpThatIsAsked,
         "_metrics": lambda *_: None,
         "_until_signal": asked,
         "gc_tuning": nothing,
@@ -77,6 +101,7 @@ def serve_until_asked(
         cluster_id="c",
         http_address=None,
         tls=None,
+        tokens=None,
     )
     asyncio.run(served.serve(config, tmp_path, Future()))
 
@@ -102,6 +127,20 @@ def test_a_last_snapshot_that_fails_is_taken_up_by_the_next_start(
     (told,) = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert told.levelno == logging.ERROR
     assert "The next start takes what this snapshot lacks" in told.getMessage()
+
+
+def test_every_port_asks_for_revoked_certificates_before_a_node_serves_with_tokens_or_without(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """ADR 31: the client port asks by itself, the peer port and the HTTP port have to be told."""
+    with contextlib.suppress(EngineStopped):
+        serve_until_asked(monkeypatch, tmp_path, StateFailed(tmp_path, "snapshot", "an error"))
+
+    peers, http, last = NodeThatIsAsked.happened
+    assert peers is REFUSE_PEERS
+    assert callable(http)
+    assert http("this one") == "this one is revoked"
+    assert last == "serves"
 
 
 HEAVY = ("pyarrow", "numpy", "pyspark", "pandas", "aiohttp")

@@ -297,6 +297,9 @@ class Status:
     current_index: int = 0
     """A follower's state was the newest at `current_at` (seconds of the engine's clock) if it
     reflects `current_index`: at that time the leader said that no more was committed."""
+    catch_up_index: int | None = None
+    """A follower's state reflects all that was committed before its process began if it reflects
+    this entry; None: no leader has been heard yet that knows how far that was (S4)."""
     ticks: int = 0
     """How often the engine's thread has begun a tick; while it hangs, this stands still."""
     membership: Membership | None = None

@@ -41,6 +41,17 @@ class Loading(CommandFailed):
         )
 
 
+class CatchingUp(CommandFailed):
+    """This node was just started: what it would show may be older than what it has shown (S4)."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "this node was started, and has not applied all that was committed before, or has not "
+            "heard a leader yet that knows how far that was. Ask another node, or try again "
+            "shortly; if this lasts, `holdfast cluster status` shows which nodes are away"
+        )
+
+
 class Stopping(CommandFailed):
     """The node shuts down: for a caller it is a node that does not lead any more (S5).
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from holdfast.coordinator.kernel.apply import apply_entry
@@ -150,6 +151,7 @@ class FakeReplica:
         )
         index = self.state.applied_index
         role: Role = "leader" if self.leading_term else "follower"
-        return Status(
+        status = Status(
             role, self.leading_term, self.leader, "member", index, index, index, 1, index, peers
         )
+        return replace(status, catch_up_index=index)

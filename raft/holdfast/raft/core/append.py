@@ -46,6 +46,8 @@ class Appending:
         self._heard_round = (0, 0)
         self.current = (NEVER, 0)
         """When all that the leader had committed was committed here, and up to which index."""
+        self.catch_up_index: int | None = None
+        """The index that `current` had first: what was committed before this start is below it."""
         self._verified = 0
         self._cursor = Cursor()
         self._buffer = bytearray()
@@ -132,7 +134,19 @@ class Appending:
             self._ctx.state.commit_index = index
             self._ctx.log.set_commit(index)
         if append.commit_index <= self._ctx.state.commit_index:
-            self.current = (self._elections.heard_at, self._ctx.state.commit_index)
+            self._note_current(append.term)
+
+    def _note_current(self, term: int) -> None:
+        """Note that the leader knows of no more; before an entry of its term, it may know less.
+
+        Its predecessor may have committed, and this node may have told, what it only holds (S4).
+        """
+        index = self._ctx.state.commit_index
+        if self._ctx.log.term_at(index) != term:
+            return
+        self.current = (self._elections.heard_at, index)
+        if self.catch_up_index is None:
+            self.catch_up_index = index
 
     # -- long entries (S7) ---------------------------------------------------------------
 

@@ -313,6 +313,7 @@ class Engine:
             peers=tuple(self._peer_status(peer) for peer in o.state.peers),
             current_at=o.appending.current[0],
             current_index=o.appending.current[1],
+            catch_up_index=o.appending.catch_up_index,
             ticks=self._ticks,
             membership=o.in_force.now,
             membership_index=o.in_force.index,

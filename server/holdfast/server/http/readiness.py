@@ -29,6 +29,11 @@ _STAGES: Final = {
     "member": "",
 }
 
+_BEHIND: Final = (
+    "this node was started, and has not applied all that was committed before, or has not heard a "
+    "leader yet that knows how far that was: until then it answers no reads"
+)
+
 _UNRECOVERED: Final = (
     "the cluster was restored, and the entry that raises its recovery number is not applied yet: "
     "until then a fencing token could be issued twice"
@@ -80,15 +85,22 @@ class Readiness:
         self._replica: ReplicaLike | None = None
         self._freshness: Freshness | None = None
         self._must_recover: Callable[[], bool] = lambda: False
+        self._caught_up: Callable[[], bool] = lambda: False
         self._stopped_because, self._stopping = "", False
         self._looking: asyncio.Task[None] | None = None
 
-    def opened(self, replica: ReplicaLike, must_recover: Callable[[], bool]) -> None:
+    def opened(
+        self,
+        replica: ReplicaLike,
+        must_recover: Callable[[], bool],
+        caught_up: Callable[[], bool],
+    ) -> None:
         """Note that the node has opened its data.
 
         `must_recover`: whether what its disk says of a restore is not on the log yet (S13).
+        `caught_up`: whether its state is no older than what it may have told before (S4).
         """
-        self._must_recover = must_recover
+        self._must_recover, self._caught_up = must_recover, caught_up
         self._replica, self._freshness = replica, Freshness(replica, self._now)
         replica.subscribe(on_stopped=self._on_stopped)
         self._looking = asyncio.create_task(self._look(self._freshness))
@@ -125,6 +137,7 @@ class Readiness:
         yield Check("opened", "")
         yield Check("stage", _STAGES[status.stage])
         yield Check("leader", _leader_problem(status))
+        yield Check("caught-up", "" if self._caught_up() else _BEHIND)
         yield Check("lag", _lag_problem(self._freshness.age_s()))
         formed = self._replica.state.cluster_id
         yield Check(

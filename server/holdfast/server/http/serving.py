@@ -84,17 +84,19 @@ class Http:
         metrics: Metrics,
         *,
         must_recover: Callable[[], bool],
+        caught_up: Callable[[], bool],
         refusal: Callable[[str], str],
         revoked: Callable[[str], str],
     ) -> None:
         """Note that the node has opened its data, and can show metrics.
 
-        `must_recover`: as `Readiness.opened`. `refusal`: says why a principal may not see metrics.
-        `revoked`: says why a certificate is refused, by its fingerprint; "" if it is not.
+        `must_recover`, `caught_up`: as `Readiness.opened`. `refusal`: says why a principal may not
+        see metrics. `revoked`: says why a certificate is refused, by its fingerprint; "" if it is
+        not.
         """
         self._revoked = revoked
         if self._port is not None:
-            self._readiness.opened(replica, must_recover)
+            self._readiness.opened(replica, must_recover, caught_up)
             self._sampling = asyncio.create_task(metrics.sample())
             self._pages["/metrics"] = Page(metrics.page, refusal=refusal)
 

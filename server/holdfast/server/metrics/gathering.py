@@ -46,6 +46,8 @@ class Sources:
     """Where the values come from."""
 
     replica: ReplicaLike
+    caught_up: Callable[[], bool]
+    """Whether the state may be shown: it is no older than what was shown before a start (S4)."""
     calls: CallCounts
     applied: AppliedCounts
     pulse: Pulse
@@ -65,7 +67,8 @@ async def gathered(sources: Sources) -> list[Row]:
     """Gather all values. The state is one moment's; what is counted meanwhile may be newer."""
     state = sources.replica.state
     rows = [*_own(sources), *_log(sources, state)]
-    rows += await _groups(state)
+    if sources.caught_up():
+        rows += await _groups(state)
     return rows + await asyncio.to_thread(lambda: list(_files(sources)))
 
 

@@ -24,7 +24,9 @@ cluster ([permissions](permissions.md)); else the answer is 401 or 403, with the
     holdfast acl grant holdfast://client/prometheus reader --on-cluster
 
 Labels have few values: none is the name of a group, a member, a topic or a principal. A counter
-begins at 0 when the process starts.
+begins at 0 when the process starts. A node that was started counts no groups, members, topics and
+partitions before it
+[has caught up](../adr/0038-a-node-that-was-started-catches-up-before-it-tells.md).
 
 [deploy/monitoring](../../deploy/monitoring/README.md) has alerts, with a runbook for each, and a
 dashboard for Grafana.

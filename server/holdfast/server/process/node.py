@@ -27,6 +27,7 @@ from holdfast.raft.api import RaftError
 from holdfast.runtime.background.offset_retention import OffsetRetention
 from holdfast.runtime.background.segment_roll import SegmentRoll
 from holdfast.runtime.groups.actors import NEVER_RECOVERED, Actors
+from holdfast.runtime.replica.catch_up import CatchUp
 from holdfast.runtime.time.timers import Timers
 from holdfast.server.access.admission import Admission
 from holdfast.server.access.gate import Gate
@@ -115,7 +116,8 @@ class Node:
         self.revocations = Revocations(
             lambda: replica.state, self._callers, self.open_streams.end_where
         )
-        self._reads = Reads(replica, self.actors)
+        self.catch_up = CatchUp(replica)
+        self._reads = Reads(replica, self.actors, self.catch_up)
         self.takeovers = Takeovers(replica, history)
         self._calls = MemberCalls(replica, self.actors, self._callers, self.takeovers, self._gate)
         self.streams = HeartbeatStreams(

@@ -103,6 +103,7 @@ async def _serve(
             opened.replica,
             _metrics(config, opened, node),
             must_recover=lambda: node.actors.must_recover,
+            caught_up=node.catch_up.is_done,
             refusal=node.metrics_refusal,
             revoked=node.revocations.problem,
         )
@@ -153,6 +154,7 @@ def _metrics(config: NodeConfig, opened: OpenReplica, node: Node) -> Metrics:
     return Metrics(
         Sources(
             replica,
+            node.catch_up.is_done,
             node.call_counts,
             node.applied_counts,
             Pulse(replica.status, opened.log.tick_lag_s),

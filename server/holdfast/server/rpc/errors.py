@@ -77,6 +77,7 @@ TABLE: Final[dict[type[r.CommandFailed], _Row]] = {
     r.NotCoordinator: _Row(_UNAVAILABLE, e.ERROR_CODE_NOT_COORDINATOR),
     r.Stopping: _Row(_UNAVAILABLE, e.ERROR_CODE_NOT_COORDINATOR),
     r.Loading: _Row(_UNAVAILABLE, e.ERROR_CODE_COORDINATOR_LOAD_IN_PROGRESS),
+    r.CatchingUp: _Row(_UNAVAILABLE),
     r.RuleBroken: _Row(grpc.StatusCode.INTERNAL, e.ERROR_CODE_UNKNOWN_SERVER_ERROR),
     r.Exhausted: _Row(grpc.StatusCode.RESOURCE_EXHAUSTED),
     r.LeadershipLost: _Row(_UNAVAILABLE),

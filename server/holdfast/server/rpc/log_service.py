@@ -1,9 +1,9 @@
 """LogService: serves the event log in pages and as it grows, on any node (log.proto).
 
 What a node has applied is committed, so every node answers from its own log: the answer may lack
-the newest events, but is never wrong. Applied events wake a watcher, which then reads the history
-from its position, as a reader does: a slow one takes the memory of one page, however far behind it
-is, and misses nothing.
+the newest events, but is never wrong. A node that was just started catches up first (S4). Applied
+events wake a watcher, which then reads the history from its position, as a reader does: a slow one
+takes the memory of one page, however far behind it is, and misses nothing.
 """
 
 from __future__ import annotations
@@ -96,6 +96,7 @@ class LogService(LogServiceServicer):
         self, request: lg.ReadEventsRequest, context: Context
     ) -> lg.ReadEventsResponse:
         """Read one page."""
+        self._reads.check_caught_up()
         sees = Sight(self._gate, self._callers.principal(context), "ReadEvents").sees
         start = _place(request.start) if request.HasField("start") else None
         group = request.group_id if request.HasField("group_id") else None
@@ -136,6 +137,7 @@ class LogService(LogServiceServicer):
         self, request: lg.WatchRequest, bell: asyncio.Event, who: str, sight: Sight
     ) -> AsyncIterator[lg.WatchResponse]:
         """Yield messages; the first at once, so that the caller knows where it can resume."""
+        self._reads.check_caught_up()
         group = request.group_id if request.HasField("group_id") else None
         now = Position(self._replica.state.applied_index + 1, 0)
         at = _place(request.start) if request.HasField("start") else now

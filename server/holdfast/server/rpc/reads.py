@@ -1,11 +1,14 @@
-"""Reads: linearizable by lease or barrier on the leader, or stale on any node if so asked."""
+"""Reads: linearizable by lease or barrier on the leader, or stale on any node if so asked.
+
+A node that was just started answers neither before it has caught up (docs/adr/0038).
+"""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from holdfast.raft.api import NotLeader
-from holdfast.runtime.errors import NotCoordinator
+from holdfast.runtime.errors import CatchingUp, NotCoordinator
 from holdfast.runtime.time.clock import boot_ms
 from holdfast.server.security.seen_addresses import for_caller
 from holdfast.v1 import extras_pb2 as x
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.projections.history import Histories
     from holdfast.runtime.groups.actors import Actors
     from holdfast.runtime.ports import ReplicaLike
+    from holdfast.runtime.replica.catch_up import CatchUp
 
 
 class Reads:
@@ -28,9 +32,14 @@ class Reads:
     """
 
     def __init__(
-        self, replica: ReplicaLike, actors: Actors, now_ms: Callable[[], int] = boot_ms
+        self,
+        replica: ReplicaLike,
+        actors: Actors,
+        catch_up: CatchUp,
+        now_ms: Callable[[], int] = boot_ms,
     ) -> None:
         self._replica, self._actors, self._now_ms = replica, actors, now_ms
+        self._catch_up = catch_up
         self._heard_ms = now_ms()
 
     async def state(self, extras: x.RequestExtras) -> tuple[State, x.ResponseExtras]:
@@ -56,7 +65,13 @@ class Reads:
         except NotLeader as error:
             raise NotCoordinator(self._actors.address_of(error.leader)) from error
 
+    def check_caught_up(self) -> None:
+        """Raise CommandFailed if this node was started and may have told of a newer state (S4)."""
+        if not self._catch_up.is_done():
+            raise CatchingUp
+
     def _stale(self) -> tuple[State, x.ResponseExtras]:
+        self.check_caught_up()
         state = self._replica.state
         fresh = self._replica.lease_valid()
         return state, x.ResponseExtras(

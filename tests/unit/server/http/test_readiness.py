@@ -62,7 +62,7 @@ class Probed:
     def __init__(self) -> None:
         self.now, self.replica = 0.0, Follower()
         self.readiness = Readiness(lambda: self.now)
-        self.must_recover = False
+        self.must_recover, self.caught_up = False, True
 
     async def ask(self, path: str, **query: str) -> Answer:
         return await health_pages(self.readiness)[path].make(query)
@@ -79,7 +79,7 @@ def probed(look: Callable[[Probed], Any]) -> None:
 
     async def run() -> None:
         it = Probed()
-        it.readiness.opened(it.replica, lambda: it.must_recover)
+        it.readiness.opened(it.replica, lambda: it.must_recover, lambda: it.caught_up)
         await look(it)
         it.readiness.stopping()
 
@@ -124,6 +124,18 @@ def test_s13_a_restored_node_is_not_ready_before_the_recovery_number_is_raised()
         it.must_recover = True
         assert (await it.problems()).startswith("[-] recovered: the cluster was restored")
         it.must_recover = False
+        assert await it.problems() == "ok"
+
+    probed(look)
+
+
+def test_s4_a_node_that_was_started_is_not_ready_before_it_has_caught_up() -> None:
+    """It would be sent readers whom it refuses."""
+
+    async def look(it: Probed) -> None:
+        it.caught_up = False
+        assert (await it.problems()).startswith("[-] caught-up: this node was started")
+        it.caught_up = True
         assert await it.problems() == "ok"
 
     probed(look)
@@ -213,7 +225,7 @@ def test_verbose_shows_each_check_in_a_line() -> None:
         it.replica.says = replace(FOLLOWING, leader=None)
         lines = (await it.ask("/readyz", verbose="")).content.decode().splitlines()
         names = [line.split()[1].removesuffix(":") for line in lines]
-        ready = ["running", "opened", "stage", "leader", "lag", "state", "recovered"]
+        ready = ["running", "opened", "stage", "leader", "caught-up", "lag", "state", "recovered"]
         assert names == ["loop", "log", *ready]
         assert [line[:3] for line in lines].count("[-]") == 1
 

@@ -65,6 +65,7 @@ def test_a_node_that_has_opened_its_data_refuses_revoked_certificates(tmp_path: 
                 FakeReplica(),
                 cast("Metrics", Shown()),
                 must_recover=lambda: False,
+                caught_up=lambda: True,
                 refusal=lambda _: "",
                 revoked=lambda shown: revoked.get(shown, ""),
             )

@@ -32,7 +32,9 @@ def tls(place: Path) -> Tls:
     return issue(make_authority("c"), place, "node-1", node_uri("c", "node-1"), ["127.0.0.1"])
 
 
-def sources(node: Served, data: Path, credentials: Tls | None) -> Sources:
+def sources(
+    node: Served, data: Path, credentials: Tls | None, *, caught_up: bool = True
+) -> Sources:
     """What the process of a node puts together."""
     (data / "journal").mkdir(exist_ok=True)
     (data / "journal" / "file").write_bytes(b"x" * 10_000)
@@ -40,6 +42,7 @@ def sources(node: Served, data: Path, credentials: Tls | None) -> Sources:
     commits.add(0.004)
     return Sources(
         node.replica,
+        lambda: caught_up,
         node.node.call_counts,
         node.node.applied_counts,
         Pulse(node.replica.status, lambda: 0.0),
@@ -108,6 +111,23 @@ def test_what_is_counted_is_what_there_is(tmp_path: Path) -> None:
     assert found["holdfast_peer_queue_bytes", "node-2"] == 7
     assert found["holdfast_directory_bytes", "journal"] in range(10_000, 100_000)
     assert found["holdfast_directory_bytes", "state"] == 0
+
+
+def test_s4_a_node_that_was_started_counts_nothing_of_its_state_before_it_has_caught_up(
+    tmp_path: Path,
+) -> None:
+    """A panel would show groups that are gone; what the process itself does is shown."""
+
+    async def test() -> set[str]:
+        async with served() as node:
+            await busy(node)
+            found = await gathered(sources(node, tmp_path, None, caught_up=False))
+            return {name for name, _, _ in found}
+
+    names = asyncio.run(test())
+    hidden = {"holdfast_groups", "holdfast_members", "holdfast_topics", "holdfast_partitions"}
+    assert not names & hidden
+    assert {"holdfast_applied_index", "holdfast_raft_commit_index"} <= names
 
 
 def test_certificates_expire_when_their_files_say(tmp_path: Path) -> None:

@@ -37,6 +37,7 @@ class NodeThatIsAsked:
         self.stopped_because: asyncio.Future[str] = asyncio.get_running_loop().create_future()
         self.actors = None
         self.facts = SimpleNamespace()
+        self.catch_up = SimpleNamespace(is_done=None)
         self.happened.clear()
         self.revocations = SimpleNamespace(
             start=self.happened.append, problem=lambda shown: f"{shown} is revoked"

@@ -14,6 +14,7 @@ GROUP_CODES = [
     (r.RuleBroken("C1"), e.ERROR_CODE_UNKNOWN_SERVER_ERROR),
 ]
 STATUSES = [
+    (r.CatchingUp(), grpc.StatusCode.UNAVAILABLE, "not-applied"),
     (r.Exhausted("full"), grpc.StatusCode.RESOURCE_EXHAUSTED, "not-applied"),
     (r.LeadershipLost(), grpc.StatusCode.UNAVAILABLE, "unknown"),
     (r.StoppedMeanwhile(), grpc.StatusCode.UNAVAILABLE, "unknown"),

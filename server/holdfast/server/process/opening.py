@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import threading
 from concurrent.futures import Future
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from holdfast.coordinator.model.access import OPEN
 from holdfast.runtime.replica.directory import DirectoryConfig, open_directory
 from holdfast.server.config.address import is_taken
 from holdfast.server.config.node_config import CannotStart
+from holdfast.storage.directory.data_directory import is_empty
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -36,8 +37,8 @@ def begin_to_open(config: NodeConfig, *, bootstrap: bool = False, rebuild: bool 
     """
     if is_taken(config.client_address):
         raise CannotStart(cannot_listen(config.client_address, "node.client_address"))
-    if bootstrap:
-        _refuse_locked_out(config)
+    if bootstrap and _locks_out(config) and _is_empty(config.data_dir):
+        raise CannotStart(LOCKED_OUT)
     wanted = DirectoryConfig(
         config.data_dir,
         config.cluster_id,
@@ -48,29 +49,29 @@ def begin_to_open(config: NodeConfig, *, bootstrap: bool = False, rebuild: bool 
         disk_reserve_bytes=config.disk_reserve_bytes,
     )
     opening: Opening = Future()
+    may_form = not _locks_out(config)
     threading.Thread(
-        target=_open, args=(wanted, opening), name="directory-open", daemon=True
+        target=_open, args=(wanted, opening, may_form), name="directory-open", daemon=True
     ).start()
     return opening
 
 
-def _refuse_locked_out(config: NodeConfig) -> None:
-    """Raise CannotStart for a new cluster in which nobody could do anything."""
-    if config.administrators or config.access_mode == OPEN or not _is_new(config.data_dir):
-        return
-    raise CannotStart(
-        "a new cluster refuses what no grant allows, and access.administrators names nobody who "
-        "could grant anything. Name the principal of your own client: [access] administrators = "
-        '["holdfast://client/ops"], or set access.mode = "open", on every node alike'
-    )
+LOCKED_OUT: Final = (
+    "a new cluster refuses what no grant allows, and access.administrators names nobody who could "
+    "grant anything. Name the principal of your own client: [access] administrators = "
+    '["holdfast://client/ops"], or set access.mode = "open", on every node alike'
+)
 
 
-def _is_new(place: Path) -> bool:
-    """Return whether a cluster could begin there; its opening tells what else is wrong with it."""
+def _locks_out(config: NodeConfig) -> bool:
+    """Return whether nobody could do anything in a cluster that this node creates."""
+    return not config.administrators and config.access_mode != OPEN
+
+
+def _is_empty(place: Path) -> bool:
+    """Return whether nothing has begun there; its opening tells what else is wrong with it."""
     try:
-        return not any(place.iterdir())
-    except FileNotFoundError:
-        return True
+        return is_empty(place)
     except OSError:
         return False
 
@@ -83,9 +84,18 @@ def cannot_listen(at: Address, setting: str) -> str:
     )
 
 
-def _open(wanted: DirectoryConfig, opening: Opening) -> None:
+def _open(wanted: DirectoryConfig, opening: Opening, may_form: bool) -> None:  # noqa: FBT001 - of a thread
     """Open it; whatever goes wrong is raised where the future is waited for."""
     try:
-        opening.set_result(open_directory(wanted))
+        opening.set_result(_opened(wanted, may_form=may_form))
     except BaseException as error:  # noqa: BLE001 - the waiting side raises it
         opening.set_exception(error)
+
+
+def _opened(wanted: DirectoryConfig, *, may_form: bool) -> DataDirectory:
+    """Open it; `may_form` False: also refuse a cluster that an earlier start only began."""
+    directory = open_directory(wanted)
+    if directory.begins_cluster and not may_form:
+        directory.close()
+        raise CannotStart(LOCKED_OUT)
+    return directory

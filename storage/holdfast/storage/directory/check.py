@@ -47,6 +47,7 @@ class Verdict:
     cluster_id: str = ""  # empty if the node never started or the journal cannot be read
     node_id: str = ""  # the same
     blank: bool = False  # nothing was ever written
+    forming: bool = False  # it began to form a cluster that is not formed yet (S19)
     refusal: str = ""
     """A `Refusal` if nothing could be judged: not sound, not damaged, so no reason to rebuild."""
 
@@ -72,18 +73,19 @@ def verify_directory(path: Path, *, seconds_max: float = CHECK_SECONDS_MAX) -> V
 
 def walk_directory(path: Path) -> Verdict:
     """Check journal and state in this process, which a damaged file may kill."""
-    cluster_id = node_id = ""
+    cluster_id, node_id, forming = "", "", False
     try:
         image = read_journal(path / JOURNAL_FOLDER)
         if image.identity is not None:
             cluster_id, node_id = image.identity.cluster_id, image.identity.node_id
+            forming = image.identity.stage == "forming"
         applied = _walk_state(path / STATE_FOLDER)
     except (JournalDamaged, StateDamaged) as damage:
         return Verdict(sound=False, reason=damage.damage, cluster_id=cluster_id, node_id=node_id)
     except DirectoryRefused as refused:
         return _unjudged(refused.detail, refused.refusal)
     blank = image == JournalImage() and applied is None
-    return Verdict(sound=True, cluster_id=cluster_id, node_id=node_id, blank=blank)
+    return Verdict(sound=True, cluster_id=cluster_id, node_id=node_id, blank=blank, forming=forming)
 
 
 def _walk_state(path: Path) -> int | None:

@@ -151,6 +151,11 @@ class DataDirectory:
         return self._bootstrap and self.verdict.blank and not self._has_past()
 
     @property
+    def begins_cluster(self) -> bool:
+        """Whether this start may create the cluster, with what the node's file says of it (S19)."""
+        return self.bootstrapping or self.verdict.forming
+
+    @property
     def rebuilding_from_nothing(self) -> bool:
         """Whether this disk holds nothing and waits for what its peers have."""
         return self.verdict.blank and not self.bootstrapping

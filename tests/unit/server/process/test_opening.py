@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
@@ -13,9 +13,13 @@ from holdfast.coordinator.model.access import DENY, OPEN
 from holdfast.server.config.node_config import CannotStart, NodeConfig, load
 from holdfast.server.process.opening import begin_to_open
 from holdfast.storage.errors import DirectoryRefused, Refusal
+from holdfast.storage.journal.journal import Identity, JournalBatch
+from holdfast.storage.journal.lmdb_journal import LmdbJournal
 
 if TYPE_CHECKING:
     from pathlib import Path
+
+    from holdfast.raft.api import Stage
 
 
 def configured(folder: Path, port: int = 1) -> NodeConfig:
@@ -69,16 +73,68 @@ def test_s19_a_directory_is_not_touched_while_the_clients_port_is_in_use(tmp_pat
 
 
 def test_a_new_cluster_in_which_nobody_could_grant_anything_is_not_begun(tmp_path: Path) -> None:
-    """Nothing is made; a directory that has begun starts whatever its file says."""
-    lone = replace(configured(tmp_path), administrators=(), access_mode=DENY)
+    """Nothing is made."""
+    lone = locking_out(tmp_path)
     with pytest.raises(CannotStart, match=r"access\.administrators"):
         begin_to_open(lone, bootstrap=True)
     assert not lone.data_dir.exists()
 
-    with begin_to_open(replace(lone, access_mode=OPEN), bootstrap=True).result(WITHIN_S):
+
+@pytest.mark.parametrize("left", [(), ("lock",), ("lock", "audit/"), ("lock", "unfinished")])
+def test_what_a_start_that_failed_has_left_makes_no_cluster_old(
+    tmp_path: Path, left: tuple[str, ...]
+) -> None:
+    """A package or a mount makes the directory, and each start its lock, before anything else."""
+    lone = locking_out(tmp_path)
+    lone.data_dir.mkdir()
+    for name in left:
+        (lone.data_dir / name).mkdir() if name.endswith("/") else (lone.data_dir / name).touch()
+
+    with pytest.raises(CannotStart, match=r"access\.administrators"):
+        begin_to_open(lone, bootstrap=True)
+    assert {path.name for path in lone.data_dir.iterdir()} == {n.rstrip("/") for n in left}
+
+
+@pytest.mark.parametrize("stage", ["", "forming"])
+@pytest.mark.parametrize("bootstrap", [True, False])
+def test_a_cluster_that_was_begun_and_is_not_formed_is_not_created_for_nobody(
+    tmp_path: Path, stage: Stage, *, bootstrap: bool
+) -> None:
+    """Its first record would be made of the file of now, not of the one of the first start."""
+    lone = locking_out(tmp_path)
+    begun(lone, stage)
+    opening = begin_to_open(lone, bootstrap=bootstrap)
+
+    if not (stage or bootstrap):  # nothing may begin: what is blank waits for its peers
+        opening.result(WITHIN_S).close()
+        return
+    assert isinstance(error := opening.exception(WITHIN_S), CannotStart)
+    assert "access.administrators" in str(error)
+    with begin_to_open(replace(lone, access_mode=OPEN), bootstrap=bootstrap).result(WITHIN_S):
         pass
+
+
+def test_a_node_of_a_cluster_that_is_formed_starts_whatever_its_file_says(tmp_path: Path) -> None:
+    """The list counts at the bootstrap only, so it may go from the file, and the flag may stay."""
+    lone = locking_out(tmp_path)
+    begun(lone, "member")
     with begin_to_open(lone, bootstrap=True).result(WITHIN_S) as directory:
         assert directory.path == lone.data_dir
+
+
+def locking_out(folder: Path) -> NodeConfig:
+    """A node that would create a cluster in which nobody may do anything."""
+    return replace(configured(folder), administrators=(), access_mode=DENY)
+
+
+def begun(config: NodeConfig, stage: Stage | Literal[""]) -> None:
+    """Lay the directory out, and let its journal say how far the node has come; "": nowhere."""
+    with begin_to_open(replace(config, access_mode=OPEN), bootstrap=True).result(WITHIN_S) as made:
+        if stage:
+            journal = LmdbJournal(made.journal_path)
+            journal.load()
+            journal.commit(JournalBatch(identity=Identity("c", "a", "disk-1", stage)))
+            journal.close()
 
 
 def test_s19_a_file_in_the_directorys_place_is_told_by_the_opening(tmp_path: Path) -> None:

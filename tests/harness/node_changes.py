@@ -61,3 +61,9 @@ def refusal(c: Cluster, node: str) -> str:
     settle(c, node, rounds=1)
     refused = c.consumer(node).refused
     return refused[-1].reason if refused else ""
+
+
+def caught_up(c: Cluster, node: str, peer: str) -> bool:
+    """Return whether a node's status says that a learner may become a voter."""
+    peers = {each.peer: each.caught_up for each in c.engine(node).status().peers}
+    return peers[peer]

@@ -42,6 +42,20 @@ def test_a_cluster_grows_through_even_sizes_and_shrinks_again(ids: str, more: st
     assert not c.consumer("A").refused
 
 
+def test_listeners_hear_of_each_membership_that_comes_into_force() -> None:
+    """So the transport dials a new node as soon as the entry is appended (S25 a)."""
+    c = led_by("A")
+    heard: list[str] = []
+    c.engine("B").on_membership(lambda each: heard.append("".join(each.names)))
+
+    voter(c, "A", "D")
+    c.change("A", Remove("D"))
+    settle(c)
+
+    assert heard == ["ABCD", "ABCD", "ABC"]
+    assert c.engine("B").membership.names == ("A", "B", "C")
+
+
 def test_the_proposer_learns_that_a_change_is_committed() -> None:
     """It is an item like any other, with an empty payload."""
     c = led_by("A")
@@ -54,11 +68,13 @@ def test_the_proposer_learns_that_a_change_is_committed() -> None:
 
 
 def test_a_node_that_does_not_lead_refuses() -> None:
+    """Another node may well carry it out, so it is no rule that refuses."""
     c = led_by("A")
 
     c.add("B", "D")
 
     assert "does not lead" in refusal(c, "B")
+    assert [(each.leader, each.by_rule) for each in c.consumer("B").refused] == [("A", False)]
     assert learners(c, "A") == ""
 
 

@@ -7,7 +7,7 @@ rule and without it, and must name the harm in the second case.
 from __future__ import annotations
 
 from harness.cluster import HEARTBEAT, SETTINGS
-from harness.node_changes import learner, led_by, refusal, settle, voters
+from harness.node_changes import caught_up, learner, led_by, refusal, settle, voters
 from harness.teeth import Switches, first_harm, guards
 from holdfast.raft.api import EngineStopped, NodeRemoved
 from holdfast.raft.core.context import Switch
@@ -88,6 +88,7 @@ def test_a_node_that_was_never_there_is_told_of_its_address() -> None:
 
     assert "is not connected to the leader" in refusal(c, "A")
     assert "its peer address right" in refusal(c, "A")
+    assert c.consumer("A").refused[-1].by_rule
 
 
 def test_a_learner_that_is_far_behind_is_not_promoted() -> None:
@@ -107,6 +108,23 @@ def test_a_learner_that_is_far_behind_is_not_promoted() -> None:
 
     assert "entries behind, and took longer than an election" in refusal(c, "A")
     assert voters(c, "A") == "ABC"
+    assert not caught_up(c, "A", "D")
+
+
+def test_people_are_told_when_a_learner_may_become_a_voter() -> None:
+    """The status says what a promotion would be judged by; of voters there is nothing to say."""
+    c = led_by("A")
+    c.add("A", "D")
+    settle(c)
+    assert not caught_up(c, "A", "D")
+
+    c.join("D")
+    c.connect_all()
+    settle(c, rounds=20)
+
+    assert caught_up(c, "A", "D")
+    assert not caught_up(c, "A", "B")
+    assert not caught_up(c, "B", "D"), "a follower does not know"
 
 
 def test_a_disk_that_rebuilds_is_not_promoted() -> None:
@@ -160,9 +178,11 @@ def test_the_next_leader_removes_the_one_that_has_handed_over() -> None:
 
     c.change("A", Remove("A"))
     assert "hands the leadership over to" in refusal(c, "A")
+    (refused,) = c.consumer("A").refused
     settle(c, rounds=6)
 
     (heir,) = (n for n in "BC" if c.engine(n).status().role == "leader")
+    assert (refused.leader, refused.by_rule) == (heir, False), "the caller is sent to the heir"
     settle(c)
     c.change(heir, Remove("A"))
     settle(c, "BC")

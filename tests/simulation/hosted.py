@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from holdfast.raft.api import Item, ProposalId, Status
+    from holdfast.raft.membership import Change, Membership
     from holdfast.raft.pysyncobj.engine import Engine
     from simulation.disk import SyncedJournal
     from simulation.process import Process
@@ -107,6 +108,21 @@ class HostedEngine:
         proposal = self.engine.propose(payload, term)
         self._wake_if_asked()
         return proposal
+
+    def change(self, change: Change, term: int) -> ProposalId:
+        """Offer a change of nodes."""
+        proposal = self.engine.change(change, term)
+        self._wake_if_asked()
+        return proposal
+
+    @property
+    def membership(self) -> Membership:
+        """Which nodes are in force."""
+        return self.engine.membership
+
+    def on_membership(self, tell: Callable[[Membership], None]) -> None:
+        """Have `tell` called when others are."""
+        self.engine.on_membership(tell)
 
     def lease_valid(self, now: float) -> int:
         """The term whose state may be read."""

@@ -147,6 +147,9 @@ class Refused:
     proposal: ProposalId
     reason: str
     leader: str | None
+    """The node to ask instead, if known."""
+    by_rule: bool = False
+    """A rule forbids it, a change of nodes: asking another node is no use (S25)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -277,6 +280,8 @@ class PeerStatus:
     """The peer is being sent a snapshot."""
     counted: bool
     """The peer's acks count towards a majority."""
+    caught_up: bool = False
+    """The peer is a learner that is not too far behind to become a voter (S25 c)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,18 @@ class ChangeRefused(Exception):
     """The change was not proposed; the message says why, and what to do."""
 
 
+class HandsOver(ChangeRefused):
+    """The node to be removed leads: the leadership goes to `heir`, who is to be asked next."""
+
+    def __init__(self, node: str, heir: str) -> None:
+        """`node`: the node that was to be removed."""
+        super().__init__(
+            f"node {node!r} leads, and hands the leadership over to {heir!r} before it is removed. "
+            "Ask the next leader"
+        )
+        self.heir = heir
+
+
 class ClusterNode(NamedTuple):
     """A node, and where it is reached, as host:port.
 

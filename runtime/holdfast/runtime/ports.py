@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from holdfast.coordinator.model.state import State
     from holdfast.coordinator.projections.history import Histories
     from holdfast.raft.api import Item, ProposalId, Status
+    from holdfast.raft.membership import Change, Membership
     from holdfast.runtime.event_log.history import Page
 
 
@@ -21,6 +22,16 @@ class Engine(Protocol):
 
     def propose(self, payload: bytes, term: int) -> ProposalId:
         """Propose an entry that was decided in `term` (S1)."""
+
+    def change(self, change: Change, term: int) -> ProposalId:
+        """Propose a change of nodes, as leader of `term` (S25)."""
+
+    @property
+    def membership(self) -> Membership:
+        """The membership in force (S25 a)."""
+
+    def on_membership(self, tell: Callable[[Membership], None]) -> None:
+        """Have `tell` called, from any thread, when another membership comes into force."""
 
     def take(self, limit: int) -> list[Item]:
         """Return the oldest items of the FIFO."""
@@ -80,6 +91,16 @@ class ReplicaLike(Protocol):
 
     def propose(self, part: Part) -> asyncio.Future[Committed]:
         """Propose a part; the future has its fate."""
+
+    @property
+    def membership(self) -> Membership:
+        """The nodes of the cluster: what is in force, committed or not (S25 a)."""
+
+    async def change_nodes(self, change: Change) -> None:
+        """Return when a change of nodes is applied (S25). Raises ChangeRefused, RaftError."""
+
+    def on_membership(self, listener: Callable[[Membership], None]) -> None:
+        """Have `listener` called in the loop when another membership comes into force."""
 
     def lease_valid(self) -> bool:
         """Return whether a linearizable read may be answered right now."""

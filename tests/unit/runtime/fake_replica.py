@@ -19,12 +19,16 @@ from holdfast.coordinator.model.state import State
 from holdfast.coordinator.projections.rebalances import followed
 from holdfast.coordinator.structures.pmap import PMap
 from holdfast.raft.api import NotLeader, PeerStatus, Role, Status
+from holdfast.raft.membership import Membership, after
 from holdfast.runtime.ports import Committed
 from holdfast.runtime.replica.callbacks import Callbacks
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from holdfast.coordinator.model.events import Event, Record
     from holdfast.coordinator.projections.history import Histories
+    from holdfast.raft.membership import Change
 
 
 BEGAN_MS = 1_700_000_000_000
@@ -55,6 +59,9 @@ class FakeReplica:
         self.transferred_to: str | None = None
         self.callbacks = Callbacks()
         self.subscribe = self.callbacks.subscribe
+        self.membership = Membership.of(("node-1", "node-2"))
+        self.membership_listeners: list[Callable[[Membership], None]] = []
+        self.on_membership = self.membership_listeners.append
         self._waiting: deque[tuple[Part, asyncio.Future[Committed]]] = deque()
         self._now_ms = BEGAN_MS
 
@@ -118,6 +125,17 @@ class FakeReplica:
         if done.records:
             self.callbacks.applied(done.records, index)
         return not done.skipped
+
+    async def change_nodes(self, change: Change) -> None:
+        """Change the nodes by the real rules of a membership; a cluster of this one node agrees."""
+        if not self.leading_term:
+            raise NotLeader(self.leader)
+        if self.fail_next is not None:
+            error, self.fail_next = self.fail_next, None
+            raise error
+        self.membership = after(self.membership, change)
+        for each in self.membership_listeners:
+            each(self.membership)
 
     def lease_valid(self) -> bool:
         return self.lease and bool(self.leading_term)

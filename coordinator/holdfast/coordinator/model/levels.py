@@ -35,6 +35,9 @@ LEVEL_MAX: Final = 2
 PRINCIPALS: Final = 2
 """From this level on a member keeps the principal that joined, whose instance id it is."""
 
+NODE_CHANGES: Final = 2
+"""From this level on the log may say which nodes the cluster has (S25, docs/adr/0034)."""
+
 SINCE: Final[Mapping[type, int]] = {
     LevelRaised: 2,
     AclsChanged: 2,

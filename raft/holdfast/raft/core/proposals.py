@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 from holdfast.raft.api import EntryTooLarge, Overloaded, ProposalId, Refused
 from holdfast.raft.core.context import Switch
 from holdfast.raft.core.log import NO_OP
-from holdfast.raft.membership import ENTRY_KIND, Change, ChangeRefused
+from holdfast.raft.membership import ENTRY_KIND, Change, ChangeRefused, HandsOver
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -122,19 +122,21 @@ class Proposals:
                     raise queue.Empty
                 command, proposal = self._queue.popleft()
                 self._queued_bytes -= proposal.size
-            reason = self._refusal(proposal)
-            if reason is None and proposal.change is not None:
-                command, reason = self._judged(proposal.change)
-            if reason is None:
+            refused = self._refusal(proposal)
+            if refused is None and proposal.change is not None:
+                command, refused = self._judged(proposal.id, proposal.change)
+            if refused is None:
                 self._stamped_bytes += proposal.size
                 return command, proposal
-            self._ctx.ready.apply.append(Refused(proposal.id, reason, self._ctx.state.leader))
+            self._ctx.ready.apply.append(refused)
 
-    def _judged(self, change: Change) -> tuple[bytes, str | None]:
+    def _judged(self, proposal: ProposalId, change: Change) -> tuple[bytes, Refused | None]:
         try:
             return self.judge_change(change), None
+        except HandsOver as refused:
+            return b"", Refused(proposal, str(refused), refused.heir)
         except ChangeRefused as refused:
-            return b"", str(refused)
+            return b"", Refused(proposal, str(refused), self._ctx.state.leader, by_rule=True)
 
     def _is_backed_up(self) -> bool:
         """Whether more entries would only fill memory: too much in the log is not handed over."""
@@ -142,14 +144,15 @@ class Proposals:
         waiting = self._ctx.log.last_index - state.handed_index
         return waiting > settings.proposals_max or self._stamped_bytes > settings.pending_bytes_max
 
-    def _refusal(self, proposal: Proposal) -> str | None:
+    def _refusal(self, proposal: Proposal) -> Refused | None:
         state, term = self._ctx.state, proposal.id.term
         if not state.is_leader:
-            return "this node does not lead"
+            return Refused(proposal.id, "this node does not lead", state.leader)
         if self.closed_term == state.term:
-            return "this node is handing over its leadership"
+            return Refused(proposal.id, "this node is handing over its leadership", state.leader)
         if term != state.term and self._ctx.on(Switch.S1_DROP):
-            return f"decided in term {term}, the term is {state.term}"
+            why = f"decided in term {term}, the term is {state.term}"
+            return Refused(proposal.id, why, state.leader)
         return None
 
     # -- the ledger ---------------------------------------------------------------

@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from random import Random
 
     from holdfast.raft.api import Item, Notes, Park, Settings, SnapshotSource, Transport
-    from holdfast.raft.membership import Change
+    from holdfast.raft.membership import Change, Membership
     from holdfast.storage.journal.journal import Journal
 
 logger = logging.getLogger(__name__)
@@ -238,6 +238,18 @@ class Engine:
         self.overlay.waker.wake()
         return proposal
 
+    @property
+    def membership(self) -> Membership:
+        """The membership in force, committed or not (S25 a)."""
+        return self.overlay.in_force.now
+
+    def on_membership(self, tell: Callable[[Membership], None]) -> None:
+        """Have `tell` called, by the tick thread, when another membership comes into force.
+
+        To be called before the first tick.
+        """
+        self.overlay.in_force.listeners.append(tell)
+
     def lease_valid(self, now: float) -> int:
         """Return the term whose applied state may be read at `now` (this engine's clock), or 0."""
         return self.overlay.lease.valid(now)
@@ -329,8 +341,13 @@ class Engine:
             next_index=progress.next if progress else 0,
             streaming=bool(progress and progress.stream and not progress.stream.total),
             counted=progress is not None and self._counts(peer),
+            caught_up=progress is not None and self._has_caught_up(peer),
         )
 
     def _counts(self, peer: str) -> bool:
         o = self.overlay
         return peer in o.state.voters.all and not o.rebuilding.is_new(peer)
+
+    def _has_caught_up(self, peer: str) -> bool:
+        o = self.overlay
+        return peer not in o.state.voters.all and not o.changes.what_lacks(peer)

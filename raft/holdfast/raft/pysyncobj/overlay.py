@@ -128,8 +128,10 @@ class Overlay(SyncObj):
         self.rebuilding = rebuilding = RebuildingDisks(ctx)
         self.replication = Replication(ctx, self.lease, self.probes, rebuilding, setup.snapshots)
         self.transfer = LeadershipTransfer(ctx, self.lease, self.proposals)
-        changes = MembershipChanges(ctx, self.in_force, self.replication, rebuilding, self.transfer)
-        self.proposals.judge_change = changes.command_for
+        self.changes = MembershipChanges(
+            ctx, self.in_force, self.replication, rebuilding, self.transfer
+        )
+        self.proposals.judge_change = self.changes.command_for
         self.removals = Removals(ctx, self.in_force)
         self.appending = Appending(ctx, self.identity, self.elections, Rebuild(ctx, self.identity))
         snapshots, wake = setup.snapshots, self.waker.wake

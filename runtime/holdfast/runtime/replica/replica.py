@@ -12,7 +12,6 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
 
 from holdfast.coordinator.model.events import LogEntry, Part
 from holdfast.coordinator.model.ids import Position
@@ -38,6 +37,7 @@ from holdfast.raft.api import (
     Status,
     Stopped,
 )
+from holdfast.raft.membership import Change, Membership
 from holdfast.runtime.ports import Committed, Engine
 from holdfast.runtime.replica.callbacks import Callbacks
 from holdfast.runtime.replica.digests import Digests
@@ -50,7 +50,8 @@ from holdfast.runtime.replica.group_commit import (
     fitting,
 )
 from holdfast.runtime.replica.log_time import LogTime
-from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, StateMachine
+from holdfast.runtime.replica.node_changes import NodeChanges, why
+from holdfast.runtime.replica.state_machine import ALL, AppliedEntry, Snapshots, StateMachine
 from holdfast.storage.codec.event_codec import CodecError, encode_part, join_parts
 from holdfast.storage.durations import Durations
 from holdfast.storage.errors import StateContradicted
@@ -72,28 +73,6 @@ class Clocks:
 
 
 _NOTHING = OwnEntry(LogEntry(0, 0, ()), b"", ())
-
-
-class Snapshots(Protocol):
-    """Makes the state durable behind the journal (S18)."""
-
-    def note(self, outcome: AppliedEntry, size: int) -> None:
-        """Keep what one entry of `size` bytes added to the event log."""
-
-    def maybe_take(self, machine: StateMachine, term: int) -> None:
-        """Begin a snapshot of this moment if enough has changed and none is under way.
-
-        Raises `StateContradicted` if an earlier one contradicts what is stored.
-        """
-
-    async def take_now(self, machine: StateMachine, term: int) -> None:
-        """Take a snapshot of this moment and wait until it is durable."""
-
-    async def reload(self) -> StateMachine:
-        """Read the state of a snapshot that was just installed."""
-
-    async def close(self, machine: StateMachine, term: int) -> None:
-        """Wait for snapshots under way and take a last one."""
 
 
 class Replica:
@@ -127,6 +106,7 @@ class Replica:
         self._callbacks = Callbacks()
         self.subscribe = self._callbacks.subscribe
         self._group_commit, self._flushing = GroupCommit(linger_parts), False
+        self._node_changes = NodeChanges(engine)
         self.commits = Durations()
         """From the proposal of a part until it is applied here, and its callers can be told."""
         self._proposed_at: deque[float] = deque()
@@ -159,6 +139,7 @@ class Replica:
         """Begin to drain the engine's FIFO in the running loop."""
         self._loop = asyncio.get_running_loop()
         self._engine.on_items(self._notify)
+        self._node_changes.start(self._loop)
         self._notify()
 
     def propose(self, part: Part) -> asyncio.Future[Committed]:
@@ -175,6 +156,27 @@ class Replica:
             _fail(future, error)
         self._flush_soon()
         return future
+
+    @property
+    def membership(self) -> Membership:
+        """The nodes of the cluster: what is in force, committed or not (S25 a)."""
+        return self._engine.membership
+
+    async def change_nodes(self, change: Change) -> None:
+        """Return when a change of nodes is applied (S25).
+
+        Raises ChangeRefused with a sentence for people, NotLeader, Overloaded, DiskLow,
+        EngineStopped: nothing was changed. Raises OutcomeUnknown (S5). NotLeader names the heir
+        if this node leads and is to be removed: it hands the leadership over first (S25 d).
+        """
+        self._check_may_propose()
+        if not self.leading_term:
+            raise NotLeader(self.leader)
+        await self._node_changes.propose(change, self.leading_term, self.state.level)
+
+    def on_membership(self, listener: Callable[[Membership], None]) -> None:
+        """Have `listener` called in the loop when another membership comes into force."""
+        self._node_changes.listeners.append(listener)
 
     def lease_valid(self) -> bool:
         """Return whether a linearizable read may be answered from `state` now."""
@@ -330,7 +332,7 @@ class Replica:
             case LeaderSeen():
                 self.leader = item.leader
             case Refused():
-                self._settle(item.proposal, NotLeader(item.leader))
+                self._settle(item.proposal, why(item))
             case BarrierPassed() | ProbePassed():
                 self._end_probe(item, None)
             case ProbeFailed():
@@ -370,6 +372,7 @@ class Replica:
 
     def _commit(self, proposal: ProposalId, item: Applied, outcome: AppliedEntry) -> None:
         """Tell each part its fate; the records of applied parts follow one another."""
+        self._node_changes.applied(proposal)
         offered = self._waiting.pop(proposal, _NOTHING)
         first, now = Position(item.index, 0), self._clocks.boot()
         for since in offered.since:
@@ -401,6 +404,7 @@ class Replica:
         return self.state.log_time_ms if formed else int(self._clocks.wall() * 1000)
 
     def _settle(self, proposal: ProposalId, error: Exception) -> None:
+        self._node_changes.failed(proposal, error)
         for future in self._waiting.pop(proposal, _NOTHING).futures:
             _fail(future, error)
 
@@ -432,7 +436,7 @@ class Replica:
         if self.stopped_because is not None:
             return
         self.stopped_because, self._paused = reason, True
-        for proposal in list(self._waiting):
+        for proposal in (*self._waiting, *self._node_changes.waiting):
             self._settle(proposal, OutcomeUnknown(reason))
         for number in list(self._probes):
             self._end_probe(ProbeFailed(number, None), NotLeader(None))

@@ -3,14 +3,14 @@
 One `StateMachine` belongs to one replica and is used by one thread. It is a pure function of its
 input: nodes that were given the same entries have the same state, records and chain heads. Beside
 the state it builds the rebalance histories for people; nothing depends on them. Knows no
-engine, no clock, no disk.
+engine, no clock, no disk; of what makes it durable, an interface alone.
 """
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from holdfast.coordinator.kernel.apply import Step, apply_entry
 from holdfast.coordinator.kernel.group_types import TYPES
@@ -145,3 +145,25 @@ class StateMachine:
             moved[ALL] = whole
             self.heads = heads.changed(moved)
         return tuple(linked)
+
+
+class Snapshots(Protocol):
+    """Makes the state durable behind the journal (S18)."""
+
+    def note(self, outcome: AppliedEntry, size: int) -> None:
+        """Keep what one entry of `size` bytes added to the event log."""
+
+    def maybe_take(self, machine: StateMachine, term: int) -> None:
+        """Begin a snapshot of this moment if enough has changed and none is under way.
+
+        Raises `StateContradicted` if an earlier one contradicts what is stored.
+        """
+
+    async def take_now(self, machine: StateMachine, term: int) -> None:
+        """Take a snapshot of this moment and wait until it is durable."""
+
+    async def reload(self) -> StateMachine:
+        """Read the state of a snapshot that was just installed."""
+
+    async def close(self, machine: StateMachine, term: int) -> None:
+        """Wait for snapshots under way and take a last one."""

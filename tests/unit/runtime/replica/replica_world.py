@@ -24,6 +24,7 @@ from holdfast.raft.api import (
     RoleChanged,
     Status,
 )
+from holdfast.raft.membership import Change, Membership
 from holdfast.runtime.replica.replica import Clocks, Replica
 from holdfast.runtime.replica.state_machine import AppliedEntry, StateMachine
 
@@ -34,6 +35,9 @@ class ScriptedEngine:
     def __init__(self) -> None:
         self.items: list[Item] = []
         self.proposed: list[tuple[ProposalId, bytes]] = []
+        self.changes: list[tuple[ProposalId, Change]] = []
+        self.membership = Membership.of(("n1", "n2", "n3"))
+        self.tell_membership: Callable[[Membership], None]
         self.evolved_to = 0
         self.published: list[tuple[int, bytes]] = []
         self.lease = 0
@@ -53,6 +57,13 @@ class ScriptedEngine:
         proposal = ProposalId(term, next(self._numbers))
         self.proposed.append((proposal, payload))
         return proposal
+
+    def change(self, change: Change, term: int) -> ProposalId:
+        self.changes.append((ProposalId(term, next(self._numbers)), change))
+        return self.changes[-1][0]
+
+    def on_membership(self, tell: Callable[[Membership], None]) -> None:
+        self.tell_membership = tell
 
     def take(self, limit: int) -> list[Item]:
         taken, self.items = self.items[:limit], self.items[limit:]

@@ -14,6 +14,7 @@ from holdfast.raft.membership import (
     ENTRY_KIND,
     Change,
     ChangeRefused,
+    HandsOver,
     Membership,
     Promote,
     Remove,
@@ -77,27 +78,31 @@ class MembershipChanges:
 
     def _check_caught_up(self, name: str) -> None:
         """Refuse to promote a node that is far behind: commits would wait for it (thesis 4.2.1)."""
-        progress, settings = self._replication.progress[name], self._ctx.settings
-        if not self._ctx.on(Switch.S25_CAUGHT_UP):
-            return
-        if progress.heard_at < self._ctx.now() - settings.election_max:
-            raise ChangeRefused(
+        if self._ctx.on(Switch.S25_CAUGHT_UP) and (lacks := self.what_lacks(name)):
+            raise ChangeRefused(lacks)
+
+    def what_lacks(self, name: str) -> str:
+        """Say why a learner has not caught up; empty if it has. Only a leader knows."""
+        progress, settings = self._replication.progress.get(name), self._ctx.settings
+        if progress is None or progress.heard_at < self._ctx.now() - settings.election_max:
+            return (
                 f"node {name!r} is not connected to the leader, so it cannot become a voter. It "
                 "counts for nothing meanwhile. Is it running, and are its name and its peer "
                 "address right? A node that was added with a wrong address is removed, and added "
                 "under another name"
             )
         if self._rebuilding.is_new(name):
-            raise ChangeRefused(
+            return (
                 f"the disk of node {name!r} has not got all that it must hold before its vote "
                 "counts. Ask again when it has"
             )
         if not progress.round.is_done(self._ctx.now(), settings.election_min):
             behind = self._ctx.log.last_index - progress.acked
-            raise ChangeRefused(
+            return (
                 f"node {name!r} is {behind} entries behind, and took longer than an election for "
                 "the last ones. Ask again when it has caught up"
             )
+        return ""
 
     def _check_connected(self, then: Membership, what: str) -> None:
         """Refuse what would leave no connected majority of voters: nothing could be committed."""
@@ -126,7 +131,4 @@ class MembershipChanges:
         heirs = [peer for peer in state.voters.others if peer in connected]
         heir = max(heirs, key=state.matched)
         self._transfer.ask(heir)
-        raise ChangeRefused(
-            f"node {name!r} leads, and hands the leadership over to {heir!r} before it is removed. "
-            f"Ask the next leader"
-        )
+        raise HandsOver(name, heir)

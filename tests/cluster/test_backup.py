@@ -86,6 +86,18 @@ def test_what_is_there_is_not_fetched_again(
     assert holdfast("backup", "verify", str(directory)).returncode == 0
 
 
+def test_a_good_backup_says_nothing_but_its_answer(
+    taken: tuple[RunningCluster, Path], tmp_path: Path
+) -> None:
+    """The end of a call that came late was a traceback of gRPC on standard error."""
+    cluster, _ = taken
+    where = "--cluster", str(cluster.directory)
+
+    done = holdfast("backup", "create", "--to", str(tmp_path / "b"), *where)
+
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_broken_transfer_goes_on(taken: tuple[RunningCluster, Path], tmp_path: Path) -> None:
     """What has arrived of a segment is not asked for again, and the whole is verified."""
     cluster, first = taken

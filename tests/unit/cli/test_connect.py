@@ -10,7 +10,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from holdfast.cli import connect
+from holdfast.cli.connect import Cluster
 from holdfast.cli.main import main
+from holdfast.cli.target import Target
 from holdfast.client._rpc import retries
 from holdfast.client._rpc.clock import boot_ms
 from unit.client.fake_cluster import fake_cluster
@@ -147,3 +149,21 @@ def test_status_says_when_no_majority_is_left(nodes: int, *, noted: bool) -> Non
     told = "NOTE: 2 of 3 nodes do not answer. Nothing is served until a majority, 2 nodes, runs\n"
     assert (told in result.stdout) == noted
     assert ("NOTE" in result.stdout) == noted
+
+
+async def the_loop() -> asyncio.AbstractEventLoop:
+    return asyncio.get_running_loop()
+
+
+def test_a_command_has_one_event_loop_also_for_one_node_alone() -> None:
+    """The late end of a call goes to the loop that began it, by way of any loop that runs (gRPC).
+
+    With a loop for each, that end met a closed one, and a traceback followed a good answer.
+    """
+    with Cluster(Target((DEAD,), None)) as cluster:
+        with cluster.only(DEAD) as node:
+            of_node = node._run(the_loop(), reads=True)
+        of_cluster = cluster._run(the_loop(), reads=True)
+
+        assert of_cluster is of_node
+    assert of_cluster.is_closed()

@@ -66,9 +66,10 @@ Item = TypeVar("Item")
 class Cluster:
     """`with Cluster(target) as cluster`: a failure inside ends the command with a sentence."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: Target, runner: asyncio.Runner | None = None) -> None:
+        """`runner`: runs the calls and is not closed here; None: a new one, for this cluster."""
         self._target = target
-        self._runner = asyncio.Runner()
+        self._runner, self._is_shared = runner or asyncio.Runner(), runner is not None
         self.last_failure = ""
         """Why the last node that gave no answer of its own gave none; a sentence."""
 
@@ -83,7 +84,8 @@ class Cluster:
     ) -> None:
         if "_caller" in self.__dict__:
             self._runner.run(self._caller.close(grace_ms=END_GRACE_MS))
-        self._runner.close()
+        if not self._is_shared:
+            self._runner.close()
 
     def call(self, request: Message, answer: type[AnswerT]) -> AnswerT:
         """Ask the leader for something that changes nothing."""
@@ -141,9 +143,14 @@ class Cluster:
         return not found or any(code != e.ERROR_CODE_GROUP_ID_NOT_FOUND for code in found)
 
     def only(self, address: str) -> Cluster:
-        """Return one of its nodes as a cluster of its own, to ask that node and no other."""
+        """Return one of its nodes as a cluster of its own, to ask that node and no other.
+
+        Both use one event loop: gRPC may give the end of a call to its loop after the call, and the
+        node's would be closed by then.
+        """
         target = self._target
-        return Cluster(Target((address,), target.tls, (target.name_of(address),)))
+        node = Target((address,), target.tls, (target.name_of(address),))
+        return Cluster(node, self._runner)
 
     def name_of(self, address: str) -> str:
         """Return a node's name by cluster.json, "-" if it is unknown."""
